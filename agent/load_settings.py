@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 10
-"""Mistakes that are told at once: a file that holds no settings has one in every line."""
+"""Mistakes that are named at once: a file that holds no settings has one in every line."""
 _LONGEST = 300
 
 

@@ -138,7 +138,7 @@ def _text_of(location: str | None, setting: str) -> str:
 def source_options(kafka: KafkaClientConfig) -> dict[str, str]:
     """Options of a Kafka source or sink of Spark."""
     named = java_properties(kafka)
-    # A broker that does not answer is told after seconds, not minutes: the runner tries again by itself.
+    # A broker that does not answer is reported after seconds, not minutes: the runner tries again by itself.
     named.setdefault("request.timeout.ms", "15000")
     named["default.api.timeout.ms"] = str(2 * int(named["request.timeout.ms"]))
     return {f"kafka.{name}": value for name, value in named.items()}

@@ -271,7 +271,7 @@ class Acting:
                 return
             except (RackwiseError, UnreadableError) as error:
                 self._notices.tell(str(error))
-            except Exception as error:  # noqa: BLE001 an agent that leads and hears nobody must end, and say why
+            except Exception as error:  # noqa: BLE001 an agent that leads and hears no command must end, and say why
                 self.on_fatal(defect(error))
                 return
 
@@ -285,7 +285,7 @@ class Acting:
             self._notices.tell(self._leadership.problem())
             return
         if self._former is not None and not self._former.ended:
-            return  # what it still asks for is over before anybody reckons with the time since
+            return  # what it still asks for is over before the time since is reckoned with
         self._notices.tell(None)
         self._led = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
@@ -357,7 +357,7 @@ class Acting:
             led.worded = view
 
     def _answer(self, led: Led) -> None:
-        """What operators ask, once this agent knows what stands: an approval is of a proposal."""
+        """What operators ask, once this agent knows the open proposals: an approval is of one."""
         inbox = self._leadership.inbox()
         if inbox is None:
             return
@@ -391,5 +391,5 @@ class Acting:
         return foreseen(verdict)
 
     def _begins(self, plan: Plan, view: View) -> May:
-        """Whether a new batch of that plan may begin, as its mover is told before each look."""
+        """Whether a new batch of that plan may begin, as its mover asks before each look."""
         return may_begin_plan(plan, Records(view), self._limits, self._clock().wall_ms, self._racks())

@@ -35,7 +35,7 @@ def people(files: Mapping[str, str]) -> People:
 
 
 def signer(name: str | None, path: str | None) -> Signer | None:
-    """Who signs commands here; None where nobody is set. Raises ConfigError."""
+    """Who signs commands here; None where no person is set. Raises ConfigError."""
     return None if name is None or path is None else Signer(name, _one("operator.key_file", path))
 
 

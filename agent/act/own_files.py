@@ -38,7 +38,7 @@ def open_own(path: Path | str, flags: int, *, directory: int | None = None, mode
 
 
 def open_regular(path: Path | str, *, directory: int | None = None) -> tuple[int, os.stat_result]:
-    """A regular file for reading, whoever owns it, and what it is; it has one name only."""
+    """A regular file for reading, of any owner, and what it is; it has one name only."""
     file = os.open(path, os.O_RDONLY | _SAFE, dir_fd=directory)
     try:
         found = os.fstat(file)
@@ -51,7 +51,7 @@ def open_regular(path: Path | str, *, directory: int | None = None) -> tuple[int
 
 
 def check_parent(path: Path) -> None:
-    """Checks that nobody else may rename or remove a file of ours in its directory.
+    """Checks that no other user may rename or remove a file of ours in its directory.
 
     That is this user's or root's, and only its owner may write it, or it is sticky, as /tmp is.
     """
@@ -66,7 +66,7 @@ def check_parent(path: Path) -> None:
 
 @contextmanager
 def own_directory(path: Path) -> Iterator[int]:
-    """A directory of this user, in which nobody but its group may write; a file descriptor."""
+    """A directory of this user, in which no other user but its group may write; a file descriptor."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _SAFE)
     try:
         found = os.fstat(directory)
@@ -149,7 +149,7 @@ class FileLock:
 
     @classmethod
     def take(cls, journal: Path) -> Self:
-        """Raises FencedOut while somebody else has it, JournalUnavailable when there can be no lock."""
+        """Raises FencedOut while another process has it, JournalUnavailable when there can be no lock."""
         path = _lock_path(journal)
         try:
             file = open_own(path, os.O_RDWR | os.O_CREAT)
@@ -189,7 +189,7 @@ class FileLock:
 
 
 def holder(path: Path) -> str | None:
-    """Who holds the lock of this journal, as it says itself; None when nobody does or it cannot be told."""
+    """The holder of the lock of this journal, as it says itself; None when there is none or it is unknown."""
     try:
         file, _ = open_regular(_lock_path(path))
         with os.fdopen(file, "rb") as opened:

@@ -15,6 +15,7 @@ import typer
 from agent.cli.confirming import confirmed
 from agent.cli.output import say
 from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
+from agent.values.words import lasted
 
 if TYPE_CHECKING:
     from agent.act.lead.leadership_plan import LeadershipPlan
@@ -140,7 +141,7 @@ def _leader(plan: LeadershipPlan) -> _Led:
         )
     idle_ms = time.time_ns() // 1_000_000 - max(view[LEADER].at_ms, found.since_ms)
     if idle_ms > OLD_MS:
-        say(f"note: {found.agent} on {found.host}, the last leading agent, confirmed it {idle_ms / 60_000:.0f} min ago")
+        say(f"note: {found.agent} on {found.host}, the last leading agent, confirmed it {lasted(idle_ms)} ago")
     return _Led(found.agent, found.host, found.cluster)
 
 
@@ -168,15 +169,11 @@ def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
 
 
 def _told(answer: Answer, wish: Command) -> Answer:
-    from agent.execute.commands.commanded import unknown
-
-    if not answer.done and answer.sentence == unknown(wish.proposal_id).sentence:
-        raise BadInput(
-            f"There is no proposal {wish.proposal_id}",
-            why=answer.sentence.removeprefix("refused: "),
-            todo="List the open proposals: rackwise proposals",
-        )
-    if not answer.done:
-        see = "rackwise proposals" if wish.proposal_id is None else f"rackwise explain {wish.proposal_id}"
-        raise GuardRefused(answer.sentence.removeprefix("refused: "), todo=f"See every check with its numbers: {see}")
-    return answer
+    if answer.done:
+        return answer
+    why = answer.sentence.removeprefix("refused: ")
+    if answer.unknown:
+        todo = "List the open proposals: rackwise proposals"
+        raise BadInput(f"There is no proposal {wish.proposal_id}", why=why, todo=todo)
+    see = "rackwise proposals" if wish.proposal_id is None else f"rackwise explain {wish.proposal_id}"
+    raise GuardRefused(why, todo=f"See every check with its numbers: {see}")

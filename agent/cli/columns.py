@@ -49,7 +49,7 @@ def group_rows(snapshot: Snapshot, detection: Detection, plan: Plan | None, limi
 
 
 def columns_row(columns: Columns) -> PlanGroup:
-    """One group as JSON; what cannot be told is null."""
+    """One group as JSON; what is unknown is null."""
     prediction = columns.prediction
     return {
         "group": columns.group_id,

@@ -166,7 +166,7 @@ def _pace(watcher: Watcher, state: State) -> str:
         observation = watcher.look(tuple(sorted({target.id.topic for target in state.plan.targets})))
     except Retryable as error:
         return f" (progress unknown: {error.what})"
-    from agent.values.words import sized
+    from agent.values.words import lasted, sized
 
     copies = watcher.copies(observation, state.plan)
     if not copies:
@@ -174,7 +174,7 @@ def _pace(watcher: Watcher, state: State) -> str:
     rate = sum(one.bytes_per_s or 0.0 for one in copies)
     lefts = [one.seconds_left for one in copies]
     left = max((one for one in lefts if one is not None), default=None) if None not in lefts else None
-    ends = "time left unknown" if left is None else f"{left:.0f} s left"
+    ends = "time left unknown" if left is None else f"{lasted(1_000 * left)} left"
     amount = whole_plan(state.plan, observation, copies)
     if amount is None:
         known = [one for one in copies if one.bytes is not None and one.of_bytes]

@@ -7,12 +7,11 @@ only the agent is set to or remembers: settings of groups, and since when a brok
 
 from __future__ import annotations
 
-import threading
 import time
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from agent.cli import session
+from agent.cli.loading import AskedBeside
 from agent.cli.output import say
 from agent.cli.reported import AgentsReport
 from agent.cli.running_agents import Beside, with_absences_of, with_groups_of
@@ -116,12 +115,8 @@ class AgentsLook:
     """The running agent's newest look, asked for in a thread from now on."""
 
     def __init__(self, settings: Settings) -> None:
-        import_module("agent.record.newest_look")  # the thread is to load nothing
         self._settings = settings
-        self._began = time.monotonic()
-        self._found: NewestLook | None = None
-        self._thread = threading.Thread(target=self._ask, name="newest look", daemon=True)
-        self._thread.start()
+        self._asked: AskedBeside[NewestLook | None] = AskedBeside("agent.record.newest_look", self._ask, None)
 
     def base(self, observation: Observation) -> tuple[Memory, Rates]:
         """What the look's rates may rest on, and who measured; an empty memory, and why, where there is nothing."""
@@ -136,8 +131,7 @@ class AgentsLook:
         topic = self._settings.telemetry_topic
         if not any(one.name == topic for one in observation.topics):
             return Memory(), Rates(why_not=f"this is one look, and there is no topic {topic} of an agent")
-        self._thread.join(max(0.0, self._began + AGENT_MS / 1000 - time.monotonic()))
-        found = self._found
+        found = self._asked.answer(AGENT_MS / 1000)
         if found is None:
             return Memory(), Rates(why_not=f"{topic} did not answer within {AGENT_MS} ms")
         event = found.events.get(Kind.MEMORY)
@@ -150,17 +144,16 @@ class AgentsLook:
         now = Instant(observation.taken_ms, observation.monotonic_ms)
         return base_of_agent(memory, event.look, event.taken_ms, now)
 
-    def _ask(self) -> None:
+    def _ask(self) -> NewestLook:
         from agent.record.newest_look import newest_look
         from agent.telemetry.events import Kind
 
         settings = self._settings
-        kinds = frozenset({Kind.MEMORY})
-        self._found = newest_look(
+        return newest_look(
             settings.kafka.confluent(),
             settings.telemetry_topic,
             None,
-            kinds,
+            frozenset({Kind.MEMORY}),
             prefix=settings.topics.prefix,
             timeout_ms=AGENT_MS,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -170,7 +169,7 @@ def emit_proposals(
             row["figures"] = ago(proposal.created_ms, now_ms)
     if not priced and form is Format.TABLE:
         columns = tuple(name for name in columns if "$/day" not in name)
-    emit(json.loads(json.dumps(rows)), columns, form, empty="no proposals", every=every)
+    emit(rows, columns, form, empty="no proposals", every=every)
     figures = figures_rest_on(found)
     if figures is not None and form is Format.TABLE:  # the other forms have it in each proposal's evidence
         say(figures)

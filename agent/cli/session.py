@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from importlib import import_module
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from agent.cli import options
 from agent.cli.hints import remember_replay
+from agent.cli.loading import load_beside
 from agent.cli.output import say
 from agent.values.collector import walk_no_more
 
@@ -138,7 +137,7 @@ def _lived_through(look: Recorded) -> Seen:
 
 
 def none_of(sentence: str, seen: Seen, *parts: Part) -> str:
-    """What stands in place of a table without rows: that there is nothing, or that nothing was seen."""
+    """The line in place of a table without rows: that there is nothing, or that nothing was seen."""
     from agent.values.unseen import gaps_of
 
     causes = sorted({f"{gap.part}: {gap.cause}" for gap in gaps_of(seen.snapshot, parts)})
@@ -160,21 +159,3 @@ def leave(seen: Seen, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) 
         say(f"not seen: {len(lines) - GAPS_SHOWN:,} more: rackwise status -o json")
     walk_no_more()
     raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)
-
-
-# Loads modules while a look waits for brokers, in one thread besides the main one.
-#
-# Two threads that load modules which import each other may wait for one another, and Python then fails one of them: so
-# the main thread loads nothing of the stages before this thread is done, and no other thread loads anything.
-
-
-def load_beside(module: str) -> threading.Thread:
-    """Begin to load a module; whoever imports it, or what it imports, joins the thread first."""
-    thread = threading.Thread(target=_load, args=(module,), name="loading")
-    thread.start()
-    return thread
-
-
-def _load(module: str) -> None:
-    with suppress(Exception):  # the main thread meets it too, where it can be told
-        import_module(module)

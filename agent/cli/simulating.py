@@ -117,7 +117,7 @@ def simulate(
 
 
 def _show(document: Simulation, limits: Limits, output: Format | None, nothing: str, *, every: bool) -> None:
-    """Tables of all that is told; as CSV the groups, the other forms as one document."""
+    """Tables of all of it; as CSV the groups, the other forms as one document."""
     from agent.cli.tables import with_money
     from agent.values.words import counted
 

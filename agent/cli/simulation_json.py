@@ -1,4 +1,4 @@
-"""A simulation as one document of plain values; what cannot be told is None."""
+"""A simulation as one document of plain values; what is unknown is None."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
 MOST_LOSSES = 20
-"""Racks of which it is told what losing them costs."""
+"""Racks whose loss is described."""
 MOST_ABSENCES = 10
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
 RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
@@ -42,7 +42,7 @@ BEHIND = "changelog lag"
 """Records by which the copy of a task is behind its changelog, restoring or not: not the lag of a group."""
 _STREAM, _STREAMS_ASSIGNOR = STREAMS_PROTOCOL, STICKY
 _MANY = 3
-"""Rows from which on a column of one value is told once."""
+"""Rows from which on a column of one value is said once."""
 _WHOLE, _LEAST = 0.995, 0.005
 
 

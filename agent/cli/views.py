@@ -17,7 +17,7 @@ from agent.values.unseen import seen_of
 
 if TYPE_CHECKING:
     from agent.cli.documents.racks import LossDocument, LostTaskDocument, RackDocument, SurvivorDocument
-    from agent.cli.documents.status import FindingDocument, StatusDocument
+    from agent.cli.documents.status import FindingDocument, RackBrokers, StatusDocument
     from agent.simulate.evaluation import Seen
     from agent.simulate.loss import LostTask, RackLoss, Survivor
 
@@ -49,10 +49,10 @@ def summary(look: Seen) -> dict[str, Any]:
 def status(look: Seen) -> StatusDocument:
     """The whole status as one document."""
     told = summary(look)
-    costs = costs_of(look.snapshot)
+    by_rack, costs = told["brokers"], costs_of(look.snapshot)
     return {
         "cluster": told["cluster"],
-        "brokers": told["brokers"],
+        "brokers": None if by_rack is None else [_rack_row(name, of) for name, of in by_rack.items()],
         "absent_brokers": told["absent_brokers"],
         "topics": told["topics"],
         "partitions": told["partitions"],
@@ -70,6 +70,10 @@ def status(look: Seen) -> StatusDocument:
             for gap in look.snapshot.gaps
         ],
     }
+
+
+def _rack_row(name: str, brokers: list[int]) -> RackBrokers:
+    return {"rack": None if name == UNKNOWN else name, "brokers": brokers}
 
 
 def findings(look: Seen) -> list[FindingDocument]:

@@ -1,4 +1,4 @@
-"""When the loop looks and when it plans: apscheduler drives, one look at a time, and every skip is told.
+"""When the loop looks and when it plans: apscheduler drives, one look at a time, and every skip is logged.
 
 A look that is due while one is running is skipped, never stacked (``max_instances=1``); times missed while the machine
 slept come as one (``coalesce``), however late. Looks run in a thread that does not hold up the end of the process.

@@ -139,7 +139,7 @@ def record_plan(settings: Settings) -> RecordPlan:
 def read_proposals(loaded: Loaded, tell: Callable[[str], None]) -> tuple[Proposal | Life, ...]:
     """The open proposals of the proposals topic, read with a plain consumer.
 
-    ``tell`` is told of records that are none. Raises what `knock` and `refusal` say, PartialAnswer when the topic was
+    ``tell`` hears of records that are none. Raises what `knock` and `refusal` say, PartialAnswer when the topic was
     not read to its end.
     """
     settings = loaded.settings

@@ -21,7 +21,7 @@ from agent.values.cycle import Cycle
 from agent.values.flows import priced
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.words import counted, usd
+from agent.values.words import counted, usd, usd_per_gb
 from config.settings import Settings
 
 WANTED = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE)
@@ -126,7 +126,7 @@ def money_lines(found: Sequence[Share], limits: Limits) -> list[str]:
     price = limits.usd_per_gb
     return [
         f"{_usd_per_day(share.crossing_now, price)} -> {_usd_per_day(share.crossing_after, price)} "
-        f"for these reads at an assumed ${price:g} per GB across racks (price.usd_per_gb)"
+        f"for these reads at an assumed {usd_per_gb(price)} across racks (price.usd_per_gb)"
         for share in found
         if share.unit == "bytes_per_s" and share.measure is Measure.READ_LOCAL
     ]

@@ -33,7 +33,7 @@ class Share(NamedTuple):
     total: float
     """Everything of which it can be told."""
     unknown: float
-    """What is read by somebody whose rack is not known, on top of the total."""
+    """What is read by readers of unknown rack, on top of the total."""
 
 
 def shares(cycle: Cycle) -> tuple[Share, ...]:

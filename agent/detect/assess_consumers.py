@@ -37,7 +37,7 @@ class Optimum(NamedTuple):
 
 
 def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
-    """Current and optimal locality by both measures, or why they cannot be told."""
+    """Current and optimal locality by both measures, or why they are unknown."""
     readers = _readers(group, ground)
     why_not = _why_not(group, readers, ground.masks)
     if why_not is not None:
@@ -127,7 +127,7 @@ def _optimum(group: ConsumerGroup, readers: Sequence[int], ground: Ground, now: 
 
 
 def _bound(topics: _Meaning, readers: Sequence[int], ground: Ground, measure: Measure) -> Tally | None:
-    """The optimum's tally where it can be told without an assignment: everybody may read everything."""
+    """The optimum's tally where it is known without an assignment: every member may read everything."""
     if len(topics) > 1:
         return None
     histogram: list[tuple[int, int]] = []

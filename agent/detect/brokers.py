@@ -15,13 +15,14 @@ from agent.detect.located import broker_disagreement, known_by
 from agent.detect.meant import fold
 from agent.detect.words import count, first, listed, numbered
 from agent.memory.sightings import Steadiness, steadiness
-from agent.values.absences import Absence, absence_words, lasted
+from agent.values.absences import Absence, absence_words
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
 from agent.values.memo import Memo
 from agent.values.memory import RackSighting
 from agent.values.observation import Part
 from agent.values.snapshot import BrokerState, RackState, Snapshot
+from agent.values.words import lasted
 
 
 def broker_findings(view: View, client_racks: Iterable[tuple[str, str]]) -> list[Finding]:
@@ -83,12 +84,12 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Fi
         return
     state = steadiness(seen, now_ms, limits)
     if state is Steadiness.FLAPPING:
-        minutes = limits.rack_flap_window_ms // 60_000
+        window = lasted(limits.rack_flap_window_ms)
         yield Finding(
             reason=FindingReason.RACK_FLAPPING,
             subject=Subject("broker", str(broker_id)),
-            sentence=f"the rack of broker {broker_id} keeps changing, {count(len(recent), 'time')} within {minutes} "
-            "min; nothing is planned from it until it is stable",
+            sentence=f"the rack of broker {broker_id} keeps changing, {count(len(recent), 'time')} within {window}; "
+            "nothing is planned from it until it is stable",
             evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
             severity=Severity.WARNING,
             since_ms=view.snapshot.taken_ms,

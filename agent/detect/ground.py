@@ -33,9 +33,9 @@ class Ground(NamedTuple):
     racks: tuple[str, ...]
     """Every known rack, sorted."""
     selector: bool | None
-    """Whether reads go to the nearest replica; None when that cannot be told."""
+    """Whether reads go to the nearest replica; None when that is unknown."""
     complete: bool
-    """False when brokers did not answer: then nobody is absent for certain."""
+    """False when brokers did not answer: then no broker is absent for certain."""
     away: frozenset[int] = frozenset()
     """Absent brokers that are waited for: nothing is moved because of their absence yet."""
     gone: frozenset[int] = frozenset()

@@ -24,7 +24,7 @@ from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.memo import Memo, each
 from agent.values.snapshot import ConsumerGroup, Group, Member, OtherGroup, Rack, StreamsGroup
-from agent.values.words import sized
+from agent.values.words import lasted, sized
 from assignors.problem import TopicPartition
 
 _Row = tuple[Group, Reading, Assessment, frozenset[str]]
@@ -182,7 +182,7 @@ def _stuck(view: View) -> Iterable[Finding]:
             continue
         if group.state in SETTLED_STATES or now_ms - since_ms < view.limits.stuck_rebalance_ms:
             continue
-        long = f"{view.limits.stuck_rebalance_ms / 60_000:g} min"
+        long = lasted(view.limits.stuck_rebalance_ms)
         yield Finding(
             reason=FindingReason.GROUP_STUCK_IN_REBALANCE,
             subject=Subject("group", name),
@@ -222,7 +222,7 @@ def foretold_findings(view: View) -> list[Finding]:
 
 # Findings about assignments that do not add up: a partition with two readers, and readers of what is not there.
 #
-# Members write their own assignments (classic groups), so anybody who may join can do it; an assignor with a fault can,
+# Members write their own assignments (classic groups), so any member can do it; an assignor with a fault can,
 # too. Judged only in groups that are Stable, and of topics only by what was shown: while a rebalance runs, assignments
 # overlap, and a topic that is hidden may well be there. One finding per group and reason, with the first names.
 

@@ -168,11 +168,11 @@ def _slug(part: Part) -> str:
 
 # Are there weights that plans could rest on, and do not? One finding a cycle at most, never one per group.
 #
-# Where nobody publishes weights nothing is wrong: then the report and every proposal say on what they rest.
+# Where no weights are published nothing is wrong: then the report and every proposal say on what they rest.
 
 
 def weights_findings(view: View) -> list[Finding]:
-    """Weights that somebody publishes but that cannot be used: all of them, or some."""
+    """Weights that are published but cannot be used: all of them, or some."""
     state = view.snapshot.weights
     if state is None or state.silent or (state.why_not is None and not state.stale and not state.unreadable):
         return []

@@ -33,6 +33,7 @@ from agent.values.plan import AdvicePlan, Plan
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.snapshot import Snapshot
 from agent.values.unseen import gaps_of
+from agent.values.words import lasted
 
 
 class CheckState(StrEnum):
@@ -254,7 +255,7 @@ def _racks(world: World) -> Check:
         _sources("brokers", [whence(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
         _sources("members", [whence(member.rack, CLIENT_RACK) for member in members]),
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
-        *(f"{one.name} answered {one.age_ms / 1000:.0f} s ago" for one in snapshot.rack_locators if one.age_ms),
+        *(f"{one.name} answered {lasted(one.age_ms)} ago" for one in snapshot.rack_locators if one.age_ms),
     ]
     told = [part for part in (*check.sentences, *told) if part]
     # The brokers' racks may well be known: it is those of members that there are none of.

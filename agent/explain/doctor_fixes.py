@@ -106,7 +106,7 @@ def _awareness_lines(
 
 
 SENTENCES = 10
-"""Findings of one check that are told one by one; the rest is counted, and ``rackwise status`` shows all."""
+"""Findings of one check that are named one by one; the rest is counted, and ``rackwise status`` shows all."""
 
 
 def told_infos(found: Iterable[Finding]) -> list[str]:

@@ -36,6 +36,7 @@ from agent.values.snapshot import (
     Snapshot,
     StreamsGroup,
 )
+from agent.values.words import lasted
 
 WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
 """Reasons that pass by themselves."""
@@ -155,7 +156,7 @@ def _about_proposal(proposal: Proposal, now_ms: int) -> list[Explained]:
 
 
 def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
-    """What every rack locator says of a broker, and what Kafka itself is told."""
+    """What every rack locator says of a broker, and the rack that Kafka itself has."""
     broker = next((broker for broker in snapshot.brokers if str(broker.id) == name), None)
     if broker is None:
         return []
@@ -198,7 +199,7 @@ def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> Explaine
 
 def _age(source: str | None, locators: tuple[LocatorState, ...]) -> str:
     age_ms = next((one.age_ms for one in locators if one.name == source), None)
-    return f", answered {age_ms / 1000:.0f} s ago" if age_ms else ""
+    return f", answered {lasted(age_ms)} ago" if age_ms else ""
 
 
 def _others(about: str, rack: Rack) -> list[Explained]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from agent.values.explained import Answer, Explained, Value
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.weighed import Basis
-from agent.values.words import counted, sized
+from agent.values.words import counted, lasted, sized
 
 _BASES = {
     Basis.WEIGHTS.value: "figures rest on weights of the pipeline, in bytes per second",
@@ -126,9 +126,13 @@ def _rate(text: str) -> Callable[[Value], str]:
 def _due(at_ms: float, now_ms: int) -> str:
     """When an instant of epoch milliseconds is, by the look."""
     left_ms = at_ms - now_ms
-    seconds = f"{abs(left_ms) / 1_000:,.0f} s"
-    due = f"is due in {seconds}" if left_ms >= 0 else f"was due {seconds} ago"
+    apart = lasted(abs(left_ms))
+    due = f"is due in {apart}" if left_ms >= 0 else f"was due {apart} ago"
     return f"the application's next probing rebalance {due} (probing.rebalance.interval.ms)"
+
+
+def _age(value: Value) -> str:
+    return f"the weights are {lasted(1_000 * value) if isinstance(value, int | float) else _listed(value)} old"
 
 
 def _instant(text: str) -> Callable[[Value], str]:
@@ -178,7 +182,7 @@ _SENTENCES: Mapping[str, Callable[[Value], str]] = {
     "basis": lambda value: _BASES.get(str(value), f"figures rest on {value}"),
     "weights_from_ms": _instant("the weights begin at {}"),
     "weights_until_ms": _instant("the weights end at {}"),
-    "weights_age_s": lambda value: f"the weights are {_listed(value)} s old",
+    "weights_age_s": _age,
     "why_not_weights": _names("no weights of the pipeline are used: {}"),
     "why": _names("{}"),
     "who": _names("it concerns {}"),

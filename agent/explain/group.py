@@ -99,7 +99,7 @@ def _shares(now: Locality, best: Locality) -> str:
 
 
 def _as_far_as_known(best: bool, unknown: float) -> Answer:  # noqa: FBT001 (two facts, one answer)
-    """Yes only where nothing is unknown: what cannot be told may be better or worse."""
+    """Yes only where nothing is unknown: what is unknown may be better or worse."""
     return Answer.UNKNOWN if best and unknown else yes_or_no(best)
 
 

@@ -1,4 +1,4 @@
-"""What stands against acting in mode execute, whatever it is worth: who leads, what was begun, what the settings say.
+"""The checks of mode execute, whatever a change is worth: leadership, what was begun, settings.
 
 Order: another agent leads, or its journal cannot be read; another cluster; what was begun already; what no plan can
 hold; a group that is not to be asked; warm-ups that are not worth asking for yet; a pause; what the settings leave out;
@@ -25,7 +25,7 @@ from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.reassignment import BatchState, Plan, PlanState
 from agent.values.verdict import Fine, Hold, HoldReason
 from agent.values.windows import closed
-from agent.values.words import counted
+from agent.values.words import counted, lasted
 
 
 def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:
@@ -111,9 +111,9 @@ def _paused(proposal: Proposal, ground: Ground) -> Hold | Fine:
     pause = pause_in(ground.records.view)
     if pause is None:
         return Fine("acting is not paused")
-    minutes = max(0, ground.now_ms - pause.since_ms) / 60_000
     why = f" ({pause.reason})" if pause.reason else ""
-    sentence = f"held: {pause.who} paused acting {minutes:.0f} min ago{why}; resume with: rackwise resume"
+    since = lasted(ground.now_ms - pause.since_ms)
+    sentence = f"held: {pause.who} paused acting {since} ago{why}; resume with: rackwise resume"
     return Hold(proposal.id, HoldReason.PAUSED, sentence)
 
 
@@ -255,7 +255,7 @@ def _over(plan: Plan, execute: ExecuteLimits, now_ms: int) -> str | None:
         return None
     late_ms = now_ms - plan.begin_by_ms
     if late_ms >= 0:
-        return f"void: its approval ended {late_ms / 60_000:.0f} min ago, and no batch of it was sent"
+        return f"void: its approval ended {lasted(late_ms)} ago, and no batch of it was sent"
     if -late_ms > 2 * execute.approval_valid_ms:
         return "void: its approval is of the future by this agent's clock, and no batch of it was sent"
     return None

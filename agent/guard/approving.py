@@ -22,7 +22,7 @@ from agent.values.observation import Gap
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Hold, HoldReason, Verdict
-from agent.values.words import counted, sized, sized_apart, usd
+from agent.values.words import counted, lasted, sized, sized_apart, usd
 
 DEFAULT_RULE = "triggers-within-budget"
 _APPROVE = "rackwise proposals approve"
@@ -143,12 +143,11 @@ def _no_person(given: Approval | None, proposal: Proposal, now_ms: int) -> str |
             why = given.sentence.removeprefix("void: ")
             return f"it was {why}" if given.vetoed else f"its approval is void ({why})"
         case ApprovalState.REQUESTED:
-            minutes = (now_ms - given.at_ms) / 60_000
-            return f"requested by {given.by} {minutes:.0f} min ago, a second person must approve it"
+            return f"requested by {given.by} {lasted(now_ms - given.at_ms)} ago, a second person must approve it"
         case ApprovalState.APPROVED:
             if now_ms < given.expires_ms:
                 return None
-            return f"its approval by {given.by} expired {(now_ms - given.expires_ms) / 60_000:.0f} min ago"
+            return f"its approval by {given.by} expired {lasted(now_ms - given.expires_ms)} ago"
 
 
 def _allowed(proposal: Proposal, rule: str, why: str) -> Allow:

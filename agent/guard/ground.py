@@ -104,5 +104,5 @@ class Ground(NamedTuple):
 
 
 Check = Callable[[Proposal, Ground], Hold | Refuse | Fine | None]
-"""A check: what stands against a proposal, by which numbers nothing does, or None when it is not about it."""
+"""A check: what holds a proposal, by which numbers nothing does, or None when it is not about it."""
 EMPTY: View = {}

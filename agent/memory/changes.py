@@ -82,7 +82,7 @@ def topics_to_compare(memory: Memory, snapshot: Snapshot) -> Iterator[TopicState
 
 
 def moves_hidden(snapshot: Snapshot) -> bool:
-    """Whether nobody told which reassignments are running."""
+    """Whether the running reassignments are unknown."""
     return any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
 
 
@@ -207,7 +207,7 @@ def _moved_racks(before: Replicas, after: Replicas, racks: _Then) -> bool:
 
 
 def _racks(replicas: Replicas, racks: _Racks) -> Counter[str] | None:
-    """How many replicas each rack holds; None when one cannot be told."""
+    """How many replicas each rack holds; None when one is unknown."""
     names = [racks.get(replica) for replica in replicas]
     return None if None in names else Counter(name for name in names if name is not None)
 

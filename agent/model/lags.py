@@ -1,4 +1,4 @@
-"""How far behind each copy of a stateful task is, by whom that is told, and whether it has caught up.
+"""How far behind each copy of a stateful task is, from which source, and whether it has caught up.
 
 Sources, best first: the application's own endpoint; task offsets that the broker passes on (KIP-1071); the offset sum
 at the last join. That sum is frozen: between joins a restore is invisible, so what is behind now is a range, from
@@ -238,7 +238,7 @@ def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
     told = view.facts.broker.get((process, task))
     if told is None:
         return None
-    # Members report at an interval of their own, so how old this is cannot be told.
+    # Members report at an interval of their own, so its age is unknown.
     return _Reading(_exactly(max(0, told[1] - told[0])), LagSource.BROKER, None)
 
 

@@ -1,7 +1,7 @@
 """The rack in which each broker and each client stands, by all rack locators together (KIP-36).
 
 Locators are asked in the order of ``rack.locator.class``, and the first that knows wins. One that says two things at
-once does not know: the next is asked, and when none knows, the rack is conflicting. Whoever says otherwise than the
+once does not know: the next is asked, and when none knows, the rack is conflicting. One that says otherwise than the
 winner is kept with what it said. Aliases translate every answer first, so that two names of one rack are no
 contradiction; ``told`` keeps what the wire says, letter by letter, because Kafka compares that.
 
@@ -27,7 +27,7 @@ from agent.values.snapshot import UNKNOWN_RACK, LocatorState, Rack, RackState
 
 # Rules by which a name or an address tells a rack: patterns and networks; and how hosts are compared.
 #
-# Names are foreign text, and anybody who may join a group chooses his own. So patterns are matched in linear time, by
+# Names are foreign text, and every member of a group chooses its own. So patterns are matched in linear time, by
 # the regex engine that pydantic brings along (Rust's), and a rack is never cut out of a name: it is the rule that names
 # it.
 
@@ -37,7 +37,7 @@ HOST = "host"
 
 
 class Host(NamedTuple):
-    """A host as it is told, in the forms in which it is looked for."""
+    """A host as it is reported, in the forms in which it is looked for."""
 
     names: tuple[str, ...]
     """The names and addresses in it."""
@@ -221,7 +221,7 @@ def locator_states(observation: Observation, order: tuple[RackLocator, ...]) -> 
 
 
 def _settled(said: Sequence[_Said], told: Sequence[str]) -> Rack:
-    """The first that knows wins; ``said`` holds whoever says anything, in order."""
+    """The first that knows wins; ``said`` holds those that answered, in order."""
     sent = told[0] if len(told) == 1 else None
     winner = next(((name, racks[0]) for name, racks in said if len(racks) == 1), None)
     if winner is None:

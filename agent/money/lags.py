@@ -24,7 +24,7 @@ class Lag(NamedTuple):
     worst_records: int | None
     partitions: int
     unknown: int
-    """Partitions of which it cannot be told."""
+    """Partitions of which it is unknown."""
 
     @property
     def known(self) -> int | None:

@@ -87,7 +87,7 @@ def _judge_topics(context: Context, answers: Answers) -> Judgement:
     if world.topics is None:
         return _NOTHING_JUDGED
     shown = frozenset(topic.name for topic in world.topics)
-    # What only log dirs hold may be a topic made or deleted just now; it counts only when somebody says "not allowed".
+    # What only log dirs hold may be a topic made or deleted just now; it counts only when a broker says "not allowed".
     stored = frozenset(name for name in names_on_disk(world) if insides.topic_words.get(name) is Word.HIDDEN)
     known = context.recall.known_topics | stored
     share = context.scope.shrink_share

@@ -99,7 +99,7 @@ class Context:
         return part in self.scope.parts
 
     def not_asked(self, part: Part) -> tuple[Gap, ...]:
-        """The gap of a part that nobody wants; nothing for one that is wanted."""
+        """The gap of a part that is not wanted; nothing for one that is wanted."""
         return () if self.wants(part) else (Gap(part, GapCause.NOT_ASKED, "", "not requested in this look"),)
 
 

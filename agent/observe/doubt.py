@@ -4,7 +4,7 @@ Brokers answer without rights as if there were nothing, and a broker that lags b
 that were known and are not shown are asked about *by name*: then a broker must say "no such topic" or "not allowed".
 That answer is the second witness. Pure: who is asked and how is `agent.observe.doubt`.
 
-Invariant: a name stays known until somebody said that it is gone, or it vanished alone and in a complete answer.
+Invariant: a name stays known until a broker said that it is gone, or it vanished alone and in a complete answer.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from agent.values.kafka import CONSUMER_GROUP, STREAMS_GROUP, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.observation import Gap, GapCause, Part, RawListedGroup
+from agent.values.words import few
 from agent.wire.client import WireClient
 from agent.wire.failure import CallFailed
 
@@ -36,7 +37,7 @@ class Judgement(NamedTuple):
     """What to believe about the names that are no longer shown."""
 
     gone: frozenset[str]
-    """Somebody said so."""
+    """A broker said so."""
     hidden: frozenset[str]
     """Still known, not shown: remembered for the next look and counted in the rights."""
     gaps: tuple[Gap, ...]
@@ -88,8 +89,7 @@ def _are(part: Part, names: frozenset[str]) -> str:
     first = sorted(names)
     if len(first) == 1:
         return f"{first[0]} is"
-    more = f" and {len(first) - _NAMED:,} more" if len(first) > _NAMED else ""
-    return f"{len(first)} {part} ({', '.join(first[:_NAMED])}{more}) are"
+    return f"{len(first)} {part} ({few(first, _NAMED)}) are"
 
 
 _NOT_CLASSIC = "not a classic"

@@ -1,6 +1,6 @@
 """Is the cluster there, and does it let this user in? The first question of a command that goes on with librdkafka.
 
-librdkafka tries again until a deadline, whatever it is that keeps it out; here the cause is told at once.
+librdkafka tries again until a deadline, whatever it is that keeps it out; here the cause is named at once.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Three waves, as some questions need the answers of others: topics, groups, confi
 and the lags that applications tell; then the groups' insides, configs, and names that vanished; end offsets last.
 Committed offsets come before end offsets: read later, a lag could be negative.
 
-Invariant: a field that is empty because nobody answered, or nobody may see it, is named by a gap.
+Invariant: a field that is empty because no broker answered, or the rights are missing, is named by a gap.
 """
 
 from __future__ import annotations

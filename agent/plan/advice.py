@@ -1,4 +1,4 @@
-"""What the owners of clients and brokers should change, with the exact line: settings nobody can set from outside.
+"""What the owners of clients and brokers should change, with the exact line: settings that cannot be set from outside.
 
 One advice per subject and reason, however many members or brokers it concerns. Advice about a missing rack is given
 always, as without it nothing else can be told; advice about a gain (in `advice_assignors`) only above the thresholds.
@@ -241,7 +241,7 @@ def _standbys(scene: Scene) -> Advised:
             # KIP-1071 brokers have no released setting for it; and where tags are set, only the next rebalance tells.
             advised.append([(finding.id, Unplanned.NO_LEVER) for finding in findings])
         else:
-            # A tag that nobody asked to spread by may be shared on purpose.
+            # A tag by which no spread is asked for may be shared on purpose.
             asked = [finding for finding in findings if finding.severity is not Severity.INFO]
             advised.append([(f.id, Unplanned.MAY_BE_MEANT) for f in findings if f.severity is Severity.INFO])
             advised += unless_held(asked, partial(_tags, group, scene.snapshot))

@@ -1,6 +1,6 @@
 """Three columns for a group: now, what its own assignor would give, the optimum; and whether a rebalance is worth it.
 
-Partitions are counted by Kafka's measure, bytes per second where reads really go. What cannot be told is None.
+Partitions are counted by Kafka's measure, bytes per second where reads really go. What is unknown is None.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Column(NamedTuple):
     crossing: int
     """Partitions read across racks, by Kafka's measure."""
     unknown: int
-    """Partitions of which that cannot be told."""
+    """Partitions of which that is unknown."""
     crossing_bytes_per_s: float | None
     """Bytes per second read across racks, by where reads really go; None where a rate, rack or selector is unknown."""
     moved: int
-    """Partitions (Streams: tasks) that are with somebody else than now."""
+    """Partitions (Streams: tasks) that have another owner than now."""
     reads: int
     """Partitions that are read."""
     usd_per_day: float | None
@@ -116,7 +116,7 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
 
 
 def moved_by(group: ReaderGroup, given: Given) -> int:
-    """Partitions (Streams: active tasks) that somebody else has afterwards; what nobody had before does not count."""
+    """Partitions (Streams: active tasks) that have another owner afterwards; what had none before does not count."""
     if isinstance(group, ConsumerGroup):
         return len(own_moves(group, given))
     runs = {task: process.id for process in group.processes for task in process.active}
@@ -124,7 +124,7 @@ def moved_by(group: ReaderGroup, given: Given) -> int:
 
 
 def own_moves(group: ReaderGroup, given: Given) -> Moves:
-    """Everything that the group's own assignor gives to somebody else."""
+    """Everything that the group's own assignor gives to another owner."""
     owner = {partition: reader for reader, held in _held(group) for partition in held}
     return tuple(
         sorted(
@@ -137,7 +137,7 @@ def own_moves(group: ReaderGroup, given: Given) -> Moves:
 
 
 def best_moves(group: ReaderGroup, result: ConsumerResult | TaskResult | None) -> Moves:
-    """Everything that the optimum gives to somebody else."""
+    """Everything that the optimum gives to another owner."""
     match result:
         case ConsumerResult():
             return own_moves(group, Given(result.assignment))

@@ -92,7 +92,7 @@ def _member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
 
 
 def _settled(problem: ClassicProblem, assignor: str) -> Settled:
-    """A cooperative leader holds back what somebody has to give up first, so that another rebalance follows."""
+    """A cooperative leader holds back what a member has to give up first, so that another rebalance follows."""
     if assignor == COOPERATIVE_STICKY:
         return cooperative_sticky_settled(problem)
     result = EAGER[assignor](problem)
@@ -122,8 +122,8 @@ def _about(leader: Leader) -> list[str]:
 
 # Whose code assigns the partitions of a classic group: Java's, librdkafka's or a Python client's.
 #
-# The leader is one of the members, and nobody is told which. So a group has a known leader only when all its members
-# run the same client: by what the user says of the group, else by the client ids that clients give themselves.
+# The leader is one of the members, and brokers do not tell which. So a group has a known leader only when all its
+# members run the same client: by what the user says of the group, else by the client ids that clients give themselves.
 
 
 class Leader(StrEnum):

@@ -27,7 +27,7 @@ from agent.values.snapshot import Snapshot
 PROBED = frozenset((ProposalReason.WARMUP_PROMOTABLE,))
 """Reasons that probing decides about."""
 _ESTIMATES = (WaitReason.RESTORING, WaitReason.REBALANCING)
-"""What nobody can promise a time for."""
+"""Reasons whose end has no known time."""
 
 
 _ENDS = {
@@ -47,7 +47,7 @@ class Held(NamedTuple):
     """As `WaitReason` or `OffReason` say it."""
     sentence: str
     until_ms: int | None
-    """Epoch milliseconds when it may be asked again; None when nobody can tell."""
+    """Epoch milliseconds when it may be asked again; None when that is unknown."""
 
 
 def probing_check(

@@ -6,7 +6,7 @@ is lost time. So a trigger is asked for as soon as a warm-up has caught up, sure
 floor between two, a floor that grows while nothing is promoted, a budget per hour, and the application's own deadline.
 
 Invariants: only copies that their process hosts justify a trigger; every bound rests on the monotonic clock; of several
-bounds the one that ends last is told. Whether a trigger may be sent at all (static members, eager protocols, rolling
+bounds the one that ends last is named. Whether a trigger may be sent at all (static members, eager protocols, rolling
 restarts, windows) is decided elsewhere.
 """
 
@@ -34,13 +34,13 @@ from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.limits import ExecuteLimits, GroupLimits, Limits
 from agent.values.memory import CopyKey, Join, Memory
 from agent.values.snapshot import GroupKind, Snapshot, StreamsGroup
-from agent.values.words import counted
+from agent.values.words import counted, few
 
 HOUR_MS = 3_600_000
 SETTLE_MS = 2_000
-"""A join younger than this may be followed by another at once, when tasks were taken from somebody."""
+"""A join younger than this may be followed by another at once, when tasks were taken from a process."""
 JUDGED_WITHIN_MS = 60_000
-"""A trigger whose effect nobody has told after this long counts as one that promoted nothing."""
+"""A trigger whose effect is unknown after this long counts as one that promoted nothing."""
 AGAIN_MS = 1_000
 """Soonest look at what can not be told yet."""
 STANDBY_EVERY_MS = HOUR_MS
@@ -283,10 +283,8 @@ def backoff_ms(failed: int, execute: ExecuteLimits) -> int:
 
 def _copies(keys: Sequence[CopyKey]) -> str:
     """The tasks by name, where they are few."""
-    named = ", ".join(str(task) for _, task in keys[:_NAMED])
-    more = f" and {len(keys) - _NAMED:,} more" if len(keys) > _NAMED else ""
     verb = "has" if len(keys) == 1 else "have"
-    return f"{counted(len(keys), 'warm-up')} ({named}{more}) {verb}"
+    return f"{counted(len(keys), 'warm-up')} ({few([task for _, task in keys], _NAMED)}) {verb}"
 
 
 def _s(duration_ms: int) -> str:

@@ -76,7 +76,7 @@ class Wait(NamedTuple):
     group_id: str
     reason: WaitReason
     until_ms: int | None
-    """Monotonic; None when nobody can tell."""
+    """Monotonic; None when that is unknown."""
     sentence: str
     arriving: tuple[Arrival, ...] = ()
     """Warm-ups on their way, the first to arrive first."""
@@ -94,7 +94,7 @@ Decision = TriggerNow | Wait | Off
 
 
 def failures(past: Sequence[Past], now_ms: int, judged_within_ms: int) -> int:
-    """How many triggers in a row, back from the last one, promoted nothing; one that nobody judged counts in time."""
+    """How many triggers in a row, back from the last one, promoted nothing; one without a judgement counts in time."""
     count = 0
     for trigger in sorted(past, reverse=True, key=lambda one: one.at_ms):
         if not trigger.probing:

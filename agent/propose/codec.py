@@ -77,7 +77,7 @@ class LocalityDocument(TypedDict):
     local: float
     total: float
     unknown: float
-    """Part of the total of which locality cannot be told."""
+    """Part of the total of which locality is unknown."""
 
 
 @with_config(_DOCUMENT)
@@ -109,7 +109,7 @@ class ProposalDocument(TypedDict):
 
     schema_version: int
     id: str
-    """p- and 12 hex digits; the same snapshot gives the same id, whoever looks."""
+    """p- and 12 hex digits; the same snapshot gives the same id in every agent and command."""
     kind: Literal["reassign", "leaders", "trigger", "advise"]
     reason: str
     """Name of the reason, in lower case with underscores."""

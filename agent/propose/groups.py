@@ -1,6 +1,6 @@
 """Proposals to make one classic group rebalance once, so that its own assignor can place work nearer to its data.
 
-The figures are those that the group's own assignor is predicted to reach. Only where that cannot be told the exact
+The figures are those that the group's own assignor is predicted to reach. Only where that is unknown the exact
 optimum at equal balance stands in for it; the sentence says which. Replication is the same before and after, so only
 reads are counted in bytes. Promotions of warm-ups, which are certain, are in `warmups`.
 """
@@ -208,7 +208,7 @@ def _certainty(prediction: Prediction | None) -> str:
 
 
 def _bytes_to_move(work: Work, prediction: Prediction | None) -> int | None:
-    """What a consumer reads is not copied. What a task restores is known where it warms up and its size is told."""
+    """What a consumer reads is not copied. What a task restores is known where it warms up and its size is known."""
     if not isinstance(work.group, StreamsGroup):
         return 0
     return prediction.warmups.read_bytes if prediction is not None and prediction.warmups is not None else None

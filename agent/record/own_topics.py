@@ -61,7 +61,7 @@ class OwnTopics:
         unseen = any(gap.part is Part.TOPICS and not gap.subject for gap in observation.gaps)
         shown = {topic.name for topic in observation.topics if topic.error is None} & self._topics.keys()
         if not unseen:
-            for name in self._shown - shown:  # somebody deleted it
+            for name in self._shown - shown:  # it was deleted
                 self.forget(name)
             self._shown = shown
         self._ready |= shown
@@ -103,7 +103,7 @@ class OwnTopics:
             self._take(name, answer)
 
     def _take(self, name: str, answer: Future[None]) -> None:
-        """The topic is there now, whoever made it, or there is a problem."""
+        """The topic is there now, by this agent or not, or there is a problem."""
         try:
             answer.result(timeout=self._timeout_s + 1)
             self._shown.add(name)
@@ -165,7 +165,7 @@ def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
 # Where rackwise's own topics live: every replica of a partition in a rack of its own as long as racks are left.
 #
 # Pure and deterministic (KIP-36's rule, for topics that are created with explicit replica lists). Priorities: distinct
-# racks, then even load of brokers, then the lowest id. A broker without a rack counts as a rack that nobody knows: it
+# racks, then even load of brokers, then the lowest id. A broker without a rack counts as an unknown rack: it
 # comes last.
 
 

@@ -77,7 +77,7 @@ def update(
     cluster: str,
     agent: str,
 ) -> Update:
-    """The records that lead from what stands in the topic to these proposals."""
+    """The records that lead from the topic's state to these proposals."""
     here = source(cluster, agent)
     after = {slot(proposal): proposal for proposal in proposals}
     void: list[Record] = []
@@ -101,7 +101,7 @@ def update(
 
 
 def standing_in(records: Iterable[Read], cluster: str) -> dict[str, Published]:
-    """What stands in the topic by slot, as its records tell in their order.
+    """The topic's state by slot, as its records tell in their order.
 
     Records of other clusters are left aside, and so is what is no proposal and no step of one, so that its slot is
     written anew.

@@ -146,7 +146,7 @@ class WeightsReader:
             self._thread.start()
 
     def _run(self) -> None:
-        """Until the end: read; what fails is told as a gap and tried anew."""
+        """Until the end: read; what fails becomes a gap and is tried anew."""
         while not self._stop.is_set():
             try:
                 self._read_once()

@@ -22,12 +22,12 @@ class Change:
 
     @property
     def touches(self) -> Keys:
-        """What nobody else may touch."""
+        """What no other change may touch."""
         return ()
 
     @property
     def needs(self) -> Keys:
-        """What nobody may touch."""
+        """What no change may touch."""
         return ()
 
 
@@ -91,7 +91,7 @@ class AddRack(Change):
 
     @property
     def needs(self) -> Keys:
-        """That nobody takes it away again."""
+        """That no other change takes it away again."""
         return (("no rack", self.rack),)
 
     def __str__(self) -> str:

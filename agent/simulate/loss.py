@@ -94,7 +94,7 @@ class RackLoss:
 
     @property
     def uncertain(self) -> bool:
-        """True when something cannot be told."""
+        """True when something is unknown."""
         return bool(self.untold or self.untold_tasks or self.untold_groups or self.unseen)
 
     @property

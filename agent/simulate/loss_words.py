@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agent.simulate.loss import RackLoss
-from agent.values.words import counted, sized
+from agent.values.words import counted, few, sized
 
 SHOWN = 3
 """Partitions, tasks and parts that are named one by one; the rest is counted."""
@@ -41,7 +41,7 @@ def loss_details(loss: RackLoss) -> tuple[str, ...]:
 
 
 def loss_sentence(loss: RackLoss) -> str:
-    """Partitions that stop, tasks that restore, what cannot be told, and the load on the racks that are left."""
+    """Partitions that stop, tasks that restore, what is unknown, and the load on the racks that are left."""
     parts = [
         f"{number} {what}"
         for number, what in (
@@ -69,26 +69,20 @@ def _unknown(loss: RackLoss) -> list[str]:
     if named:
         parts.append(f"the effect on {' and '.join(named)} is unknown ({_untold(loss)})")
     if loss.unseen:
-        parts.append(f"not all was seen ({_few(loss.unseen)})")
+        parts.append(f"not all was seen ({few(loss.unseen, SHOWN)})")
     return parts
 
 
 def _untold(loss: RackLoss) -> str:
     """The first of each kind, what is not known of tasks, and how to see all where some are left out."""
-    parts = [_few(loss.untold)] if loss.untold else []
+    parts = [few(loss.untold, SHOWN)] if loss.untold else []
     if loss.untold_tasks:
         reasons = ", ".join(dict.fromkeys(one.why for one in loss.untold_tasks))
-        parts.append(f"{_few([f'{one.group} {one.task}' for one in loss.untold_tasks])}: {reasons}")
+        parts.append(f"{few([f'{one.group} {one.task}' for one in loss.untold_tasks], SHOWN)}: {reasons}")
     if loss.untold_groups:
-        parts.append(f"{_plural(len(loss.untold_groups), 'group')} {_few(loss.untold_groups)}")
+        parts.append(f"{_plural(len(loss.untold_groups), 'group')} {few(loss.untold_groups, SHOWN)}")
     cut = max(len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)) > SHOWN
     return "; ".join([*parts, "all: rackwise racks -o json"] if cut else parts)
-
-
-def _few(names: Sequence[object]) -> str:
-    """``t-0, t-1, t-2 and 3 more``."""
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return f"{', '.join(map(str, names[:SHOWN]))}{more}"
 
 
 def _load(loss: RackLoss) -> str:
@@ -114,7 +108,7 @@ def _load(loss: RackLoss) -> str:
 
 def _named(names: Sequence[object], noun: str, what: str) -> str:
     """``6 partitions without a leader: t-0, t-1, t-2 and 3 more``."""
-    return f"{counted(len(names), noun)} {what}: {_few(names)}"
+    return f"{counted(len(names), noun)} {what}: {few(names, SHOWN)}"
 
 
 def _plural(number: int, word: str) -> str:

@@ -19,6 +19,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.rates import Rates, RatesFrom, judged
+from agent.values.words import lasted
 
 OLDEST_BASE_MS = 600_000
 """What the agent saw longer ago says nothing of the traffic now."""
@@ -60,12 +61,8 @@ def base_of_agent(memory: Memory, look: str, taken_ms: int, now: Instant) -> tup
     moved = after_restart(memory, now.wall_ms, now.monotonic_ms)
     bases = tuple(base for base in moved.rate_bases if now.monotonic_ms - base.monotonic_ms <= OLDEST_BASE_MS)
     if not bases:
-        why = "keeps no end offsets" if not moved.rate_bases else f"is {_words(age_ms)} old"
+        why = "keeps no end offsets" if not moved.rate_bases else f"is {lasted(age_ms)} old"
         return Memory(), Rates(why_not=f"the newest look in the agent's telemetry {why}")
     kept = Memory(rate_bases=bases, bytes_per_record=moved.bytes_per_record)
     seconds = (now.monotonic_ms - bases[0].monotonic_ms) / 1000
     return kept, Rates(RatesFrom.AGENT, seconds, look, age_ms)
-
-
-def _words(age_ms: int) -> str:
-    return f"{age_ms / 3_600_000:.1f} h" if age_ms >= 3_600_000 else f"{age_ms // 60_000} min"

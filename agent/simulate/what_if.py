@@ -1,7 +1,7 @@
 """A snapshot as it would be: members, racks, brokers and replicas that come or go, other strategies, RF, standbys.
 
 Pure: snapshot and settings in, snapshot and settings out, for the agent's own stages to look at. What goes, goes before
-what comes; settings change last. Nothing moves by itself: replicas stay where they are, and what nobody reads any more
+what comes; settings change last. Nothing moves by itself: replicas stay where they are, and what has no reader any more
 waits for the group's assignor.
 
 Invariants: what nothing was asked about is the same object as before; changes that contradict each other, or that the

@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
     """What a group has under one assignment."""
 
     reads: int
-    """Partitions that somebody reads."""
+    """Partitions that the group reads."""
     cost: Column
     standbys: Standbys | None
     """None for groups that have none."""
@@ -59,9 +59,9 @@ class Simulated:
     own: Outcome | None
     """What its own assignor gives after the change, in the end."""
     optimum: Outcome | None
-    """The best after the change; ``moved`` counts what somebody has now and another gets."""
+    """The best after the change; ``moved`` counts what one member has now and another gets."""
     waiting: int
-    """Partitions that nobody reads until the group has rebalanced."""
+    """Partitions without a reader until the group has rebalanced."""
     prediction: Prediction | None
     why_not: str | None
     """Why columns are missing."""
@@ -141,7 +141,7 @@ def _bytes(reads: Reads, ground: Ground, world: World) -> tuple[float | None, fl
 
 
 def _best(group: ReaderGroup, after: World) -> Given | None:
-    """The optimum by Kafka's measure: everything that the group subscribes to, whoever has it now."""
+    """The optimum by Kafka's measure: everything that the group subscribes to, whichever member has it now."""
     ground = group_ground(group, after.snapshot, Memo())
     if not group.members or not any(ground.bits.reader(reader.rack) for reader in _readers(group)):
         return None

@@ -1,6 +1,6 @@
 """Members that come and go, other strategies and standbys: groups and settings as they would be before a rebalance.
 
-Who leaves takes nothing over: what it read is with nobody until the group's assignor is asked. Who comes is like the
+Who leaves takes nothing over: what it read has no reader until the group's assignor is asked. Who comes is like the
 members that are there: the same client, subscription and number of threads, with nothing assigned yet.
 """
 
@@ -19,7 +19,7 @@ from agent.simulate.what_if_replicas import SIMULATED_HOST
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY
 from agent.values.limits import Limits
 from agent.values.snapshot import ConsumerGroup, GroupKind, Member, Snapshot, StreamsGroup, StreamsProcess
-from agent.values.words import counted
+from agent.values.words import counted, few
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 STRATEGIES = (BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, NO_STRATEGY)
@@ -75,9 +75,9 @@ def with_member(group: ReaderGroup, rack: str | None) -> ReaderGroup:
 
 
 def without_member(group: ReaderGroup, name: str) -> ReaderGroup:
-    """The group after somebody left, named by member id, client id, instance id, or process id.
+    """The group after a member left, named by member id, client id, instance id, or process id.
 
-    Of a Streams application the whole process goes. Raises ``BadInput`` when the name fits nobody, or more than one.
+    Of a Streams application the whole process goes. Raises ``BadInput`` when the name fits no member, or more than one.
     """
     named = [m for m in group.members if m.id == name]
     named = named or [m for m in group.members if name in (m.client_id, m.instance_id)]
@@ -91,7 +91,7 @@ def without_member(group: ReaderGroup, name: str) -> ReaderGroup:
 
 
 def without_rack(group: ReaderGroup, rack: str) -> ReaderGroup:
-    """The group without everybody in that rack; the same object when nobody is there."""
+    """The group without the members in that rack; the same object when none is there."""
     if isinstance(group, StreamsGroup):
         gone = [process for process in group.processes if process.rack.name == rack]
         return _without(group, gone) if gone else group
@@ -187,8 +187,7 @@ def _sorted(members: tuple[Member, ...]) -> tuple[Member, ...]:
 def _check_one(group: str, name: str, found: list[str], every: list[str]) -> None:
     if len(found) == 1:
         return
-    who = sorted(found or every)
-    shown = ", ".join(who[:5]) + (f" and {len(who) - 5} more" if len(who) > 5 else "")
+    shown = few(sorted(found or every), 5)
     what = "there are several" if found else "there is no"
     raise BadInput(
         f"{what} {name!r} in group {group}",

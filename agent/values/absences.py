@@ -17,11 +17,7 @@ from typing import NamedTuple
 from agent.values.memory import Memory
 from agent.values.observation import Part
 from agent.values.snapshot import Snapshot
-from agent.values.words import counted
-
-_SECONDS_UP_TO_MS = 120_000
-_MINUTES_UP_TO_MS = 7_200_000
-_HOURS_UP_TO_MS = 172_800_000
+from agent.values.words import lasted
 
 
 class Absence(NamedTuple):
@@ -106,17 +102,6 @@ def _unanswered(snapshot: Snapshot) -> bool:
 
 
 # --- words ------------------------------------------------------------------------------------------------------
-
-
-def lasted(ms: int) -> str:
-    """``12 s``, ``31 min``, ``5 h``, ``3 days``: rounded down."""
-    if ms < _SECONDS_UP_TO_MS:
-        return f"{ms // 1_000} s"
-    if ms < _MINUTES_UP_TO_MS:
-        return f"{ms // 60_000} min"
-    if ms < _HOURS_UP_TO_MS:
-        return f"{ms // 3_600_000} h"
-    return counted(ms // 86_400_000, "day")
 
 
 def absence_words(broker: int, absence: Absence) -> str:

@@ -12,10 +12,8 @@ from agent.values.finding import Evidence
 from agent.values.proposal import Proposal
 from agent.values.snapshot import Snapshot, TopicState
 from agent.values.weighed import Basis
-from agent.values.words import counted, in_full
+from agent.values.words import counted, in_full, lasted
 
-_MINUTE_S = 60
-_HOUR_S = 3_600
 _NAMED = 5
 """Proposals that are named where the figures of an answer rest on different things."""
 _NO_WEIGHT = "some of the partitions that it is about have none"
@@ -74,15 +72,9 @@ def _named(ids: list[str]) -> str:
 def _told(evidence: Mapping[str, object]) -> str | None:
     age_s, why = evidence.get("weights_age_s"), evidence.get("why_not_weights")
     if isinstance(age_s, int):
-        return f"weights of the pipeline, {_age(age_s)} old"
+        return f"weights of the pipeline, {lasted(1_000 * age_s)} old"
     if why is None:
         return None
     if evidence["basis"] == Basis.OWN_RATES.value:
         return f"bytes per second are rackwise's own rates, and optima count partitions (no weights: {why})"
     return f"partitions are counted (no weights: {why})"
-
-
-def _age(age_s: int) -> str:
-    if age_s < _HOUR_S:
-        return f"{age_s // _MINUTE_S} min"
-    return f"{age_s // _HOUR_S} h {age_s % _HOUR_S // _MINUTE_S} min"

@@ -22,7 +22,7 @@ from agent.values.proposal import Proposal
 from agent.values.snapshot import OtherGroup, Snapshot
 from agent.values.verdict import Allow, HoldReason, Outcome, Verdict
 from agent.values.weighed import Basis
-from agent.values.words import counted
+from agent.values.words import counted, few
 
 if TYPE_CHECKING:
     from agent.values.last_known import LastKnown
@@ -190,6 +190,4 @@ def _most_frequent(reasons: Counter[str]) -> str:
 
 def _not_seen(gaps: Sequence[Gap]) -> str:
     parts = Counter(gap.part.value for gap in gaps)
-    named = ", ".join(part for part, _ in parts.most_common(_NAMED))
-    more = f" and {len(parts) - _NAMED:,} more" if len(parts) > _NAMED else ""
-    return f"incomplete: {named}{more}"
+    return f"incomplete: {few([part for part, _ in parts.most_common()], _NAMED)}"

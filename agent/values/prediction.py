@@ -72,7 +72,7 @@ class WarmUps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What the next rebalance of a group gives. ``why_not`` is set, and the rest empty, where it cannot be told."""
+    """What the next rebalance of a group gives. ``why_not`` is set, and the rest empty, where it is unknown."""
 
     group_id: str
     assignor: str | None = None
@@ -83,7 +83,7 @@ class Prediction:
     basis: Basis = Basis.READ
     certainty: Certainty = Certainty.EXACT
     first: Given | None = None
-    """After the next rebalance alone. Under cooperative-sticky a partition that changes hands is with nobody then;
+    """After the next rebalance alone. Under cooperative-sticky a partition that changes hands has no owner then;
     under HighAvailability tasks stay where their state is."""
     settled: Given | None = None
     """In the end: after the follow-up rebalances, with warm-ups caught up."""

@@ -168,7 +168,7 @@ def _safe(sentences: Iterable[str]) -> list[str]:
 
 
 DEFAULTS = Bounds()
-_START_S = 10.0
+
 _STOP_S = 1.0
 
 

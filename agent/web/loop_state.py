@@ -17,6 +17,7 @@ from agent.values.clock import Instant
 from agent.values.cycle import Cycle
 from agent.values.last_known import LastKnown, is_failed
 from agent.values.progress import ActingNow
+from agent.values.words import lasted
 
 
 class Failure(NamedTuple):
@@ -154,7 +155,7 @@ def ready(state: LoopState, now: Instant, fresh_ms: int) -> Health:
     if state.last_success is None:
         reasons.append("no look has succeeded yet")
     elif (age_ms := now.monotonic_ms - state.last_success.monotonic_ms) > fresh_ms:
-        reasons.append(f"the last successful look was {age_ms // 1_000} s ago")
+        reasons.append(f"the last successful look was {lasted(age_ms)} ago")
     if state.acting is not None:
         reasons += state.acting.reasons
     return Health(well=not reasons, reasons=tuple(reasons))

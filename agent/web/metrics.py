@@ -1,4 +1,4 @@
-"""Prometheus metrics, read off the last cycle when somebody asks; nothing is counted twice or kept in between.
+"""Prometheus metrics, read off the last cycle at each scrape; nothing is counted twice or kept in between.
 
 Series are bounded: groups and tasks beyond the largest are summed up as ``other``, and no label is ever a member id, a
 client id, a process id or a topic. A series vanishes with its subject. What is unknown has no sample; it is never 0.
@@ -219,7 +219,7 @@ def _acting(now: ActingNow) -> dict[str, Sequence[Sample]]:
 
 
 def _known(known: LastKnown) -> dict[str, Sequence[Sample]]:
-    """What a look did not see is what it last was; when that was is told beside it."""
+    """What a look did not see is what it last was; the time of that is beside it."""
     found: dict[str, Sequence[Sample]] = {"rackwise_findings": _by_many(known.count_findings())}
     if known.brokers is not None:
         brokers = Counter((rack, "alive" if alive else "absent") for rack, alive in known.brokers.values())

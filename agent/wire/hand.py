@@ -76,7 +76,7 @@ class WireHand(WireReader):
     ) -> tuple[tuple[membership_calls.RawTransaction, ...], dict[int, CallFailed]]:
         """Every transactional id that may be seen, and the brokers that did not answer. Raises as `describe_brokers`.
 
-        Brokers are learned anew: one that nobody has told of would be asked nothing, and so seem to have none.
+        Brokers are learned anew: one that is unknown here would be asked nothing, and so seem to have none.
         """
         deadline = Deadline.after_ms(deadline_ms)
         cluster_calls.describe_brokers(self._pool, deadline)

@@ -30,7 +30,7 @@ class Ways(NamedTuple):
     usd_per_byte: Rates
     """NaN where a way has no price."""
     reads: int
-    """Partitions that somebody reads."""
+    """Partitions that are read."""
     partitions: float
     """Reads that cross racks."""
     unknown: float
@@ -61,16 +61,16 @@ class Cost(NamedTuple):
 
 NOTHING = Cost()
 _Pair = tuple[str, str] | tuple[()] | None
-"""(from rack, to rack) of a read that crosses, () of one that does not, None of one that cannot be told."""
+"""(from rack, to rack) of a read that crosses, () of one that does not, None of one that is unknown."""
 
 
 class _Served(NamedTuple):
-    """By what it is told who serves a read."""
+    """By what is known who serves a read."""
 
     racks: Mapping[int, str]
     selector: bool | None
     known: dict[tuple[int | None, tuple[int, ...], str | None], _Pair]
-    """What was told before."""
+    """What was worked out before."""
 
 
 class Costs:
@@ -216,7 +216,7 @@ def _readers(group: Group) -> Iterator[tuple[TopicPartition, str | None]]:
 
 
 def _way(state: PartitionState, rack: str | None, served: _Served) -> _Pair:
-    """How a read by somebody in that rack travels; it depends on the leader and the ISR alone."""
+    """How a read by a member in that rack travels; it depends on the leader and the ISR alone."""
     key = (state.leader, state.isr, rack)
     try:
         return served.known[key]

@@ -1,7 +1,7 @@
 """History from look to look under several strategies at once: what they share is worked out once.
 
 Looks come in the order in which they were taken, each is handed to every strategy, and scored when the next one says
-how long it stood. Nobody is shown a look before its time: a strategy is given one look and has only what it kept.
+how long it stood. No look is shown before its time: a strategy is given one look and has only what it kept.
 """
 
 from __future__ import annotations

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TASKS_PER_CORE = 8
-_KEEP = ("cluster", "subject", "kind", "look", "made_ms", "size", "readers", "crossing", "optimal_crossing", "moved")
 _PIECES = columns(
     column("cluster", STRING, "Cluster id.", required=True),
     column("look", STRING, "Id of the look.", required=True),

@@ -173,7 +173,7 @@ class _Racks(NamedTuple):
 def _partitions(recorded: Recorded, snapshot: Snapshot) -> Iterator[Given]:
     racks = _Racks(
         {broker.id: broker.rack.name for broker in snapshot.brokers},
-        # A broker that is gone serves nobody, whatever is remembered of it.
+        # A broker that is gone serves no read, whatever is remembered of it.
         {broker.id: broker.rack.told if broker.alive else None for broker in snapshot.brokers},
     )
     learned = recorded.memory.bytes_per_record

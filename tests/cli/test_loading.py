@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from agent.cli import measuring, session
-from agent.cli import session as loading
+from agent.cli import loading, measuring, session
+from agent.cli.reported import AgentsReport
 from config.load import Loaded, load_settings
 from tests.builders import an_observation
 from tests.cli.conftest import Record
@@ -38,20 +38,21 @@ def test_a_look_is_over_once_all_is_loaded(loaded: Loaded, monkeypatch: pytest.M
         done.append("observed")
         return an_observation().at()
 
-    monkeypatch.setattr("agent.cli.session.import_module", load)
+    monkeypatch.setattr("agent.cli.loading.import_module", load)
     monkeypatch.setattr("agent.observe.look.observe", observe)
     with session.looking(loaded) as take:
         take()
         assert sorted(done) == ["loaded", "observed"]
 
 
-def test_what_the_thread_that_asks_for_the_agents_look_needs_is_loaded_before_it(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("asking", [measuring.AgentsLook, AgentsReport])
+def test_what_a_thread_that_asks_for_telemetry_needs_is_loaded_before_it(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch, asking: type[measuring.AgentsLook | AgentsReport]
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr("agent.cli.measuring.import_module", told.append)
-    monkeypatch.setattr(measuring.AgentsLook, "_ask", lambda _self: told.append("asked"))
-    measuring.AgentsLook(loaded.settings)._thread.join()
+    monkeypatch.setattr("agent.cli.loading.import_module", told.append)
+    monkeypatch.setattr(asking, "_ask", lambda _self: told.append("asked"))
+    asking(loaded.settings)._asked.answer(10)
     assert told == ["agent.record.newest_look", "asked"]
 
 

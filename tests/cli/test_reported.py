@@ -83,7 +83,7 @@ def test_without_a_report_nothing_is_said_of_an_agent(
 def test_a_report_that_does_not_come_is_waited_for_no_longer_than_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reported, "REPORT_MS", 1)
     started = SimpleNamespace(start=lambda: None, join=lambda timeout: timeout)
-    monkeypatch.setattr(reported.threading, "Thread", lambda **_named: started)
+    monkeypatch.setattr("agent.cli.loading.threading.Thread", lambda **_named: started)
     assert AgentsReport(Settings()).of(WITH_TOPIC) is None
 
 

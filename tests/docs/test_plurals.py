@@ -47,7 +47,6 @@ FINE = frozenset(
         "pipeline.report.first: Give {} leaders in the racks of its readers",
         # a figure with its unit, or a range
         "agent.act.journal.kafka_journal: another client wrote {} at offsets {} to {}",
-        "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
         "agent.predict.classic: it does not converge within {} rebalances",
         "agent.values.windows: and no opening within {} days",
         (

@@ -108,7 +108,7 @@ class TestTheAgent:
     def test_what_it_saw_long_ago_is_no_base_and_its_age_is_said(self) -> None:
         memory, rates = self.base(age_s=7_200, base_age_s=7_260)
         assert memory == Memory()
-        assert rates.why_not == "the newest look in the agent's telemetry is 2.0 h old"
+        assert rates.why_not == "the newest look in the agent's telemetry is 2 h old"
 
     def test_findings_are_those_of_this_look_alone(self) -> None:
         memory, _ = self.base(age_s=8, base_age_s=50)

@@ -76,7 +76,7 @@ COUNTED = (
     [
         pytest.param(Told(TOPIC, missing="there is no such topic"), "there is no such topic", id="missing"),
         pytest.param(
-            told({"t": HEAVY}, until_s=-10_800), "they are 180 min old, 60 min more than weights.max_age allows",
+            told({"t": HEAVY}, until_s=-10_800), "they are 3 h old, 60 min more than weights.max_age allows",
             id="stale",
         ),
         pytest.param(Told(TOPIC, others=2), "rackwise.weights holds weights of other clusters only", id="of others"),
@@ -124,7 +124,7 @@ def test_a_group_that_brokers_assign_is_advised_in_bytes() -> None:
     assert (
         "1.8 kB/s of the 1.8 kB/s that it reads cross racks by Kafka's measure, and 0 B/s would do" in proposal.sentence
     )
-    assert figures_rest_on([proposal]) == "figures: weights of the pipeline, 1 min old"
+    assert figures_rest_on([proposal]) == "figures: weights of the pipeline, 60 s old"
 
 
 def test_an_answer_says_each_basis_once_and_for_which_proposals() -> None:
@@ -141,7 +141,7 @@ def test_an_answer_says_each_basis_once_and_for_which_proposals() -> None:
     ids = {one.subject.name: one.id for one in found}
     assert figures_rest_on(found) == (
         f"figures of {ids['gu']}: partitions are counted (no weights: some of the partitions that it is about have "
-        f"none); figures of {ids['gt']}: weights of the pipeline, 1 min old"
+        f"none); figures of {ids['gt']}: weights of the pipeline, 60 s old"
     )
 
 

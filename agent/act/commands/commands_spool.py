@@ -142,7 +142,7 @@ class SpoolInbox:
             os.unlink(name, dir_fd=directory)
             return None
         at_ms = round(stat.st_mtime * 1_000)
-        # Whoever may rename files there may hold one back: what comes late is as old as the file.
+        # A rename can hold a file back, so a file that comes late is as old as its time of change.
         live = name not in self._before and time.time() * 1_000 - at_ms <= _LIVE_MS
         came = Came(live=live, at_ms=at_ms, owner=user_at_host(stat.st_uid))
         return Command(*found, Write(POSITION, KIND, {"name": name}), came)

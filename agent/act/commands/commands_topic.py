@@ -2,7 +2,7 @@
 
 The journal has one writer, so commands cannot stand in it; where the leader has come to does (``command-position``).
 Invariants: foreign bytes are passed over and told of, whatever they are; a journal without a position was made after
-what stands in the topic, and begins at its end. Only partition 0 counts.
+what is in the topic, and begins at its end. Only partition 0 counts.
 """
 
 from __future__ import annotations

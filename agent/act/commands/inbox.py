@@ -1,9 +1,9 @@
 """What operators ask for, as it arrives: commands, each once, in their order.
 
 Invariant: a command is handed out until the journal holds its answer (``command/<id>``) or the position after it, so
-that neither a crash nor a takeover loses one; whoever answers writes both in one transaction, so that none is carried
-out twice. What it says is somebody else's concern: here it is a JSON object with an id. Whoever may write the topic,
-or the directory, may command.
+that neither a crash nor a takeover loses one; the leader writes both in one transaction, so that none is carried
+out twice. What it says is no part of this: here it is a JSON object with an id. The right to write the topic, or the
+directory, is the right to command.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ _TORN = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\[.*)?|\0+", re.DOTALL)
 
 
 class Found(NamedTuple):
-    """What stands in a file."""
+    """What a file holds."""
 
     view: View
     newest: Place
@@ -174,7 +174,7 @@ class FileJournal:
             _write_all(self._opened(), line)
             os.fsync(self._opened())
         except OSError as error:
-            # After a failed fsync nobody knows what the disk has: the file is written anew, now or before the next.
+            # After a failed fsync it is unknown what the disk has: the file is written anew, now or before the next.
             self._drop_file()
             with suppress(JournalUnavailable):
                 self._compact()
@@ -219,7 +219,7 @@ class FileJournal:
 def read_file(path: Path, *, own: bool = False) -> Found:
     """What the file says, without a lock; nothing when there is no file. Raises BadInput, JournalUnavailable.
 
-    ``own`` is for whoever acts by it: it is this user's then, and no other may write it.
+    ``own`` is for an agent that acts by it: the file is this user's then, and no other user may write it.
     """
     view: dict[str, Entry] = {}
     whole, newest = 0, NOWHERE

@@ -1,4 +1,4 @@
-"""The journal as its writer and its readers know it; where it is kept is somebody else's concern.
+"""The journal as its writer and its readers know it; where it is kept is no part of this.
 
 Invariants: an append is one transaction, all of its writes or none; when it returns they are durable, and the writer
 was the newest at that moment. An append by a writer that was fenced raises and has written nothing.
@@ -12,7 +12,7 @@ from agent.values.journal import View, Write
 
 
 class Journal(Protocol):
-    """What leads writes here, and nobody else. Every method may be called from any thread."""
+    """The leader writes here, and no other agent. Every method may be called from any thread."""
 
     @property
     def epoch(self) -> int:

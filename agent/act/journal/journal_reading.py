@@ -1,7 +1,7 @@
 """What do the records of the journal's topic come to? Entries, and records that do not count.
 
 Invariants: the newest record of a key that counts (`agent.journal.trust`) is its entry; one that does not count changes
-nothing, is told of, and is overwritten by whoever leads next. A record that counts and is no entry is told of too.
+nothing, is reported, and is overwritten by the next leader. A record that counts and is no entry is reported too.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Reading:
     def _keep(self, raw_key: bytes, data: bytes | None, weighed: Weighed) -> None:
         self._bytes -= self._standing.pop(raw_key, (None, 0))[1]
         if data is None:
-            if weighed.place is not None and self._weigher.believed:  # without a key anybody may have written it
+            if weighed.place is not None and self._weigher.believed:  # without a key any client may have written it
                 self._newest_epoch = max(self._newest_epoch, weighed.place[0])
             return
         self._standing[raw_key] = (_entry(raw_key, data), len(raw_key) + len(data))

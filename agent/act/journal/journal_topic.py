@@ -245,7 +245,7 @@ class KafkaJournalPlan:
 
     @property
     def transactional_id(self) -> str:
-        """The one id of everybody who writes this cluster's journal."""
+        """The one id of every writer of this cluster's journal."""
         return f"{self.prefix}-exec-{self.leader.cluster}"
 
     @property
@@ -317,7 +317,7 @@ def _check_signed(plan: KafkaJournalPlan, bounds: Bounds, told: Told) -> None:
 def writer_settings(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Logger]:
     """What the writer's client has beside the settings of its connection."""
     return {
-        "logger": _SILENT,  # a fenced writer is told of by our own error, not by a line between ours
+        "logger": _SILENT,  # our own error names a fenced writer, not a line between ours
         "transactional.id": plan.transactional_id,
         "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
         MESSAGE_TIMEOUT_MS: _TRANSACTION_TIMEOUT_MS,  # an append that takes too long is aborted, which ends it sooner

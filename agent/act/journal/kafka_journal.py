@@ -1,6 +1,6 @@
 """The journal in Kafka: one compacted topic, one partition, and one writer at a time by its transactional id.
 
-Invariants: opening fences whoever wrote before, and only then reads; an epoch is written by one agent alone. A writer
+Invariants: opening fences the former writer, and only then reads; an epoch is written by one agent alone. A writer
 that was fenced has written nothing and stays fenced: it never asks for the transactional id again. After a commit
 whose answer is missing nothing is written before the topic told what became of it. KIP-98, KIP-360.
 """
@@ -64,17 +64,17 @@ class KafkaJournal:
         self._doubtful = False
         """Whether the view may lack what was committed."""
         self._next: int | None = None
-        """Where the next record of ours stands if nobody else writes; None when that is not known."""
+        """Where the next record of ours stands if no other client writes; None when that is not known."""
         self._look_again = 0.0
         self._told: str | None = None
         self._doubted = 0
 
     @classmethod
     def open(cls, plan: KafkaJournalPlan, *, clock: Clock = system_clock, witness: Witness = Witness()) -> Self:  # noqa: B008 frozen
-        """Look, fence whoever wrote before, read everything, and write the new epoch as the first transaction.
+        """Look, fence the former writer, read everything, and write the new epoch as the first transaction.
 
         ``witness`` is how far this journal is known to have come. Raises BadInput and ConfigError, before
-        anybody is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
+        a writer is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
         opens it at the same time; JournalUnavailable.
         """
         believed(plan, witness)
@@ -163,7 +163,7 @@ class KafkaJournal:
     def _again(self, told: Told, *, first_seq: int) -> tuple[Numbered, ...]:
         """Everything once more with the key in force, where something else stands as the last record of a key.
 
-        Compaction keeps the last record of a key, whoever wrote it.
+        Compaction keeps the last record of a key, from any writer.
         """
         self._doubted = told.doubted_count
         self._told = trust.told(told.doubted, told.doubted_count, self._plan.topic) or self._told
@@ -264,7 +264,7 @@ class KafkaJournal:
         raise JournalUnavailable(f"The journal {self._plan.topic} could not be written", why=str(cause)) from cause
 
     def _cause(self, cause: Exception) -> Exception:
-        """A refused write is told to its records as purged only; the client says why when it is asked to commit."""
+        """A refused write shows at its records as purged only; the client says why when it is asked to commit."""
         if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 as above
             try:
                 self._producer.commit_transaction(_PAUSE_S)  # of a transaction that has failed: it cannot
@@ -352,8 +352,8 @@ class KafkaJournal:
     def _check_fatal(self, failed: KafkaException) -> None:
         """Raises FencedOut, or JournalUnavailable for good, when this writer can never write again.
 
-        A client that ends by itself, as after a coordinator that died in the middle of a transaction, fences nobody:
-        whoever still has the lease opens another writer under the next epoch.
+        A client that ends by itself, as after a coordinator that died in the middle of a transaction, fences no writer:
+        the agent that still has the lease opens another writer under the next epoch.
         """
         error: KafkaError = failed.args[0]
         if error.code() in FENCED:

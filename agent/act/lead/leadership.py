@@ -1,4 +1,4 @@
-"""Does this agent lead, and with which journal? Lease and journal put together, for whoever acts.
+"""Does this agent lead, and with which journal? Lease and journal put together, for all that acts.
 
 A thread of its own takes part in the election, opens the journal when this agent is chosen, and closes it the moment
 the lease is in doubt. Invariants: `may_act` is True only with a lease that is sure *and* the journal that was opened
@@ -144,7 +144,7 @@ class Leadership:
         return self._no_topics or self._problem or (lease.problem() if lease is not None else None)
 
     def notices(self) -> tuple[str, ...]:
-        """What is not as it should be, and keeps nobody from leading: records of others, settings of topics."""
+        """What is not as it should be, and keeps no agent from leading: records of others, settings of topics."""
         journal, lease = self._journal, self._lease
         told = journal.notice() if isinstance(journal, KafkaJournal) else None
         unremembered = lease.notice() if lease is not None else None
@@ -312,7 +312,7 @@ class Leadership:
             journal.close()
 
     def _look_for_a_successor(self, former: Witness) -> None:
-        """Raises FencedOut when somebody else has led since; raises JournalUnavailable while that is not known."""
+        """Raises FencedOut when another agent has led since; raises JournalUnavailable while that is not known."""
         if self._plan.file is None:
             until = time.monotonic() + self._patience_ms / 1_000
             plan = self._journal_plan()
@@ -335,7 +335,7 @@ class Leadership:
             journal.append(leader_write(leader))
 
     def _end(self, error: Fatal) -> None:
-        """Nobody may act from now on; whoever runs this agent is told before it is tidied up."""
+        """Nothing may act from now on; the agent hears of it before it is tidied up."""
         self._fatal, self._problem = error, str(error)
         self._on_fatal(error)
 
@@ -382,7 +382,7 @@ def _is_refused(failed: JournalUnavailable | KafkaException) -> bool:
 def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
     """What the journal says by now, for people: without a lease, without writing.
 
-    Whoever has the key reads what agents wrote; whoever has not reads what the topic says.
+    With the key only what agents wrote is read; without it, what the topic says.
 
     Raises JournalUnavailable; ConfigError when there is no such topic or file; BadInput for a damaged file.
     """

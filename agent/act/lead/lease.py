@@ -3,7 +3,7 @@
 Invariants: `may_act` is True only while the last poll is recent enough that no broker can have given the partition to
 another; once that is in doubt, this assignment is given up for good, and leading needs a new one. The lease is for
 liveness: who may *write* is settled by the journal's fence. Members join cooperatively, so that a standby that comes or
-goes takes nothing from the leader. Whoever goes says so to the group: a member that is gone without a word holds each
+goes takes nothing from the leader. An agent that goes leaves the group: a member that is gone without a word holds each
 election up until its session is over, and a leader that dies in such an election keeps its own session on top.
 """
 

@@ -52,7 +52,7 @@ class Leads(Protocol):
         """Why it cannot lead."""
 
     def notices(self) -> tuple[str, ...]:
-        """What is not as it should be, and keeps nobody from leading."""
+        """What is not as it should be, and keeps no agent from leading."""
 
     def ignored(self) -> int | None:
         """Records of the journal's topic that are ignored; None where that is not known."""
@@ -119,7 +119,7 @@ class Led:
 
 
 def defect(error: Exception) -> Fatal:
-    """What ends the agent where something was raised that nobody expected."""
+    """What ends the agent where something unexpected was raised."""
     return Fatal(
         "Mode execute ended by a fault in rackwise itself",
         why=repr(error),
@@ -136,7 +136,7 @@ class Notices:
         self._log = structlog.get_logger("rackwise")
 
     def tell(self, problem: str | None) -> None:
-        """What stands in the way; None when nothing does."""
+        """Says why nothing is carried out; None when nothing keeps it."""
         if problem is not None and problem != self._told:
             self._log.warning("acting", sentence=problem)
         self._told = problem

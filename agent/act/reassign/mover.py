@@ -1,6 +1,6 @@
 """Carries accepted plans out, in a thread of its own: about once a second while there is something to do, else asleep.
 
-What is to be done, and what was, stands in the journal; whoever is started after this one goes on from there. `close`
+What is to be done, and what was, is in the journal; the next agent goes on from there. `close`
 only stops: a plan that is open stays open, its moves go on in the cluster, and nothing is cleared or cancelled.
 A fence, or a journal that is not understood, ends it for good; `check` raises the reason.
 """
@@ -76,7 +76,7 @@ class Mover:
         self._post(said)
 
     def status(self) -> Status:
-        """Every plan that the journal knows, how far it is, and what stands in the way."""
+        """Every plan that the journal knows, how far it is, and what holds it."""
         failure = self._failure
         return self._telling.status(self._known(), self._runner.last_may, None if failure is None else str(failure))
 

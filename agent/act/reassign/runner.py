@@ -1,4 +1,4 @@
-"""Runs the executor's machine against the cluster, one command after the other, in the thread of whoever calls.
+"""Runs the executor's machine against the cluster, one command after the other, in the caller's thread.
 
 Invariants: the machine decides, this only carries out: a command is answered before the next one is begun, and nothing
 but its commands is ever done. Whatever stops this between two commands (a signal, a fence, a journal that does not
@@ -55,7 +55,7 @@ from agent.wire.hand import WireHand
 
 
 class Listener(Protocol):
-    """Who is told what happens; none of these may take long or raise."""
+    """Called with what happens; none of these may take long or raise."""
 
     def seen(self, seen: Seen) -> None:
         """The cluster was looked at."""
@@ -104,7 +104,7 @@ class Runner:
         self._good_until = float("-inf")
         """Until when the request of the latest append may be begun, on the clock of `elapsed_s`."""
         self.last_may: May | None = None
-        """What the machine was told last; None when it was told nothing since it was resumed."""
+        """What the machine was last given; None when it was given nothing since it was resumed."""
 
     def resume(self) -> None:
         """Forget what was known, and go on from what the journal says.
@@ -191,7 +191,7 @@ class Runner:
         self._write(moves.tidy)
 
     def _ask_may(self) -> May:
-        """Whether a new batch may begin; the machine is told of each change."""
+        """Whether a new batch may begin; the machine hears of each change."""
         if (may := self._may()) != self.last_may:
             self._step(may)
             self.last_may = may
@@ -223,7 +223,7 @@ class Runner:
     def _tick(self) -> Tick:
         now = elapsed_s()
         elapsed_ms = int((now - self._told_at) * 1000)
-        # What is cut off here is told the next time.
+        # What is cut off here is said the next time.
         self._told_at += elapsed_ms / 1000
         return Tick(elapsed_ms)
 

@@ -1,6 +1,6 @@
 """What the executor does, told: events of the log, and a status for those who ask.
 
-Few events, each a sentence with its numbers. Progress is told every ten seconds at most; a look that fails, and a
+Few events, each a sentence with its numbers. Progress is reported every ten seconds at most; a look that fails, and a
 journal that does not answer, only when the reason is a new one.
 """
 
@@ -31,7 +31,7 @@ from agent.execute.reassign.messages import (
 from agent.journal import moves
 from agent.values.journal import View
 from agent.values.progress import PlanProgress, Status
-from agent.values.words import counted, sized
+from agent.values.words import counted, lasted, sized
 
 _PROGRESS_S = 10.0
 _WHAT: Mapping[type, tuple[str, str]] = {
@@ -129,7 +129,7 @@ class Telling:
         self._log.warning("executor_left_aside", sentence=str(error))
 
     def defect(self, error: Exception) -> None:
-        """Something was raised that nobody expected."""
+        """Something unexpected was raised."""
         self._log.error("executor_defect", sentence=str(error), exc_info=error)
 
     def ended(self, error: Exception) -> None:
@@ -178,7 +178,7 @@ def _numbers(progress: PlanProgress) -> dict[str, Any]:
 
 def _sentence(numbers: Mapping[str, Any]) -> str:
     left = numbers["seconds_left"]
-    when = "time left unknown" if left is None else f"about {left:,} s left"
+    when = "time left unknown" if left is None else f"about {lasted(1_000 * left)} left"
     return (
         f"{numbers['proposal']}: {numbers['done']:,} of {counted(numbers['partitions'], 'partition')} moved, "
         f"{_sized(numbers['bytes'])} of {_sized(numbers['of_bytes'])} in "

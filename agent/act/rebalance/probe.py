@@ -4,11 +4,11 @@
 of Kafka 4 answers that with a rebalance of the members that are there. *Phantom join*, where it does not: join in full
 and leave before the group has assembled; the join waits on a line of its own, as a coordinator answers one request of a
 connection after the other. Should all members heartbeat between the coordinator's taking the join and its hearing the
-leave, they assemble with the probe among them: that time is two round trips, and where it was too long, that is told.
+leave, they assemble with the probe among them: that time is two round trips, and the answer says where it was too long.
 
 Invariants: `LeaveGroup` goes out on every way out of here once an id is known, also when an exception or a signal comes
 in between, on a fresh line when the old one broke, until the coordinator has answered or the session has run out;
-whoever is killed outright is forgotten by the coordinator after `SESSION_TIMEOUT_MS`. Nobody here ever sends SyncGroup,
+a probe that is killed is forgotten by the coordinator after `SESSION_TIMEOUT_MS`. No probe ever sends SyncGroup,
 so no assignment ever reaches a probe. A join is sent at most once, and only within `FRESH_MS` of a description that
 showed the group stable and unchanged.
 """
@@ -90,7 +90,7 @@ class Prober:
     """One probe of one group; a context manager, which leaves whatever happens.
 
     ``open_line`` gives a new line to the group's coordinator; ``same`` says of a description whether the group is
-    still as it was meant (None) or why not; ``on_step`` is told after each step, for records and drills.
+    still as it was meant (None) or why not; ``on_step`` is called after each step, for records and drills.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class Prober:
     def _give_back(self, member_id: str) -> bool:
         """Leave, again and again until the coordinator has heard it or has forgotten the id; True when it heard.
 
-        Leaving may be said twice: whoever is gone already is only unknown.
+        Leaving may be said twice: a member that is gone already is only unknown.
         """
         forgotten_at = self._owed.get(member_id, 0.0)
         while True:

@@ -94,7 +94,7 @@ class Trigger:
         leads_for_s: Callable[[], float] = lambda: inf,
         on_step: Callable[[str], None] = lambda _step: None,
     ) -> None:
-        """``leads_for_s`` tells for how long this agent surely leads; ``on_step`` is told each step."""
+        """``leads_for_s`` tells for how long this agent surely leads; ``on_step`` is called with each step."""
         self._hand = hand
         self._journal = journal
         self._clock = clock

@@ -57,13 +57,22 @@ class UnknownGroups(TypedDict):
     """What they cost a day at most; null also where no price is set."""
 
 
+class RackBrokers(TypedDict):
+    """The brokers of a rack."""
+
+    rack: str | None
+    """Null for brokers whose rack is not known."""
+    brokers: list[int]
+    """Their ids."""
+
+
 class StatusDocument(TypedDict):
     """One look at the cluster: what is there, what crosses racks, and every finding."""
 
     cluster: str
     """The cluster's id."""
-    brokers: dict[str, list[int]] | None
-    """Rack -> the ids of its brokers; null where none was seen and some may be hidden, as in all that follow."""
+    brokers: list[RackBrokers] | None
+    """By rack; null where none was seen and some may be hidden, as in all that follow."""
     absent_brokers: list[int] | None
     """Ids of brokers that are not live: a replica list names them, or an earlier look saw them."""
     topics: int | None

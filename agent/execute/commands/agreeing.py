@@ -18,7 +18,7 @@ from agent.values.attempts import Attempt, latest
 from agent.values.journal import Entry, View, Write
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import Plan, PlanState
-from agent.values.words import counted, sized
+from agent.values.words import counted, lasted, sized
 
 _GOING_ON = (PlanState.OPEN, PlanState.ELECTING)
 
@@ -142,11 +142,9 @@ def _approved(
     requested_by: str | None = None,
 ) -> Result:
     asked = f", requested by {requested_by}" if requested_by is not None else ""
-    minutes = room.limits.approval_valid_ms / 60_000
+    valid = lasted(room.limits.approval_valid_ms)
     which = f"attempt {attempt.number} " if attempt.number > 1 else ""
-    sentence = (
-        f"{which}approved by {command.who}{asked}{_so(wanted)}; void if it has not begun within {minutes:.0f} min"
-    )
+    sentence = f"{which}approved by {command.who}{asked}{_so(wanted)}; void if it has not begun within {valid}"
     given = _approval(command, proposal, attempt, ApprovalState.APPROVED, wanted, room)._replace(
         requested_by=requested_by, sentence=sentence
     )
@@ -156,7 +154,7 @@ def _approved(
         if not seen.comes:
             return refused(f"an approval does not let {proposal.id} begin: {seen.sentence}")
         if seen.until_ms is not None and seen.until_ms >= given.expires_ms:
-            return refused(f"an approval lasts {minutes:.0f} min, and until {_time(seen.until_ms)}: {seen.sentence}")
+            return refused(f"an approval lasts {valid}, and until {_time(seen.until_ms)}: {seen.sentence}")
         sentence = f"{sentence}; held for now: {seen.sentence}"
     return Result(done=True, sentence=sentence, writes=(write,), look_now=True, plan=given.plan)
 

@@ -36,7 +36,7 @@ Foresee = Callable[[Proposal, View], Foreseen | None]
 
 
 Begins = Callable[[Plan, View], May]
-"""Whether a new batch of that plan may begin now, were the journal to say this: what the machine is told as well."""
+"""Whether a new batch of that plan may begin now, were the journal to say this: the machine gets the same answer."""
 
 
 class Room(NamedTuple):
@@ -91,6 +91,8 @@ class Result(NamedTuple):
     look_now: bool = False
     plan: str | None = None
     """Name of the plan that it is about."""
+    unknown: bool = False
+    """True when the proposal that the command names is neither open nor in the journal."""
 
 
 def refused(sentence: str) -> Result:
@@ -98,9 +100,12 @@ def refused(sentence: str) -> Result:
     return Result(done=False, sentence=f"refused: {sentence}")
 
 
-def unknown(name: str | None) -> Result:
-    """Of a proposal that is neither open nor in the journal; a command ends with another exit code for this answer."""
-    return refused(f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it")
+def not_begun(name: str | None, why: str, room: Room) -> Result:
+    """Of a proposal that has no plan: it has not begun, with what follows from that; or it is not known at all."""
+    if not room.knows_nothing_of(name):
+        return refused(f"{name} has not begun{why}")
+    sentence = f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
+    return refused(sentence)._replace(unknown=True)
 
 
 def unfit(command: Command, limits: ExecuteLimits) -> str | None:

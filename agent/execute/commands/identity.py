@@ -16,12 +16,13 @@ from typing import Any, NamedTuple, Protocol
 from agent.journal.commands import Command, Verb
 from agent.journal.trust import JournalKey
 from agent.values.limits import ExecuteLimits
+from agent.values.words import lasted
 
 SIGNER, CODE = "signer", "code"
 STARTING = (Verb.APPROVE, Verb.APPLY, Verb.ROLLBACK)
 """Set something going, so they are not obeyed long after they were asked for."""
 STOPPING = (Verb.PAUSE, Verb.CANCEL)
-"""Obeyed whenever they come, from everybody who may write."""
+"""Obeyed whenever they come, from every sender with the right to write."""
 LATER_MS = 60_000
 """A time so far ahead is one of another clock."""
 SIGNED_FOR_MS = 86_400_000
@@ -132,21 +133,20 @@ def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimi
     if at_ms is None and command.at_ms > now_ms + LATER_MS:
         return (
             f"it waited while no agent led, and its age is unknown: its sender's clock is"
-            f" {(command.at_ms - now_ms) / 60_000:.0f} min ahead; send it again"
+            f" {lasted(command.at_ms - now_ms)} ahead; send it again"
         )
     age_ms = now_ms - (command.at_ms if at_ms is None else at_ms)
     if age_ms <= limits.approval_valid_ms:
         return None
-    return f"it was sent {age_ms / 60_000:.0f} min ago and no agent led; send it again if it is still wanted"
+    return f"it was sent {lasted(age_ms)} ago and no agent led; send it again if it is still wanted"
 
 
 def _ago(age_ms: int) -> str:
-    hours = abs(age_ms) / 3_600_000
-    return f"{hours:.0f} h ago" if age_ms >= 0 else f"{hours:.0f} h ahead"
+    return f"{lasted(abs(age_ms))} {'ago' if age_ms >= 0 else 'ahead'}"
 
 
 def _text(value: Mapping[str, Any], cluster: str) -> bytes:
-    """What a code is over: the same for everybody who reads the same JSON."""
+    """The bytes that a code is over: equal JSON gives equal bytes."""
     body = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
     name = cluster.encode()
     return _DOMAIN + len(name).to_bytes(4, "big") + name + body

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 
-from agent.execute.commands.commanded import Result, Room, because, refused, unfit, unknown, why
+from agent.execute.commands.commanded import Result, Room, because, not_begun, refused, unfit, why
 from agent.execute.reassign.messages import Accepted, Said, Word
 from agent.execute.reassign.transitions import turned
 from agent.journal import moves
@@ -28,11 +28,11 @@ from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_h
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
 from agent.journal.room import need_of, no_room, too_large
-from agent.values.absences import lasted
 from agent.values.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
 from agent.values.journal import View
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import Batch, End, Plan, PlanState, Target, moved_of
+from agent.values.words import lasted
 
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
 """Ended with partitions that may have moved."""
@@ -58,8 +58,7 @@ def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result
     if no is not None:
         return no
     if ended is None:
-        idle = refused(f"{name} has not begun and is not approved, so there is nothing to cancel")
-        return unknown(name) if room.knows_nothing_of(of) else idle
+        return not_begun(name, " and is not approved, so there is nothing to cancel", room)
     match ended.state:
         case PlanState.CANCELLED:
             return Result(done=True, sentence=f"{ended.proposal_id} is cancelled already", plan=ended.proposal_id)
@@ -93,9 +92,7 @@ def rollback(command: Command, room: Room) -> Result:
     """Bring back what was there before it."""
     plan = room.plan(command.proposal_id)
     if plan is None:
-        if room.knows_nothing_of(command.proposal_id):
-            return unknown(command.proposal_id)
-        return refused(f"{command.proposal_id} has not begun, so there is nothing to take back")
+        return not_begun(command.proposal_id, ", so there is nothing to take back", room)
     name = plan.proposal_id
     if (newest := latest(room.plans, of_plan(plan).of)) is not None and newest is not plan:
         return refused(f"{name} is not the latest attempt: {_so(newest)}")
@@ -182,16 +179,14 @@ def resume(command: Command, room: Room) -> Result:
     was = pause_in(room.view)
     if was is None:
         return Result(done=True, sentence="acting was not paused")
-    sentence = f"acting continues; it was paused by {was.who} for {lasted(max(0, room.now_ms - was.since_ms))}"
+    sentence = f"acting continues; it was paused by {was.who} for {lasted(room.now_ms - was.since_ms)}"
     return Result(done=True, sentence=sentence, writes=(resumed(),), look_now=True)
 
 
 def _word(command: Command, word: Word, room: Room) -> Result:
     plan, given = room.meant(command.proposal_id), command.proposal_id
     if plan is None:
-        if room.knows_nothing_of(given):
-            return unknown(given)
-        return refused(f"{given} has not begun, so there is nothing to {word.value}")
+        return not_begun(given, f", so there is nothing to {word.value}", room)
     if plan.ended:
         return refused(f"{_so(plan)}, so there is nothing to {word.value}")
     return _turn(command, word, plan, room if word is Word.RESUME else None)

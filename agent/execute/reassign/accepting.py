@@ -1,7 +1,7 @@
 """From an approved proposal and the settings to what the executor is given. Pure.
 
-Invariant: a plan names the very topics and replica lists that the proposal was made for; whoever accepts one whose
-snapshot no longer holds finds out by them before anything moves.
+Invariant: a plan names the very topics and replica lists that the proposal was made for; an executor
+that accepts one whose snapshot no longer holds finds out by them before anything moves.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def _listed(target: Target) -> int:
 def replication_graph(targets: Iterable[Target], seen: Seen) -> nx.MultiDiGraph[int]:
     """Broker -> broker, one edge per copy with its bytes (0 when unknown), keyed by partition.
 
-    A partition without a leader is copied from nobody; its copies start at the first replica, which will lead it.
+    A partition without a leader has no replica to copy from; its copies start at the first replica, which will lead it.
     """
     now = {partition.id: partition for partition in seen.partitions}
     graph = _no_copies()

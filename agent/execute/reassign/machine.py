@@ -87,7 +87,7 @@ def begins(state: State, act: Alter | Elect) -> bool:
 
 
 def _answer(state: State, event: Looked | Appended | Answered, policy: Policy) -> tuple[State, Commands]:
-    """The answer to what was asked for. One that nobody waits for changes nothing."""
+    """The answer to what was asked for. One that is not waited for changes nothing."""
     asked = state.waiting
     if isinstance(event, Looked) and isinstance(asked, Look):
         state = state._replace(waiting=None)
@@ -150,8 +150,8 @@ def _passed_on(state: State) -> State:
     if state.batch is not None or state.plan is None:
         return state
     passed = state.passed | {state.plan.proposal_id}
-    everybody = {plan.proposal_id for plan in state.waiting_plans}
-    return state._replace(passed=frozenset() if everybody <= passed else passed)
+    every = {plan.proposal_id for plan in state.waiting_plans}
+    return state._replace(passed=frozenset() if every <= passed else passed)
 
 
 def _first(batch: Decision | None, debts: Decision | None, plan: Decision | None) -> Decision:

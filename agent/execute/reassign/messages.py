@@ -1,4 +1,4 @@
-"""What an executor is told and what it asks for.
+"""The events that an executor takes, and the commands that it gives.
 
 The shell carries out one asking command at a time (`Append`, `Look`, `Alter`, `Cancel`, `Configure`, `Elect`), gives
 its answer back as an event and only then gets the next one; `Say` and `Finish` need no answer. Before each event it
@@ -104,7 +104,7 @@ class Looked(NamedTuple):
 
     seen: Seen | None
     silent: bool = False
-    """True when it failed because nobody answered, perhaps as there is no controller: brokers hold requests for one."""
+    """True when it failed because no broker answered, perhaps for want of a controller: brokers wait for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,8 +327,8 @@ Command = Ask | Say | Finish
 # the time is counted from, and a process that was frozen while it waited for the answer finds that its time is over.
 # Every request takes as long as the network takes: where an append took long, so does the last look before the request.
 #
-# Bounded, because a former leader's request may take effect so much later. The lease bounds it more tightly: whoever is
-# not sure to lead begins nothing, however young the intent is.
+# Bounded, because a former leader's request may take effect so much later. The lease bounds it more tightly: an
+# agent that is not sure to lead begins nothing, however young the intent is.
 
 _TIMES = 3
 """An append is two or three requests one after the other; a last look, or a line to a coordinator, is as many."""

@@ -1,7 +1,7 @@
 """What is next when no batch is open: pay debts, begin a batch, elect, or finish.
 
 Invariants: a batch begins only when no earlier request can take effect, no throttle of ours is left that can be taken
-away, nobody else moves anything, and no partition that the plan still touches is under its min ISR. What cannot be
+away, no other tool moves anything, and no partition that the plan still touches is under its min ISR. What cannot be
 known holds it. A plan finishes when each of its partitions has an end.
 """
 

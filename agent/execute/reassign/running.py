@@ -104,7 +104,7 @@ def _end(view: View, batch: Batch, target: Target, status: Status) -> End | None
         return _end_shuffled(view, batch, target)
     if status is Status.BETWEEN and view.state.idle_ms(target.id) < view.policy.stuck_after_ms:
         return None
-    # What someone else moves before we do is waited for.
+    # A move that another tool began before us is waited for.
     waits = status is Status.OTHER and batch.state is BatchState.INTENT and target.id in view.moves
     return None if waits else ENDS.get(status)
 
@@ -122,7 +122,7 @@ def _end_before(view: View, batch: Batch, target: Target) -> End | None:
     if target.id in _cancelled(batch):
         return End.BACK
     if target.id in view.state.acked or batch.state is BatchState.ACKED:
-        # The list of reassignments is the controller's own, but replicas are told by brokers that may lag behind it.
+        # The list of reassignments is the controller's own, but replicas come from brokers that may lag behind it.
         return End.BACK if view.state.idle_ms(target.id) >= view.policy.request_timeout_ms else None
     return End.NOT_BEGUN if batch.sendings >= view.policy.max_sendings else None
 

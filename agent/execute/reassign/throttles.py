@@ -1,9 +1,9 @@
 """Which throttle settings a batch needs, what of ours still stands, and how it is taken away.
 
-Invariants: a setting that someone else made is never changed, whatever it is: a rate that a broker has already, from
+Invariants: a setting that another tool made is never changed, whatever it is: a rate that a broker has already, from
 its own layer, its file or the cluster-wide default, stays as it is, and so does a ``*``. In a topic's lists our entries
 are added beside others' and only ours are taken out, so two who write at once lose nothing of each other. A rate that
-is no longer the one we wrote belongs to whoever wrote it.
+is no longer the one we wrote belongs to its writer.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def complete(debt: Debt, seen: Seen) -> bool:
         return False
     own = own_value(debt, seen)
     if debt.key in _RATES:
-        return own is not None  # another rate is someone else's by now, and stays
+        return own is not None  # another rate is another tool's by now, and stays
     return own is not None and (own == "*" or set(_entries(debt.ours)) <= set(_entries(own)))
 
 
@@ -184,7 +184,7 @@ def resources_of(targets: Iterable[Target], debts: Iterable[Debt]) -> tuple[Reso
 
 
 def _rates(targets: Sequence[Target], seen: Seen, rate: int) -> Iterator[tuple[Resource, str, str]]:
-    """Sources send at that rate and copies receive at it. A broker that is down is told nothing."""
+    """Sources send at that rate and copies receive at it. A broker that is down gets no setting."""
     sources = {broker for target in targets for broker in target.before}
     copies = {broker for target in targets for broker in target.adding}
     for key, brokers in ((LEADER_RATE, sources), (FOLLOWER_RATE, copies)):

@@ -1,7 +1,7 @@
 """May this classic group be asked to rebalance now, and if not, why and how is that known? Pure.
 
-A trigger is harmless where a rebalance revokes nothing that does not move, where nobody takes long to come back, and
-where nobody else is about to rebalance the group anyway. Everything else is refused. The order is from what would
+A trigger is harmless where a rebalance revokes nothing that does not move, where no member takes long to come back, and
+where nothing else is about to rebalance the group anyway. Everything else is refused. The order is from what would
 interrupt work to what is only impolite; the first reason found is the answer.
 
 Two grounds: what the brokers show (`Seen`, of a snapshot or of a description taken a moment ago), and what was set by
@@ -192,7 +192,7 @@ def _rolling(now: _Now) -> Why | None:
     if now.learned is None:
         return None
     came, went = now.learned.came_ms, now.learned.went_ms
-    # A promotion follows somebody's coming by its nature; only one who came where another went was restarted.
+    # A promotion follows a member that joined by its nature; only one that joined where another left was restarted.
     promotion = now.proposal.reason is ProposalReason.WARMUP_PROMOTABLE
     times = [at for at in (came, went) if at is not None]
     if not times or (promotion and len(times) < 2):
@@ -268,7 +268,7 @@ def _own_rebalance(now: _Now) -> Why | None:
 
 
 def _rejoins_by_itself(now: _Now) -> bool:
-    """Whether its leader may be a Java client that sends its rack; anybody may be the leader."""
+    """Whether its leader may be a Java client that sends its rack; any member may be the leader."""
     named = (now.limits.group(now.group.id).client_software_name or "").lower()
     return named != _LIBRDKAFKA and any(member.rack.told is not None for member in now.group.members)
 

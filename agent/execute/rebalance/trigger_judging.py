@@ -1,11 +1,11 @@
 """What did a trigger bring, compared with what was predicted? Later looks tell. Pure.
 
 A trigger is judged once its group is stable again in a newer generation and everything that was held before is held
-again: under cooperative protocols a partition that changes hands is with nobody for one round. Then every partition, or
+again: under cooperative protocols a partition that changes hands has no owner for one round. Then every partition, or
 task, is compared: moves that were predicted and came, those that did not, and those *beyond* the predicted ones.
 
 Invariants: what cannot be compared is not judged as right; members that came or went since make it `OVERTAKEN`, as
-nobody can tell their part in it; every trigger is closed in the end, also one whose sender died before it could say
+their part in it is unknown; every trigger is closed in the end, also one whose sender died before it could say
 what became of it.
 """
 
@@ -37,7 +37,7 @@ from agent.values.kafka import STABLE
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Role, Snapshot, StreamsGroup
-from agent.values.words import counted
+from agent.values.words import counted, lasted
 
 ORPHAN_MS = 30_000
 """An intent without an outcome is taken for one whose sender died after this long."""
@@ -97,7 +97,7 @@ def judge_one(entry: TriggerEntry, snapshot: Snapshot) -> Judgement | None:
     if found is None:
         if age_ms < JUDGE_WITHIN_MS:
             return None
-        found = _Found(TriggerVerdict.CANNOT_TELL, f"no judgement was possible within {JUDGE_WITHIN_MS // 60_000} min")
+        found = _Found(TriggerVerdict.CANNOT_TELL, f"no judgement was possible within {lasted(JUDGE_WITHIN_MS)}")
     return Judgement(
         verdict=found.verdict,
         at_ms=now_ms,
@@ -214,7 +214,7 @@ def _by_item(owners: Owners) -> dict[str, str]:
 
 # What do looks teach of the groups that may be triggered? Who came and went, and how long rebalances last. Pure.
 #
-# Only groups that somebody thinks of triggering are followed, and something is written only when it changed: a quiet
+# Only groups with a proposed trigger are followed, and something is written only when it changed: a quiet
 # group costs no entry. A look every few seconds sees only slow rebalances, and of these a lower bound; those are the
 # ones that matter. Transactions are learned where they are asked for, right before a trigger.
 

@@ -1,4 +1,4 @@
-"""What the brokers show of a group, as far as it matters to whoever asks it to rebalance. Pure."""
+"""What the brokers show of a group, as far as it matters to a trigger. Pure."""
 
 from __future__ import annotations
 

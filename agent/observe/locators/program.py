@@ -123,7 +123,7 @@ def _too_slow() -> CallFailed:
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     """Whether it has ended; it is not reaped by asking, so that its group's number stays its own until the kill."""
-    import psutil  # noqa: PLC0415 nobody else needs it, and few have a locator that is a program
+    import psutil  # noqa: PLC0415 nothing else needs it, and few have a locator that is a program
 
     try:
         return psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE

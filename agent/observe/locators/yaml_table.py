@@ -1,6 +1,6 @@
 """Reads a rack table in YAML, of which JSON is a part.
 
-Invariant: a sentence names the place of a mistake and never what stands there, because it may be a secret.
+Invariant: a sentence names the place of a mistake and never its text, because it may be a secret.
 """
 
 from __future__ import annotations
