@@ -3,7 +3,7 @@
 ::
 
     RackwiseError                    exit 1
-    ├── Retryable                    the same call may succeed without anybody changing anything
+    ├── Retryable                    the same call may succeed without any change
     │   ├── ClusterUnreachable       exit 5   no broker answered
     │   ├── NoBrokersYet             exit 5   a broker answered, but the cluster names no broker
     │   ├── PartialAnswer            exit 5   some of what was asked for is missing

@@ -12,20 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agent.act import Hands, NoHands, act
-from agent.collector import CYCLES_BETWEEN_WALKS, no_walks, walk_all
-from agent.cycle import Changes, Cycle
-from agent.decode import decode_members
-from agent.detect import detect
-from agent.guard import guard
-from agent.last_known import last_known
-from agent.memory import remember
-from agent.model import take_snapshot
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.act.executor import Hands, NoHands, act
+from agent.decode.members import decode_members
+from agent.detect.find import detect
+from agent.guard.judge import guard
+from agent.memory.remember import remember
+from agent.model.take import take_snapshot
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.assessment import Detection
+from agent.values.collector import CYCLES_BETWEEN_WALKS, no_walks, walk_all
+from agent.values.cycle import Changes, Cycle
 from agent.values.journal import View
-from agent.values.last_known import LastKnown
+from agent.values.last_known import LastKnown, last_known
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory

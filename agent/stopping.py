@@ -1,4 +1,4 @@
-"""Something that runs is told to end: once, by anybody, also by a signal handler.
+"""Ends something that runs: once, by any caller, also by a signal handler.
 
 Invariant: `Stop.set` takes no lock that Python code holds. A handler runs in the main thread, between any two of its
 steps; `threading.Event` holds a plain lock for moments within `wait`, and a handler that sets the event in one of them
@@ -19,7 +19,7 @@ ENDING = (signal.SIGTERM, signal.SIGINT)
 
 @contextmanager
 def on_ending(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Call the handler when this process is told to end; what was set before is set again afterwards."""
+    """Call the handler when this process is to end; what was set before is set again afterwards."""
     before = {number: signal.signal(number, handler) for number in ENDING}
     try:
         yield
@@ -43,13 +43,13 @@ class Stop:
         self._told.put(None)
 
     def is_set(self) -> bool:
-        """Whether it was told."""
+        """Whether it is to end."""
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it was told, for that many seconds at most; whether it was."""
+        """Wait until it is to end, for that many seconds at most; whether it is."""
         if not self._is_set:
             with suppress(Empty):
                 self._told.get(timeout=timeout)
-                self._told.put(None)  # for whoever else waits
+                self._told.put(None)  # for all others that wait
         return self._is_set

@@ -1,7 +1,7 @@
 """Measure an assignment: balance, stickiness, what crosses racks, moves, and how far standbys are apart.
 
 Measures take a problem and an assignment from anywhere, an assignor's answer or what runs now, and never judge it
-(``validate`` does). Unknown racks are local nowhere and far from nobody. The two balances of tasks are KIP-441's
+(``validate`` does). Unknown racks are local nowhere and far from none. The two balances of tasks are KIP-441's
 (instances differ by at most one task; subtopologies differ by at most one in how many instances run them).
 """
 
@@ -41,7 +41,7 @@ class ConsumerMeasure:
     """Weight of the crossing partitions times its price; their number when the problem has neither."""
     kept: int
     moved: int
-    """Partitions that somebody else owned; one that nobody or several owned is neither kept nor moved."""
+    """Partitions that another member owned; one that none or several owned is neither kept nor moved."""
 
     @property
     def gap(self) -> int:
@@ -79,7 +79,7 @@ def reading_price(problem: ConsumerProblem, replicas: frozenset[str], reader: st
 
 
 def sole_owners(claims: Iterable[tuple[str, Iterable[_T]]]) -> dict[_T, str]:
-    """Partition (or task) -> the only one that claims it; what several claim belongs to nobody."""
+    """Partition (or task) -> the only one that claims it; what several claim belongs to none."""
     owner: dict[_T, str] = {}
     contested: set[_T] = set()
     for name, claimed in claims:
@@ -117,7 +117,7 @@ class TaskMeasure:
     """Changelog partitions of standbys without a replica in the rack of their process."""
     kept: int
     moved: int
-    """Active tasks that are not where they were; one that nobody or several ran counts as moved."""
+    """Active tasks that are not where they were; one that none or several ran counts as moved."""
     standby_kept: int
     standby_moved: int
     """Standbys on a process that held no copy of the task."""

@@ -79,7 +79,7 @@ class ConsumerResult:
     """Weight of the partitions read across racks (a member without rack counts as crossing), times its price where
     the problem has prices."""
     moved: int
-    """Partitions whose owner changed; one nobody owned before does not count."""
+    """Partitions whose owner changed; one without an owner before does not count."""
     lower_bound: int
     """No assignment with the same balance has a smaller ``crossing``."""
     optimal: bool

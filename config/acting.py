@@ -1,7 +1,7 @@
 """What mode ``execute`` is set to: one model per concern, as in `config.sections`.
 
 Defaults are safe: small batches, triggers of known-good groups only, every reassignment approved by a person. A
-setting that would allow nothing at all is a mistake with a sentence, because nobody means it.
+setting that would allow nothing at all is a mistake with a sentence, because it cannot be meant.
 """
 
 from __future__ import annotations

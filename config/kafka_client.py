@@ -151,7 +151,7 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
 
 
 class KafkaClientOverrides(KafkaClientConfig):
-    """What another principal's connection differs in; whether it is whole is told when it is put over another."""
+    """What another principal's connection differs in; whether it is whole shows when it is put over another."""
 
     @classmethod
     def _checked(cls, folded: Mapping[str, str]) -> dict[str, str | SecretStr]:

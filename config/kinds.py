@@ -1,7 +1,7 @@
 """Kinds of values that settings are written in: durations, sizes, comma lists, shell-style patterns, topic names.
 
 Each reads what a person writes (``10s``, ``50MB``, ``a,b``), refuses anything else with a sentence, and is written back
-in the same form. A duration needs its unit, because nobody remembers whether a bare 10 was seconds or milliseconds.
+in the same form. A duration needs its unit, because a bare 10 may be seconds or milliseconds.
 """
 
 from __future__ import annotations

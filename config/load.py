@@ -155,7 +155,7 @@ def _connection(loaded: Loaded, client: KafkaClientConfig) -> dict[str, str]:
 
 
 def _references(merged: Mapping[SettingPath, Value]) -> dict[str, str]:
-    """What the references in the connection's values stand for; one that cannot be resolved is told elsewhere."""
+    """What the references in the connection's values stand for; one that cannot be resolved is reported elsewhere."""
     found: dict[str, str] = {}
     for path, value in merged.items():
         written = str(value.raw)

@@ -2,7 +2,7 @@
 
 On a console an event that has a sentence is shown as that sentence; its other fields are in JSON, and at level debug.
 
-Invariants, whoever wrote the values (member ids, topic names and tracebacks are foreign text):
+Invariants, whatever the values are (member ids, topic names and tracebacks are foreign text):
 
 1. No secret is written: not under a key that names one, and not a known secret value under any key.
 2. No value can forge a line, move a terminal's cursor or hide: see `config.foreign_text`.

@@ -1,6 +1,6 @@
 """What in a setting is secret, by its name and by its form, and the same setting for a person's eyes.
 
-Secret is a value under a name that says so, what stands in a URL before ``@`` and after ``?``, what follows a secret
+Secret is a value under a name that says so, what is in a URL before ``@`` and after ``?``, what follows a secret
 name inside a text (``-Dx.password=…``), and every argument of a program that is no plain option. Values of the type
 `SecretStr` need none of this.
 

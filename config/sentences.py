@@ -1,4 +1,4 @@
-"""The sentence below each setting, read off the models' source when somebody asks for it.
+"""The sentence below each setting, read off the models' source when it is asked for.
 
 pydantic can read these too, but does so whenever a model is made: each command would pay for what two of them show.
 """

@@ -147,7 +147,7 @@ class Settings(StreamsSettings, BaseSettings):
 
     @property
     def executor_kafka(self) -> KafkaClientConfig:
-        """The connection of whoever acts: the observer's with the executor's own put over it."""
+        """The connection of the executor: the observer's with the executor's own settings put over it."""
         return self.kafka.under(self.execute.kafka) if self.execute.kafka.root else self.kafka
 
     def publishes(self, topic: TopicSettings) -> bool:

@@ -20,7 +20,7 @@ _VERSION = re.compile(r"(\d{20})\.")
 """Begins the name of every file of the log that belongs to one change."""
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.")
 _LOG_KEPT_MS = 1_800_000
-"""How long a change can be read back: whoever reads a table has planned to within that time."""
+"""How long a change can be read back: a reader of a table has planned to within that time."""
 _LEAST_CHANGES = 10
 """Between two checkpoints."""
 _VACUUM_EVERY = 1_000
@@ -34,7 +34,7 @@ class DeltaFiles:
         self._spark = spark
         self._files = files
         self._there: set[str] = set()
-        """Tables that were found: a log of a day has ten thousand files, which nobody wants to list at each turn."""
+        """Tables that were found: a log of a day has ten thousand files, which are not to be listed at each turn."""
 
     def exists(self, path: str) -> bool:
         """Whether the table's log tells of a change. One that died before its first has an empty log, or none."""
@@ -58,7 +58,7 @@ class DeltaFiles:
         if not self.exists(path):
             _making(writer, table).save(path)
         elif condition is None or fresh:
-            writer.save(path)  # it stays partitioned as whoever made it had it
+            writer.save(path)  # it stays partitioned as it was made
         else:
             writer.option("replaceWhere", condition).save(path)
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 )
 
 from agent.errors import ConfigError, RackwiseError, WrongCluster, reason
-from agent.librdkafka import MISSING, Heard, client_settings, refusal
+from agent.record.librdkafka import MISSING, Heard, client_settings, refusal
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, CLIENT_RACK
 from config.kafka_client import KafkaClientConfig
 from config.plain_file import read_plain
@@ -138,7 +138,7 @@ def _text_of(location: str | None, setting: str) -> str:
 def source_options(kafka: KafkaClientConfig) -> dict[str, str]:
     """Options of a Kafka source or sink of Spark."""
     named = java_properties(kafka)
-    # A broker that does not answer is told after seconds, not minutes: the runner tries again by itself.
+    # A broker that does not answer is reported after seconds, not minutes: the runner tries again by itself.
     named.setdefault("request.timeout.ms", "15000")
     named["default.api.timeout.ms"] = str(2 * int(named["request.timeout.ms"]))
     return {f"kafka.{name}": value for name, value in named.items()}

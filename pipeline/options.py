@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from agent.errors import ConfigError
-from agent.given import given_settings
+from agent.load_settings import given_settings
 from config.foreign_text import harmless, shortened
 from config.secrets import hidden
 

@@ -3,7 +3,7 @@
 An appended batch is the folder ``batch=<writer>-<number>``: written under a hidden name, renamed when it is whole, and
 left as it is when it is there already. A replaced table is ``batch=-`` with one folder per partition: what comes in its
 place is written whole into a hidden folder, whose rename decides; then its partitions are put in place one by one. A
-process that dies in between leaves the decided folder, and whoever writes the table next puts in place what is left.
+process that dies in between leaves the decided folder, and the next writer of the table puts in place what is left.
 
 Invariant: nothing of a change is seen before it is decided, and nothing of what is decided is lost. Between the two a
 reader may find some partitions new and some old; where that matters, use Delta Lake. In an object store, where a
@@ -93,7 +93,7 @@ class ParquetFiles:
         self._change(path, table, rows, F.coalesce(F.col("_gone"), F.lit(False)), there)  # noqa: FBT003 as above
 
     def tidy(self, path: str) -> None:
-        """Delete what a process that died began to write a day ago or longer, and nobody ever saw."""
+        """Delete what a process that died began to write a day ago or longer, and no reader ever saw."""
         old = time.time_ns() // 1_000_000 - _DAY_MS
         for name in self._files.names(path):
             if name.startswith(_WRITING) and self._files.modified_ms(f"{path}/{name}") < old:

@@ -1,4 +1,4 @@
-"""Reads what somebody wrote down beside the settings: dated prices, and where producers stand. CSV with a head line."""
+"""Reads two files that settings name: dated prices, and the racks of producers. CSV with a head line."""
 
 from __future__ import annotations
 

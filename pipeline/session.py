@@ -1,7 +1,7 @@
 """The one Spark session of a command: where it runs, with which jars, and how it is tuned.
 
 On this machine (``local[…]``, ``local-cluster[…]``) the connectors come from `pipeline.jars` and Spark is tuned for a
-few cores; below ``spark-submit`` whoever submits says where it runs and with which jars. What the caller sets wins.
+few cores; below ``spark-submit`` its options say where it runs and with which jars. What the caller sets wins.
 Every session speaks UTC. Nothing of Kafka's connection is part of a session's settings: those show in process lists.
 """
 
@@ -57,7 +57,7 @@ _TUNED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # Nobody looks at plans here, and to write them out in full takes a fiftieth of all time.
+    # Plans are not looked at here, and to write them out in full takes a fiftieth of all time.
     "spark.sql.ui.explainMode": "simple",
     # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -218,7 +218,7 @@ def _java_options() -> str:
 
 
 def is_one_process(spark: SparkSession) -> bool:
-    """Whether driver and executor are one: then what an executor holds is there as long as whoever asks for it."""
+    """Whether driver and executor are one: then what an executor holds is there as long as the driver."""
     return re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None
 
 

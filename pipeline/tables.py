@@ -1,6 +1,6 @@
 """Tables below one root folder, as Delta Lake or as Parquet: read, append exactly once, replace, merge.
 
-Invariants: a batch that was appended once is not appended again, whoever tries; a reader sees a change whole or not at
+Invariants: a batch that was appended once is not appended again, by any writer; a reader sees a change whole or not at
 all; a table that a newer rackwise made is refused before anything is read of it or written to it.
 
 Each table is the folder ``<root>/<layer>/<name>``. Beside the data lies ``_rackwise.json``: version and format.

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from agent.errors import ClusterUnreachable, NotAllowed, WrongCluster
-from agent.librdkafka import NOT_ALLOWED, Heard, client_settings, in_words, reader_config, refusal
+from agent.record.librdkafka import NOT_ALLOWED, Heard, client_settings, in_words, reader_config, refusal
 from agent.values.kafka import (
     CLEANUP_POLICY,
     COMPACT,

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.decode import decode_members
 from agent.decode.encode import (
     encode_assignment,
     encode_assignment_info,
@@ -18,6 +17,7 @@ from agent.decode.encode import (
     encode_subscription,
     encode_subscription_info,
 )
+from agent.decode.members import decode_members
 from agent.decode.values import (
     Assignment,
     StickyUserData,
@@ -26,10 +26,10 @@ from agent.decode.values import (
     StreamsSubscriptionHeader,
     Subscription,
 )
-from agent.detect import detect
-from agent.memory import remember
-from agent.model import take_snapshot
-from agent.predict import predict_groups
+from agent.detect.find import detect
+from agent.memory.remember import remember
+from agent.model.take import take_snapshot
+from agent.predict.predict import predict_groups
 from agent.values.assessment import Detection
 from agent.values.finding import Finding, FindingReason
 from agent.values.limits import GroupLimits, Limits, LocatorKind, RackLocator

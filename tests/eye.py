@@ -7,11 +7,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from agent.cut import to_limits, to_scope
-from agent.cycle import Cycle
+from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.loop import Line, run_cycle
-from agent.observe import Clients, Recall, observe
+from agent.observe.context import Clients, Recall
+from agent.observe.look import observe
 from agent.values.clock import system_clock
+from agent.values.cycle import Cycle
 from agent.values.finding import Finding, FindingReason
 from agent.values.memory import Memory
 from agent.values.observation import Observation

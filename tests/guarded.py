@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.guard import guard
+from agent.guard.judge import guard
 from agent.journal import moves, triggers
 from agent.journal.approvals import Approval, ApprovalState, plan_hash, written
 from agent.journal.triggers import Effect, Expectation, Judgement, TriggerEntry, TriggerVerdict

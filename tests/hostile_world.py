@@ -21,7 +21,7 @@ from agent.journal.approvals import Approval, ApprovalState, written
 from agent.journal.commands import Answer, Command, Pause, Verb, answered, paused
 from agent.journal.leader import Leader, leader_write
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
-from agent.seen import Seen, see
+from agent.simulate.evaluation import Seen, see
 from agent.values.journal import View, Write
 from agent.values.kafka import LEADER_REPLICAS
 from agent.values.limits import Limits

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.messages import May
-from agent.guard.before_batch import kind_of, may_begin, may_begin_plan
+from agent.execute.reassign.messages import May
+from agent.guard.acting_checks import kind_of, may_begin, may_begin_plan
 from agent.guard.ground import Records
 from agent.journal import moves
 from agent.journal.commands import Pause, paused

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent.ceiling import default_ceiling_bytes
+from agent.daemon.start import default_ceiling_bytes
 from config.load import load_settings
 
 GIB = 1 << 30

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from agent.act import probe
-from agent.act.probe import Prober, StaleError
+from agent.act.rebalance import probe
+from agent.act.rebalance.probe import Prober, StaleError
 from agent.journal.triggers import Path
 from agent.values.clock import elapsed_s, system_clock
 from agent.values.observation import RawGroup

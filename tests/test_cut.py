@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from agent.cut import to_limits, to_scope
+from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.observe.scope import Scope
 from agent.values.limits import GroupLimits, Limits, Mode
 from agent.values.observation import Part

@@ -20,18 +20,18 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
-from agent import daemon
-from agent.daemon import Agent, Pace
+from agent.daemon import daemon
+from agent.daemon.daemon import Agent, Pace
+from agent.daemon.schedule import plan_trigger
 from agent.errors import ClusterUnreachable, ConfigError, WrongCluster
 from agent.loop import Line
 from agent.record.files import read_events
 from agent.record.own_topics import OwnTopic
 from agent.record.recorder import Recorder, RecordPlan
-from agent.schedule import plan_trigger
-from agent.state import live, ready
 from agent.values.clock import Instant, system_clock
 from agent.values.limits import Limits
 from agent.values.observation import Gap, GapCause, Observation, Part
+from agent.web.loop_state import live, ready
 from tests.world import a_world
 
 WORLD = a_world(3)

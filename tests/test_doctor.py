@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent.doctor import BEST_FIRST, Check, CheckState, diagnose, risks
-from agent.seen import Seen, see
+from agent.explain.doctor import BEST_FIRST, Check, CheckState, diagnose, risks
+from agent.simulate.evaluation import Seen, see
 from agent.values.finding import FindingReason, Severity
 from agent.values.limits import Limits
 from agent.values.memory import Memory

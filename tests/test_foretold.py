@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.memory import memory_from_json, memory_to_json
+from agent.memory.codec import memory_from_json, memory_to_json
 from agent.values.finding import Finding
 from agent.values.finding import FindingReason as Reason
 from tests.builders import Answers, Run, an_observation, instance, with_group

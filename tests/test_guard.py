@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from agent.detect import detect
-from agent.guard import ALL_CHECKS, CHECKS, guard
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.detect.find import detect
+from agent.guard.judge import ALL_CHECKS, guard
+from agent.guard.world_checks import CHECKS
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.limits import Limits, Mode
 from agent.values.memory import Memory, RackSighting
 from agent.values.observation import Gap, GapCause, Part

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard import explained, guard
+from agent.guard.judge import explained, guard
 from agent.journal.approvals import ApprovalState, by_rule, voided
 from agent.journal.commands import Pause, paused
 from agent.journal.leader import Leader, leader_write

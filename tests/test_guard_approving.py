@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard import guard
 from agent.guard.approving import DEFAULT_RULE
+from agent.guard.judge import guard
 from agent.journal.approvals import KEPT, ApprovalState, approvals, by_rule, plan_hash, swept, vetoed, written
 from agent.values.journal import View, Write
 from agent.values.limits import ApprovalRule

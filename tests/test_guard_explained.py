@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard import explained, guard
-from agent.guard.foreseeing import foreseen
-from agent.guard.judge import still
+from agent.guard.approving import foreseen
+from agent.guard.judge import explained, guard, still
 from agent.journal import moves
 from agent.journal.approvals import by_rule
 from agent.journal.triggers import TriggerVerdict
@@ -129,7 +128,7 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
         ),
         pytest.param(
             NOBODY, None, {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback",
-            Answer.YES, "copying costs up to $2.00 and saves $0.50 a day: paid back in 4.0 days, at most 30 are "
+            Answer.YES, "copying costs up to $2.00 and saves $0.50 a day: paid back in 4 days, at most 30 days are "
             "allowed", id="it pays",
         ),
         pytest.param(
@@ -138,7 +137,7 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
             id="an unknown saving",
         ),
         pytest.param(
-            LATELY, None, {}, "tried", Answer.WAIT, "the same trigger was sent 120 min ago: nothing moved (seen)",
+            LATELY, None, {}, "tried", Answer.WAIT, "the same trigger was sent 2 h ago: nothing moved (seen)",
             id="tried lately",
         ),
     ],

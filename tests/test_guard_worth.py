@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard import guard
+from agent.guard.judge import guard
 from agent.journal import moves
 from agent.journal.triggers import Effect, TriggerVerdict
 from agent.values.journal import View
@@ -48,7 +48,7 @@ def worth(view: View = NOBODY, limits: Limits | None = None, **predicted: float 
         pytest.param({"bytes_to_move": 10**9}, "its saving per day is unknown", id="what it saves is unknown"),
         pytest.param(
             {"bytes_to_move": 10**12, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5},
-            "costs up to $20.00 and saves $0.50 a day: paid back in 40.0 days, at most 30 are allowed",
+            "costs up to $20.00 and saves $0.50 a day: paid back in 40 days, at most 30 days are allowed",
             id="it pays too late",
         ),
         pytest.param(
@@ -78,7 +78,7 @@ def test_what_was_acted_upon_lately_must_gain_more() -> None:
     assert answer.reason is HoldReason.TOO_LITTLE_GAIN
     assert answer.sentence == (
         "held: it makes 2 of 2 partitions local; the least gain is 2.4 "
-        "(20 % more than set: its last change or trigger was 2.0 h ago)"
+        "(20 % more than set: its last change or trigger was 2 h ago)"
     )
     long_ago = journal(triggered("g", NOW_MS - 25 * HOUR, verdict=TriggerVerdict.AS_PREDICTED), at_ms=NOW_MS)
     assert isinstance(worth(long_ago, limits=strict), Allow)

@@ -20,8 +20,7 @@ import structlog
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from agent.cycle import Cycle
-from agent.daemon import Agent, Pace
+from agent.daemon.daemon import Agent, Pace
 from agent.demo.ending import Published, summary
 from agent.demo.news import News
 from agent.demo.screen import Line as Shown
@@ -30,11 +29,12 @@ from agent.errors import RackwiseError, told
 from agent.loop import Line, run_cycle
 from agent.record.publisher import Counts
 from agent.record.recorder import Recorder, Recording, RecordPlan
-from agent.state import Failure, LoopState
 from agent.values.clock import Instant
+from agent.values.cycle import Cycle
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.web.app import make_app
+from agent.web.loop_state import Failure, LoopState
 from agent.web.metrics import Caps
 from config.foreign_text import shortened
 from config.logging import MAX_VALUE_BYTES, set_up_logging

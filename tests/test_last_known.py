@@ -14,18 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.cycle import Cycle
 from agent.demo.news import News
 from agent.loop import Line, run_cycle
 from agent.record.publisher import Counts
 from agent.record.recorder import Recording
-from agent.state import LoopState, LoopWatch
 from agent.values.clock import Instant
+from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason, Severity
 from agent.values.last_known import LastKnown
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, Part, RawPartition
+from agent.web.loop_state import LoopState, LoopWatch
 from agent.web.metrics import METRICS, Caps, RackwiseCollector
 from tests.world import a_world, next_look
 

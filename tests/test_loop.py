@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.act import NoHands, act
-from agent.cycle import MOST_TOLD, Cycle, news, sentence
+from agent.act.executor import NoHands, act
 from agent.loop import Line, run_cycle
 from agent.propose.codec import proposal_to_bytes
 from agent.record.files import read_events
 from agent.record.recorder import Recorder, RecordPlan
-from agent.replay import recorded_looks, replay, replay_look
+from agent.simulate.replay import recorded_looks, replay, replay_look
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.cycle import MOST_TOLD, Cycle, news, sentence
 from agent.values.finding import Severity
 from agent.values.journal import View
 from agent.values.limits import ExecuteLimits, Limits, Mode, Told, TriggerLimits

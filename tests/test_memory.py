@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
+from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
 from agent.memory.rate_bases import MAX_PARTITIONS
 from agent.memory.streams import with_reading
 from agent.values.finding import FindingReason as Reason

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agent.schedule import Schedule
+from agent.daemon.schedule import Schedule
 
 SOON_MS = 200
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent.detect import detect
+from agent.cli.simulation_json import simulation_to_json
+from agent.detect.find import detect
 from agent.errors import BadInput
-from agent.plan import make_plan
-from agent.plan.changes import (
+from agent.plan.make import make_plan
+from agent.simulate.changes import (
     AddBroker,
     AddMember,
     AddRack,
@@ -27,10 +28,8 @@ from agent.plan.changes import (
     SetStandbys,
     SetStrategy,
 )
-from agent.plan.what_if import what_if
-from agent.plan.world import World
-from agent.simulate import Simulation, simulate
-from agent.simulation_json import simulation_to_json
+from agent.simulate.simulate import Simulation, simulate
+from agent.simulate.what_if import World, what_if
 from agent.values.finding import FindingReason, Subject
 from agent.values.limits import Limits
 from agent.values.memory import Memory, RackSighting

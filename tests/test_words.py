@@ -1,10 +1,10 @@
-"""How sizes are written: three digits, never four, and never the same words for two figures that are compared."""
+"""How sizes, prices and lists are written: what is compared reads differently, and what is left out is counted."""
 
 from __future__ import annotations
 
 import pytest
 
-from agent.values.words import sized, sized_apart
+from agent.values.words import few, sized, sized_apart, usd_per_gb
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,19 @@ def test_a_figure_and_its_bound_read_the_same_only_where_they_are(
     one: float, other: float, words: tuple[str, str]
 ) -> None:
     assert sized_apart(one, other) == words
+
+
+@pytest.mark.parametrize(
+    ("price", "words"),
+    [(0.02, "$0.02/GB"), (1e-7, "$0.0000001/GB"), (0.1, "$0.1/GB"), (12_345_678, "$12,345,678/GB"), (0, "$0/GB")],
+)
+def test_a_price_has_all_its_digits_and_no_exponent(price: float, words: str) -> None:
+    assert usd_per_gb(price) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, ""), (1, "0"), (3, "0, 1, 2"), (4, "0, 1, 2 and 1 more"), (1_203, "0, 1, 2 and 1,200 more")],
+)
+def test_a_long_list_names_the_first_and_counts_the_others(number: int, words: str) -> None:
+    assert few(range(number), 3) == words

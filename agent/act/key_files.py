@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from agent.act.own_files import read_key_file, reason_of
 from agent.errors import ConfigError
-from agent.execute.identity import People, Signer
+from agent.execute.commands.identity import People, Signer
 from agent.journal.trust import LEAST_KEY, JournalKey
 
 _MOST_KEYS = 8
@@ -35,7 +35,7 @@ def people(files: Mapping[str, str]) -> People:
 
 
 def signer(name: str | None, path: str | None) -> Signer | None:
-    """Who signs commands here; None where nobody is set. Raises ConfigError."""
+    """Who signs commands here; None where no person is set. Raises ConfigError."""
     return None if name is None or path is None else Signer(name, _one("operator.key_file", path))
 
 

@@ -250,8 +250,8 @@ def _attempt(view: View, proposal_id: str) -> int:
 
 def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
     """The proposal as it was published. Raises BadInput when it does not stand."""
+    from agent.daemon.start import read_proposals
     from agent.plan.subjects import begun_by
-    from agent.start import read_proposals
     from agent.values.proposal import Proposal as Standing
 
     found = [one for one in read_proposals(loaded, say) if isinstance(one, Standing)]
@@ -269,7 +269,7 @@ def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
 
 def _list(loaded: Loaded, output: options.Output, *, every: bool) -> None:
     from agent.cli.planning import emit_proposals
-    from agent.start import read_proposals
+    from agent.daemon.start import read_proposals
     from agent.values.proposal import Proposal as Standing
 
     found = read_proposals(loaded, say)

@@ -15,9 +15,10 @@ import typer
 from agent.cli.confirming import confirmed
 from agent.cli.output import say
 from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
+from agent.values.words import lasted
 
 if TYPE_CHECKING:
-    from agent.act.leadership_plan import LeadershipPlan
+    from agent.act.lead.leadership_plan import LeadershipPlan
     from agent.journal.commands import Answer, Command, Verb
     from agent.journal.trust import JournalKey
     from agent.values.journal import View
@@ -38,7 +39,7 @@ Wait = Annotated[
 def plan_of(loaded: Loaded) -> LeadershipPlan:
     """Where the journal stands and where commands go. Raises what keeps this user out of a journal in Kafka."""
     from agent.act.key_files import signer
-    from agent.cut_leadership import to_leadership_plan
+    from agent.daemon.leadership_from_settings import to_leadership_plan
 
     settings = loaded.settings
     operator = settings.operator
@@ -65,7 +66,7 @@ def _keys(path: str | None) -> tuple[JournalKey, ...]:
 
 def journal(plan: LeadershipPlan) -> View:
     """What the journal says by now. Raises what `read_journal` raises."""
-    from agent.act.leadership import read_journal
+    from agent.act.lead.leadership import read_journal
 
     return read_journal(plan, timeout_ms=READ_MS)
 
@@ -140,14 +141,14 @@ def _leader(plan: LeadershipPlan) -> _Led:
         )
     idle_ms = time.time_ns() // 1_000_000 - max(view[LEADER].at_ms, found.since_ms)
     if idle_ms > OLD_MS:
-        say(f"note: {found.agent} on {found.host}, the last leading agent, confirmed it {idle_ms / 60_000:.0f} min ago")
+        say(f"note: {found.agent} on {found.host}, the last leading agent, confirmed it {lasted(idle_ms)} ago")
     return _Led(found.agent, found.host, found.cluster)
 
 
 def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
-    from agent.act.commands_spool import spool_command
-    from agent.act.commands_topic import send_command
-    from agent.execute.identity import signed
+    from agent.act.commands.commands_spool import spool_command
+    from agent.act.commands.commands_topic import send_command
+    from agent.execute.commands.identity import signed
     from agent.journal.commands import command_to_json
 
     command = command_to_json(wish)
@@ -168,15 +169,11 @@ def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
 
 
 def _told(answer: Answer, wish: Command) -> Answer:
-    from agent.execute.commanded import unknown
-
-    if not answer.done and answer.sentence == unknown(wish.proposal_id).sentence:
-        raise BadInput(
-            f"There is no proposal {wish.proposal_id}",
-            why=answer.sentence.removeprefix("refused: "),
-            todo="List the open proposals: rackwise proposals",
-        )
-    if not answer.done:
-        see = "rackwise proposals" if wish.proposal_id is None else f"rackwise explain {wish.proposal_id}"
-        raise GuardRefused(answer.sentence.removeprefix("refused: "), todo=f"See every check with its numbers: {see}")
-    return answer
+    if answer.done:
+        return answer
+    why = answer.sentence.removeprefix("refused: ")
+    if answer.unknown:
+        todo = "List the open proposals: rackwise proposals"
+        raise BadInput(f"There is no proposal {wish.proposal_id}", why=why, todo=todo)
+    see = "rackwise proposals" if wish.proposal_id is None else f"rackwise explain {wish.proposal_id}"
+    raise GuardRefused(why, todo=f"See every check with its numbers: {see}")

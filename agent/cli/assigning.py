@@ -15,7 +15,7 @@ from agent.errors import BadInput
 from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.documents.assigning import AssignedCase, Optimized
+    from agent.cli.documents.assigning import AssignedCase, Optimized
 
 FAILED = 1
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.money.words import bytes_words, usd_words
 from agent.plan.columns import Column, Columns, columns_of
-from agent.predict import predict_groups
+from agent.predict.predict import predict_groups
 from agent.values.assessment import Detection
 from agent.values.limits import Limits
 from agent.values.memo import Memo
@@ -17,7 +17,7 @@ from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer
+    from agent.cli.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer
 
 SHOWN = ("group", "assignor", "now", "own", "optimum", "worth")
 COLUMNS = ("now", "own", "optimum")
@@ -49,7 +49,7 @@ def group_rows(snapshot: Snapshot, detection: Detection, plan: Plan | None, limi
 
 
 def columns_row(columns: Columns) -> PlanGroup:
-    """One group as JSON; what cannot be told is null."""
+    """One group as JSON; what is unknown is null."""
     prediction = columns.prediction
     return {
         "group": columns.group_id,

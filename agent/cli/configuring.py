@@ -12,7 +12,7 @@ from agent.values.kafka import BOOTSTRAP_SERVERS
 from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.documents.configuring import CheckedSettings, LocatorRow
+    from agent.cli.documents.configuring import CheckedSettings, LocatorRow
     from config.kafka_client import KafkaClientConfig
     from config.load import Loaded
 
@@ -96,11 +96,11 @@ def _read_keys(loaded: Loaded) -> None:
 
 def _ask_locators(loaded: Loaded) -> list[LocatorRow]:
     """Ask every file, command and entry point once. Raises ConfigError with all that cannot be used."""
-    from agent.cut import to_scope
+    from agent.daemon.limits_from_settings import to_scope
     from agent.errors import ConfigError
+    from agent.observe.context import Recall
     from agent.observe.locators.ask import ask_locator
-    from agent.observe.recall import Recall
-    from agent.wire import CallFailed
+    from agent.wire.failure import CallFailed
 
     scope = to_scope(loaded.settings)
     failed: list[str] = []

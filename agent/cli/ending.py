@@ -1,7 +1,7 @@
 """How a command ends: with its exit code, and with whatever went wrong in one form (what, why, do) on stderr.
 
 The only place where an error becomes a sentence and an exit code. An error that is not of our tree is a fault of ours:
-it is told as one, and its traceback is shown with ``--debug`` alone.
+it is named as one, and its traceback is shown with ``--debug`` alone.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import sys
 from contextlib import suppress
 
 from agent.cli.hints import forget, runnable
-from agent.collector import walk_seldom
 from agent.errors import BadInput, GaveUp, RackwiseError, defect, reason, told
+from agent.values.collector import walk_seldom
 from config.foreign_text import shortened
 from config.secrets import hidden, remember
 
@@ -95,14 +95,6 @@ def _usage(error: Exception) -> RackwiseError | None:
 
     Known by what it can do: where the library has its classes differs between its versions.
     """
-    import typer
-
-    if isinstance(error, typer.Abort):
-        return GaveUp(
-            "No answer was given",
-            why="the input ended before it",
-            todo="Answer on a terminal, or give the option that answers: --help lists it.",
-        )
     if not hasattr(error, "format_message"):
         return None
     path = getattr(getattr(error, "ctx", None), "command_path", "rackwise")

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agent.cli import options, running_agents, session
+from agent.cli.figures import ago, of_this_look
 from agent.cli.hints import remember_replay
 from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
     from agent.record.running_agent import RunningAgent
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
     from agent.values.explained import Explained
     from agent.values.journal import View
     from agent.values.memory import Memory
@@ -58,23 +59,22 @@ def explain(
     every: options.All = False,
 ) -> None:
     """Why something is proposed or not: every rule with its numbers, by the settings of the running agent."""
-    from agent.plan.explain import explain as explained
-    from agent.plan.explain_facts import label
+    from agent.explain.explain import explain as explained
+    from agent.explain.facts import label
 
     if replay is not None:
         judged = _replayed(replay, as_configured_here=as_configured_here)
     else:
         judged = _live(options.settings(config, properties, assign, bootstrap), as_configured_here=as_configured_here)
-    seen = judged.seen
     published = _published(subject, judged)
     if published is not None:
         say(_of_the_agent(published, judged))
-        judged = judged._replace(seen=seen._replace(proposals=(*seen.proposals, published)))
-    ended = _check(subject, judged)
+        judged = judged._replace(seen=judged.seen._replace(proposals=(*judged.seen.proposals, published)))
+    seen, ended = judged.seen, _check(subject, judged)
     rows: list[dict[str, Any]] = [
         row._asdict()
         for row in (
-            *explained(subject, seen.snapshot, seen.detection, seen.plan, judged.seen.proposals, seen.limits),
+            *explained(subject, seen.snapshot, seen.detection, seen.plan, seen.proposals, seen.limits),
             *_guarded(subject, judged),
         )
     ]
@@ -108,11 +108,10 @@ def _replayed(path: Path, *, as_configured_here: bool) -> _Judged:
 
 def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     """One look, judged as the running agent judges it; the telemetry is read while the brokers are asked."""
-    from agent.cli.figures import of_this_look
-    from agent.cut import to_limits
+    from agent.daemon.limits_from_settings import to_limits
     from agent.values.memory import Memory
 
-    asked = None if as_configured_here else running_agents.Asked(loaded)
+    asked = None if as_configured_here else running_agents.asked(loaded)
     with session.looking(loaded) as take:
         observation = take()
     say(of_this_look(observation.taken_ms))
@@ -139,13 +138,13 @@ def _of_this_cluster(found: RunningAgent | str, observation: Observation, loaded
 
 
 def _memory(agent: RunningAgent, observation: Observation) -> Memory:
-    from agent.memory import after_restart
+    from agent.memory.codec import after_restart
 
     return after_restart(agent.memory, observation.taken_ms, observation.monotonic_ms)
 
 
 def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
-    from agent.seen import see
+    from agent.simulate.evaluation import see
 
     began = time.monotonic_ns()
     seen = see(observation, memory, limits)
@@ -153,10 +152,9 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
 
 
 def _whose(agent: RunningAgent, now_ms: int) -> str:
-    age_s = max(0, now_ms - agent.taken_ms) / 1_000
     more = "; agents with different settings write to the same telemetry" if agent.settings_changed else ""
     whose, leads = running_agents.named(agent), ", leads" if agent.leads else ""
-    own = f"judged with the settings of {whose}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{leads}"
+    own = f"judged with the settings of {whose}, {ago(agent.taken_ms, now_ms)}, mode {agent.limits.mode.value}{leads}"
     return own + more + "".join(f"; also {other}" for other in running_agents.others(agent, now_ms))
 
 
@@ -165,9 +163,9 @@ def _whose(agent: RunningAgent, now_ms: int) -> str:
 
 def _published(subject: str, judged: _Judged) -> Proposal | None:
     """The open proposal of the proposals topic with this id, where this look makes none; None without a cluster."""
+    from agent.daemon.start import read_proposals
     from agent.errors import RackwiseError
     from agent.plan.subjects import PROPOSAL
-    from agent.start import read_proposals
     from agent.values.proposal import Proposal as Open
 
     known = any(one.id == subject for one in judged.seen.proposals)
@@ -183,8 +181,6 @@ def _published(subject: str, judged: _Judged) -> Proposal | None:
 
 def _of_the_agent(published: Proposal, judged: _Judged) -> str:
     """Since when the agent proposes it, and what this look proposes of the same subject instead."""
-    from agent.cli.figures import ago
-
     seen = judged.seen
     same = [
         f"{one.id} ({one.sentence})"
@@ -221,8 +217,10 @@ def _check(subject: str, judged: _Judged) -> str | None:
 
     known = subjects(judged.seen.snapshot, (proposal.id for proposal in judged.seen.proposals))
     why = why_unknown(subject, judged.seen.snapshot, known)
-    if why is None or (ended := _ended(subject, judged)) is not None:
-        return None if why is None else ended
+    if why is None:
+        return None
+    if (ended := _ended(subject, judged)) is not None:
+        return ended
     near = meant(subject, known)
     todo = (f"Did you mean {near}? " if near else "") + f"A subject is {FORMS}."
     kind = subject.partition("/")[0]
@@ -265,7 +263,9 @@ def _ended(subject: str, judged: _Judged) -> str | None:
 
 def _guarded(subject: str, judged: _Judged) -> list[Explained]:
     """What every check of the guard says of the proposals about a subject, as if this agent led; and probing's say."""
-    from agent.probing import NO_ANCHORS, Ground, about_probing, past_triggers
+    from agent.explain.explain import about_probing
+    from agent.probing.decide import Ground
+    from agent.probing.values import NO_ANCHORS, past_triggers
     from agent.values.limits import Mode
 
     seen = judged.seen
@@ -274,7 +274,7 @@ def _guarded(subject: str, judged: _Judged) -> list[Explained]:
     meant = [p for p in seen.proposals if subject == p.id or (p.subject.kind, p.subject.name) == (kind, name)]
     asked = (kind == "group" or bool(meant)) and seen.limits.mode is Mode.EXECUTE
     view = _journal(judged.loaded) if asked and judged.loaded is not None else None
-    rows = [row for one in meant for row in _checks(one, seen, view)]
+    rows = [row for one in meant for row in _checks(one, judged, view)]
     if view is not None:
         _note_other_leader(view, judged)
     if kind == "group":
@@ -284,23 +284,30 @@ def _guarded(subject: str, judged: _Judged) -> list[Explained]:
     return rows
 
 
-def _checks(proposal: Proposal, seen: Seen, view: View | None) -> Iterable[Explained]:
-    """Without a journal what comes after the mode is unknown, and is said to be."""
-    from agent.guard import explained
+def _checks(proposal: Proposal, judged: _Judged, view: View | None) -> Iterable[Explained]:
+    """Without a journal the checks that need it are unknown, and one row says why it was not read."""
+    from agent.guard.judge import explained
     from agent.values.explained import Answer
     from agent.values.explained import Explained as Line
+    from agent.values.limits import Mode
 
+    seen = judged.seen
     rows = explained(proposal, seen.snapshot, seen.before, seen.limits, view)
-    sentence = "no journal was read, so approvals, budgets, pauses and earlier attempts are unknown"
-    unread = Line(proposal.id, "journal", Answer.UNKNOWN, sentence)
     if view is not None or not any(row.rule == "leading" for row in rows):
         return rows
+    why = "the journal could not be read"
+    if judged.loaded is None:
+        why = "a telemetry file holds no journal"
+    elif seen.limits.mode is not Mode.EXECUTE:
+        why = f"the journal is read in mode execute only, and the mode is {seen.limits.mode.value}"
+    sentence = f"{why}: approvals, budgets, pauses and earlier attempts are unknown"
+    unread = Line(proposal.id, "journal", Answer.UNKNOWN, sentence)
     return (*(row for row in rows if row.rule != "leading"), unread)
 
 
 def _journal(loaded: Loaded | None, *, ended: bool = False) -> View | None:
     """``ended``: only plans of the past are asked for, and where there is no journal there are none."""
-    from agent.act.journal_topic import NoJournalError
+    from agent.act.journal.journal_topic import NoJournalError
     from agent.cli import asking
     from agent.errors import RackwiseError
 

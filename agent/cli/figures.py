@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agent.memory.absences import lasted
+from agent.values.words import lasted
 
 
 def as_of(made_ms: int, now_ms: int) -> str:
@@ -21,4 +21,4 @@ def of_this_look(taken_ms: int) -> str:
 
 def ago(made_ms: int, now_ms: int) -> str:
     """``7 min ago``."""
-    return f"{lasted(max(0, now_ms - made_ms))} ago"
+    return f"{lasted(now_ms - made_ms)} ago"

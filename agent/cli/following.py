@@ -13,9 +13,10 @@ from agent.errors import JournalUnavailable, Retryable
 from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.execute.messages import Seen
+    from agent.execute.reassign.messages import Seen
     from agent.journal.triggers import TriggerEntry
-    from agent.observe import Clients, Scope
+    from agent.observe.context import Clients
+    from agent.observe.scope import Scope
     from agent.values.journal import View
     from agent.values.observation import Observation, Part
     from agent.values.progress import ReplicaProgress
@@ -32,8 +33,8 @@ class Watcher:
     """Looks at reassignments and sizes again and again, with one connection."""
 
     def __init__(self, loaded: Loaded) -> None:
-        from agent.act.progress import Rates
-        from agent.observe import Recall
+        from agent.act.reassign.progress import Rates
+        from agent.observe.context import Recall
 
         self._loaded = loaded
         self._rates = Rates()
@@ -43,7 +44,7 @@ class Watcher:
     @contextmanager
     def open(self) -> Iterator[Watcher]:
         """Connected until the end of the block."""
-        from agent.observe import Clients as Connected
+        from agent.observe.context import Clients as Connected
 
         with Connected.open(self._loaded.settings.kafka) as clients:
             self._clients = clients
@@ -51,8 +52,8 @@ class Watcher:
 
     def look(self, topics: tuple[str, ...] = ()) -> Observation:
         """Reassignments, replicas and sizes of these topics, or of all. Raises what `observe` raises."""
-        from agent.cut import to_scope
-        from agent.observe import observe
+        from agent.daemon.limits_from_settings import to_scope
+        from agent.observe.look import observe
         from agent.values.clock import system_clock
         from agent.values.observation import Part as Asked
 
@@ -165,7 +166,7 @@ def _pace(watcher: Watcher, state: State) -> str:
         observation = watcher.look(tuple(sorted({target.id.topic for target in state.plan.targets})))
     except Retryable as error:
         return f" (progress unknown: {error.what})"
-    from agent.values.words import sized
+    from agent.values.words import lasted, sized
 
     copies = watcher.copies(observation, state.plan)
     if not copies:
@@ -173,7 +174,7 @@ def _pace(watcher: Watcher, state: State) -> str:
     rate = sum(one.bytes_per_s or 0.0 for one in copies)
     lefts = [one.seconds_left for one in copies]
     left = max((one for one in lefts if one is not None), default=None) if None not in lefts else None
-    ends = "time left unknown" if left is None else f"{left:.0f} s left"
+    ends = "time left unknown" if left is None else f"{lasted(1_000 * left)} left"
     amount = whole_plan(state.plan, observation, copies)
     if amount is None:
         known = [one for one in copies if one.bytes is not None and one.of_bytes]
@@ -219,8 +220,8 @@ def _narrowed(whole: Scope, topics: tuple[str, ...], parts: frozenset[Part]) -> 
 
 def _seen(observation: Observation) -> Seen:
     """What progress is worked out from."""
-    from agent.execute.messages import Seen as Looked
-    from agent.execute.messages import SeenMove
+    from agent.execute.reassign.messages import Seen as Looked
+    from agent.execute.reassign.messages import SeenMove
 
     return Looked(
         brokers=frozenset(broker.id for broker in observation.brokers),

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agent.detect.rights import effect_of
-from agent.detect.words import in_full, listed
+from agent.detect.words import listed
 from agent.values.finding import FindingReason
 from agent.values.observation import Gap, GapCause, Part
+from agent.values.words import in_full
 
 if TYPE_CHECKING:
-    from agent.documents.status import FindingDocument
+    from agent.cli.documents.status import FindingDocument
 
 
 def gap_lines(gaps: Iterable[Gap]) -> list[str]:

@@ -7,12 +7,11 @@ only the agent is set to or remembers: settings of groups, and since when a brok
 
 from __future__ import annotations
 
-import threading
 import time
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from agent.cli import session
+from agent.cli.loading import AskedBeside
 from agent.cli.output import say
 from agent.cli.reported import AgentsReport
 from agent.cli.running_agents import Beside, with_absences_of, with_groups_of
@@ -20,7 +19,7 @@ from agent.cli.running_agents import Beside, with_absences_of, with_groups_of
 if TYPE_CHECKING:
     from agent.record.newest_look import NewestLook
     from agent.record.running_agent import RunningAgent
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
     from agent.values.limits import Limits
     from agent.values.memory import Memory
     from agent.values.observation import Observation
@@ -65,7 +64,7 @@ def look(loaded: Loaded, *, planning: bool = True, for_ms: int | None = None, re
 def _look(loaded: Loaded, *, planning: bool, for_ms: int | None) -> tuple[Seen, Observation]:
     if for_ms is not None:
         return _two_looks(loaded, for_ms, planning=planning)
-    from agent.cut import to_limits
+    from agent.daemon.limits_from_settings import to_limits
 
     agent, beside = AgentsLook(loaded.settings), Beside(loaded)
     with session.looking(loaded) as take:
@@ -93,7 +92,7 @@ def with_base_of(
 
 
 def _two_looks(loaded: Loaded, for_ms: int, *, planning: bool) -> tuple[Seen, Observation]:
-    from agent.cut import to_limits
+    from agent.daemon.limits_from_settings import to_limits
 
     began = time.monotonic_ns()
     say(f"looking twice, {for_ms / 1000:g} s apart")
@@ -102,7 +101,7 @@ def _two_looks(loaded: Loaded, for_ms: int, *, planning: bool) -> tuple[Seen, Ob
         first = take()
         running = beside.agent(first, AGENT_MS / 1000)
         limits = with_groups_of(running, to_limits(loaded.settings), first.taken_ms)
-        from agent.money.looks import first_memory, second_look
+        from agent.simulate.second_look import first_memory, second_look
 
         memory = first_memory(first, limits)
         time.sleep(max(0.0, (first.monotonic_ms + for_ms) / 1000 - time.monotonic()))
@@ -116,16 +115,12 @@ class AgentsLook:
     """The running agent's newest look, asked for in a thread from now on."""
 
     def __init__(self, settings: Settings) -> None:
-        import_module("agent.record.newest_look")  # the thread is to load nothing
         self._settings = settings
-        self._began = time.monotonic()
-        self._found: NewestLook | None = None
-        self._thread = threading.Thread(target=self._ask, name="newest look", daemon=True)
-        self._thread.start()
+        self._asked: AskedBeside[NewestLook | None] = AskedBeside("agent.record.newest_look", self._ask, None)
 
     def base(self, observation: Observation) -> tuple[Memory, Rates]:
         """What the look's rates may rest on, and who measured; an empty memory, and why, where there is nothing."""
-        from agent.money.looks import base_of_agent
+        from agent.simulate.second_look import base_of_agent
         from agent.telemetry.events import Kind
         from agent.telemetry.looks import memory_of
         from agent.values.clock import Instant
@@ -136,8 +131,7 @@ class AgentsLook:
         topic = self._settings.telemetry_topic
         if not any(one.name == topic for one in observation.topics):
             return Memory(), Rates(why_not=f"this is one look, and there is no topic {topic} of an agent")
-        self._thread.join(max(0.0, self._began + AGENT_MS / 1000 - time.monotonic()))
-        found = self._found
+        found = self._asked.answer(AGENT_MS / 1000)
         if found is None:
             return Memory(), Rates(why_not=f"{topic} did not answer within {AGENT_MS} ms")
         event = found.events.get(Kind.MEMORY)
@@ -150,17 +144,16 @@ class AgentsLook:
         now = Instant(observation.taken_ms, observation.monotonic_ms)
         return base_of_agent(memory, event.look, event.taken_ms, now)
 
-    def _ask(self) -> None:
+    def _ask(self) -> NewestLook:
         from agent.record.newest_look import newest_look
         from agent.telemetry.events import Kind
 
         settings = self._settings
-        kinds = frozenset({Kind.MEMORY})
-        self._found = newest_look(
+        return newest_look(
             settings.kafka.confluent(),
             settings.telemetry_topic,
             None,
-            kinds,
+            frozenset({Kind.MEMORY}),
             prefix=settings.topics.prefix,
             timeout_ms=AGENT_MS,
         )

@@ -9,7 +9,7 @@ import typer
 
 from agent.cli.hints import remember
 from agent.cli.output import Format, say
-from agent.given import given_settings
+from agent.load_settings import given_settings
 
 if TYPE_CHECKING:
     from config.load import Loaded

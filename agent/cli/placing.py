@@ -15,7 +15,7 @@ from agent.errors import BadInput
 from agent.values.kafka import BOOTSTRAP_SERVERS
 
 if TYPE_CHECKING:
-    from agent.documents.planning import Extent, NewPlacementRow, PlacementSpread
+    from agent.cli.documents.planning import Extent, NewPlacementRow, PlacementSpread
 
 _MOST_DIGITS = 18
 _EXTENTS = ("topic_replicas", "topic_leaders", "cluster_replicas", "cluster_leaders")
@@ -109,9 +109,9 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None,
     """Show both placements in all forms that Kafka's tools take, and write the chosen one to its file."""
     from random import Random
 
+    from agent.cli.new_partitions_json import new_partitions_json, placement_to_json
     from agent.plan.new_partitions import Kafka, Placer, place_added, place_new_topic
     from agent.plan.tools import bootstrap_of
-    from agent.propose.new_partitions_json import new_partitions_json, placement_to_json
 
     if choice.rollback_json is not None:
         raise BadInput(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ from agent.cli.files import write_text
 from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
     from agent.values.proposal import Predicted, Proposal
 
 CHANGES_PROPOSED = 3
@@ -75,7 +74,7 @@ def plan(
 ) -> None:
     """Proposals that rackwise would make now, or the placement of new partitions. Nothing is published."""
     from agent.propose import reassignment_json as written
-    from agent.seen import keeping_leaders
+    from agent.simulate.evaluation import keeping_leaders
 
     wanted = placing.wanted(new_topic, partitions, replication_factor, add_partitions)
     if wanted is not None:
@@ -152,8 +151,8 @@ def emit_proposals(
     ``now_ms``, epoch milliseconds: they are published ones, and the age of each is shown.
     """
     from agent.cli.figures import ago
-    from agent.propose.basis import figures_rest_on
     from agent.propose.codec import proposal_to_json
+    from agent.values.basis import figures_rest_on
 
     rows: list[dict[str, Any]] = [proposal_to_json(proposal) for proposal in found]
     form = chosen(output)
@@ -170,7 +169,7 @@ def emit_proposals(
             row["figures"] = ago(proposal.created_ms, now_ms)
     if not priced and form is Format.TABLE:
         columns = tuple(name for name in columns if "$/day" not in name)
-    emit(json.loads(json.dumps(rows)), columns, form, empty="no proposals", every=every)
+    emit(rows, columns, form, empty="no proposals", every=every)
     figures = figures_rest_on(found)
     if figures is not None and form is Format.TABLE:  # the other forms have it in each proposal's evidence
         say(figures)

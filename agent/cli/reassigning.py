@@ -11,7 +11,7 @@ from agent.cli import acting, asking, options
 from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, say
 
 if TYPE_CHECKING:
-    from agent.documents.acting import MoveRow, ReassignStatus, VerifyRow
+    from agent.cli.documents.acting import MoveRow, ReassignStatus, VerifyRow
     from agent.values.journal import View
     from agent.values.observation import Observation
     from agent.values.reassignment import Plan
@@ -191,7 +191,7 @@ def _told(loaded: Loaded, *, needed: bool, table: bool) -> _Told:
 
     ``table``: the answer itself says why there is none.
     """
-    from agent.act.journal_topic import NoJournalError
+    from agent.act.journal.journal_topic import NoJournalError
     from agent.errors import BadInput, RackwiseError
 
     plan = asking.plan_of(loaded)  # what keeps this user out of the cluster ends the command
@@ -240,7 +240,7 @@ def _none_moves(observation: Observation) -> str:
 def _exit_code(observation: Observation, told: _Told) -> int:
     """0, or that of a partial answer, whose missing parts are named."""
     from agent.cli.gaps import gap_lines
-    from agent.seen import PARTIAL_EXIT
+    from agent.simulate.evaluation import PARTIAL_EXIT
 
     unseen = _unseen(observation)
     for line in gap_lines(gap for gap in observation.gaps if gap.part.value in unseen)[:GAPS_SHOWN]:

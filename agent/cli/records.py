@@ -19,14 +19,13 @@ from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import Batch, BatchState, Debt, End, Plan
 from agent.values.typed_json import UnreadableError
-from agent.values.words import counted, sized
+from agent.values.words import counted, lasted, sized
 
 if TYPE_CHECKING:
-    from agent.documents.acting import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
+    from agent.cli.documents.acting import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
     from agent.values.progress import ReplicaProgress
 
 Row = dict[str, Any]
-_MINUTES_FROM_S = 120
 
 
 def plans_in(view: View) -> tuple[Plan, ...]:
@@ -115,7 +114,7 @@ def copy_cells(row: CopyRow) -> Row:
         "of": None if row["of_bytes"] is None else sized(row["of_bytes"]),
         "share": None if share is None else f"{floor(100 * share)} %",  # all is said only of all
         "rate": None if rate is None else f"{sized(rate)}/s",
-        "time left": None if left is None else f"{left:,} s" if left < _MINUTES_FROM_S else f"{left / 60:,.0f} min",
+        "time left": None if left is None else lasted(1_000 * left),
     }
 
 

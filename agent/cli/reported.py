@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import TYPE_CHECKING
 
+from agent.cli.loading import AskedBeside
+from agent.values.words import lasted
+
 if TYPE_CHECKING:
-    from agent.documents.status import AgentDocument, OtherAgent
     from agent.record.heard import Heard
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
     from agent.values.observation import Observation
+    from agent.values.progress import AgentDocument, OtherAgent
     from config.settings import Settings
 
 REPORT_MS = 2_000
@@ -22,17 +23,13 @@ class AgentsReport:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._began = time.monotonic()
-        self._heard: tuple[Heard, ...] = ()
-        self._thread = threading.Thread(target=self._ask, name="newest report", daemon=True)
-        self._thread.start()
+        self._asked: AskedBeside[tuple[Heard, ...]] = AskedBeside("agent.record.newest_look", self._ask, ())
 
     def of(self, observation: Observation) -> AgentDocument | None:
         """What it says; None where no agent's telemetry of this cluster tells."""
         if not any(one.name == self._settings.telemetry_topic for one in observation.topics):
             return None
-        self._thread.join(max(0.0, self._began + REPORT_MS / 1000 - time.monotonic()))
-        heard = tuple(one for one in self._heard if one.cluster == observation.cluster_id)
+        heard = [one for one in self._asked.answer(REPORT_MS / 1000) if one.cluster == observation.cluster_id]
         if not heard:
             return None
         report = heard[0].report
@@ -58,11 +55,11 @@ class AgentsReport:
             ],
         }
 
-    def _ask(self) -> None:
+    def _ask(self) -> tuple[Heard, ...]:
         from agent.record.newest_look import agents_heard
 
         settings = self._settings
-        self._heard = agents_heard(
+        return agents_heard(
             settings.kafka.confluent(),
             settings.telemetry_topic,
             prefix=settings.topics.prefix,
@@ -87,4 +84,4 @@ def _line(agent: AgentDocument | OtherAgent, *, several: bool) -> str:
     process = f", process {agent['pid']}" if several and agent["pid"] is not None else ""
     leads = {True: ", leads", False: ", stands by", None: ""}[agent["leads"]]
     name = agent["name"] or "(unnamed)"
-    return f"{name}{where}{process}, mode {agent['mode']}{leads}, {agent['age_ms'] / 1000:.0f} s ago"
+    return f"{name}{where}{process}, mode {agent['mode']}{leads}, {lasted(agent['age_ms'])} ago"

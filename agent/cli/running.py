@@ -33,7 +33,7 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Run one cycle with planning, then exit.")] = False,
 ) -> None:
     """Run the agent: observe, propose and serve health and metrics until SIGTERM or Ctrl-C."""
-    from agent.start import run_agent
+    from agent.daemon.start import run_agent
 
     flags: dict[str, object] = {}
     if mode is not None:

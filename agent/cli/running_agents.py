@@ -5,14 +5,14 @@ Invariant: a command waits for it no longer than it says, and answers without it
 
 from __future__ import annotations
 
-import threading
-import time
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.cli.figures import ago
+from agent.cli.loading import AskedBeside
 from agent.cli.output import say
+from agent.values.words import lasted
 
 if TYPE_CHECKING:
     from agent.record.running_agent import RunningAgent
@@ -26,24 +26,9 @@ STALE_MS = 300_000
 READ_MS = 3_000
 
 
-class Asked:
-    """Reads the telemetry beside the look; a thread that is still waiting does not keep the command from ending."""
-
-    def __init__(self, loaded: Loaded) -> None:
-        import_module("agent.record.running_agent")  # the thread is to load nothing
-        self._found: RunningAgent | str = "reading it took too long"
-        self._loaded = loaded
-        self._began = time.monotonic()
-        self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
-        self._thread.start()
-
-    def answer(self, wait_s: float) -> RunningAgent | str:
-        """The agent of whichever cluster, or why none is known, at most so long after it was asked for."""
-        self._thread.join(max(0.0, self._began + wait_s - time.monotonic()))
-        return self._found
-
-    def _read(self) -> None:
-        self._found = read(self._loaded, None)
+def asked(loaded: Loaded) -> AskedBeside[RunningAgent | str]:
+    """The agent of whichever cluster, or why none is known, read beside the look."""
+    return AskedBeside("agent.record.running_agent", lambda: read(loaded, None), "reading it took too long")
 
 
 def read(loaded: Loaded, cluster: str | None) -> RunningAgent | str:
@@ -67,7 +52,7 @@ def why_not_running(agent: RunningAgent, observation: Observation, loaded: Loade
     """Why it is not taken for running, as one clause."""
     age_ms = observation.taken_ms - agent.taken_ms
     if age_ms > max(STALE_MS, 3 * loaded.settings.poll.interval_ms):
-        return f"the newest is {age_ms / 60_000:,.0f} min old"
+        return f"the newest is {lasted(age_ms)} old"
     return None
 
 
@@ -81,10 +66,7 @@ def named(agent: RunningAgent) -> str:
 
 def others(agent: RunningAgent, now_ms: int) -> list[str]:
     """``agent rw-1 on host kafka-1, process 4711, mode propose, 2 s ago``: the others that write telemetry."""
-    return [
-        f"{other.name}, mode {other.report.mode}, {max(0, now_ms - other.newest_ms) / 1_000:.0f} s ago"
-        for other in agent.others
-    ]
+    return [f"{other.name}, mode {other.report.mode}, {ago(other.newest_ms, now_ms)}" for other in agent.others]
 
 
 class Beside:
@@ -92,7 +74,7 @@ class Beside:
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        self._asked = Asked(loaded)
+        self._asked = asked(loaded)
 
     def agent(self, observation: Observation, wait_s: float) -> RunningAgent | None:
         """The agent that runs in this cluster; None where none is known to."""
@@ -110,12 +92,9 @@ def with_groups_of(agent: RunningAgent | None, own: Limits, now_ms: int) -> Limi
 
     Where both have some that differ, a line says so.
     """
-    if agent is None or (agent.limits.groups, agent.limits.default_group) == (
-        own.groups,
-        own.default_group,
-    ):
+    if agent is None or (agent.limits.groups, agent.limits.default_group) == (own.groups, own.default_group):
         return own
-    who = f"{named(agent)}, {max(0, now_ms - agent.taken_ms) / 1_000:.0f} s ago"
+    who = f"{named(agent)}, {ago(agent.taken_ms, now_ms)}"
     if own.default_group.known or own.groups:
         say(f"settings of groups: by this command; those of the running agent differ ({who})")
         return own

@@ -17,7 +17,7 @@ from config.foreign_text import listed
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from agent.documents.doctor import CheckDocument, FixDocument
+    from agent.cli.documents.doctor import CheckDocument, FixDocument
 
 V = TypeVar("V")
 FINDINGS_SHOWN = 20
@@ -137,7 +137,7 @@ def groups(
     """
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_groups
-    from agent.money import costs_of
+    from agent.money.costs import costs_of
     from agent.plan.subjects import unknown_group
     from agent.values.observation import Part
 
@@ -185,7 +185,7 @@ def topics(
     """
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_money
-    from agent.money import costs_of
+    from agent.money.costs import costs_of
     from agent.plan.subjects import unknown_topic
     from agent.values.observation import Part
 
@@ -227,7 +227,7 @@ def doctor(
     """Faults that cause traffic across racks, each with its cost a day and the line to change; and risks."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables
-    from agent.doctor import diagnose, risks
+    from agent.explain.doctor import diagnose, risks
     from agent.values.plan import Plan
 
     checks = (
@@ -269,7 +269,7 @@ def _show_fix(fix: FixDocument, *, every: bool) -> None:
 
 def _named(who: list[str], most: int) -> str:
     """``groups exports and mailer``, ``brokers 1, 2 and 7 more``."""
-    from agent.detect.words import in_full
+    from agent.values.words import in_full
 
     kinds: dict[str, list[str]] = {}
     for kind, _, name in (one.partition(" ") for one in who):

@@ -13,12 +13,12 @@ from agent.cli import options
 from agent.cli.hints import remember_replay
 from agent.cli.loading import load_beside
 from agent.cli.output import say
-from agent.collector import walk_no_more
+from agent.values.collector import walk_no_more
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
     from agent.telemetry.looks import Recorded
     from agent.values.limits import Limits
     from agent.values.memory import Memory
@@ -64,7 +64,7 @@ def look_or_replay(
 
 def look(loaded: Loaded, *, planning: bool = True) -> Seen:
     """What one look shows, finds and would propose. Raises what `agent.observe.observe` raises."""
-    from agent.cut import to_limits
+    from agent.daemon.limits_from_settings import to_limits
     from agent.values.memory import Memory
 
     with looking(loaded) as take:
@@ -75,13 +75,14 @@ def look(loaded: Loaded, *, planning: bool = True) -> Seen:
 @contextmanager
 def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
     """What takes a look, as often as it is called, over the same connections."""
-    from agent.cut import to_scope
-    from agent.look_with_weights import weights_beside
-    from agent.observe import Clients, observe
+    from agent.daemon.limits_from_settings import to_scope
+    from agent.observe.context import Clients
+    from agent.observe.look import observe
+    from agent.record.weights import weights_beside
     from agent.values.clock import system_clock
 
     # Most of a look is waiting for brokers: the stages that follow it are loaded meanwhile.
-    loading = load_beside("agent.seen")
+    loading = load_beside("agent.simulate.evaluation")
     scope = to_scope(loaded.settings)
     with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
 
@@ -95,7 +96,7 @@ def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
 
 def seen_through(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> Seen:
     """Every stage's answer, with the time that all of it took."""
-    from agent.seen import see
+    from agent.simulate.evaluation import see
 
     began = time.monotonic_ns()
     seen = see(observation, memory, limits, planning=planning)
@@ -115,7 +116,7 @@ def recorded(path: Path) -> Iterator[Seen]:
 def _whole_looks(path: Path) -> list[Recorded]:
     from agent.errors import BadInput, reason
     from agent.record.files import read_events
-    from agent.replay import recorded_looks
+    from agent.simulate.replay import recorded_looks
 
     todo = "Name a file that an agent wrote by its setting record.file."
     try:
@@ -128,7 +129,7 @@ def _whole_looks(path: Path) -> list[Recorded]:
 
 
 def _lived_through(look: Recorded) -> Seen:
-    from agent.replay import replay_look
+    from agent.simulate.replay import replay_look
     from agent.values.rates import Rates, RatesFrom, judged
 
     seen = replay_look(look)
@@ -136,8 +137,8 @@ def _lived_through(look: Recorded) -> Seen:
 
 
 def none_of(sentence: str, seen: Seen, *parts: Part) -> str:
-    """What stands in place of a table without rows: that there is nothing, or that nothing was seen."""
-    from agent.model.unseen import gaps_of
+    """The line in place of a table without rows: that there is nothing, or that nothing was seen."""
+    from agent.values.unseen import gaps_of
 
     causes = sorted({f"{gap.part}: {gap.cause}" for gap in gaps_of(seen.snapshot, parts)})
     return f"{sentence}, as far as was seen ({', '.join(causes)})" if causes else sentence
@@ -149,7 +150,7 @@ def leave(seen: Seen, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) 
     ``gaps``: those that the answer itself has not named; all by default.
     """
     from agent.cli.gaps import gap_lines
-    from agent.seen import PARTIAL_EXIT, is_partial
+    from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
 
     lines = gap_lines(seen.snapshot.gaps if gaps is None else gaps)
     for line in lines[:GAPS_SHOWN]:

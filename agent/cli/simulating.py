@@ -14,8 +14,8 @@ from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from agent.documents.simulating import SimulatedCopies, SimulatedRack, Simulation
-    from agent.plan.changes import Change
+    from agent.cli.documents.simulating import SimulatedCopies, SimulatedRack, Simulation
+    from agent.simulate.changes import Change
     from agent.values.limits import Limits
 
 Names = list[str] | None
@@ -93,10 +93,10 @@ def simulate(
 
     Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
     """
-    from agent.plan.changes import RemoveBroker, RemoveRack
-    from agent.propose.basis import figures_rest_on
-    from agent.simulate import simulate as simulated
-    from agent.simulation_json import simulation_to_json
+    from agent.cli.simulation_json import simulation_to_json
+    from agent.simulate.changes import RemoveBroker, RemoveRack
+    from agent.simulate.simulate import simulate as simulated
+    from agent.values.basis import figures_rest_on
     from agent.values.observation import Part
 
     changes: list[Change] = [*_members(add_member, remove_member), *_settings(strategy, standbys)]
@@ -117,7 +117,7 @@ def simulate(
 
 
 def _show(document: Simulation, limits: Limits, output: Format | None, nothing: str, *, every: bool) -> None:
-    """Tables of all that is told; as CSV the groups, the other forms as one document."""
+    """Tables of all of it; as CSV the groups, the other forms as one document."""
     from agent.cli.tables import with_money
     from agent.values.words import counted
 
@@ -208,7 +208,7 @@ def _cell(outcome: Mapping[str, Any] | None) -> str:
 
 
 def _members(add: Names, remove: Names) -> list[Change]:
-    from agent.plan.changes import AddMember, RemoveMember
+    from agent.simulate.changes import AddMember, RemoveMember
 
     changes: list[Change] = []
     for text in add or ():
@@ -220,7 +220,7 @@ def _members(add: Names, remove: Names) -> list[Change]:
 
 
 def _places(racks: Names, brokers: Names) -> list[Change]:
-    from agent.plan.changes import AddBroker, AddRack
+    from agent.simulate.changes import AddBroker, AddRack
 
     changes: list[Change] = []
     for text in racks or ():
@@ -233,7 +233,7 @@ def _places(racks: Names, brokers: Names) -> list[Change]:
 
 
 def _replicas(add: Names, remove: Names, factors: Names) -> list[Change]:
-    from agent.plan.changes import AddReplica, RemoveReplica, SetReplicationFactor
+    from agent.simulate.changes import AddReplica, RemoveReplica, SetReplicationFactor
     from assignors.problem import TopicPartition
 
     changes: list[Change] = []
@@ -251,7 +251,7 @@ def _replicas(add: Names, remove: Names, factors: Names) -> list[Change]:
 
 
 def _settings(strategies: Names, standbys: Names) -> list[Change]:
-    from agent.plan.changes import SetStandbys, SetStrategy
+    from agent.simulate.changes import SetStandbys, SetStrategy
 
     changes: list[Change] = [SetStrategy(*_pair("--strategy", text, "GROUP=NAME")) for text in strategies or ()]
     return changes + [SetStandbys(*named_number(text, "--standbys")) for text in standbys or ()]

@@ -1,7 +1,7 @@
 """Which columns give way when a table is wider than its room? Lines of a table, of records, of a paragraph. Pure.
 
 Order, until it fits and no text is narrow: heads fold; columns with one value in all rows fold at blanks; so do others,
-the widest first; sentences and long texts get the lines below their row; what is the same in all rows is told once,
+the widest first; sentences and long texts get the lines below their row; what is the same in all rows is said once,
 above; the column with the longest words goes below the row; all but ids and figures fold within words; ids that are
 longer than most in their column break their row instead; each row becomes a block of its own. An id is folded only
 where it is longer than the whole width, a figure never parts from its unit. Nothing is cut here: text comes in short
@@ -40,7 +40,7 @@ _LONG = 2 * _READABLE
 """A text that is longer is laid out as a sentence, whatever its column is called."""
 _INDENT = 4
 _NOTHING = ("", "-")
-"""Cells of which nothing is told below a row."""
+"""Cells of which nothing is written below a row."""
 _FOLDED = 10
 """Nor is one that folds within words."""
 _UNIT = r"(?:%|[kMGTP]?B(?:/s)?|(?:bytes|records)(?:/s)?|[mµn]?s|min|h|days?)"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
 from agent.cli.views_money import UNKNOWN
-from agent.money import costs_of
-from agent.money.faults import NO_COST, fault_cost
+from agent.explain.doctor_costs import NO_COST, fault_cost
+from agent.money.costs import costs_of
 from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
 from agent.predict.applications import assignor_of
 from agent.values.kafka import STICKY, STREAMS_PROTOCOL
@@ -20,19 +20,19 @@ from config.foreign_text import listed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from agent.doctor import Check
-    from agent.documents.doctor import CheckDocument
-    from agent.documents.groups import GroupDetailsDocument, GroupDocument, RangeDocument, TaskCopyDocument
-    from agent.documents.money import PricedDocument
-    from agent.documents.racks import RackDocument
-    from agent.documents.status import UnknownGroups, WorstGroup
-    from agent.documents.topics import TopicDetailsDocument, TopicDocument
-    from agent.seen import Seen
+    from agent.cli.documents.doctor import CheckDocument
+    from agent.cli.documents.groups import GroupDetailsDocument, GroupDocument, RangeDocument, TaskCopyDocument
+    from agent.cli.documents.money import PricedDocument
+    from agent.cli.documents.racks import RackDocument
+    from agent.cli.documents.status import UnknownGroups, WorstGroup
+    from agent.cli.documents.topics import TopicDetailsDocument, TopicDocument
+    from agent.explain.doctor import Check
+    from agent.simulate.evaluation import Seen
     from agent.values.limits import Limits
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
 MOST_LOSSES = 20
-"""Racks of which it is told what losing them costs."""
+"""Racks whose loss is described."""
 MOST_ABSENCES = 10
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
 RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
@@ -42,7 +42,7 @@ BEHIND = "changelog lag"
 """Records by which the copy of a task is behind its changelog, restoring or not: not the lag of a group."""
 _STREAM, _STREAMS_ASSIGNOR = STREAMS_PROTOCOL, STICKY
 _MANY = 3
-"""Rows from which on a column of one value is told once."""
+"""Rows from which on a column of one value is said once."""
 _WHOLE, _LEAST = 0.995, 0.005
 
 
@@ -276,7 +276,7 @@ def _plain(row: RackDocument) -> str:
 
 def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:
     """Checks with what their faults cost."""
-    from agent.doctor import CheckState
+    from agent.explain.doctor import CheckState
 
     marks: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
         CheckState.OK: "ok",

@@ -25,9 +25,9 @@ from agent.cli import measuring, options, running_agents, session
 from agent.cli.output import Format, emit, emit_json, emit_line, emit_text, say
 
 if TYPE_CHECKING:
-    from agent.documents.topics import TopDocument
+    from agent.cli.documents.topics import TopDocument
     from agent.errors import RackwiseError
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
 
 _HIDE_CURSOR, _SHOW_CURSOR, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?25l", "\x1b[?25h", "\x1b[H", "\x1b[K", "\x1b[J"
 _LEAST_EVERY_MS = 1_000
@@ -73,7 +73,7 @@ def top(
 
 def _live(source: options.Source, every_ms: int, wait: Wait) -> Looks:
     """A live cluster. Raises what the first look raises."""
-    from agent.cut import to_limits
+    from agent.daemon.limits_from_settings import to_limits
     from agent.errors import RackwiseError
 
     loaded = options.settings(*source)
@@ -81,7 +81,7 @@ def _live(source: options.Source, every_ms: int, wait: Wait) -> Looks:
     with session.looking(loaded) as take:
         began = time.monotonic()
         observation = take()
-        from agent.money.looks import first_memory, next_look
+        from agent.simulate.second_look import first_memory, next_look
 
         began = first_began(began, observation.monotonic_ms, every_ms)
         running = beside.agent(observation, measuring.AGENT_MS / 1000)
@@ -130,7 +130,7 @@ def _show(look: Seen | RackwiseError, every: str, *, on_terminal: bool) -> None:
 
 def _document(look: Seen) -> TopDocument:
     from agent.cli import views_groups, views_money
-    from agent.money import costs_of
+    from agent.money.costs import costs_of
 
     costs = costs_of(look.snapshot)
     return {

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cli.views_money import money, unknown_groups, worst_groups
 from agent.detect.located import whence
-from agent.memory.absences import absence_words, absences
-from agent.model.unseen import seen_of
-from agent.money import costs_of
+from agent.money.costs import costs_of
 from agent.money.traffic import border
+from agent.values.absences import absence_words, absences
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.observation import Part
 from agent.values.snapshot import Group, Member, OtherGroup, Rack, RackState, Snapshot, StreamsGroup
+from agent.values.unseen import seen_of
 
 if TYPE_CHECKING:
-    from agent.documents.racks import LossDocument, LostTaskDocument, RackDocument, SurvivorDocument
-    from agent.documents.status import FindingDocument, StatusDocument
-    from agent.plan.loss import LostTask, RackLoss, Survivor
-    from agent.seen import Seen
+    from agent.cli.documents.racks import LossDocument, LostTaskDocument, RackDocument, SurvivorDocument
+    from agent.cli.documents.status import FindingDocument, RackBrokers, StatusDocument
+    from agent.simulate.evaluation import Seen
+    from agent.simulate.loss import LostTask, RackLoss, Survivor
 
 UNKNOWN = "(unknown)"
 
@@ -49,10 +49,10 @@ def summary(look: Seen) -> dict[str, Any]:
 def status(look: Seen) -> StatusDocument:
     """The whole status as one document."""
     told = summary(look)
-    costs = costs_of(look.snapshot)
+    by_rack, costs = told["brokers"], costs_of(look.snapshot)
     return {
         "cluster": told["cluster"],
-        "brokers": told["brokers"],
+        "brokers": None if by_rack is None else [_rack_row(name, of) for name, of in by_rack.items()],
         "absent_brokers": told["absent_brokers"],
         "topics": told["topics"],
         "partitions": told["partitions"],
@@ -70,6 +70,10 @@ def status(look: Seen) -> StatusDocument:
             for gap in look.snapshot.gaps
         ],
     }
+
+
+def _rack_row(name: str, brokers: list[int]) -> RackBrokers:
+    return {"rack": None if name == UNKNOWN else name, "brokers": brokers}
 
 
 def findings(look: Seen) -> list[FindingDocument]:
@@ -92,8 +96,8 @@ def findings(look: Seen) -> list[FindingDocument]:
 
 def racks(look: Seen) -> list[RackDocument]:
     """One row per rack with what crosses its border and what losing it costs, and one for what has no known rack."""
-    from agent.plan.loss import rack_losses
-    from agent.plan.loss_words import loss_sentence
+    from agent.simulate.loss import rack_losses
+    from agent.simulate.loss_words import loss_sentence
 
     snapshot, costs = look.snapshot, costs_of(look.snapshot)
 

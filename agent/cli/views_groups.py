@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from agent.cli.views import members_of, rack_name
 from agent.cli.views_money import priced
 from agent.detect.located import whence
-from agent.money import Costs, lag_of
-from agent.money.lags import worst_task_lag
+from agent.money.costs import Costs
+from agent.money.lags import lag_of, worst_task_lag
 from agent.money.words import worst_first
 from agent.values.assessment import Assessment, Locality, Measure
 from agent.values.kafka import CLIENT_RACK, MEMBERLESS_STATES
@@ -17,7 +17,7 @@ from agent.values.snapshot import Member, OtherGroup, Rack, RackState, Range, St
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.documents.groups import (
+    from agent.cli.documents.groups import (
         GroupDetailsDocument,
         GroupDocument,
         GroupTopicDocument,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         RangeDocument,
         TaskCopyDocument,
     )
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
 
 
 def groups(costs: Costs, look: Seen, *, every: bool = True) -> list[GroupDocument]:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.model.unseen import seen_of
-from agent.money import NO_TRAFFIC, Costs, Traffic
-from agent.money.costs import reads_of
-from agent.money.traffic import together
+from agent.money.costs import Costs, reads_of
+from agent.money.traffic import NO_TRAFFIC, Traffic, together
 from agent.money.words import worst_first
 from agent.values.observation import Part
 from agent.values.snapshot import RackState
+from agent.values.unseen import seen_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent.documents.money import CrossingDocument, MoneyDocument, PricedDocument
-    from agent.documents.status import UnknownGroups, WorstGroup
-    from agent.documents.topics import (
+    from agent.cli.documents.money import CrossingDocument, MoneyDocument, PricedDocument
+    from agent.cli.documents.status import UnknownGroups, WorstGroup
+    from agent.cli.documents.topics import (
         PartitionDocument,
         PartitionReaderDocument,
         TopicDetailsDocument,
         TopicDocument,
         TopicReaderDocument,
     )
-    from agent.money import Reading, TopicCost
-    from agent.seen import Seen
+    from agent.money.costs import Reading, TopicCost
+    from agent.simulate.evaluation import Seen
     from assignors.problem import TopicPartition
 
 WORST_GROUPS = 3

@@ -22,7 +22,7 @@ from agent.cli.output import Format, chosen, emit, emit_line, say
 from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.documents.cluster import LocalCluster
+    from agent.cli.documents.cluster import LocalCluster
 
 DEFAULT_NAME = "default"
 COLUMNS = ("name", "state", "version", "racks", "brokers", "bootstrap_servers", "memory_mib", "why")
@@ -112,10 +112,16 @@ def down(
 
 
 @cluster_app.command()
-def status(*, clear: Clear = False, output: Output = None) -> None:
-    """Show the clusters on this machine, and what broken-off ones left behind."""
-    _emit(local.find_clusters(), output)
-    _clear(_told_left_behind(), clear=clear)
+def status(
+    *,
+    name: Annotated[str | None, typer.Option("--name", "-n", metavar="NAME", help="Only this cluster.")] = None,
+    clear: Clear = False,
+    output: Output = None,
+) -> None:
+    """Show the clusters on this machine, and those that were left behind."""
+    found = local.find_clusters() if name is None else tuple(filter(None, [local.find_cluster(name)]))
+    _emit(found, output, "there is no cluster on this machine" if name is None else f"there is no cluster named {name}")
+    _clear(_told_left_behind(found), clear=clear)
 
 
 @cluster_app.command()
@@ -193,15 +199,15 @@ def fault(
 
 
 def _offer_to_clear(*, clear: bool) -> None:
-    left = _told_left_behind()
+    left = _told_left_behind(local.find_clusters())
     if left and not clear and sys.stdin.isatty() and sys.stderr.isatty():
         which = "this cluster" if len(left) == 1 else f"these {len(left)} clusters"
         clear = confirmed(f"Remove {which}?", option="--clear")
     _clear(left, clear=clear)
 
 
-def _told_left_behind() -> list[local.Found]:
-    left = [one for one in local.find_clusters() if one.state is local.ClusterState.LEFT_BEHIND]
+def _told_left_behind(found: Sequence[local.Found]) -> list[local.Found]:
+    left = [one for one in found if one.state is local.ClusterState.LEFT_BEHIND]
     for one in left:
         brokers = len(one.alive_brokers)
         say(f"cluster {one.name} was left behind, with {counted(brokers, 'broker')} still running: {one.why}")
@@ -217,12 +223,12 @@ def _clear(left: Sequence[local.Found], *, clear: bool) -> None:
         say(f"remove {'it' if len(left) == 1 else 'them'} with: rackwise cluster status --clear")
 
 
-def _emit(found: Sequence[local.Found], output: Format | None) -> None:
+def _emit(found: Sequence[local.Found], output: Format | None, empty: str = "nothing to show") -> None:
     form = chosen(output)
     rows = [_row(one) for one in found]
     shown = [_shown(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
     columns = COLUMNS if form is not Format.TABLE else tuple("memory" if name == _MEMORY else name for name in COLUMNS)
-    emit(shown, columns, form, empty="there is no cluster on this machine")
+    emit(shown, columns, form, empty=empty)
 
 
 def _row(found: local.Found) -> LocalCluster:

@@ -25,12 +25,11 @@ from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.jars import JarSet, kafka_jars
 from agent.cluster.leftovers import clear_cluster
 from agent.cluster.making import launch_all, new_directory, new_manifest
-from agent.cluster.manifest import read_manifest
+from agent.cluster.manifest import directory_of, read_manifest
 from agent.cluster.proxy import Fault, RecordingProxy
 from agent.cluster.proxy_process import read_faults, start_proxy_process, wait_for_proxy, write_faults
 from agent.cluster.spec import ClusterSpec
 from agent.maven.jars import Progress
-from agent.maven.places import clusters_home
 from agent.values.words import counted
 
 _READY_TIMEOUT_S = 90.0
@@ -77,7 +76,7 @@ class EmbeddedCluster:
             with cls._begin(ClusterSpec(version=version, racks=("a",)), jars, options=recording(jars)) as one:
                 keep_archive(jars, one.broker(1))
         except ClusterError:
-            # What is wrong with this machine is told by the start that was asked for; Java may only lack archives.
+            # What is wrong with this machine is named by the start that was asked for; Java may only lack archives.
             do_without_archive(jars)
 
     @classmethod
@@ -117,7 +116,7 @@ class EmbeddedCluster:
 
         BadSpec when there is none of this name.
         """
-        directory = clusters_home() / name
+        directory = directory_of(name)
         manifest = read_manifest(directory)
         if manifest is None:
             raise BadSpec(

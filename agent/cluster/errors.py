@@ -2,7 +2,7 @@
 
 ::
 
-    ClusterError     exit 1   something is missing on this machine, or a broker did not do as it was told
+    ClusterError     exit 1   something is missing on this machine, or a broker did not do what was asked of it
     └── BadSpec      exit 2   the cluster that was asked for cannot be
 """
 

@@ -1,4 +1,4 @@
-"""Which clusters are on this machine, which of them nobody owns any more, and how one is cleared.
+"""Which clusters are on this machine, which of them have lost their owner, and how one is cleared.
 
 Invariant: clearing ends a cluster's processes first and removes its directory last, so a broken-off clearing is found
 again. A cluster that is starting, or whose owner lives, is never called left behind.
@@ -16,7 +16,7 @@ import psutil
 
 from agent.cluster.errors import ClusterError
 from agent.cluster.launch import TAG
-from agent.cluster.manifest import Manifest, read_manifest
+from agent.cluster.manifest import NAME, Manifest, directory_of, read_manifest
 from agent.cluster.processes import ProcessId, kill_all
 from agent.maven.places import clusters_home
 from agent.values.words import counted
@@ -66,14 +66,12 @@ def find_clusters() -> tuple[Found, ...]:
     """All clusters of this user on this machine, by name."""
     home = clusters_home()
     names = sorted(one for one in home.iterdir() if one.is_dir()) if home.is_dir() else ()
-    return tuple(
-        found for one in names if not one.name.startswith(".") and (found := find_cluster(one.name)) is not None
-    )
+    return tuple(found for one in names if NAME.fullmatch(one.name) and (found := find_cluster(one.name)) is not None)
 
 
 def find_cluster(name: str) -> Found | None:
-    """The cluster of this name; None when there is none."""
-    directory = clusters_home() / name
+    """The cluster of this name; None when there is none. Raises BadSpec."""
+    directory = directory_of(name)
     if not directory.is_dir():
         return None
     try:

@@ -1,13 +1,12 @@
 """How a new cluster comes to be: its directory, its ports, its formatted brokers.
 
-Invariant: nobody ever sees a cluster's directory without a manifest, and of two clusters of one name the first wins.
+Invariant: a cluster's directory is never seen without a manifest, and of two clusters of one name the first wins.
 """
 
 from __future__ import annotations
 
 import base64
 import os
-import re
 import shutil
 import tempfile
 import uuid
@@ -17,31 +16,27 @@ from pathlib import Path
 
 from agent.cluster import security
 from agent.cluster.broker import Members
-from agent.cluster.errors import BadSpec, ClusterError
+from agent.cluster.errors import ClusterError
 from agent.cluster.launch import format_storage, home, write_shared_files
-from agent.cluster.manifest import Manifest, Member, write_manifest
+from agent.cluster.manifest import Manifest, Member, directory_of, write_manifest
 from agent.cluster.ports import hold_ports
 from agent.cluster.processes import ProcessId
 from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec
-from agent.maven.places import clusters_home
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _PORTS_PER_BROKER = 6
 
 
 def new_directory(manifest: Manifest) -> Path:
-    """Make the cluster's directory with its manifest in it: nobody ever sees one without."""
-    name = manifest.name
-    if not _NAME.fullmatch(name):
-        raise BadSpec(f"{name!r} is not a cluster name", todo="Give letters, digits, dots and dashes, at most 61.")
-    home = clusters_home()
+    """Make the cluster's directory with its manifest in it: it is never seen without one."""
+    name, directory = manifest.name, directory_of(manifest.name)
+    home = directory.parent
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=home))
     write_manifest(fresh, manifest)
     try:
         # Renaming onto a directory that holds something fails, so the first of two wins.
-        return fresh.rename(home / name)
+        return fresh.rename(directory)
     except OSError as error:
         shutil.rmtree(fresh)
         raise ClusterError(

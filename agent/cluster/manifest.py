@@ -1,25 +1,36 @@
 """Which processes and ports belong to a cluster's directory.
 
-Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so whoever comes
-later, after a crash too, can tell what is left and end it.
+Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so that a
+later command, after a crash too, can tell what is left and end it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from agent.cluster.errors import ClusterError
+from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.processes import ProcessId
 from agent.cluster.settings import Node, Route
 from agent.cluster.spec import ClusterSpec
+from agent.maven.places import clusters_home
 
 FILE_NAME = "manifest.json"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+"""Of a cluster: a path is none."""
+
+
+def directory_of(name: str) -> Path:
+    """The directory of the cluster of this name. Raises BadSpec, so that no path leads out of the clusters' home."""
+    if not NAME.fullmatch(name):
+        raise BadSpec(f"{name!r} is not a cluster name", todo="Give letters, digits, dots and dashes, at most 61.")
+    return clusters_home() / name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

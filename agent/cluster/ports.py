@@ -26,7 +26,7 @@ _LENDS = platform.system() == "Linux"
 
 
 class HeldPorts:
-    """Ports nobody else can take while this is open; a context manager."""
+    """Ports that no other process can take while this is open; a context manager."""
 
     def __init__(self, sockets: Sequence[socket.socket]) -> None:
         self._sockets = tuple(sockets)

@@ -1,6 +1,6 @@
 """Whether this is still the process we started, and how it is ended.
 
-Invariant: a process is known by its pid together with its start time, so a pid that was given to somebody else is
+Invariant: a process is known by its pid together with its start time, so a pid that was given to another process is
 never signalled.
 """
 

@@ -40,7 +40,7 @@ class Node:
     proxied_port: int | None = None
     """Port the broker listens on for what comes through the proxy."""
     proxy_port: int | None = None
-    """Port of the recording proxy, which clients are told."""
+    """Port of the recording proxy, which brokers advertise to clients."""
     jmx_port: int | None = None
     data_directory: str
 

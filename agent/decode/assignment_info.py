@@ -156,7 +156,7 @@ def _partitions(data: bytes, at: int, reading: Reading, what: str) -> tuple[tupl
 
 
 def _hosts(data: bytes, at: int, version: int, reading: Reading) -> tuple[Hosts, int]:
-    """Who hosts what: every member of a group is told the same, so it is read once for all of them."""
+    """Who hosts what: every member of a group gets the same, so it is read once for all of them."""
     if reading.hosts is not None:
         known_version, raw, known = reading.hosts
         if known_version == version and data.startswith(raw, at):

@@ -1,4 +1,4 @@
-"""How one field is read from bytes that nobody vouches for.
+"""How one field is read from bytes that may hold anything.
 
 Each function takes the bytes and an offset, and gives the value, or the value and the offset behind it. A field that
 does not fit raises `Broken`, which never leaves this package. Three rules keep hostile bytes harmless:

@@ -14,10 +14,9 @@ from functools import cache, partial
 from operator import itemgetter
 
 from agent.decode.assignment_info import decode_assignment_info
-from agent.decode.consumer_protocol import read_assignment, read_subscription
+from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, read_assignment, read_subscription
 from agent.decode.cursor import Broken
 from agent.decode.reading import BOUNDS, MOST_WORK_PER_BYTE, Bounds, Names, Pool, PoolUsedUpError, Reading
-from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import (
     Assignment,

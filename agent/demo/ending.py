@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.cycle import Cycle
 from agent.demo.news import with_line
 from agent.demo.shares import Share, shares
 from agent.errors import ClusterUnreachable
 from agent.money.words import bytes_words
-from agent.plan.flows import priced
 from agent.propose.codec import BadProposalDocument, proposal_from_json
-from agent.propose.published import CREATED
 from agent.record.reader import Read, open_reader
+from agent.telemetry.proposal_records import CREATED
 from agent.values.assessment import Measure
+from agent.values.cycle import Cycle
+from agent.values.flows import priced
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.words import counted, usd
+from agent.values.words import counted, usd, usd_per_gb
 from config.settings import Settings
 
 WANTED = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE)
@@ -126,7 +126,7 @@ def money_lines(found: Sequence[Share], limits: Limits) -> list[str]:
     price = limits.usd_per_gb
     return [
         f"{_usd_per_day(share.crossing_now, price)} -> {_usd_per_day(share.crossing_after, price)} "
-        f"for these reads at an assumed ${price:g} per GB across racks (price.usd_per_gb)"
+        f"for these reads at an assumed {usd_per_gb(price)} across racks (price.usd_per_gb)"
         for share in found
         if share.unit == "bytes_per_s" and share.measure is Measure.READ_LOCAL
     ]

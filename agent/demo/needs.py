@@ -1,4 +1,4 @@
-"""What this machine needs for the demo: a JDK and Maven. All that is missing is told at once, with how to get it."""
+"""What this machine needs for the demo: a JDK and Maven. All that is missing is named at once, with how to get it."""
 
 from __future__ import annotations
 

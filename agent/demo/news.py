@@ -1,6 +1,6 @@
 """What is new in a cycle, as lines: each finding and proposal once, and how warm-ups get on. Pure but for its memory.
 
-A finding that ends and comes back is told again. A proposal is told again only when what it would change has changed:
+A finding that ends and comes back is shown again. A proposal is shown again only when what it would change has changed:
 its figures move with every look.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.cycle import Cycle
 from agent.demo.screen import Line
+from agent.values.cycle import Cycle
 from agent.values.finding import Finding, Severity
 from agent.values.proposal import Proposal, Row
 from agent.values.snapshot import RackState, Range, Role, Snapshot, StreamsGroup, TaskCopy
-from agent.values.words import counted
+from agent.values.words import counted, few
 
 _MOST_LINES = 12
 _ONE_BY_ONE = 3
@@ -125,9 +125,7 @@ def _first_of(findings: list[Finding]) -> Line:
 
 
 def _some(names: Iterable[str]) -> str:
-    told = list(dict.fromkeys(names))
-    rest = f" and {len(told) - _NAMED:,} more" if len(told) > _NAMED else ""
-    return ", ".join(told[:_NAMED]) + rest
+    return few(list(dict.fromkeys(names)), _NAMED)
 
 
 def with_line(proposal: Proposal) -> str:

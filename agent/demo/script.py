@@ -45,7 +45,7 @@ class Scene(NamedTuple):
 
 
 class Script:
-    """A thread that changes the cluster. What goes wrong is told and does not end the demo."""
+    """A thread that changes the cluster. What goes wrong is printed and does not end the demo."""
 
     def __init__(self, scene: Scene, at: Times, promotion_proposed: threading.Event) -> None:
         self._cluster, self._work, self._screen = scene

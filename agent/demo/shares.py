@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from agent.cycle import Cycle
 from agent.detect.assess import assess_groups
 from agent.propose.reassignment_json import changes_of
 from agent.values.assessment import Assessment, Measure
+from agent.values.cycle import Cycle
 from agent.values.proposal import PlacementChange, Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import PartitionState, Snapshot
 from assignors.problem import TopicPartition
@@ -33,7 +33,7 @@ class Share(NamedTuple):
     total: float
     """Everything of which it can be told."""
     unknown: float
-    """What is read by somebody whose rack is not known, on top of the total."""
+    """What is read by readers of unknown rack, on top of the total."""
 
 
 def shares(cycle: Cycle) -> tuple[Share, ...]:

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import FrameType
 
 from agent.cluster import DEFAULT_VERSION, ClusterSpec, EmbeddedCluster
-from agent.daemon import Agent
+from agent.daemon.daemon import Agent
+from agent.daemon.start import agent_of
 from agent.demo.ending import missing, read_back, summary
 from agent.demo.needs import check_needs
 from agent.demo.screen import Screen
@@ -24,7 +25,6 @@ from agent.demo.spark import SparkSide, Where, check_spark
 from agent.demo.usher import Usher
 from agent.demo.workload import Workload, demo_plan
 from agent.demo.workload.scenes import DEMO_RACKS
-from agent.start import agent_of
 from agent.stopping import ENDING, on_ending
 from config.load import Loaded, load_settings
 from config.logging import set_up_logging

@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 import psutil
 
-from agent.cycle import Cycle
 from agent.demo.needs import Unmet
 from agent.demo.patience import Patience, Sign, Standstill
 from agent.demo.screen import Line, Screen
 from agent.errors import GaveUp, RackwiseError
-from agent.propose.basis import figures_rest_on
+from agent.values.basis import figures_rest_on
+from agent.values.cycle import Cycle
 from agent.values.proposal import Proposal
 from agent.values.weighed import Basis
 from agent.values.words import counted
@@ -46,7 +46,7 @@ _WANTED_TABLES = ("gold/partition_traffic", "gold/read_traffic", "gold/ledger")
 _MARK = "bronze/telemetry/_rackwise.json"
 """Lies in every folder of tables that ingest has begun."""
 _TOLD = ("gold:", "weights:")
-"""Lines of ingest that are told here; the others are in its log."""
+"""Lines of ingest that are shown here; the others are in its log."""
 _NAMES_A_RATE = re.compile(r"\d [kMGTP]?B/s")
 _SHOWN = 3
 
@@ -56,7 +56,7 @@ class Failed(GaveUp):
 
 
 class Where(NamedTuple):
-    """What the commands are told."""
+    """What the commands are given."""
 
     bootstrap_servers: str
     folder: Path
@@ -149,7 +149,7 @@ class SparkSide:
             for process in (self._step, self._ingest):
                 _end(process)
             if self._ingest is not None and not self._first:
-                # Half a story helps nobody; what explains a failure is in the logs.
+                # Half a story is of no help; what explains a failure is in the logs.
                 shutil.rmtree(self._where.tables, ignore_errors=True)
 
     def _run(self) -> None:

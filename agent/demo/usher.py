@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from agent.cycle import sentence
-from agent.daemon import Agent
+from agent.daemon.daemon import Agent
 from agent.demo.news import News
 from agent.demo.screen import Line, Screen
-from agent.state import LoopState
+from agent.values.cycle import sentence
 from agent.values.proposal import ProposalReason
+from agent.web.loop_state import LoopState
 
 _TICK_S = 0.1
 _FIRST_CYCLE_S = 120.0

@@ -1,5 +1,1 @@
 """What is wrong with the racks, and by how much? Findings with their evidence and age, and an assessment per group."""
-
-from agent.detect.find import detect
-
-__all__ = ["detect"]

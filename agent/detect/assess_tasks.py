@@ -31,7 +31,7 @@ class Optimum(NamedTuple):
 
 
 def assess_tasks(group: StreamsGroup, ground: Ground, settings: GroupLimits) -> Assessment:
-    """Current and optimal locality of the active tasks by both measures, or why they cannot be told."""
+    """Current and optimal locality of the active tasks by both measures, or why they are unknown."""
     readers = [ground.bits.reader(process.rack) for process in group.processes]
     topology = group.topology
     why_not = _why_not(group, readers, ground.masks)

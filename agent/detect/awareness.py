@@ -56,7 +56,7 @@ class _Cause(NamedTuple):
 def awareness_findings(
     group: _Group, racks: Iterable[Rack], reading: Reading, assessment: Assessment, view: View
 ) -> list[Finding]:
-    """Why the group's assignor does not look at racks; empty when it does, or when that cannot be told.
+    """Why the group's assignor does not look at racks; empty when it does, or when that is unknown.
 
     ``racks`` are those of the group's members.
     """

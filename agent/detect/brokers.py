@@ -6,18 +6,23 @@ flapping. A missing rack is never called different from another.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from agent.detect.ground import Ground, View
 from agent.detect.located import broker_disagreement, known_by
 from agent.detect.meant import fold
 from agent.detect.words import count, first, listed, numbered
 from agent.memory.sightings import Steadiness, steadiness
+from agent.values.absences import Absence, absence_words
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
+from agent.values.memo import Memo
 from agent.values.memory import RackSighting
 from agent.values.observation import Part
-from agent.values.snapshot import BrokerState, RackState
+from agent.values.snapshot import BrokerState, RackState, Snapshot
+from agent.values.words import lasted
 
 
 def broker_findings(view: View, client_racks: Iterable[tuple[str, str]]) -> list[Finding]:
@@ -79,12 +84,12 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Fi
         return
     state = steadiness(seen, now_ms, limits)
     if state is Steadiness.FLAPPING:
-        minutes = limits.rack_flap_window_ms // 60_000
+        window = lasted(limits.rack_flap_window_ms)
         yield Finding(
             reason=FindingReason.RACK_FLAPPING,
             subject=Subject("broker", str(broker_id)),
-            sentence=f"the rack of broker {broker_id} keeps changing, {count(len(recent), 'time')} within {minutes} "
-            "min; nothing is planned from it until it is stable",
+            sentence=f"the rack of broker {broker_id} keeps changing, {count(len(recent), 'time')} within {window}; "
+            "nothing is planned from it until it is stable",
             evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
             severity=Severity.WARNING,
             since_ms=view.snapshot.taken_ms,
@@ -157,3 +162,99 @@ def _selector(view: View) -> Iterable[Finding]:
         severity=Severity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
+
+
+# Findings about brokers that are absent: since when, what they hold, and until when nothing is moved because of it.
+#
+# What an absence costs now (partitions under or at min ISR, or without a leader) is found by its own detectors. That
+# another replica leads while the preferred leader's broker is absent is no fault.
+
+
+class _Load(NamedTuple):
+    """What every broker holds, by replica lists."""
+
+    replicas: Counter[int]
+    preferred: Counter[int]
+    """Partitions of which it is the preferred leader..."""
+    leaderless: Counter[int]
+    """...and those of them that have no leader now."""
+
+
+def absent_findings(view: View, memo: Memo) -> list[Finding]:
+    """One finding per absent broker; of one that holds no replica only while it may be restarting."""
+    if not view.absences:
+        return []
+    load = memo.of(("load",), (view.snapshot.topics,), lambda: _load(view.snapshot))
+    return [
+        _absent(broker, absence, load, view)
+        for broker, absence in view.absences.items()
+        if absence.has_replicas or (absence.for_ms is not None and absence.for_ms < view.limits.broker_absent_ms)
+    ]
+
+
+def _load(snapshot: Snapshot) -> _Load:
+    rows = Counter(
+        (state.replicas, state.leader is None) for topic in snapshot.topics.values() for state in topic.partitions
+    )
+    load = _Load(Counter(), Counter(), Counter())
+    for (replicas, leaderless), times in rows.items():
+        for broker in replicas:
+            load.replicas[broker] += times
+        for broker in replicas[:1]:
+            load.preferred[broker] += times
+            load.leaderless[broker] += times if leaderless else 0
+    return load
+
+
+def _absent(broker: int, absence: Absence, load: _Load, view: View) -> Finding:
+    state = next((one for one in view.ground.brokers if one.id == broker), None)
+    rack = state.rack.name if state is not None else None
+    last = rack is not None and not any(one.alive and one.rack.name == rack for one in view.ground.brokers)
+    parts = [absence_words(broker, absence), _holds(broker, load, absence)]
+    parts += [f"no live broker of rack {rack} is left"] if last else []
+    parts += ["its rack was never seen"] if state is not None and rack is None and not state.rack.claims else []
+    parts += _wait(absence, view.limits.broker_absent_ms)
+    return Finding(
+        reason=FindingReason.BROKER_ABSENT,
+        subject=Subject("broker", str(broker)),
+        sentence="; ".join(parts),
+        evidence=(
+            ("absent_s", None if absence.for_ms is None else absence.for_ms // 1_000),
+            ("absent before the first look", absence.for_ms is not None and not absence.seen_before),
+            ("fenced", absence.fenced),
+            ("rack", rack),
+            ("replicas", load.replicas[broker]),
+            ("preferred leader of", load.preferred[broker]),
+            ("last live broker of its rack", last),
+            *((("removed in this simulation", True),) if absence.removed else ()),
+        ),
+        severity=Severity.WARNING if absence.has_replicas else Severity.INFO,
+        since_ms=view.snapshot.taken_ms - (absence.for_ms or 0),
+        held=absence.awaited(view.limits.broker_absent_ms),
+    )
+
+
+def _holds(broker: int, load: _Load, absence: Absence) -> str:
+    replicas, preferred, leaderless = (of[broker] for of in load)
+    if not absence.has_replicas:
+        return "it holds no replica"
+    if not replicas:
+        return "the replicas that it held are not shown"
+    held = f"it holds {count(replicas, 'replica')}"
+    if not preferred:
+        return held
+    held += f" and is the preferred leader of {count(preferred, 'partition')}"
+    if leaderless:
+        return f"{held}, of which {count(leaderless, 'partition')} {'has' if leaderless == 1 else 'have'} no leader"
+    return f"{held}, which {'another replica leads' if preferred == 1 else 'other replicas lead'} now"
+
+
+def _wait(absence: Absence, absent_for_ms: int) -> list[str]:
+    if not absence.has_replicas:
+        return []
+    until = f"until it has been absent for {lasted(absent_for_ms)}"
+    if absence.for_ms is None and absent_for_ms:
+        return [f"one look cannot tell a restart from a loss, and an agent moves nothing because of it {until}"]
+    if absence.awaited(absent_for_ms):
+        return [f"nothing is moved because of it {until}"]
+    return []

@@ -15,17 +15,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
-from agent.detect.absent import absent_findings
 from agent.detect.assess import assess_groups, topics_by_group
-from agent.detect.brokers import broker_findings
-from agent.detect.foretold import foretold_findings
+from agent.detect.brokers import absent_findings, broker_findings
 from agent.detect.ground import view_of
-from agent.detect.groups import group_findings
+from agent.detect.groups import foretold_findings, group_findings
 from agent.detect.moves import move_findings
 from agent.detect.replicas import replica_findings
-from agent.detect.rights import rights_findings
+from agent.detect.rights import rights_findings, weights_findings
 from agent.detect.streams import streams_findings
-from agent.detect.weights import weights_findings
 from agent.values.assessment import Assessment, Detection
 from agent.values.finding import Finding, Severity
 from agent.values.limits import Limits

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.memory.absences import Absence, absences, awaited
 from agent.memory.sightings import sightings, unsteady
+from agent.values.absences import Absence, absences, awaited
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, RackSighting
 from agent.values.observation import Part
-from agent.values.rack_room import RackRoom, rack_room
+from agent.values.replicas import RackRoom, rack_room
 from agent.values.snapshot import BrokerState, RackState, Snapshot
 
 
@@ -33,9 +33,9 @@ class Ground(NamedTuple):
     racks: tuple[str, ...]
     """Every known rack, sorted."""
     selector: bool | None
-    """Whether reads go to the nearest replica; None when that cannot be told."""
+    """Whether reads go to the nearest replica; None when that is unknown."""
     complete: bool
-    """False when brokers did not answer: then nobody is absent for certain."""
+    """False when brokers did not answer: then no broker is absent for certain."""
     away: frozenset[int] = frozenset()
     """Absent brokers that are waited for: nothing is moved because of their absence yet."""
     gone: frozenset[int] = frozenset()

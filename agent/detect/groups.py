@@ -11,19 +11,21 @@ from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
+from agent.detect.assess_consumers import claimed_twice
 from agent.detect.awareness import awareness_findings, is_rack_blind
-from agent.detect.claims import claim_findings
 from agent.detect.facts import Reading, readings
 from agent.detect.ground import View
 from agent.detect.located import member_disagreements
 from agent.detect.members import member_findings
-from agent.detect.words import count
+from agent.detect.words import count, first, listed, of_all
+from agent.memory.foretold import missed
 from agent.values.assessment import Assessment, Measure, Weighing
 from agent.values.finding import Finding, FindingReason, Severity, Subject
-from agent.values.kafka import SETTLED_STATES
+from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.memo import Memo, each
-from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Rack, StreamsGroup
-from agent.values.words import sized
+from agent.values.snapshot import ConsumerGroup, Group, Member, OtherGroup, Rack, StreamsGroup
+from agent.values.words import lasted, sized
+from assignors.problem import TopicPartition
 
 _Row = tuple[Group, Reading, Assessment, frozenset[str]]
 """A group, what it reads, how good that is, and which of its topics went away between two answers of this look."""
@@ -180,7 +182,7 @@ def _stuck(view: View) -> Iterable[Finding]:
             continue
         if group.state in SETTLED_STATES or now_ms - since_ms < view.limits.stuck_rebalance_ms:
             continue
-        long = f"{view.limits.stuck_rebalance_ms / 60_000:g} min"
+        long = lasted(view.limits.stuck_rebalance_ms)
         yield Finding(
             reason=FindingReason.GROUP_STUCK_IN_REBALANCE,
             subject=Subject("group", name),
@@ -189,3 +191,106 @@ def _stuck(view: View) -> Iterable[Finding]:
             severity=Severity.WARNING,
             since_ms=view.snapshot.taken_ms,
         )
+
+
+def foretold_findings(view: View) -> list[Finding]:
+    """One finding for each group whose last rebalance differs from its prediction."""
+    findings = []
+    for name, foretold in view.memory.foretold.items():
+        if view.limits.excludes_group(name):
+            continue
+        why = missed(foretold, view.snapshot.groups.get(name), view.snapshot)
+        if why is not None:
+            findings.append(
+                Finding(
+                    reason=FindingReason.PREDICTION_MISSED,
+                    subject=Subject("group", name),
+                    sentence=f"group {name} was predicted wrongly: {why}; the configured or assumed settings are "
+                    "probably not those that it runs with",
+                    evidence=(
+                        ("predicted by", foretold.by),
+                        ("known from", foretold.basis),
+                        ("crossing predicted", foretold.crossing),
+                        ("prediction", "exact assignment" if foretold.exact else "cost only"),
+                    ),
+                    severity=Severity.INFO,
+                    since_ms=view.snapshot.taken_ms,
+                )
+            )
+    return findings
+
+
+# Findings about assignments that do not add up: a partition with two readers, and readers of what is not there.
+#
+# Members write their own assignments (classic groups), so any member can do it; an assignor with a fault can,
+# too. Judged only in groups that are Stable, and of topics only by what was shown: while a rebalance runs, assignments
+# overlap, and a topic that is hidden may well be there. One finding per group and reason, with the first names.
+
+_Group = ConsumerGroup | StreamsGroup
+
+
+def claim_findings(group: _Group, reading: Reading, gone: frozenset[str], view: View) -> list[Finding]:
+    """What of a group's assignments contradicts itself or the topics that are there; ``gone`` went away just now."""
+    if group.state != STABLE or group.hidden:
+        return []
+    return [*_twice(group, view), *_not_there(group, reading, gone, view)]
+
+
+def _twice(group: _Group, view: View) -> Iterable[Finding]:
+    twice = claimed_twice(group.members)
+    if not twice:
+        return
+    partition, readers = next(iter(twice.items()))
+    involved = {member.id: member for of in twice.values() for member in of}
+    yield Finding(
+        reason=FindingReason.PARTITION_CLAIMED_TWICE,
+        subject=Subject("group", group.id),
+        sentence=f"group {group.id} has {count(len(twice), 'partition')} that more than one member is assigned: "
+        f"{partition} is assigned to {listed([member.id for member in readers])}, and each of them reads it",
+        evidence=(
+            ("partitions", len(twice)),
+            ("first", first([str(name) for name in twice])),
+            ("members", first(sorted(involved))),
+            ("clients", first(sorted({member.client_id for member in involved.values()}))),
+            ("hosts", first(sorted({member.client_host for member in involved.values()}))),
+        ),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _not_there(group: _Group, reading: Reading, gone: frozenset[str], view: View) -> Iterable[Finding]:
+    sizes = {name: facts.size for name, facts in zip(reading.topics, reading.facts, strict=True) if facts is not None}
+    whole = view.ground.topics_whole
+    strays: dict[TopicPartition, Member] = {}
+    for member in group.members:
+        for partition in member.assigned or ():
+            size = sizes.get(partition.topic, 0 if whole else None)
+            if size is not None and not 0 <= partition.partition < size and partition.topic not in gone:
+                strays.setdefault(partition, member)
+    if not strays:
+        return
+    names = sorted(strays)
+    example = names[0]
+    held = len({partition for member in group.members for partition in member.assigned or ()})
+    if example.topic in sizes:
+        why = f"{example.topic} has {count(sizes[example.topic], 'partition')}"
+    else:
+        why = f"no broker shows a topic {example.topic}"
+    involved = {member.id: member for member in strays.values()}
+    yield Finding(
+        reason=FindingReason.ASSIGNED_WHAT_IS_NOT_THERE,
+        subject=Subject("group", group.id),
+        sentence=f"group {group.id} has {of_all(len(names), held, 'assigned partition')} that "
+        f"{'does' if len(names) == 1 else 'do'} not exist: {example} is assigned to {strays[example].id}, and {why}",
+        evidence=(
+            ("partitions", len(names)),
+            ("of", held),
+            ("first", first([str(name) for name in names])),
+            ("members", first(sorted(involved))),
+            ("clients", first(sorted({member.client_id for member in involved.values()}))),
+            ("hosts", first(sorted({member.client_host for member in involved.values()}))),
+        ),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )

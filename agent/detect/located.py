@@ -1,6 +1,6 @@
 """Findings about rack locators that contradict each other, or themselves (KIP-36's RackLocator).
 
-The first locator that knows wins, so a contradiction stops nothing; but one of the two is wrong, and whoever keeps it
+The first locator that knows wins, so a contradiction stops nothing; but one of the two is wrong, and its owner
 should know. One finding per broker and one per group, with what each locator says.
 """
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from agent.detect.ground import View
 from agent.detect.words import count, first, placed
 from agent.memory.changes import rack_changes
-from agent.memory.throttles import broker_rates, idle_throttles, topic_throttles
 from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.idle_throttles import broker_rates, idle_throttles, topic_throttles
 from agent.values.memory import ChangeCause, PartitionChange, RackChange
 from agent.values.snapshot import Reassignment
 

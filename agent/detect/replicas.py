@@ -21,9 +21,8 @@ from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import MIN_INSYNC_REPLICAS
 from agent.values.memo import Memo, each
 from agent.values.observation import Part
-from agent.values.rack_room import Crowding, Replicas, crowding
+from agent.values.replicas import Crowding, Replicas, crowding, original_replicas, target_replicas
 from agent.values.snapshot import PartitionState, Reassignment, TopicState
-from agent.values.target_replicas import original_replicas, target_replicas
 from assignors.problem import TopicPartition
 
 LEADERS_PER_RACK = 2

@@ -22,7 +22,7 @@ _DROP_INS = {KAFKA_PYTHON: (RANGE, STICKY, COOPERATIVE_STICKY), AIOKAFKA: (RANGE
 
 
 def python_library(member: Member, software: str | None) -> str | None:
-    """``kafka-python`` or ``aiokafka``, or None for another client, or one that cannot be told.
+    """``kafka-python`` or ``aiokafka``, or None for another client, or one that is unknown.
 
     ``software`` is what the settings say that the group's members run.
     """

@@ -1,4 +1,4 @@
-"""Findings about Kafka Streams applications: state that cannot be told, warm-ups, standbys that fall behind or crowd.
+"""Findings about Kafka Streams applications: unknown state, warm-ups, standbys that fall behind or crowd.
 
 Warm-ups are few, so each has its own finding; everything else is one per application and reason. Lags move in every
 cycle, so nothing here is reused.

@@ -1,4 +1,4 @@
-"""How many reads are local, how many cross racks, and of how many it cannot be told.
+"""How many reads are local, how many cross racks, and of how many it is unknown.
 
 The same small sums serve consumers and tasks, the present assignment and the optimal one.
 """

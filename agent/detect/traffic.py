@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from agent.detect.assess_consumers import consumer_problem
 from agent.detect.assess_tasks import reads_of_tasks, task_problem
-from agent.detect.tally import Reads, measures_agree
+from agent.detect.tally import Reads, localities, measures_agree, tally_reads
 from agent.values.assessment import Assessment, Locality, Measure
 from agent.values.limits import GroupLimits
 from agent.values.locality import UNKNOWN, Ground, TopicMasks
-from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup, TopicState
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
@@ -129,3 +129,24 @@ def _read_optimum(
 def byte_localities(kafka: Bytes, read: Bytes) -> tuple[Locality, Locality]:
     """Bytes by both measures as others see them."""
     return Locality(Measure.KAFKA, "bytes_per_s", *kafka), Locality(Measure.READ_LOCAL, "bytes_per_s", *read)
+
+
+def measured(
+    reads: Reads, masks: Mapping[str, TopicMasks], rates: Mapping[TopicPartition, float]
+) -> tuple[Locality, ...]:
+    """One locality per measure, and one more each in bytes when the rate of everything read is known."""
+    kafka, read = tally_reads(reads, masks)
+    shares = localities(kafka, read)
+    if not reads or any(partition not in rates for _, partitions in reads for partition in partitions):
+        return shares
+    by_kafka, by_read = weigh(reads, masks, rates)
+    return (
+        *shares,
+        Locality(Measure.KAFKA, "bytes_per_s", *by_kafka),
+        Locality(Measure.READ_LOCAL, "bytes_per_s", *by_read),
+    )
+
+
+def states_of(topics: Iterable[TopicState]) -> dict[TopicPartition, PartitionState]:
+    """Partition -> its state."""
+    return {state.id: state for topic in topics for state in topic.partitions}

@@ -1,7 +1,7 @@
 """How far the warm-ups of an application are: certain, probable, on their way, or not to be told.
 
 Only copies that a process hosts count. State that a member reports for a task which it does not host may be deleted at
-any time (``state.cleanup.delay.ms``): it is nobody's copy, so it is not here and justifies nothing.
+any time (``state.cleanup.delay.ms``): it is no process's copy, so it is not here and justifies nothing.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent.values.words import counted as count
+from agent.values.words import few, in_full
 
 __all__ = ["NAMED", "RUNS", "SHOWN", "count", "first", "listed", "numbered", "of_all", "placed"]
 
@@ -23,10 +24,8 @@ def of_all(number: int, total: int, noun: str) -> str:
 
 def listed(names: Iterable[object]) -> str:
     """``a``, ``a and b``, ``a, b, c and 4 more``."""
-    words = [str(name) for name in names]
-    if len(words) > NAMED:
-        return f"{', '.join(words[:NAMED])} and {len(words) - NAMED:,} more"
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+    words = [*names]
+    return few(words, NAMED) if len(words) > NAMED else in_full(words)
 
 
 def either(names: Iterable[object]) -> str:
@@ -35,12 +34,6 @@ def either(names: Iterable[object]) -> str:
     if len(words) > NAMED:
         return f"{', '.join(words[:NAMED])} or one of {len(words) - NAMED:,} more"
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
-
-
-def in_full(names: Iterable[object]) -> str:
-    """``a``, ``a and b``, ``a, b and c``: all of them."""
-    words = [str(name) for name in names]
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 def numbered(numbers: Iterable[int]) -> str:
@@ -55,7 +48,7 @@ def numbered(numbers: Iterable[int]) -> str:
     if len(words) > RUNS:
         kept = words[:RUNS]
         return f"{', '.join(kept)} and {len(set(numbers)) - _counted(kept)} more"
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+    return in_full(words)
 
 
 def _counted(words: Iterable[str]) -> int:

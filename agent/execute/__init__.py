@@ -1,1 +1,1 @@
-"""The protocol of a reassignment as a pure state machine: what to do next, given what was seen. Pure."""
+"""What execute mode decides: reassignments, rebalances and commands, each as pure functions of what was seen."""

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent.execute.commands.commanded import Foreseen
 from agent.guard.ground import Ground
 from agent.guard.worth import saved_bytes_per_s, saved_usd_per_day
 from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_hash
+from agent.propose.rests import Rests
 from agent.values.attempts import Attempt
 from agent.values.limits import ApprovalRule, any_of
+from agent.values.memo import Memo
+from agent.values.observation import Gap
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.verdict import Allow, Hold, HoldReason
-from agent.values.words import counted, sized, sized_apart, usd
+from agent.values.snapshot import Snapshot
+from agent.values.verdict import Allow, Hold, HoldReason, Verdict
+from agent.values.words import counted, lasted, sized, sized_apart, usd
 
 DEFAULT_RULE = "triggers-within-budget"
 _APPROVE = "rackwise proposals approve"
@@ -138,12 +143,11 @@ def _no_person(given: Approval | None, proposal: Proposal, now_ms: int) -> str |
             why = given.sentence.removeprefix("void: ")
             return f"it was {why}" if given.vetoed else f"its approval is void ({why})"
         case ApprovalState.REQUESTED:
-            minutes = (now_ms - given.at_ms) / 60_000
-            return f"requested by {given.by} {minutes:.0f} min ago, a second person must approve it"
+            return f"requested by {given.by} {lasted(now_ms - given.at_ms)} ago, a second person must approve it"
         case ApprovalState.APPROVED:
             if now_ms < given.expires_ms:
                 return None
-            return f"its approval by {given.by} expired {(now_ms - given.expires_ms) / 60_000:.0f} min ago"
+            return f"its approval by {given.by} expired {lasted(now_ms - given.expires_ms)} ago"
 
 
 def _allowed(proposal: Proposal, rule: str, why: str) -> Allow:
@@ -160,3 +164,40 @@ def _sizes(size: float | None, bound: float) -> tuple[str, str]:
 
 def _rate(bytes_per_s: float | None) -> str:
     return "an unknown number of bytes" if bytes_per_s is None else f"{sized(bytes_per_s)}/s"
+
+
+# Does the ground still hold on which a proposal was approved? It does until it was seen to be another.
+#
+# A planning that did not see everything proposes less, and its proposals are not the same: that voids nothing. Pure.
+
+
+def still_rests(proposal: Proposal, fresh: Snapshot) -> bool:
+    """False when what the proposal rests on was seen, and is not what it was."""
+    if any(_concerns(gap, proposal, fresh) for gap in fresh.gaps):
+        return True
+    now = Rests(fresh, Memo()).hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
+    return now == proposal.snapshot_hash
+
+
+def _concerns(gap: Gap, proposal: Proposal, fresh: Snapshot) -> bool:
+    """Whether it may be about something that the proposal rests on: any gap but one of another topic, or group."""
+    kind, name = proposal.subject.kind, proposal.subject.name
+    others = fresh.groups if kind == "group" else fresh.topics
+    return gap.subject == name or gap.subject not in others
+
+
+# What does a verdict mean for an approval that is given now? So that the answer says what the agent is going to do.
+#
+# Pure.
+
+
+def foreseen(verdict: Verdict) -> Foreseen:
+    """A refused proposal does not come: it is proposed anew, and approved then."""
+    match verdict:
+        case Allow():
+            return Foreseen(allowed=True, sentence="")
+        case Hold():
+            sentence = verdict.sentence.removeprefix("held: ")
+            return Foreseen(allowed=False, sentence=sentence, comes=verdict.passes, until_ms=verdict.until_ms)
+        case _:
+            return Foreseen(allowed=False, sentence=verdict.sentence.removeprefix("refused: "), comes=False)

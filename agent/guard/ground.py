@@ -7,11 +7,11 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.execute.whole import whole
+from agent.execute.reassign.whole import whole
 from agent.journal import moves
 from agent.journal.attempts import next_attempt
-from agent.memory.absences import Absence
 from agent.propose.rests import Rests
+from agent.values.absences import Absence
 from agent.values.attempts import Attempt, latest
 from agent.values.journal import View
 from agent.values.limits import Limits
@@ -104,5 +104,5 @@ class Ground(NamedTuple):
 
 
 Check = Callable[[Proposal, Ground], Hold | Refuse | Fine | None]
-"""A check: what stands against a proposal, by which numbers nothing does, or None when it is not about it."""
+"""A check: what holds a proposal, by which numbers nothing does, or None when it is not about it."""
 EMPTY: View = {}

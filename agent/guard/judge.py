@@ -2,7 +2,7 @@
 
 The order is from what could lose data to what is only impolite: what the cluster shows (`agent.guard.world_checks`),
 then, in mode execute, who leads, what was begun, what the settings and the schedule say, what it is worth
-(`acting_checks`, `worth`, `budgets`), and last whether somebody approved it (`approving`). The first reason found is
+(`acting_checks`, `worth`, `budgets`), and last whether it is approved (`approving`). The first reason found is
 the answer, so the sentence an operator reads is always the gravest one, also in a dry run.
 
 `Hold` may end by itself, `Refuse` is final for this proposal. Pure: it compares the proposals with a fresh snapshot and
@@ -20,9 +20,9 @@ from agent.guard.ground import EMPTY, Check, Ground, Records
 from agent.guard.world_checks import CHECKS
 from agent.guard.worth import WORTH_CHECKS
 from agent.journal.clocks import in_past
-from agent.memory.absences import absences
 from agent.memory.sightings import sightings, unsteady
 from agent.propose.rests import Rests
+from agent.values.absences import absences
 from agent.values.explained import Answer, Explained
 from agent.values.journal import View
 from agent.values.limits import Limits
@@ -33,7 +33,7 @@ from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Fine, Hold, Verdict
 
 ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *ACTING_CHECKS, *WORTH_CHECKS, *BUDGET_CHECKS)
-"""Gravest first; whether somebody approved it is asked after all of them."""
+"""Gravest first; whether it is approved is asked after all of them."""
 _LEADING = ACTING_CHECKS[0]
 """Where it holds there is no journal to read, and what rests on earlier plans and on approvals is unknown."""
 _WITHOUT_JOURNAL = WORTH_CHECKS[-1:]

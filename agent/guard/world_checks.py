@@ -1,4 +1,4 @@
-"""What stands against acting on a cluster as it is, in every mode: the checks that need no journal.
+"""What holds a change of a cluster as it is, in every mode: the checks that need no journal.
 
 The order is from what could lose data to what is only impolite: a partition under its min ISR; a part that could not be
 seen; a broker that is absent and may be restarting; a proposal whose ground has changed or whose time is over; a
@@ -9,15 +9,15 @@ advice, which only its owner can follow; the mode.
 from __future__ import annotations
 
 from agent.guard.ground import Check, Ground
-from agent.memory.absences import absence_words, lasted
 from agent.propose.absent import rests_on_brokers, touched_brokers
+from agent.values.absences import absence_words
 from agent.values.kafka import STABLE
 from agent.values.limits import Mode
 from agent.values.observation import Gap, Part
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
 from agent.values.verdict import Hold, HoldReason, Refuse, RefuseReason
-from agent.values.words import counted
+from agent.values.words import counted, lasted
 
 # --- what could lose data ---------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ def _expired(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     late_ms = ground.fresh.taken_ms - proposal.expires_ms
     if late_ms <= 0:
         return None
-    return Refuse(proposal.id, RefuseReason.EXPIRED, f"refused: it expired {late_ms / 1000:.0f} s ago")
+    return Refuse(proposal.id, RefuseReason.EXPIRED, f"refused: it expired {lasted(late_ms)} ago")
 
 
 # --- what would get into the way of something -------------------------------------------------------------------
@@ -151,7 +151,7 @@ def _cooling_down(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     left_ms = ground.limits.trigger_cooldown_ms - (ground.fresh.monotonic_ms - acted_ms)
     if left_ms <= 0:
         return None
-    sentence = f"held: the cooldown of {proposal.subject} ends in {left_ms / 1000:.0f} s"
+    sentence = f"held: the cooldown of {proposal.subject} ends in {lasted(left_ms)}"
     return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, ground.fresh.taken_ms + left_ms)
 
 

@@ -1,20 +1,21 @@
 """Is it worth doing, and does it pay? Least gain, a margin for what was acted upon lately, pay-back, cooldown.
 
 Repairs are asked none of it: replicas that share a rack are mended for safety's sake, whatever that costs. What is
-claimed to save something must say how much: what cannot be told is held. Pure.
+claimed to save something must say how much: what is unknown is held. Pure.
 """
 
 from __future__ import annotations
 
+from agent.guard.budgets import DAY_MS
 from agent.guard.ground import Check, Ground
 from agent.journal.triggers import TriggerVerdict, acted_at, triggers
-from agent.plan.flows import BYTES_PER_GB
 from agent.values.assessment import Locality, Measure
+from agent.values.flows import BYTES_PER_GB
 from agent.values.limits import Limits
 from agent.values.proposal import Predicted, Proposal, ProposalKind, ProposalReason
 from agent.values.verdict import Fine, Hold, HoldReason
 from agent.values.weighed import Basis
-from agent.values.words import counted, sized, sized_apart, usd
+from agent.values.words import counted, lasted, sized, sized_apart, usd
 
 SAVERS = frozenset((ProposalReason.REBALANCE_IMPROVES, ProposalReason.LEADERS_TO_READERS))
 """Reasons that claim to save cross-rack bytes."""
@@ -63,10 +64,10 @@ def _tried(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
             or not lately
         ):
             continue
-        ago_min = (ground.now_ms - entry.intended_ms) / 60_000
-        sentence = f"held: the same trigger was sent {ago_min:.0f} min ago: {judged.verdict.value} ({judged.sentence})"
+        ago = lasted(ground.now_ms - entry.intended_ms)
+        sentence = f"held: the same trigger was sent {ago} ago: {judged.verdict.value} ({judged.sentence})"
         return Hold(proposal.id, HoldReason.TRIED, sentence, entry.intended_ms + window_ms)
-    return Fine(f"the same trigger was not sent within {window_ms / 3_600_000:.0f} h")
+    return Fine(f"the same trigger was not sent within {lasted(window_ms)}")
 
 
 def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
@@ -86,7 +87,7 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     elif home is not None:
         least = max(float(limits.min_gain_partitions), limits.min_gain_share * home[1]) * factor
         of = counted(round(home[1]), "partition")
-        told.append(f"it makes {home[0]:g} of {of} local; the least gain is {least:.1f}{lately}")
+        told.append(f"it makes {home[0]:,.10g} of {of} local; the least gain is {least:.1f}{lately}")
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     if limits.min_gain_bytes_per_s > 0:
@@ -121,7 +122,7 @@ def _payback(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     days = cost / saved
     sentence = (
         f"copying costs up to {usd(cost)} and saves {usd(saved)} a day: "
-        f"paid back in {days:.1f} days, at most {most_days:g} are allowed"
+        f"paid back in {lasted(days * DAY_MS)}, at most {lasted(most_days * DAY_MS)} are allowed"
     )
     return Hold(proposal.id, HoldReason.NO_PAYBACK, f"held: {sentence}") if days > most_days else Fine(sentence)
 
@@ -134,10 +135,10 @@ def _cooled_down(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if last_ms is None:
         return Fine(f"the journal has no ended plan of topic {proposal.subject.name}")
     left_ms = cooldown_ms - (ground.now_ms - last_ms)
-    ago = f"the last plan of topic {proposal.subject.name} ended {(ground.now_ms - last_ms) / 60_000:.0f} min ago"
+    ago = f"the last plan of topic {proposal.subject.name} ended {lasted(ground.now_ms - last_ms)} ago"
     if left_ms <= 0:
         return Fine(ago)
-    sentence = f"held: {ago}, and the cooldown is {cooldown_ms / 60_000:.0f} min"
+    sentence = f"held: {ago}, and the cooldown is {lasted(cooldown_ms)}"
     return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, ground.now_ms + left_ms)
 
 
@@ -150,11 +151,8 @@ def _margin(proposal: Proposal, ground: Ground) -> tuple[float, str]:
         last_ms = ground.records.moved.get(name)
     if last_ms is None or ground.now_ms - last_ms >= execute.hysteresis_window_ms:
         return 1.0, ""
-    hours = (ground.now_ms - last_ms) / 3_600_000
-    return (
-        1 + execute.hysteresis_share,
-        f" ({execute.hysteresis_share * 100:.0f} % more than set: its last change or trigger was {hours:.1f} h ago)",
-    )
+    ago, more = lasted(ground.now_ms - last_ms), f"{execute.hysteresis_share * 100:.0f} %"
+    return 1 + execute.hysteresis_share, f" ({more} more than set: its last change or trigger was {ago} ago)"
 
 
 def _weighed(proposal: Proposal) -> bool:

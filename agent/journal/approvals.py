@@ -18,6 +18,7 @@ from agent.values.attempts import Attempt
 from agent.values.journal import Entry, View, Write, under
 from agent.values.proposal import Proposal
 from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.words import lasted
 
 PREFIX = "approval"
 NO_REBALANCE = (Effect.NOT_SENT, Effect.REFUSED)
@@ -30,7 +31,7 @@ class ApprovalState(StrEnum):
     """Where an approval is."""
 
     REQUESTED = "requested"
-    """Somebody asked for it; another person has to approve it."""
+    """One person asked for it; another has to approve it."""
     APPROVED = "approved"
     VOID = "void"
 
@@ -124,7 +125,7 @@ def used(approval: Approval, at_ms: int) -> Approval:
 
 
 def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str) -> Approval:
-    """A person's no to one exact plan that nobody has approved."""
+    """A person's no to one exact plan that no person has approved."""
     return Approval(
         proposal.id,
         plan_hash(proposal),
@@ -139,12 +140,12 @@ def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str)
 
 
 def why_void(approval: Approval, standing: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
-    """Why it no longer holds, given what stands under its id; None when it does.
+    """Why it no longer holds, given the open proposal with its id; None when it does.
 
     ``rests`` is true unless what the approved plan rests on was seen to be another.
     """
     if now_ms >= approval.expires_ms:
-        return f"it expired {(now_ms - approval.expires_ms) / 1000:.0f} s ago, and the plan had not begun"
+        return f"it expired {lasted(now_ms - approval.expires_ms)} ago, and the plan had not begun"
     if rests:
         return None
     if standing is None:

@@ -5,7 +5,7 @@
 ``pause``              who paused acting, why and since when; not there while it is not paused
 =====================  ==============================================================================================
 
-A command comes from outside: whoever may write the commands topic (or directory) may command, which is a matter of
+A command comes from outside: the right to write the commands topic (or directory) is the right to command, a matter of
 rights. Its text is foreign and shown as such. Pure.
 """
 
@@ -33,7 +33,7 @@ class Verb(StrEnum):
     APPROVE = "approve"
     """It may be done, whenever the schedule allows it."""
     APPLY = "apply"
-    """The same, and whoever asks waits for it."""
+    """The same, and the sender waits for it."""
     CANCEL = "cancel"
     """Nothing more of it; what moves is taken back."""
     ROLLBACK = "rollback"
@@ -76,6 +76,8 @@ class Answer(NamedTuple):
     at_ms: int
     plan: str | None = None
     """Name of the plan that it is about: the attempt that was meant then, whatever is attempted later."""
+    unknown: bool = False
+    """True when the proposal is neither open nor in the journal."""
 
 
 class Answered(NamedTuple):

@@ -34,7 +34,7 @@ def leader_write(leader: Leader) -> Write:
 
 
 def leader_in(view: View) -> Leader | None:
-    """Who wrote last; None when nobody ever led, or when a newer rackwise says it in another way."""
+    """Who wrote last; None when no agent ever led, or when a newer rackwise says it in another way."""
     entry = view.get(LEADER)
     if entry is None:
         return None
@@ -56,5 +56,5 @@ def check_cluster(view: View, cluster: str, where: str) -> None:
 
 
 def newest_epoch(view: View) -> int:
-    """The greatest epoch of any entry; 0 when nobody ever led."""
+    """The greatest epoch of any entry; 0 when no agent ever led."""
     return max((entry.epoch for entry in view.values()), default=0)

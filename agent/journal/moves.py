@@ -4,8 +4,8 @@ Keys: ``plan/<plan>`` with ``targets/<plan>/<number>``, ``batch/<plan>/<number>`
 ``throttle/<kind>:<name>/<setting>``. The kind of an entry is its state, so that the journal reads as a story:
 ``intent``, ``sent``, ``acked``, ``closed``. Of a plan everything that changes is one entry; its partitions are written
 once, with it, in entries that never change (`agent.journal.targets`). Invariant: ``read`` gives back what ``write``
-was given, whatever was compacted away in between. An entry that cannot be read is `UnreadableError`: whoever does not
-know what was begun must not begin anything.
+was given, whatever was compacted away in between. An entry that cannot be read is `UnreadableError`: an agent that
+does not know what was begun must not begin anything.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent.journal.columns import columns, targets_of
+from agent.journal.kept import Kept
 from agent.journal.targets import (
     digest_in,
     header_value,
@@ -24,7 +25,6 @@ from agent.journal.targets import (
     size_in,
     split_of,
 )
-from agent.kept import Kept
 from agent.values.journal import Entry, View, Write, under
 from agent.values.kafka import THROTTLE_KEYS
 from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource
@@ -119,7 +119,7 @@ def tidy(view: View) -> tuple[Write, ...]:
     """Deletions that keep the journal small: the oldest of what has ended. What is open stays, however much it is.
 
     Partitions of a plan are deleted all at once, so that an ended plan without any is one that can no longer be moved
-    back, and one with some of them is damaged. Partitions without a plan are nobody's. Raises UnreadableError.
+    back, and one with some of them is damaged. Partitions without a plan are left aside. Raises UnreadableError.
     """
     parts = parts_in(view)
     every = [(entry, plan_in(entry, parts.get(_named(entry), ()))) for entry in under(view, "plan")]

@@ -1,6 +1,6 @@
 """What of the journal belongs into the memory of a cycle: which moves are our own, and when each subject was acted on.
 
-So a reassignment of ours is never taken for somebody else's, also after a restart. Pure.
+So a reassignment of ours is never taken for another tool's, also after a restart. Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BatchKey = tuple[str, int]
 
 
 class Remembered(NamedTuple):
-    """What a cycle is told, and what the next one has to be told it by."""
+    """What a cycle gets, and what the next one needs to get it again."""
 
     memory: Memory
     closed: AbstractSet[BatchKey]
@@ -36,8 +36,8 @@ def remembered(
     """The same memory, knowing what the journal knows; ``taken_ms`` is the wall clock at ``monotonic_ms``.
 
     ``known_closed`` are the batches that were through at the look before (None: there was none): what was closed since
-    then has moved under the eyes of nobody. A journal that cannot be read adds nothing: then every move is somebody
-    else's, and nothing is touched.
+    then has moved between two looks. A journal that cannot be read adds nothing: then every move is another
+    tool's, and nothing is touched.
     """
     try:
         told = tuple(batches(view))

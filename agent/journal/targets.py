@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from agent.journal.columns import columns, runs, targets_of
-from agent.kept import Kept
+from agent.journal.kept import Kept
 from agent.values.journal import Entry, View, Write
 from agent.values.reassignment import Plan, Target
 from agent.values.typed_json import UnreadableError, from_json, to_json

@@ -29,7 +29,7 @@ KEPT = 1_000
 KEPT_TIMES = 100
 """Earlier triggers of the same proposal that stay counted in its entry."""
 _HARMLESS = ("NOT_SENT", "REFUSED")
-"""Effects, as they are written, after which no request was sent of anybody."""
+"""Effects, as they are written, after which no request was sent."""
 T = TypeVar("T")
 
 
@@ -37,7 +37,7 @@ class Path(StrEnum):
     """How a group is asked to rebalance without taking part in it."""
 
     PENDING_LEAVE = "pending leave"
-    """Ask for a member id and give it back: the coordinator of Kafka 4 rebalances, and nobody has joined."""
+    """Ask for a member id and give it back: the coordinator of Kafka 4 rebalances, and no member has joined."""
     PHANTOM_JOIN = "phantom join"
     """Join, and leave before the group has assembled: for coordinators that ignore the former."""
 
@@ -79,7 +79,7 @@ class Expectation:
     """What was there before, and what is to come."""
 
     generation: int | None
-    """The highest generation that a member told; each rebalance raises it by one. None where none is told."""
+    """The highest generation that a member told; each rebalance raises it by one. None where no member told one."""
     readers: tuple[str, ...]
     """Members of a consumer group, processes of an application."""
     holds: Mapping[str, tuple[str, ...]]

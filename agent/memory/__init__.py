@@ -6,7 +6,7 @@ again are:
 
 - the ages of findings: they start anew;
 - racks of brokers that are absent at that moment: unknown until the broker is back;
-- rack changes, new partitions and reassignments of the time in which nobody looked: without the memory no change is
+- rack changes, new partitions and reassignments of the time without looks: without the memory no change is
   reported at all; with it, what differs is reported once, at the time of the first look, with the cause as far as it
   can still be seen (a reassignment that began and ended unseen has no start time);
 - how long racks have held still: racks of the first look count as steady;
@@ -15,10 +15,5 @@ again are:
   the next rebalance or reading;
 - what was predicted of a group's next rebalance: a wrong guess about it shows one rebalance later;
 - how long a throttle was left behind, a group stuck, and the last acts: they count from the first look;
-- which topics and groups there were, so that a world that shrank while nobody looked is believed.
+- which topics and groups there were, so that a world that shrank between two looks is believed.
 """
-
-from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
-from agent.memory.remember import remember
-
-__all__ = ["UnreadableMemoryError", "after_restart", "memory_from_json", "memory_to_json", "remember"]

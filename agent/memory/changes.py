@@ -19,9 +19,8 @@ from typing import NamedTuple
 from agent.memory.sightings import sightings
 from agent.values.memory import ChangeCause, Memory, PartitionChange, RackChange, RackSighting, Replicas, TopicMemory
 from agent.values.observation import Part
-from agent.values.rack_room import RackRoom, crowding, rack_room
+from agent.values.replicas import RackRoom, crowding, original_replicas, rack_room, target_replicas
 from agent.values.snapshot import Snapshot, TopicState
-from agent.values.target_replicas import original_replicas, target_replicas
 from assignors.problem import TopicPartition
 
 KEPT_MS = 1_800_000
@@ -83,7 +82,7 @@ def topics_to_compare(memory: Memory, snapshot: Snapshot) -> Iterator[TopicState
 
 
 def moves_hidden(snapshot: Snapshot) -> bool:
-    """Whether nobody told which reassignments are running."""
+    """Whether the running reassignments are unknown."""
     return any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
 
 
@@ -208,7 +207,7 @@ def _moved_racks(before: Replicas, after: Replicas, racks: _Then) -> bool:
 
 
 def _racks(replicas: Replicas, racks: _Racks) -> Counter[str] | None:
-    """How many replicas each rack holds; None when one cannot be told."""
+    """How many replicas each rack holds; None when one is unknown."""
     names = [racks.get(replica) for replica in replicas]
     return None if None in names else Counter(name for name in names if name is not None)
 

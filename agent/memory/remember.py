@@ -11,14 +11,14 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from agent.memory.absences import absent_since
 from agent.memory.changes import moves_hidden, rack_changes, topic_memory, topics_to_compare, widened_partitions
 from agent.memory.foretold import after_look, foretold_of
 from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases, next_size_base
 from agent.memory.sightings import sightings
 from agent.memory.streams import last_look_of, remember_streams
-from agent.memory.throttles import idle_throttles
+from agent.values.absences import absent_since
 from agent.values.assessment import Detection
+from agent.values.idle_throttles import idle_throttles
 from agent.values.kafka import SETTLED_STATES
 from agent.values.memory import Foretold, Memory, RunningReassignment, StreamsMemory, TopicMemory
 from agent.values.observation import Part

@@ -81,12 +81,12 @@ def with_reading(
 
 
 def is_reading(copy: TaskCopy) -> bool:
-    """True when the copy's lag was told, not estimated."""
+    """True when the copy's lag was reported, not estimated."""
     return copy.lag is not None and copy.lag_source in (LagSource.APPLICATION, LagSource.BROKER)
 
 
 def appended_per_s(join: Join | None, task: TaskId, end_offset_sum: int, now_ms: int) -> float | None:
-    """Records appended to a task's changelogs per second since the last join; None when that cannot be told."""
+    """Records appended to a task's changelogs per second since the last join; None when that is unknown."""
     if join is None or task not in join.end_sums or now_ms <= join.seen_ms:
         return None
     return max(0.0, (end_offset_sum - join.end_sums[task]) * 1000 / (now_ms - join.seen_ms))
@@ -145,7 +145,7 @@ def _between_joins(
         restored, restoring = 0, False
         for task, had in behind.items():
             copy = now.get((process, task))
-            if copy is None:  # given to another process: what became of it here nobody tells
+            if copy is None:  # given to another process: what became of it here is unknown
                 continue
             end = copy.end_offset_sum or 0
             told = join.end_sums[task] if copy.offset_sum is None else copy.offset_sum  # promoted: it was at the end

@@ -17,11 +17,9 @@ from operator import itemgetter, not_
 from typing import NamedTuple
 
 from agent.decode.values import DecodedGroup, DecodedGroups, StreamsAssignment
-from agent.model.broker_streams import streams_group
 from agent.model.located import Located
 from agent.model.members import Racks, classic_member, consumer_member
-from agent.model.processes import OffsetFacts
-from agent.model.streams import blank_streams_group, classic_streams_group
+from agent.model.streams import OffsetFacts, blank_streams_group, classic_streams_group, streams_group
 from agent.model.topology import CHANGELOG_SUFFIX, TopicNames
 from agent.values.kafka import (
     CLASSIC_GROUP,

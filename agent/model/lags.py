@@ -1,4 +1,4 @@
-"""How far behind each copy of a stateful task is, by whom that is told, and whether it has caught up.
+"""How far behind each copy of a stateful task is, from which source, and whether it has caught up.
 
 Sources, best first: the application's own endpoint; task offsets that the broker passes on (KIP-1071); the offset sum
 at the last join. That sum is frozen: between joins a restore is invisible, so what is behind now is a range, from
@@ -20,10 +20,9 @@ from typing import NamedTuple
 
 from agent.decode.values import RUNNING_ACTIVE
 from agent.memory.streams import NOTHING, appended_per_s, current_join, last_look_of, with_reading
-from agent.model.endpoints import readings_by_copy
-from agent.model.processes import OffsetFacts
 from agent.model.rates import closing_rate, eta_s, restore_rate, shared_rate, still_missing
 from agent.model.roles import RoleVerdict, tell_roles
+from agent.model.streams import OffsetFacts
 from agent.values.limits import GroupLimits
 from agent.values.memory import CopyKey, Join, Memory, StreamsMemory
 from agent.values.observation import RawApplicationLag
@@ -239,7 +238,7 @@ def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
     told = view.facts.broker.get((process, task))
     if told is None:
         return None
-    # Members report at an interval of their own, so how old this is cannot be told.
+    # Members report at an interval of their own, so its age is unknown.
     return _Reading(_exactly(max(0, told[1] - told[0])), LagSource.BROKER, None)
 
 
@@ -312,3 +311,32 @@ def _supposed(view: _View, task: TaskId) -> bool:
 
 def _exactly(lag: int) -> Range:
     return Range(float(lag), float(lag), float(lag))
+
+
+# Finds the copy of a task that a reading of an application's own endpoint belongs to.
+#
+# An endpoint names a process by its process id where it can, else by a client id. Invariant: a reading that could
+# belong to more than one process belongs to none.
+
+
+def readings_by_copy(
+    processes: Sequence[StreamsProcess], tasks: Iterable[TaskId], told: Iterable[RawApplicationLag]
+) -> Mapping[CopyKey, tuple[RawApplicationLag, ...]]:
+    """What the endpoints of one application told, by copy; brokers give subtopologies names that look like numbers."""
+    named = {str(task): task for task in tasks}
+    by_teller: dict[str, list[RawApplicationLag]] = {}
+    for row in told:
+        by_teller.setdefault(row.process_id, []).append(row)
+    found: dict[CopyKey, tuple[RawApplicationLag, ...]] = {}
+    for teller, rows in by_teller.items():
+        meant = [process.id for process in processes if _goes_by(process, teller)]
+        if len(meant) == 1:
+            for row in rows:
+                copy = meant[0], named.get(str(row.task), row.task)
+                found[copy] = (*found.get(copy, ()), row)
+    return found
+
+
+def _goes_by(process: StreamsProcess, name: str) -> bool:
+    """True for its process id, a thread's client id, and the client id that all of its threads' begin with."""
+    return name == process.id or any(c == name or c.startswith(f"{name}-StreamThread-") for c in process.client_ids)

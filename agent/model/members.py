@@ -26,7 +26,7 @@ _NO_DEFECTS: tuple[Defect, ...] = ()
 
 
 class Racks:
-    """The racks of members: as they are told, or as the locators know them. Equal racks are one object."""
+    """The racks of members: as members send them, or as the locators know them. Equal racks are one object."""
 
     __slots__ = ("_located", "_told")
 

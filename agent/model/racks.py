@@ -35,7 +35,7 @@ def agreed_racks(racks: Sequence[Rack]) -> Rack:
 
 
 def agreed_rack(claims: Iterable[str | None]) -> Rack:
-    """The one rack that all who claim one agree on; unknown when nobody does, conflicting when they differ."""
+    """The one rack that all who claim one agree on; unknown when none does, conflicting when they differ."""
     told = sorted({claim for claim in claims if claim})
     if not told:
         return UNKNOWN_RACK
@@ -61,9 +61,9 @@ def brokers_of(
 
 
 def selector_is_rack_aware(brokers: Iterable[BrokerState], configs: Mapping[int, Mapping[str, str]]) -> bool | None:
-    """True when every live broker serves reads from the nearest replica; None when one cannot be told.
+    """True when every live broker serves reads from the nearest replica; None when one is unknown.
 
-    Of a selector that is not Kafka's own it cannot be told.
+    Of a selector that is not Kafka's own it is unknown.
     """
     told: list[bool | None] = []
     for broker in brokers:

@@ -47,7 +47,7 @@ def tell_roles(
     """The role of every standby copy of a classic group.
 
     ``stateful``: all tasks with state, in the order of their ids; ``caught_up``: of each copy whether it had caught up
-    when it was assigned, None where that cannot be told.
+    when it was assigned, None where that is unknown.
     """
     holders: dict[TaskId, list[str]] = {}
     for process in group.processes:

@@ -13,9 +13,9 @@ from agent.decode.values import DecodedGroups
 from agent.model.groups import Groups, groups_of
 from agent.model.lags import Clock, Offsets, copies_of
 from agent.model.located import located, locator_states
-from agent.model.processes import NO_OFFSETS
 from agent.model.racks import brokers_of, selector_is_rack_aware
 from agent.model.rates import byte_rates
+from agent.model.streams import NO_OFFSETS
 from agent.model.topics import sizes_of, topics_of
 from agent.model.weights import rates_with, weighed
 from agent.values.limits import Limits

@@ -8,9 +8,9 @@ A KIP-1071 group declares it. The bytes of a classic group do not hold it, so it
   offset sum has none, as long as other tasks of the group did send sums;
 - changelogs: topics named ``<application>-<store>-changelog`` with as many partitions as the subtopology has tasks.
   Where several subtopologies fit, one that reads ``<application>-<store>-repartition`` of the same store wins; else
-  nobody does.
+  none does.
 
-Invariant: a subtopology whose changelogs cannot be told is UNKNOWN, with a note why; it never counts as stateless.
+Invariant: a subtopology whose changelogs are unknown is UNKNOWN, with a note why; it never counts as stateless.
 State that is certain, with no changelog topic that could hold it, is taken to be kept in its source topic (an optimised
 KTable) where it has just one; that too is marked. What the user says goes before everything that is inferred.
 """

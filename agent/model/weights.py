@@ -17,10 +17,8 @@ from agent.values.memo import Memo
 from agent.values.observation import Observation
 from agent.values.weighed import NOT_WEIGHED, Column, Weighed, WeightsState
 from agent.values.weights import GroupRates, Told, TopicRates
-from agent.values.words import counted
+from agent.values.words import counted, lasted
 from assignors.problem import TopicPartition
-
-_MINUTE_MS = 60_000
 
 
 def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[Weighed, WeightsState | None]:
@@ -60,7 +58,7 @@ def _is_fresh(one: TopicRates | GroupRates, now_ms: int, most_ms: int) -> bool:
 
 
 def _why_not(told: Told, now_ms: int, most_ms: int) -> str:
-    """The newest of what stands there decides."""
+    """The newest of the weights decides."""
     ends = [*[one.to_ms for one in told.topics], *[one.to_ms for one in told.groups]]
     if told.missing is None and ends:
         return _too_old(min((now_ms - end for end in ends), key=abs), most_ms)
@@ -71,11 +69,10 @@ def _why_not(told: Told, now_ms: int, most_ms: int) -> str:
 
 def _too_old(age_ms: int, most_ms: int) -> str:
     if age_ms < -most_ms:
-        return f"they come from {-age_ms // _MINUTE_MS} min after this look, so one of the two clocks is wrong"
+        return f"they come from {lasted(-age_ms)} after this look, so one of the two clocks is wrong"
     if age_ms <= most_ms:
         return "they contain groups only, and no topic"
-    over = (age_ms - most_ms) // _MINUTE_MS
-    return f"they are {age_ms // _MINUTE_MS} min old, {over} min more than weights.max_age allows"
+    return f"they are {lasted(age_ms)} old, {lasted(age_ms - most_ms)} more than weights.max_age allows"
 
 
 def _lay_out(topics: Sequence[TopicRates], groups: Sequence[GroupRates], sizes: Mapping[str, int]) -> Weighed:

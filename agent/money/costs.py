@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.detect.assess import bits_of
-from agent.model.unseen import gaps_of
+from agent.detect.traffic import states_of
 from agent.money.traffic import Sum, Traffic, copy_routes, read_route, together
-from agent.plan.measured import states_of
 from agent.values.memo import Memo
 from agent.values.observation import Part
 from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Rack, RackState, Snapshot, Statefulness, TopicState
+from agent.values.unseen import gaps_of
 from assignors.problem import TopicPartition
 
 

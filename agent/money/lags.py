@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent.detect.assess import topics_of
-from agent.model.unseen import gaps_of
 from agent.values.observation import Part
 from agent.values.snapshot import ConsumerGroup, OtherGroup, Snapshot
+from agent.values.unseen import gaps_of
 from assignors.problem import TopicPartition
 
 
@@ -24,7 +24,7 @@ class Lag(NamedTuple):
     worst_records: int | None
     partitions: int
     unknown: int
-    """Partitions of which it cannot be told."""
+    """Partitions of which it is unknown."""
 
     @property
     def known(self) -> int | None:

@@ -5,7 +5,7 @@ A read goes to the leader, or to an in-sync replica in the reader's rack where t
 racks is in no sum.
 
 Invariants: an unknown rate, rack or selector hides its own read or copy and no other; what is local for certain
-crosses with zero bytes, whatever its rate; a sum of which nothing is known has no number; what may cross is told as
+crosses with zero bytes, whatever its rate; a sum of which nothing is known has no number; what may cross is
 a bound, and one part without a rate takes the bound away.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from agent.plan.flows import Flows, Racks, highest_price, priced, usd_per_day
+from agent.values.flows import Flows, Racks, highest_price, priced, usd_per_day
 from agent.values.limits import Limits
 from agent.values.snapshot import PartitionState
 
@@ -34,7 +34,7 @@ class Traffic(NamedTuple):
     parts: int
     """Reads (of one partition by one reader) and copies (of one partition to one follower) that were looked at."""
     unknown: int
-    """Those of which it cannot be told how many bytes cross."""
+    """Those of which it is unknown how many bytes cross."""
     open_bytes_per_s: float = 0.0
     """Bytes per second of the unknown parts with a known rate: they may cross, or not."""
     unbounded: int = 0
@@ -78,7 +78,7 @@ class Sum:
         self._open = 0.0
 
     def add(self, route: Route | None, rate: float | None) -> None:
-        """One read or copy; None for a route or a rate that cannot be told."""
+        """One read or copy; None for a route or a rate that is unknown."""
         self._parts += 1
         if rate == 0.0 or (route is not None and route.source == route.target):
             return
@@ -109,7 +109,7 @@ def together(parts: Iterable[Traffic]) -> Traffic:
 
 
 def read_route(state: PartitionState | None, reader: str | None, racks: Racks, *, serves: bool | None) -> Route | None:
-    """The way of a read by a reader in that rack; None where it cannot be told, as without a leader.
+    """The way of a read by a reader in that rack; None where it is unknown, as without a leader.
 
     ``serves``: whether the nearest replica serves this reader; None when that is not known. A rack in which no broker
     stands is a rack like any other: nothing is near to it.
@@ -125,7 +125,7 @@ def read_route(state: PartitionState | None, reader: str | None, racks: Racks, *
 
 
 def copy_routes(state: PartitionState, racks: Racks) -> Iterator[Route | None]:
-    """The way of every follower's copy, None where it cannot be told; an offline follower fetches nothing."""
+    """The way of every follower's copy, None where it is unknown; an offline follower fetches nothing."""
     source = racks.get(state.leader) if state.leader is not None else None
     for broker in state.replicas:
         if broker == state.leader or broker in state.offline:

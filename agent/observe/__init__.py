@@ -4,10 +4,3 @@ One request for all topics, one per coordinator for two hundred of its groups, o
 of it goes through `agent.wire`; librdkafka writes and consumes (`agent.record`), and reads nothing here
 (`docs/decisions/0004-one-client-looks.md`).
 """
-
-from agent.observe.clients import Clients
-from agent.observe.look import observe
-from agent.observe.recall import Recall
-from agent.observe.scope import Scope
-
-__all__ = ["Clients", "Recall", "Scope", "observe"]

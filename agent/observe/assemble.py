@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.observe.context import Context
 from agent.observe.doubt import Judgement, Word, judge
-from agent.observe.fold import folded
 from agent.observe.insides import Insides, names_on_disk
-from agent.observe.rights import rights_gaps, rights_of
 from agent.observe.world import World
-from agent.values.observation import Gap, Observation, Part, Rights
+from agent.values.observation import Gap, GapCause, Observation, Part, Rights
 from agent.wire.offset_calls import EndOffsets
 
 _NOTHING_JUDGED = Judgement(frozenset(), frozenset(), ())
@@ -88,7 +87,7 @@ def _judge_topics(context: Context, answers: Answers) -> Judgement:
     if world.topics is None:
         return _NOTHING_JUDGED
     shown = frozenset(topic.name for topic in world.topics)
-    # What only log dirs hold may be a topic made or deleted just now; it counts only when somebody says "not allowed".
+    # What only log dirs hold may be a topic made or deleted just now; it counts only when a broker says "not allowed".
     stored = frozenset(name for name in names_on_disk(world) if insides.topic_words.get(name) is Word.HIDDEN)
     known = context.recall.known_topics | stored
     share = context.scope.shrink_share
@@ -147,3 +146,73 @@ def _rights_gaps(world: World, rights: Rights) -> tuple[Gap, ...]:
         topics_shown=None if world.topics is None else len(world.topics),
         groups_shown=None if unclear else len(world.groups or ()),
     )
+
+
+MOST_OF_A_KIND = 100
+_NAMED = 3
+
+
+def folded(gaps: Iterable[Gap], *, most: int = MOST_OF_A_KIND) -> tuple[Gap, ...]:
+    """Sorted and without duplicates; more than ``most`` of one part and cause become one that counts them."""
+    by_kind: dict[tuple[Part, GapCause], list[Gap]] = defaultdict(list)
+    for gap in sorted(set(gaps)):
+        by_kind[gap.part, gap.cause].append(gap)
+    result: list[Gap] = []
+    for (part, cause), same in by_kind.items():
+        whole = [gap for gap in same if not gap.subject]
+        single = [gap for gap in same if gap.subject]
+        result += whole + (single if len(single) <= most else [_counted(part, cause, single)])
+    return tuple(sorted(result))
+
+
+def _counted(part: Part, cause: GapCause, same: list[Gap]) -> Gap:
+    names = ", ".join(gap.subject for gap in same[:_NAMED])
+    # Not the empty subject: that would say that the whole part is missing.
+    return Gap(part, cause, f"{len(same)} of them", f"among them {names}: {same[0].detail}")
+
+
+# What the principal may do, and what its rights keep it from seeing.
+#
+# Invariant: a list that is empty, or may be cut short, because a right is missing is never without a gap that says so.
+
+_ALTER = 7
+_DESCRIBE = 8
+_DESCRIBE_CONFIGS = 10
+
+
+def rights_of(operations: frozenset[int] | None, *, topics_hidden: int | None, groups_hidden: int | None) -> Rights:
+    """Rights on the cluster as the broker told them; None where it did not."""
+    if operations is None:
+        return Rights(topics_hidden=topics_hidden, groups_hidden=groups_hidden)
+    return Rights(
+        cluster_describe=_DESCRIBE in operations,
+        cluster_describe_configs=_DESCRIBE_CONFIGS in operations,
+        cluster_alter=_ALTER in operations,
+        topics_hidden=topics_hidden,
+        groups_hidden=groups_hidden,
+    )
+
+
+def rights_gaps(rights: Rights, *, topics_shown: int | None, groups_shown: int | None) -> tuple[Gap, ...]:
+    """What may be hidden for want of rights; a count is None when that part did not answer (it has its own gap)."""
+    gaps: list[Gap] = []
+    if rights.cluster_describe is None:
+        gaps.append(
+            Gap(Part.RIGHTS, GapCause.UNSUPPORTED, "", "the broker does not report rackwise's authorized operations")
+        )
+    if groups_shown is not None and not rights.cluster_describe:
+        gaps.append(_groups_gap(groups_shown))
+    if topics_shown == 0 and not rights.cluster_describe:
+        detail = "no topic is listed; without DESCRIBE on topics a broker lists none, and returns no error"
+        gaps.append(Gap(Part.TOPICS, GapCause.NOT_ALLOWED, "", detail))
+    return tuple(gaps)
+
+
+def _groups_gap(shown: int) -> Gap:
+    if shown == 0:
+        detail = (
+            "no group is listed; without DESCRIBE on the cluster or on groups a broker lists none, and returns no error"
+        )
+        return Gap(Part.GROUPS, GapCause.NOT_ALLOWED, "", detail)
+    detail = "only groups with DESCRIBE are listed; grant DESCRIBE on the cluster to see all"
+    return Gap(Part.RIGHTS, GapCause.NOT_ALLOWED, "groups", detail)

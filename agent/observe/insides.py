@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from agent.observe.asks import Ask, ask_together
-from agent.observe.context import Context
-from agent.observe.doubt import Word, to_ask
+from agent.observe.context import Ask, Context, ask_together
+from agent.observe.doubt import Word, ask_about_groups, ask_about_topics, to_ask
 from agent.observe.slow import NO_CONFIGS, Configs, group_configs, topic_configs
-from agent.observe.witness import ask_about_groups, ask_about_topics
 from agent.observe.world import World
 from agent.values.kafka import CLASSIC_GROUP, CONSUMER_GROUP, CONSUMER_PROTOCOL_TYPE, STREAMS_GROUP
 from agent.values.observation import (

@@ -4,7 +4,7 @@ Three waves, as some questions need the answers of others: topics, groups, confi
 and the lags that applications tell; then the groups' insides, configs, and names that vanished; end offsets last.
 Committed offsets come before end offsets: read later, a lag could be negative.
 
-Invariant: a field that is empty because nobody answered, or nobody may see it, is named by a gap.
+Invariant: a field that is empty because no broker answered, or the rights are missing, is named by a gap.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent.observe.assemble import Answers, Judgements, asked_whole, assemble, judge_names
-from agent.observe.clients import Clients
-from agent.observe.context import Context
+from agent.observe.context import Clients, Context, Recall
 from agent.observe.insides import ask_ends, ask_insides
 from agent.observe.intern import interned_observation
-from agent.observe.knock import who_answers
-from agent.observe.recall import Recall
-from agent.observe.refusal import wrong_cluster
+from agent.observe.knock import who_answers, wrong_cluster
 from agent.observe.scope import Scope
 from agent.observe.world import ask_world
 from agent.values.clock import Clock

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from agent.observe.application import ApplicationLags, read_application_lags
-from agent.observe.asks import Ask, ask_together
-from agent.observe.context import Context
+from agent.observe.context import Ask, Context, ask_together
 from agent.observe.locators.ask import locator_asks, told_tables
 from agent.observe.slow import NO_CONFIGS, NO_LOG_DIRS, Configs, broker_configs, log_dirs
 from agent.values.observation import (

@@ -1,6 +1,6 @@
 """Three columns for a group: now, what its own assignor would give, the optimum; and whether a rebalance is worth it.
 
-Partitions are counted by Kafka's measure, bytes per second where reads really go. What cannot be told is None.
+Partitions are counted by Kafka's measure, bytes per second where reads really go. What is unknown is None.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.detect.tally import Reads, Tally, gain, tally_reads
-from agent.detect.traffic import Bytes, current_reads, optimal_reads, weigh
+from agent.detect.traffic import Bytes, current_reads, optimal_reads, states_of, weigh
 from agent.detect.weighted import gained as gained_bytes
-from agent.plan.bill import bill
 from agent.plan.worth import given_reads, group_rates, judged_ground, total_reads, worth, worth_bytes
 from agent.values.assessment import Assessment, Weighing
+from agent.values.flows import Reader, priced, read_flows, usd_per_day
 from agent.values.limits import Limits
+from agent.values.locality import Ground
 from agent.values.memo import Memo
 from agent.values.prediction import Given, Prediction
-from agent.values.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
+from agent.values.snapshot import ConsumerGroup, GroupKind, RackState, Snapshot, StreamsGroup
 from agent.values.words import counted, sized
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
@@ -33,11 +34,11 @@ class Column(NamedTuple):
     crossing: int
     """Partitions read across racks, by Kafka's measure."""
     unknown: int
-    """Partitions of which that cannot be told."""
+    """Partitions of which that is unknown."""
     crossing_bytes_per_s: float | None
     """Bytes per second read across racks, by where reads really go; None where a rate, rack or selector is unknown."""
     moved: int
-    """Partitions (Streams: tasks) that are with somebody else than now."""
+    """Partitions (Streams: tasks) that have another owner than now."""
     reads: int
     """Partitions that are read."""
     usd_per_day: float | None
@@ -115,7 +116,7 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
 
 
 def moved_by(group: ReaderGroup, given: Given) -> int:
-    """Partitions (Streams: active tasks) that somebody else has afterwards; what nobody had before does not count."""
+    """Partitions (Streams: active tasks) that have another owner afterwards; what had none before does not count."""
     if isinstance(group, ConsumerGroup):
         return len(own_moves(group, given))
     runs = {task: process.id for process in group.processes for task in process.active}
@@ -123,7 +124,7 @@ def moved_by(group: ReaderGroup, given: Given) -> int:
 
 
 def own_moves(group: ReaderGroup, given: Given) -> Moves:
-    """Everything that the group's own assignor gives to somebody else."""
+    """Everything that the group's own assignor gives to another owner."""
     owner = {partition: reader for reader, held in _held(group) for partition in held}
     return tuple(
         sorted(
@@ -136,7 +137,7 @@ def own_moves(group: ReaderGroup, given: Given) -> Moves:
 
 
 def best_moves(group: ReaderGroup, result: ConsumerResult | TaskResult | None) -> Moves:
-    """Everything that the optimum gives to somebody else."""
+    """Everything that the optimum gives to another owner."""
     match result:
         case ConsumerResult():
             return own_moves(group, Given(result.assignment))
@@ -215,3 +216,32 @@ def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, l
     if not worth(gained, total, limits):
         return f"Not worth a rebalance: its own assignor would make {gained} of {reads} local, {best}."
     return f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {reads} local, {best}."
+
+
+_ELSEWHERE = "(no broker's)"
+"""A rack without brokers has no name in the ground, but it is known, and known to be none of theirs."""
+
+
+def bill(  # noqa: PLR0917 (an assignment, what is known of it, and the world)
+    reads: Reads,
+    ground: Ground,
+    crossing_bytes_per_s: float | None,
+    rates: Mapping[TopicPartition, float],
+    snapshot: Snapshot,
+    limits: Limits,
+) -> float | None:
+    """Dollars a day of the bytes that cross; None where they are unknown, or a pair of racks has no price."""
+    if crossing_bytes_per_s is None:
+        return None
+    if not limits.prices:
+        return None if limits.usd_per_gb is None else priced(crossing_bytes_per_s, limits.usd_per_gb)
+    names = {bit: name for name, bit in ground.bits.bit_of.items()}
+    readers = [
+        Reader(partition, names.get(bit, _ELSEWHERE) if bit else None)
+        for bit, partitions in reads
+        for partition in partitions
+    ]
+    states = states_of(snapshot.topics[name] for name in ground.masks)
+    racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
+    flows = read_flows(readers, states, racks, rates, selector=ground.bits.selector_is_rack_aware)
+    return usd_per_day(flows, limits)

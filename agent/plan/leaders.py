@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from agent.plan.even import Option, even_racks, fewest_changes
+from agent.plan.even import Option, Seats, even_racks, fewest_changes, led_by
 from agent.plan.found import Scene, gone_brokers
 from agent.plan.placements import Skipped, left_out
 from agent.plan.readers import follow_readers
 from agent.plan.reading import Readers, known_readers
-from agent.plan.seats import Seats, led_by
 from agent.values.finding import Finding, FindingReason
 from agent.values.plan import PlacementPlan, Unplanned
 from agent.values.proposal import PlacementChange, ProposalReason

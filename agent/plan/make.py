@@ -12,17 +12,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agent.plan.advice import plan_advice
-from agent.plan.caps import capped
 from agent.plan.found import scene
 from agent.plan.leaders import place_leaders
 from agent.plan.placements import Skipped, mend_spread
-from agent.plan.settled import settled
 from agent.plan.triggers import plan_triggers, worth_predicting
-from agent.predict import predict_groups
+from agent.predict.predict import predict_groups
 from agent.values.assessment import Detection
 from agent.values.limits import Limits
 from agent.values.memo import Memo
-from agent.values.plan import Plan, Unplanned
+from agent.values.plan import AdvicePlan, PlacementPlan, Plan, TriggerPlan, Unplanned
+from agent.values.proposal import ProposalReason
+from agent.values.replicas import settled
 from agent.values.snapshot import Snapshot
 
 
@@ -59,3 +59,88 @@ def _without_answered(plan: Plan) -> Plan:
 def _sorted(skipped: Iterable[tuple[str, Unplanned]]) -> tuple[tuple[str, Unplanned], ...]:
     unique: Skipped = sorted(skipped, key=lambda entry: (entry[0], entry[1].name))
     return tuple(unique)
+
+
+# How much of a plan one cycle may propose; the rest waits for a later one, and is listed.
+#
+# No proposal is larger than its record: one that cannot be published can be neither seen nor approved.
+#
+# What keeps data safe comes first (throttles, spread), then what everything else rests on, then what saves at once,
+# then other advice; inside a kind the greatest change comes first, and equal ones by name.
+
+_FIRST = (
+    ProposalReason.REMOVE_THROTTLE,
+    ProposalReason.MEND_RACK_SPREAD,
+    ProposalReason.WARMUP_PROMOTABLE,
+    ProposalReason.SET_BROKER_RACK,
+    ProposalReason.SET_SELECTOR,
+)
+
+RECORD_BYTES = 850_000
+"""Of a proposal's changes in its record, below what a broker takes by default; the rest of the proposal comes to it."""
+_ROW_BYTES = 30
+_MOVE_BYTES = 100
+
+AnyPlan = PlacementPlan | TriggerPlan | AdvicePlan
+
+
+def capped(plan: Plan, limits: Limits) -> Plan:
+    """The plan within ``max_moves_per_proposal`` and ``max_proposals``; what was cut is listed as CAPPED."""
+    cut: list[tuple[str, Unplanned]] = []
+    placements = []
+    for placement in plan.placements:
+        short = replace(placement, changes=placement.changes[: min(limits.max_moves_per_proposal, _fitting(placement))])
+        if len(short.changes) < len(placement.changes):
+            short = replace(short, lower_bound=0, optimal=False)
+            cut.append((f"topic/{placement.topic}", Unplanned.CAPPED))
+        placements.append(short)
+    everything: list[AnyPlan] = [*placements, *plan.triggers, *plan.advice]
+    if len(everything) > limits.max_proposals:
+        everything.sort(key=_order)
+        cut += [(_name(left), Unplanned.CAPPED) for left in everything[limits.max_proposals :]]
+        everything = everything[: limits.max_proposals]
+    elif not cut:
+        return plan
+    kept = {id(of) for of in everything}
+    return Plan(
+        placements=tuple(p for p in placements if id(p) in kept),
+        triggers=tuple(t for t in plan.triggers if id(t) in kept),
+        advice=tuple(a for a in plan.advice if id(a) in kept),
+        unplanned=tuple(sorted({*plan.unplanned, *cut}, key=lambda entry: (entry[0], entry[1].name))),
+    )
+
+
+def _fitting(plan: PlacementPlan) -> int:
+    """How many of its changes one record of the proposals topic can hold; the first always."""
+    left = RECORD_BYTES - sum(len(finding) + 3 for finding in plan.findings)
+    for count, change in enumerate(plan.changes):
+        name = len(str(change.id))
+        rows = 2 * (name + _ROW_BYTES) + sum(len(str(broker)) + 1 for broker in (*change.before, *change.after))
+        led = change.after[0] != change.before[0]
+        moves = (led + len(set(change.after) - set(change.before))) * (name + _MOVE_BYTES)
+        left -= rows + moves
+        if left < 0:
+            return max(1, count)
+    return len(plan.changes)
+
+
+def _order(plan: AnyPlan) -> tuple[int, int, str, str]:
+    match plan:
+        case PlacementPlan():
+            kind, size = 0, len(plan.changes)
+        case TriggerPlan():
+            kind, size = 1, len(plan.moves)
+        case AdvicePlan():
+            kind, size = 2, len(plan.who)
+    rank = _FIRST.index(plan.reason) if plan.reason in _FIRST else len(_FIRST) + kind
+    return rank, -size, _name(plan), plan.reason.name
+
+
+def _name(plan: AnyPlan) -> str:
+    match plan:
+        case PlacementPlan():
+            return f"topic/{plan.topic}"
+        case TriggerPlan():
+            return f"group/{plan.group_id}"
+        case AdvicePlan():
+            return f"{plan.subject_kind}/{plan.subject}"

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from agent.plan.even import Seats
 from agent.plan.found import Scene, gone_brokers
 from agent.plan.reading import Readers
-from agent.plan.seats import Seats
 from agent.values.snapshot import PartitionState
 from assignors.optimal import optimal_leaders
 from assignors.problem import Broker, LeaderCandidate, LeaderRoom, TopicPartition

@@ -1,6 +1,6 @@
 """Where would new partitions go, by Kafka's own placer and at best? For a new topic, or for a topic that gets more.
 
-Kafka draws where to begin, from a generator that nobody outside knows: of its answer only the distribution is Kafka's,
+Kafka draws where to begin, from a generator that is not known outside: of its answer only the distribution is Kafka's,
 and one answer of that distribution is shown. The best answer is `assignors.optimal.new_partitions`; it looks at all
 replicas and preferred leaders that there are, which Kafka does not. Nothing that exists moves.
 
@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 
 from agent.errors import BadInput
 from agent.plan.subjects import unknown_topic
+from agent.values.replicas import target_replicas
 from agent.values.snapshot import RackState, Snapshot
-from agent.values.target_replicas import target_replicas
 from agent.values.words import counted
 from assignors.kafka.refusal import KafkaRefusal
 from assignors.kafka.replica_placement import BrokerMetadata, Start, add_partitions, create_topic

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from agent.plan.found import Scene, answered
 from agent.plan.new_leaders import with_new_leaders
 from agent.plan.reading import Readers, known_readers
-from agent.plan.wide import spread_wide, wide_and_usual
 from agent.values.finding import Finding, FindingReason
 from agent.values.limits import Limits
 from agent.values.plan import PlacementPlan, Unplanned
 from agent.values.proposal import PlacementChange, ProposalReason
-from agent.values.rack_room import crowding, rack_room
+from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
 from assignors.optimal import optimal_replicas
 from assignors.problem import Broker, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
@@ -203,3 +203,70 @@ def _cost(change: PlacementChange, snapshot: Snapshot) -> int:
     """Bytes that a change copies; an unknown size counts as one byte, so that replicas are counted then."""
     size = snapshot.size_bytes.get(change.id)
     return len(set(change.after) - set(change.before)) * (1 if size is None else size)
+
+
+# Partitions with more replicas than racks: where the rest after an even split shall go.
+#
+# With four replicas and three racks, two and two and none obeys "at most two in a rack" and still leaves a rack empty.
+# Such partitions are spread here so that no rack holds two more than another that could take one (KIP-36). Every step
+# moves one replica from a fullest to an emptiest rack, so no smaller number of moves ends as evenly.
+
+
+def wide_and_usual(sets: Iterable[ReplicaSet], brokers: Sequence[Broker]) -> tuple[list[ReplicaSet], list[ReplicaSet]]:
+    """Partitions that the rule "at most ceil(RF / racks)" leaves uneven, and all others."""
+    racks = len({broker.rack for broker in brokers if broker.rack is not None})
+    wide: list[ReplicaSet] = []
+    usual: list[ReplicaSet] = []
+    for one in sets:
+        count = len(one.replicas)
+        uneven = racks > 2 and count > racks and count % racks not in (0, racks - 1)
+        (wide if uneven else usual).append(one)
+    return wide, usual
+
+
+def spread_wide(
+    sets: Iterable[ReplicaSet], brokers: Sequence[Broker], snapshot: Snapshot
+) -> Mapping[TopicPartition, tuple[int, ...]]:
+    """New replica lists for those that can be more even; of equal racks the one nearest to leader and readers takes.
+
+    Inside a rack the broker with the fewest replicas is taken first.
+    """
+    load = Counter(b for topic in snapshot.topics.values() for state in topic.partitions for b in state.replicas)
+    spread: dict[TopicPartition, tuple[int, ...]] = {}
+    for one in sorted(sets, key=attrgetter("id")):
+        replicas = one.replicas
+        while (step := _step(one, replicas, brokers, load)) is not None:
+            giver, taker = step
+            load[giver] -= 1
+            load[taker] += 1
+            replicas = tuple(taker if replica == giver else replica for replica in replicas)
+        if replicas != one.replicas:
+            spread[one.id] = replicas
+    return spread
+
+
+def _step(
+    one: ReplicaSet, replicas: tuple[int, ...], brokers: Sequence[Broker], load: Mapping[int, int]
+) -> tuple[int, int] | None:
+    """(broker that loses, broker that gains), from the fullest rack to the emptiest that can take one."""
+    rack_of = {broker.id: broker.rack for broker in brokers if broker.rack is not None}
+    held = Counter(rack_of[replica] for replica in replicas)
+    takers = [b for b in brokers if b.accepts and b.rack is not None and b.id not in replicas]
+    if not takers or not held:
+        return None
+    led_in, readers = rack_of[one.replicas[0]], dict(one.readers)
+
+    def far(rack: str | None) -> int:
+        """What one replica more in that rack adds to the fetches across racks."""
+        return (rack != led_in) - (0 if held[rack or ""] else readers.get(rack or "", 0))
+
+    taker = min(takers, key=lambda b: (held[b.rack or ""], far(b.rack), load[b.id], b.id))
+    fullest = min(held, key=lambda rack: (-held[rack], rack == led_in, rack))
+    if held[fullest] - held[taker.rack or ""] < 2:
+        return None
+    # A broker that accepts nothing is relieved first; the preferred leader stays as long as it can.
+    shut = {broker.id for broker in brokers if not broker.accepts}
+    stays = one.replicas[0] if one.keeps_leader else None
+    givers = [replica for replica in replicas if rack_of[replica] == fullest and replica != stays]
+    giver = max(givers, key=lambda replica: (replica in shut, replica != replicas[0], load[replica], replica))
+    return giver, taker.id

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from agent.plan.even import Seats, led_by
 from agent.plan.found import Scene, answered
 from agent.plan.placements import Skipped, left_out
 from agent.plan.reading import Readers, groups_by_topic, readers_of
-from agent.plan.seats import Seats, led_by
 from agent.plan.worth import worth, worth_bytes
 from agent.values.finding import FindingReason
 from agent.values.limits import Limits

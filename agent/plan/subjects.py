@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from agent.errors import BadInput, PartialAnswer
 from agent.values.observation import Gap, Part
 from agent.values.snapshot import Snapshot, TopicState
-from agent.values.words import counted
+from agent.values.words import counted, few
 
 FORMS = "topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal"
 PROPOSAL = re.compile(r"p-[0-9a-f]{12}(\.[0-9]+)?")
@@ -99,8 +99,7 @@ def why_unknown(subject: str, snapshot: Snapshot, known: Iterable[str]) -> str |
 def _brokers(snapshot: Snapshot) -> str:
     """``; brokers: 1, 2, 3``."""
     every = [str(broker.id) for broker in snapshot.brokers]
-    more = f" and {len(every) - _MOST_BROKERS:,} more" if len(every) > _MOST_BROKERS else ""
-    return f"; brokers: {', '.join(every[:_MOST_BROKERS])}{more}" if every else ""
+    return f"; brokers: {few(every, _MOST_BROKERS)}" if every else ""
 
 
 def begun_by(beginning: str, proposals: Iterable[str]) -> tuple[str, ...]:

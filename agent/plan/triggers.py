@@ -1,4 +1,4 @@
-"""Which classic groups would one rebalance improve? Nobody else's rebalance is ours to ask for.
+"""Which classic groups would one rebalance improve? No other group is asked to rebalance.
 
 Two reasons: warm-ups have caught up and wait for the application's next probing rebalance, or only a rebalance can tell
 whether they have (KIP-441); or the group's own rack-aware assignor would be given the chance to place work nearer to
@@ -8,7 +8,7 @@ Never proposed: for KIP-848 and KIP-1071 groups (their brokers decide), for eage
 member) and for static members (who asked for the opposite) unless the settings allow it, for groups that are
 rebalancing, rolling or warming up, for a gain that rests on an unknown rack or selector, or for one below the
 thresholds: in bytes per second where the group has fresh weights, else in partitions. What counts is the gain that the
-group's own assignor is predicted to bring. Only where that cannot be told the optimum stands in for it, and the
+group's own assignor is predicted to bring. Only where that is unknown the optimum stands in for it, and the
 sentence says so.
 """
 
@@ -50,7 +50,6 @@ from agent.values.snapshot import (
 )
 from assignors.problem import TaskId
 
-_OF_COPIES = (FindingReason.WARMUP_PROMOTABLE, FindingReason.WARMUP_UNSURE, FindingReason.STANDBY_LAG_GROWS)
 CLASSIC = frozenset({GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS})
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -187,7 +186,7 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
         group, assessment = groups(group_id), assessments(group_id)
         if assessment is None or not assessment.improvable:
             continue
-        # The owners of groups that brokers assign can be advised, but nobody can trigger them.
+        # The owners of groups that brokers assign can be advised, but they cannot be triggered.
         if isinstance(group, ReaderGroup) and group.kind in CLASSIC:
             read = tuple(map(topics, names.get(group_id) or topics_of(group)))
             rows.append((group_id, group, assessment, answers, copies(group_id), read, predictions(group_id)))
@@ -209,7 +208,7 @@ def judge(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned
 def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned | None:
     if not optimum_worth(assessment, scene.limits):
         return Unplanned.BELOW_THRESHOLD
-    # Its assignor would decide by what it is told: a rack that only a locator knows, or under another name, is none.
+    # Its assignor decides by the racks that it gets: a rack that only a locator knows, or under another name, is none.
     if any(rack.state is not RackState.KNOWN or rack.told != rack.name for rack in _racks(group, scene)):
         return Unplanned.UNKNOWN_RACK
     ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
@@ -218,7 +217,7 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unpl
     if does is not None:
         if given is not None and not brings_worth(does.kafka, assessment, scene.limits):
             return Unplanned.OWN_ASSIGNOR
-        # What Kafka's measure calls local saves nothing unless somebody near really serves the read.
+        # What Kafka's measure calls local saves nothing unless a broker in the rack really serves the read.
         if more_local_worth(does.read, scene.limits):
             return None
     unsure = scene.snapshot.selector_is_rack_aware is None
@@ -226,7 +225,7 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unpl
 
 
 def own_answer(prediction: Prediction | None) -> Given | None:
-    """Where the group comes to rest by its own assignor; None where that cannot be told."""
+    """Where the group comes to rest by its own assignor; None where that is unknown."""
     return None if prediction is None else prediction.settled
 
 

@@ -46,7 +46,7 @@ ASSIGNORS: Mapping[str, str] = {
 """Kafka's class -> the function and module in `assignors.kafka`, loaded when an application is predicted, because numpy
 comes with it. The last is the public one (KIP-924)."""
 UNKNOWN_END = 2**40
-"""In place of a changelog's end that is not known: nobody without a copy counts as caught up."""
+"""In place of a changelog's end that is not known: no process without a copy counts as caught up."""
 MOST_WORK = 100_000
 """Pairs of task and process that the rounds until the end may cost; past it the end is worked out in one step."""
 _STATEFUL = frozenset((Statefulness.CHANGELOG, Statefulness.SOURCE_CHANGELOG))
@@ -211,7 +211,7 @@ def _client(process: StreamsProcess, lags: Mapping[TaskId, int], known: set[Task
 
 
 def _is_stateful(task: TaskState) -> bool:
-    """Kafka counts a task as stateful when it has a changelog; where it cannot be told which, it still has one."""
+    """Kafka counts a task as stateful when it has a changelog; where it is unknown which, it still has one."""
     unknown = task.statefulness is Statefulness.UNKNOWN
     return task.statefulness in _STATEFUL or (unknown and task.note != NO_CHANGELOG_SEEN)
 

@@ -31,7 +31,7 @@ class Ground(NamedTuple):
 
     topics: Mapping[str, TopicState]
     racks: Mapping[int, str]
-    """Broker -> the rack that it tells; clients are told nothing of a broker that is away."""
+    """Broker -> its broker.rack; clients get none of a broker that is away."""
     sets: RackSets
     """The same for lists of replicas."""
 
@@ -64,7 +64,7 @@ SHARED_BUCKET = "two members share a bucket of Kafka's hash map, where their ord
 
 
 def share_a_bucket(members: Collection[str]) -> bool:
-    """Whether the order of a hash map of these ids is decided by the order of insertion, which nobody is told."""
+    """Whether the order of a hash map of these ids is decided by the order of insertion, which is not known."""
     mask = grown_table(len(members)) - 1
     buckets = {((value := string_hash(member)) ^ (value & 0xFFFFFFFF) >> 16) & mask for member in members}
     return len(buckets) < len(members)

@@ -6,7 +6,7 @@ is lost time. So a trigger is asked for as soon as a warm-up has caught up, sure
 floor between two, a floor that grows while nothing is promoted, a budget per hour, and the application's own deadline.
 
 Invariants: only copies that their process hosts justify a trigger; every bound rests on the monotonic clock; of several
-bounds the one that ends last is told. Whether a trigger may be sent at all (static members, eager protocols, rolling
+bounds the one that ends last is named. Whether a trigger may be sent at all (static members, eager protocols, rolling
 restarts, windows) is decided elsewhere.
 """
 
@@ -19,8 +19,6 @@ from typing import NamedTuple
 from agent.detect.streams import growing_standbys
 from agent.detect.warmups import LEARN_AFTER_MS, Doubt, Readiness, doubt_about, readiness
 from agent.memory.streams import NOTHING, current_join, last_look_of
-from agent.probing.deadline import Deadline, deadline
-from agent.probing.sharing import worth_waiting_ms
 from agent.probing.values import (
     Decision,
     Off,
@@ -33,16 +31,16 @@ from agent.probing.values import (
     failures,
 )
 from agent.values.kafka import SETTLED_STATES, STABLE
-from agent.values.limits import ExecuteLimits, Limits
+from agent.values.limits import ExecuteLimits, GroupLimits, Limits
 from agent.values.memory import CopyKey, Join, Memory
 from agent.values.snapshot import GroupKind, Snapshot, StreamsGroup
-from agent.values.words import counted
+from agent.values.words import counted, few
 
 HOUR_MS = 3_600_000
 SETTLE_MS = 2_000
-"""A join younger than this may be followed by another at once, when tasks were taken from somebody."""
+"""A join younger than this may be followed by another at once, when tasks were taken from a process."""
 JUDGED_WITHIN_MS = 60_000
-"""A trigger whose effect nobody has told after this long counts as one that promoted nothing."""
+"""A trigger whose effect is unknown after this long counts as one that promoted nothing."""
 AGAIN_MS = 1_000
 """Soonest look at what can not be told yet."""
 STANDBY_EVERY_MS = HOUR_MS
@@ -285,11 +283,80 @@ def backoff_ms(failed: int, execute: ExecuteLimits) -> int:
 
 def _copies(keys: Sequence[CopyKey]) -> str:
     """The tasks by name, where they are few."""
-    named = ", ".join(str(task) for _, task in keys[:_NAMED])
-    more = f" and {len(keys) - _NAMED:,} more" if len(keys) > _NAMED else ""
     verb = "has" if len(keys) == 1 else "have"
-    return f"{counted(len(keys), 'warm-up')} ({named}{more}) {verb}"
+    return f"{counted(len(keys), 'warm-up')} ({few([task for _, task in keys], _NAMED)}) {verb}"
 
 
 def _s(duration_ms: int) -> str:
     return f"{duration_ms / 1000:.0f} s"
+
+
+# Tells when the application will rebalance by itself. A trigger shortly before would only be one rebalance more.
+#
+# Its leader tells a time on its own wall clock, and ours may jump or differ. The monotonic clock bounds it: the
+# deadline was set at the last join, one interval ahead. What lies outside of these bounds is not believed.
+
+DISAGREE_MS = 30_000
+"""Clocks that differ by more than this are not believed."""
+
+
+class Deadline(NamedTuple):
+    """When the application's own probing rebalance is due, in milliseconds from now; negative when it is overdue."""
+
+    left_ms: int
+    told: bool
+    """False where the join and the interval stand in for what the leader told."""
+
+
+def deadline(
+    next_rebalance_ms: int | None, taken_ms: int, now_ms: int, join: Join | None, settings: GroupLimits
+) -> Deadline | None:
+    """The deadline as far as it can be told; None where it cannot.
+
+    ``taken_ms`` is the wall clock at the look, ``now_ms`` the monotonic clock. The interval bounds what was told only
+    where the user set it: an interval that is only assumed proves nothing.
+    """
+    if next_rebalance_ms is None:
+        return None
+    left_ms = next_rebalance_ms - taken_ms
+    if not settings.known or join is None:
+        return Deadline(left_ms, told=True)
+    latest_ms = join.seen_ms + settings.probing_rebalance_interval_ms - now_ms
+    earliest_ms = None if join.after_ms is None else join.after_ms + settings.probing_rebalance_interval_ms - now_ms
+    if left_ms > latest_ms + DISAGREE_MS or (earliest_ms is not None and left_ms < earliest_ms - DISAGREE_MS):
+        return None if earliest_ms is None else Deadline(earliest_ms, told=False)
+    return Deadline(left_ms, told=True)
+
+
+# Weighs whether waiting for more warm-ups is worth it, so that one rebalance serves them all.
+#
+# What a wait costs: those that have caught up wait for the others. What it saves: a rebalance of the whole group, and
+# for those that come next the floor between two triggers, which they would have to sit out. All three are counted in
+# milliseconds of waiting tasks; a rebalance counts as much as one task that waits for one floor.
+#
+# Invariant: the whole wait is bounded, counted from when the first warm-up had caught up; estimates that slip do not
+# prolong it.
+
+
+def worth_waiting_ms(
+    ready: int, arrivals_ms: Sequence[float], *, floor_ms: int, longest_ms: int, waited_ms: int
+) -> int | None:
+    """How long to wait for the others; None when the trigger had better come now.
+
+    ``ready`` warm-ups have caught up and have ``waited_ms``; the others arrive in ``arrivals_ms`` from now, sorted.
+    """
+    best_ms, best_cost = 0.0, _cost(0.0, ready, arrivals_ms, floor_ms)
+    for wait_ms in arrivals_ms:
+        if wait_ms > longest_ms - waited_ms:
+            break
+        cost = _cost(wait_ms, ready, arrivals_ms, floor_ms)
+        if wait_ms > 0 and cost <= best_cost:
+            best_ms, best_cost = wait_ms, cost
+    return round(best_ms) or None
+
+
+def _cost(wait_ms: float, ready: int, arrivals_ms: Sequence[float], floor_ms: int) -> float:
+    """Of a trigger after that wait: who waits for it, who is too late and waits for the next, and that one itself."""
+    waiting = ready * wait_ms + sum(wait_ms - arrival for arrival in arrivals_ms if arrival <= wait_ms)
+    late = [wait_ms + floor_ms - arrival for arrival in arrivals_ms if wait_ms < arrival < wait_ms + floor_ms]
+    return waiting + sum(late) + (floor_ms if late else 0)

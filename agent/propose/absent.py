@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent.detect.words import named
-from agent.memory.absences import lasted
 from agent.propose.rests import Rests
 from agent.propose.scene import Scene
 from agent.values.finding import Finding, FindingReason
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.words import lasted
 
 _OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agent.detect.tally import Reads
-from agent.detect.traffic import current_reads
-from agent.plan.flows import Flows, Reader, bytes_per_s, read_flows, usd_per_day
-from agent.plan.measured import measured, states_of
+from agent.detect.traffic import current_reads, measured, states_of
 from agent.plan.worth import group_rates, judged_ground
 from agent.propose.scene import Scene
 from agent.values.assessment import Locality
+from agent.values.flows import Flows, Reader, bytes_per_s, read_flows, usd_per_day
 from agent.values.locality import Ground
 from agent.values.proposal import Predicted
 from agent.values.snapshot import ConsumerGroup, StreamsGroup, TopicState

@@ -12,21 +12,21 @@ from typing import NamedTuple
 
 from agent.detect.assess import bits_for
 from agent.detect.tally import Reads
-from agent.model.unseen import gaps_of, seen_of
-from agent.plan.flows import Flows, Reader, add, bytes_per_s, read_flows, replication_flows, usd_per_day
-from agent.plan.measured import measured, states_of
+from agent.detect.traffic import measured, states_of
 from agent.plan.reading import Readers, readers_of
-from agent.plan.settled import settled_topic
-from agent.propose.basis import basis_of_topic
 from agent.propose.scene import Draft, Scene, finished
 from agent.propose.side_effects import Fetches, fetches, rows_of, side_effects
 from agent.values.assessment import Locality, Measure
+from agent.values.basis import basis_of_topic
 from agent.values.finding import Evidence, Subject
+from agent.values.flows import Flows, Reader, add, bytes_per_s, read_flows, replication_flows, usd_per_day
 from agent.values.locality import RackBits, topic_masks
 from agent.values.observation import Part
 from agent.values.plan import PlacementPlan
 from agent.values.proposal import Move, PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.replicas import settled_topic
 from agent.values.snapshot import PartitionState, TopicState
+from agent.values.unseen import gaps_of, seen_of
 from agent.values.words import counted, sized
 from assignors.problem import TopicPartition
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.propose.basis import told_basis
 from agent.propose.rests import Rests, proposal_id
 from agent.values.assessment import Detection
+from agent.values.basis import told_basis
 from agent.values.finding import Evidence, Subject
 from agent.values.limits import Limits
 from agent.values.memo import Memo

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from functools import partial
 
 from agent.detect.traffic import optimal_reads
-from agent.propose.basis import basis_of_group
 from agent.propose.forecast import forecast, work_of
 from agent.propose.scene import Draft, Scene, finished
 from agent.values.assessment import Assessment, Locality, Measure
+from agent.values.basis import basis_of_group
 from agent.values.finding import Subject
 from agent.values.plan import AdvicePlan
 from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row

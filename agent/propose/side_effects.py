@@ -10,16 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agent.plan.flows import Racks, Reader, add, read_flows, replication_flows
+from agent.plan.even import Seats
 from agent.plan.reading import Readers
-from agent.plan.seats import Seats
 from agent.propose.scene import Scene
 from agent.values.finding import Evidence
+from agent.values.flows import Racks, Reader, add, read_flows, replication_flows
 from agent.values.limits import Limits
 from agent.values.plan import PlacementPlan
 from agent.values.proposal import PlacementChange, Predicted, ProposalReason
 from agent.values.snapshot import PartitionState, TopicState
-from agent.values.words import counted, sized, usd
+from agent.values.words import counted, few, sized, usd, usd_per_gb
 from assignors.problem import TopicPartition
 
 _SHOWN = 6
@@ -122,8 +122,7 @@ def _leaders(
 
 def _differences(before: Counter[Any], after: Counter[Any]) -> str:
     names = [name for name in sorted({*before, *after}) if before[name] != after[name]]
-    shown = ", ".join(f"{name} from {before[name]:,} to {after[name]:,}" for name in names[:_SHOWN])
-    return shown + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
+    return few([f"{name} from {before[name]:,} to {after[name]:,}" for name in names], _SHOWN)
 
 
 def _traffic(now: Fetches, then: Fetches, predicted: Predicted, limits: Limits) -> str:
@@ -162,7 +161,7 @@ def _money(predicted: Predicted, limits: Limits) -> str:
     if before is None or after is None:
         return ""
     now, then = usd(before), usd(after)
-    price = "the prices set" if limits.prices else f"${limits.usd_per_gb:g}/GB"
+    price = "the prices set" if limits.prices or limits.usd_per_gb is None else usd_per_gb(limits.usd_per_gb)
     return f" ({now} to {then} a day at {price})" if now != then else f" ({then} a day at {price})"
 
 

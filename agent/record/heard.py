@@ -12,11 +12,12 @@ from typing import NamedTuple
 from agent.record.reader import Read, TopicReader
 from agent.telemetry.derived import ReportData
 from agent.telemetry.events import Kind, from_lines
+from agent.values.limits import Mode
 from agent.values.typed_json import UnreadableError, from_json
 
 WINDOW_MS = 120_000
 """An agent whose newest report is older than the newest of all by more than this is not counted."""
-_EXECUTE = "execute"
+_EXECUTE = Mode.EXECUTE.value
 _FIRST_STEP = 256
 _GROWTH = 4
 _MOST_RECORDS = 20_000

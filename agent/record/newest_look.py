@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from confluent_kafka import KafkaException
 
-from agent.librdkafka import in_words
 from agent.record.heard import Heard, heard_of
+from agent.record.librdkafka import in_words
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.record.restart import MEMORY_PARTITION
 from agent.telemetry.events import Event, Kind, from_lines
@@ -25,6 +25,7 @@ ONE_PER_LOOK = frozenset({Kind.LOOK, Kind.GAPS, Kind.LIMITS, Kind.MEMORY, Kind.R
 """Kinds whose subject is the cluster: one event in every look that is written in full."""
 _FIRST_STEP = 32
 _GROWTH = 8
+T = TypeVar("T")
 
 
 class NewestLook(NamedTuple):
@@ -50,11 +51,8 @@ def newest_look(
     """
     if not kinds <= ONE_PER_LOOK:
         raise ValueError(f"a look has more than one event of these kinds: {sorted(kinds - ONE_PER_LOOK)}")
-    try:
-        with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
-            return newest_of(reader, topic, cluster, kinds)
-    except KafkaException as error:
-        return NewestLook({}, f"{topic} could not be read ({in_words(error.args[0])})")
+    found = _asked(lambda reader: newest_of(reader, topic, kinds, cluster), config, topic, prefix, timeout_ms)
+    return NewestLook({}, found) if isinstance(found, str) else found
 
 
 def leading_look(
@@ -70,31 +68,50 @@ def leading_look(
 
     Where its own events cannot be read in time, those of whichever agent wrote last are the answer, and no agents.
     """
-    try:
-        with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
-            newest = newest_of(reader, topic, cluster, kinds)
-            if newest.why_not is not None:
-                return newest, ()
-            heard = heard_of(reader, cluster)
-            if not heard or all(event.instance == heard[0].instance for event in newest.events.values()):
-                return newest, heard
-            of_leader = newest_of(reader, topic, heard[0].cluster, kinds, heard[0].instance)
-            return (newest, ()) if of_leader.why_not is not None else (of_leader, heard)
-    except KafkaException as error:
-        return NewestLook({}, f"{topic} could not be read ({in_words(error.args[0])})"), ()
+    found = _asked(
+        lambda reader: leading_of(
+            lambda *whose: newest_of(reader, topic, kinds, *whose), lambda: heard_of(reader, cluster), cluster
+        ),
+        config, topic, prefix, timeout_ms,
+    )  # fmt: skip
+    return (NewestLook({}, found), ()) if isinstance(found, str) else found
+
+
+def leading_of(
+    newest_of_agent: Callable[[str | None, str | None], NewestLook],
+    agents: Callable[[], tuple[Heard, ...]],
+    cluster: str | None,
+) -> tuple[NewestLook, tuple[Heard, ...]]:
+    """`leading_look` of any telemetry: by its newest events of (cluster, instance), None for any, and its agents."""
+    newest = newest_of_agent(cluster, None)
+    if newest.why_not is not None:
+        return newest, ()
+    heard = agents()
+    if not heard or all(event.instance == heard[0].instance for event in newest.events.values()):
+        return newest, heard
+    of_leader = newest_of_agent(heard[0].cluster, heard[0].instance)
+    return (newest, ()) if of_leader.why_not is not None else (of_leader, heard)
 
 
 def agents_heard(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> tuple[Heard, ...]:
     """The agents of any cluster that write to a topic, the leader first; none where it cannot be read."""
+    found = _asked(lambda reader: heard_of(reader, None), config, topic, prefix, timeout_ms)
+    return () if isinstance(found, str) else found
+
+
+def _asked(
+    ask: Callable[[TopicReader], T], config: Mapping[str, str | int], topic: str, prefix: str, timeout_ms: int
+) -> T | str:
+    """What the open reader answers; or why the topic could not be read, as one clause."""
     try:
         with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
-            return heard_of(reader, None)
-    except KafkaException:
-        return ()
+            return ask(reader)
+    except KafkaException as error:
+        return f"{topic} could not be read ({in_words(error.args[0])})"
 
 
 def newest_of(
-    reader: TopicReader, topic: str, cluster: str | None, kinds: AbstractSet[Kind], instance: str | None = None
+    reader: TopicReader, topic: str, kinds: AbstractSet[Kind], cluster: str | None, instance: str | None = None
 ) -> NewestLook:
     """The same of an open reader; with an instance, of that agent alone. Raises KafkaException."""
     spans = reader.spans(only=frozenset({MEMORY_PARTITION}) if kinds == {Kind.MEMORY} else None)

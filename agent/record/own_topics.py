@@ -6,6 +6,7 @@ topic that is there already is left as it is: what an administrator made is thei
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -15,8 +16,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from agent.librdkafka import client_settings, in_words
-from agent.record.placement import place_replicas
+from agent.record.librdkafka import client_settings, in_words
 from agent.values.kafka import CLEANUP_POLICY, MIN_INSYNC_REPLICAS, RETENTION_MS
 from agent.values.observation import Observation, Part, RawBroker
 
@@ -61,7 +61,7 @@ class OwnTopics:
         unseen = any(gap.part is Part.TOPICS and not gap.subject for gap in observation.gaps)
         shown = {topic.name for topic in observation.topics if topic.error is None} & self._topics.keys()
         if not unseen:
-            for name in self._shown - shown:  # somebody deleted it
+            for name in self._shown - shown:  # it was deleted
                 self.forget(name)
             self._shown = shown
         self._ready |= shown
@@ -103,7 +103,7 @@ class OwnTopics:
             self._take(name, answer)
 
     def _take(self, name: str, answer: Future[None]) -> None:
-        """The topic is there now, whoever made it, or there is a problem."""
+        """The topic is there now, by this agent or not, or there is a problem."""
         try:
             answer.result(timeout=self._timeout_s + 1)
             self._shown.add(name)
@@ -160,3 +160,38 @@ def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
             **dict(topic.configs),
         },
     )
+
+
+# Where rackwise's own topics live: every replica of a partition in a rack of its own as long as racks are left.
+#
+# Pure and deterministic (KIP-36's rule, for topics that are created with explicit replica lists). Priorities: distinct
+# racks, then even load of brokers, then the lowest id. A broker without a rack counts as an unknown rack: it
+# comes last.
+
+
+def place_replicas(
+    brokers: Sequence[RawBroker], partitions: int, replication_factor: int
+) -> tuple[tuple[int, ...], ...]:
+    """One replica list per partition, the preferred leader first; shorter lists where there are fewer brokers."""
+    usable = sorted((broker for broker in brokers if not broker.fenced), key=lambda broker: broker.id)
+    load: Counter[int] = Counter()
+    leaders: Counter[int] = Counter()
+    placed: list[tuple[int, ...]] = []
+    for _ in range(partitions):
+        chosen = _one_partition(usable, min(replication_factor, len(usable)), load)
+        chosen.sort(key=lambda broker: (leaders[broker], broker))
+        leaders[chosen[0]] += 1
+        placed.append(tuple(chosen))
+    return tuple(placed)
+
+
+def _one_partition(brokers: Sequence[RawBroker], replicas: int, load: Counter[int]) -> list[int]:
+    chosen: list[int] = []
+    racks: Counter[str | None] = Counter()
+    for _ in range(replicas):
+        free = (broker for broker in brokers if broker.id not in chosen)
+        best = min(free, key=lambda broker: (racks[broker.rack], broker.rack is None, load[broker.id], broker.id))
+        chosen.append(best.id)
+        racks[best.rack] += 1
+        load[best.id] += 1
+    return chosen

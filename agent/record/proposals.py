@@ -13,12 +13,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.errors import reason
-from agent.propose.cloud_events import source
 from agent.propose.codec import BadProposalDocument, proposal_from_json, proposal_to_bytes
-from agent.propose.figures import Figures, differ, figures_of
-from agent.propose.published import CREATED, Life, created_headers, life_headers, slot
 from agent.record.publisher import Record
 from agent.record.reader import Read
+from agent.telemetry.cloud_events import source
+from agent.telemetry.proposal_records import (
+    CREATED,
+    Figures,
+    Life,
+    created_headers,
+    differ,
+    figures_of,
+    life_headers,
+    slot,
+)
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.proposal import Proposal
 from agent.values.typed_json import UnreadableError, from_json, to_json
@@ -69,7 +77,7 @@ def update(
     cluster: str,
     agent: str,
 ) -> Update:
-    """The records that lead from what stands in the topic to these proposals."""
+    """The records that lead from the topic's state to these proposals."""
     here = source(cluster, agent)
     after = {slot(proposal): proposal for proposal in proposals}
     void: list[Record] = []
@@ -93,7 +101,7 @@ def update(
 
 
 def standing_in(records: Iterable[Read], cluster: str) -> dict[str, Published]:
-    """What stands in the topic by slot, as its records tell in their order.
+    """The topic's state by slot, as its records tell in their order.
 
     Records of other clusters are left aside, and so is what is no proposal and no step of one, so that its slot is
     written anew.

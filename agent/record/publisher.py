@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from agent.librdkafka import client_settings, in_words
+from agent.record.librdkafka import client_settings, in_words
 from agent.values.kafka import COMPRESSION_TYPE, DELIVERY_TIMEOUT_MS, LINGER_MS, MAX_IN_FLIGHT
 
 _QUEUE_KBYTES = 65_536

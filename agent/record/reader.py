@@ -4,7 +4,7 @@ Whether a topic is there is asked without a consumer: the library's consumers lo
 a cluster that has never had a group the brokers would make `__consumer_offsets` for it.
 
 Every read is bounded in time and in records; what could not be read in that time is missing from the answer, which says
-so. Used after a restart, by `proposals` and by whoever wants to see what was published.
+so. Used after a restart, by `proposals` and by commands that show what was published.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from agent.librdkafka import client_settings, reader_config
+from agent.record.librdkafka import client_settings, reader_config
 
 _POLL_S = 0.5
 _BATCH = 500

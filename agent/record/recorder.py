@@ -16,17 +16,17 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.cycle import Cycle
-from agent.record.derived import Teller, derived_events
 from agent.record.files import TelemetryFile
 from agent.record.own_topics import OwnTopic, OwnTopics
 from agent.record.proposals import Published, standing_in, update
 from agent.record.publisher import Counts, Publisher, Record
 from agent.record.reader import open_reader
 from agent.record.restart import MEMORY_PARTITION, Restored, restore
+from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.clock import Instant
+from agent.values.cycle import Cycle
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.words import counted
@@ -74,7 +74,7 @@ class _Line(NamedTuple):
 
 
 class Recorder:
-    """Owns the producer, the file and the knowledge of what stands in the proposals topic."""
+    """Owns the producer, the file and the known state of the proposals topic."""
 
     def __init__(self, plan: RecordPlan, config: Mapping[str, str | int]) -> None:
         self._plan = plan
@@ -111,7 +111,7 @@ class Recorder:
         unread = self._publish_proposals(cycle)
         waiting = self._publisher.flush(self._plan.deadline_ms)
         if waiting or self._publisher.counts()[1:] != before[1:]:
-            self._standing = None  # what stands in the topic is not certain any more: it is read again
+            self._standing = None  # the topic's state is not certain any more: it is read again
         late = (f"not confirmed yet: {counted(waiting, 'record')}",) if waiting else ()
         return Recording(full, self.counts(), waiting, (*unread, *late, *self._problems()))
 

@@ -12,14 +12,15 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.librdkafka import in_words
-from agent.memory import after_restart
+from agent.memory.codec import after_restart
+from agent.record.librdkafka import in_words
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.telemetry.events import Kind, from_lines
 from agent.telemetry.looks import memory_of
 from agent.values.clock import Instant
 from agent.values.memory import Memory
 from agent.values.typed_json import UnreadableError
+from agent.values.words import lasted
 
 MEMORY_PARTITION = 0
 _FIRST_STEP = 500
@@ -50,9 +51,10 @@ def restore(
         if left_out:
             why = f"{why}; {len(left_out)} of its records could not be read: {left_out[-1]}"
         return Restored(Memory(), f"no memory was restored: {why}", found=False)
-    age_s = max(0, now.wall_ms - found.taken_ms) // 1_000
     memory = after_restart(found, now.wall_ms, now.monotonic_ms)
-    return Restored(memory, f"restored the memory of look {found.cycle}, {age_s} s ago", found=True)
+    return Restored(
+        memory, f"restored the memory of look {found.cycle}, {lasted(now.wall_ms - found.taken_ms)} ago", found=True
+    )
 
 
 def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool, list[str]]:
@@ -74,7 +76,7 @@ def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool
 
 
 def newest_memory(values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]) -> Memory | None:
-    """The last memory of that cluster that can be read; what cannot is told, and hides no older one."""
+    """The last memory of that cluster that can be read; what cannot is reported, and hides no older one."""
     told = [one for one in from_lines(values, left_out) if one.kind is Kind.MEMORY and one.cluster == cluster]
     for event in reversed(told):
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent.record.heard import Heard, heard_in
-from agent.record.newest_look import NewestLook, leading_look
+from agent.record.newest_look import NewestLook, leading_look, leading_of
 from agent.telemetry.derived import ReportData
 from agent.telemetry.events import Event, Kind, LimitsData, from_lines
 from agent.telemetry.looks import memory_of
@@ -89,14 +89,11 @@ def _told(source: Source, cluster: str | None) -> Iterable[tuple[NewestLook, tup
 
 def _leading_in_file(path: Path, cluster: str | None, deadline: float) -> tuple[NewestLook, tuple[Heard, ...]]:
     """As `leading_look`, of a file."""
-    newest = newest_in_file(path, cluster, deadline)
-    if newest.why_not is not None:
-        return newest, ()
-    heard = heard_in(_tail(path), cluster)
-    if not heard or all(event.instance == heard[0].instance for event in newest.events.values()):
-        return newest, heard
-    of_leader = newest_in_file(path, heard[0].cluster, deadline, heard[0].instance)
-    return (newest, ()) if of_leader.why_not is not None else (of_leader, heard)
+    return leading_of(
+        lambda whose, instance: newest_in_file(path, whose, deadline, instance),
+        lambda: heard_in(_tail(path), cluster),
+        cluster,
+    )
 
 
 def _tail(path: Path) -> list[bytes]:

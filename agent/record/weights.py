@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from agent.librdkafka import client_settings, in_words, reader_config
+from agent.record.librdkafka import client_settings, in_words, reader_config
 from agent.record.reader import partitions_of
+from agent.telemetry.weights import UnreadableWeightsError, weights_of
 from agent.values.kafka import FETCH_WAIT_MS
 from agent.values.observation import Gap, GapCause, Observation, Part
 from agent.values.weights import GroupRates, Told, TopicRates, TopicWeights, group_rates, topic_rates
-from agent.weights.codec import UnreadableWeightsError, weights_of
+
+if TYPE_CHECKING:
+    from config.settings import Settings
 
 FIRST_WAIT_MS = 3_000
 """How long the first look waits until the topic was read to its end once."""
@@ -142,7 +146,7 @@ class WeightsReader:
             self._thread.start()
 
     def _run(self) -> None:
-        """Until the end: read; what fails is told as a gap and tried anew."""
+        """Until the end: read; what fails becomes a gap and is tried anew."""
         while not self._stop.is_set():
             try:
                 self._read_once()
@@ -231,3 +235,14 @@ def _of_message(message: Message, unread: set[int]) -> tuple[bytes, _Kept | None
 
 def _bytes(data: str | bytes | None) -> bytes | None:
     return data.encode() if isinstance(data, str) else data
+
+
+@contextmanager
+def weights_beside(settings: Settings) -> Iterator[Callable[[Callable[[], Observation]], Observation]]:
+    """What a look is taken through, so that it has the weights of the pipeline where they are asked for."""
+    if not settings.weights.enabled:
+        yield lambda look: look()
+        return
+    reader = WeightsReader(settings.kafka.confluent(), settings.weights_topic, prefix=settings.topics.prefix)
+    with closing(reader):
+        yield reader.beside

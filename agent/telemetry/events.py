@@ -243,7 +243,7 @@ def from_lines(lines: Iterable[str | bytes], left_out: Callable[[str], None] | N
     """Events of lines or record values, fragments joined.
 
     Events of kinds that this version does not know are left out. What is no event, or of a newer major version, raises
-    UnreadableError; with ``left_out`` that is told instead, and the others are read.
+    UnreadableError; with ``left_out`` that is reported instead, and the others are read.
     """
     open_events: dict[tuple[str, int], dict[int, str]] = {}
     for line in lines:

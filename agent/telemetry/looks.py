@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from agent.memory import UnreadableMemoryError, memory_from_json, memory_to_json
+from agent.memory.codec import UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.telemetry.events import (
     INPUT_SHAPES,
     ApplicationLagsData,

@@ -14,9 +14,10 @@ from datetime import date
 from enum import Enum
 from typing import Any
 
-from agent.propose.published import LIFE_SCHEMA, Life
+from agent.telemetry import weights
 from agent.telemetry.derived import DERIVED_SHAPES
 from agent.telemetry.events import INPUT_SHAPES, VERSION, Event, FragmentData, Kind
+from agent.telemetry.proposal_records import LIFE_SCHEMA, Life
 from assignors.problem import TopicPartition
 
 SCHEMA_ID = f"urn:rackwise:telemetry:v{VERSION}"
@@ -148,3 +149,23 @@ def _field_names(kind: type) -> tuple[list[str], list[str]]:
 
 def _first_line(kind: type) -> str:
     return (inspect.getdoc(kind) or "").partition("\n")[0]
+
+
+def weights_schema() -> dict[str, Any]:
+    """The schema of one record's value; a record without value deletes its key."""
+    definitions: dict[str, Any] = {}
+    choices = []
+    for kind, shape in (("topic", weights.TopicRecord), ("group", weights.GroupRecord)):
+        reference = schema_of(shape, definitions)
+        properties = definitions[shape.__name__]["properties"]
+        properties["v"] = {"const": weights.VERSION}
+        properties["kind"] = {"const": kind}
+        choices.append(reference)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": weights.SCHEMA_ID,
+        "title": "rackwise weights",
+        "description": "Record of the topic rackwise.weights; its key is cluster/topic/name or cluster/group/name.",
+        "oneOf": choices,
+        "$defs": dict(sorted(definitions.items())),
+    }

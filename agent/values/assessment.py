@@ -37,7 +37,7 @@ class Locality(NamedTuple):
     local: float
     total: float
     unknown: float
-    """Part of ``total`` of which locality cannot be told (a rack is unknown)."""
+    """Part of ``total`` of which locality is unknown (a rack is unknown)."""
 
 
 class Weighing(NamedTuple):
@@ -102,14 +102,14 @@ class Assessment:
 
     @property
     def unknown(self) -> float:
-        """Reads of which it cannot be told whether they cross, in partitions by Kafka's measure."""
+        """Reads of which it is unknown whether they cross, in partitions by Kafka's measure."""
         return max(
             (of.unknown for of in self.current if (of.measure, of.unit) == (Measure.KAFKA, "partitions")), default=0.0
         )
 
     @property
     def at_optimum(self) -> bool:
-        """Whether nothing can be gained, for certain: what cannot be told may be gained as well as not."""
+        """Whether nothing can be gained, for certain: what is unknown may be gained as well as not."""
         if self.why_not is not None or self.improvable or self.unknown:
             return False
         return not self.crossing or (self.ground is not None and not self.ground.blurred)

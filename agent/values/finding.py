@@ -49,7 +49,7 @@ class FindingReason(StrEnum):
 
 
 class Severity(StrEnum):
-    """How soon somebody should look."""
+    """How urgent it is."""
 
     INFO = "info"
     WARNING = "warning"

@@ -1,8 +1,8 @@
 """One entry of the journal, and the journal as what it says by now.
 
 Invariant: what the journal says is the newest entry of each key, and nothing else. So it reads the same before and
-after compaction, and a state is worked out from the entries of its prefix without replaying their order. Whoever must
-not forget something therefore writes it under a key of its own.
+after compaction, and a state is worked out from the entries of its prefix without replaying their order. What must
+not be forgotten is therefore written under a key of its own.
 
 Keys are paths: the first part names the module that owns them (``plan/…``, ``throttle/…``, ``trigger/…``,
 ``approval/…``, ``pause``, ``command/…``, ``learned/…``, ``leader``).

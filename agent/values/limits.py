@@ -55,7 +55,7 @@ class TriggerLimits:
     long_poll: Told = Told.UNKNOWN
     """Unknown is learned from earlier rebalances."""
     rolling: Told = Told.UNKNOWN
-    """Unknown is told by the members that came and went lately."""
+    """Decided by the members that joined and left lately."""
     long_poll_ms: int = 10_000
     """A group whose last rebalances took longer than this counts as one with long polls."""
     rolling_window_ms: int = 300_000
@@ -97,7 +97,7 @@ class ExecuteLimits:
     tick_ms: int = 1_000
     """Time between two steps of the executor while a plan is open."""
     intent_valid_ms: int = 2_000
-    """How long an intent is good for at least; longer where the journal answers slowly (`agent.execute.freshness`)."""
+    """How long an intent is good for at least; longer where the journal answers slowly (`messages`)."""
 
     # --- what may be touched
     include_topics: tuple[str, ...] = ()
@@ -180,7 +180,7 @@ class ExecuteLimits:
     approval_valid_ms: int = 3_600_000
     """An approval expires when nothing was begun for this long."""
     second_person: bool = False
-    """Whoever asked for a reassignment or leader change may not be the one who approves it."""
+    """The person who asked for a reassignment or leader change may not be the one who approves it."""
 
     def for_group(self, group_id: str) -> TriggerLimits:
         """What holds for that group."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from agent.values.snapshot import BrokerState, PartitionState, Rack, RackState, TopicState
 
 UNKNOWN = 1
-"""Mask bit of a partition that has a replica (or leader) whose rack cannot be told."""
+"""Mask bit of a partition that has a replica (or leader) whose rack is unknown."""
 NOWHERE = 2
 """Bit of a reader whose rack is known and has no broker in it: nothing is local to it."""
 
@@ -74,7 +74,7 @@ class RackBits:
         self.told_in = told_in or {}
         """Rack name -> what the brokers in it tell of themselves."""
         self.masks: Mapping[tuple[int, ...], int] = _Masks(broker_bits)
-        """The racks of any brokers; ``UNKNOWN`` is set when one of them cannot be told, or when there are none."""
+        """The racks of any brokers; ``UNKNOWN`` is set when one of them is unknown, or when there are none."""
         self.names: Mapping[int, frozenset[str]] = _Names(bit_of)
         """The rack names in any mask."""
 
@@ -85,7 +85,7 @@ class RackBits:
         return self.bit_of.get(rack.name, NOWHERE)
 
     def serves(self, racks: Iterable[Rack]) -> bool | None:
-        """Whether the nearest replica serves readers in these racks; None when it serves some, or cannot be told.
+        """Whether the nearest replica serves readers in these racks; None when it serves some, or is unknown.
 
         A selector compares what a client tells with what brokers tell (KIP-392). Where only a locator knows one of the
         two, or an alias makes them one, the leader serves.
@@ -127,7 +127,7 @@ class Ground(NamedTuple):
 
     @property
     def blurred(self) -> bool:
-        """True when some replica's rack cannot be told: a better assignment may be hidden behind it."""
+        """True when some replica's rack is unknown: a better assignment may be hidden behind it."""
         return any(mask & UNKNOWN for of in self.masks.values() for mask, _ in of.kafka_histogram)
 
 
@@ -179,7 +179,7 @@ def _all_in_sync(partitions: Sequence[PartitionState], bits: RackBits) -> tuple[
 
 
 def _read_masks(leader: int | None, isr: tuple[int, ...], bits: RackBits) -> tuple[int, int]:
-    """(certain, possible). Without a leader nobody can read, so nothing is told."""
+    """(certain, possible). Without a leader no read is possible, so neither is known."""
     if leader is None:
         return UNKNOWN, UNKNOWN
     at_leader = bits.broker_bits.get(leader, UNKNOWN)

@@ -113,7 +113,7 @@ class RestoreRate(NamedTuple):
     low: float
     """At least this fast."""
     high: float | None
-    """At most this fast; None where it was through before anybody looked."""
+    """At most this fast; None where it was through before the first look."""
 
 
 class CopyMemory(NamedTuple):

@@ -58,11 +58,11 @@ class TriggerPlan:
     promotable: tuple[tuple[str, TaskId], ...] = ()
     """(process, task) of warm-ups that have caught up."""
     moves: tuple[tuple[TopicPartition, str, str], ...] = ()
-    """(partition, from member, to member) as its own assignor is predicted to have it; where that cannot be told, as
+    """(partition, from member, to member) as its own assignor is predicted to have it; where that is unknown, as
     the optimum has it."""
     findings: tuple[str, ...] = ()
     prediction: Prediction | None = None
-    """What its own assignor gives, or why that cannot be told."""
+    """What its own assignor gives, or why that is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

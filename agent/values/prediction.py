@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.values.words import counted
 from assignors.problem import TaskId, TopicPartition
 
 
@@ -70,7 +72,7 @@ class WarmUps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What the next rebalance of a group gives. ``why_not`` is set, and the rest empty, where it cannot be told."""
+    """What the next rebalance of a group gives. ``why_not`` is set, and the rest empty, where it is unknown."""
 
     group_id: str
     assignor: str | None = None
@@ -81,7 +83,7 @@ class Prediction:
     basis: Basis = Basis.READ
     certainty: Certainty = Certainty.EXACT
     first: Given | None = None
-    """After the next rebalance alone. Under cooperative-sticky a partition that changes hands is with nobody then;
+    """After the next rebalance alone. Under cooperative-sticky a partition that changes hands has no owner then;
     under HighAvailability tasks stay where their state is."""
     settled: Given | None = None
     """In the end: after the follow-up rebalances, with warm-ups caught up."""
@@ -92,3 +94,17 @@ class Prediction:
     why_not: NotPredicted | None = None
     notes: tuple[str, ...] = field(default=())
     """What is assumed, why it is cost-equal only, and what Kafka would warn of: clauses for a reader."""
+
+
+_TASK = re.compile(r"\btask \d+_\d+(, active on [0-9a-f-]+)?")
+
+
+def told_once(notes: Iterable[str]) -> tuple[str, ...]:
+    """The notes in their order; those that differ only in their tasks are one."""
+    alike: dict[str, list[str]] = {}
+    for note in notes:
+        alike.setdefault(_TASK.sub("task", note), []).append(note)
+    return tuple(
+        first if not others else f"{first} (the same of {counted(len(others), 'more task')})"
+        for first, *others in alike.values()
+    )

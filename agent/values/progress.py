@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from agent.values.reassignment import Batch, Debt, Plan
 from assignors.problem import TopicPartition
@@ -124,3 +124,37 @@ class ActingNow(NamedTuple):
     def told(self) -> frozenset[Trouble]:
         """Of what it is known whether it fails: a standby agent carries nothing out."""
         return frozenset(Trouble) if self.leads else frozenset((Trouble.LEAD,))
+
+
+class OtherAgent(TypedDict):
+    """Another agent that writes to the same telemetry topic."""
+
+    name: str | None
+    host: str | None
+    pid: int | None
+    """Process id on its host; null from an older agent."""
+    mode: str
+    leads: bool | None
+    """Null outside of mode execute."""
+    same_settings: bool
+    """False where it goes by other settings than the agent above it."""
+    age_ms: int
+    """How old its newest cycle is, by the two clocks."""
+
+
+class AgentDocument(TypedDict):
+    """The agent that leads, by the cycle reports of the telemetry topic; where none does, the newest one."""
+
+    name: str | None
+    host: str | None
+    mode: str
+    leads: bool | None
+    """Null outside of mode execute."""
+    acting: list[str]
+    """Mode execute: what keeps it from leading or from carrying plans on, and what open plans wait for."""
+    age_ms: int
+    """How old that cycle is, by the two clocks."""
+    pid: int | None
+    """Process id on its host; null from an older agent."""
+    others: list[OtherAgent]
+    """Other agents that write to the same topic now."""

@@ -11,6 +11,8 @@ from agent.values.finding import Evidence, Subject
 from assignors.problem import TopicPartition
 
 SCHEMA_VERSION = 1
+SCHEMA_ID = f"urn:rackwise:proposal:v{SCHEMA_VERSION}"
+"""Of the JSON Schema of a proposal's document."""
 
 
 class ProposalKind(StrEnum):

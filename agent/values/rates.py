@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agent.values.limits import Limits
 from agent.values.snapshot import Snapshot
-from agent.values.words import counted
+from agent.values.words import counted, lasted, usd_per_gb
 
 
 class RatesFrom(StrEnum):
@@ -79,7 +79,7 @@ def sentence(rates: Rates, snapshot: Snapshot) -> str:
         case RatesFrom.COMMAND:
             return f"rates: measured over {rates.seconds:.0f} s by this command{also}"
         case RatesFrom.AGENT:
-            age = f"look {rates.look}, {(rates.look_age_ms or 0) / 1000:.0f} s old"
+            age = f"look {rates.look}, {lasted(rates.look_age_ms or 0)} old"
             return f"rates: from the agent's telemetry ({age}), over {rates.seconds:.0f} s{also}"
         case RatesFrom.FILE:
             return f"rates: as the agent that wrote the file measured them{also}"
@@ -97,7 +97,7 @@ def price_sentence(limits: Limits) -> str:
     """The price that is assumed, and the setting that says so."""
     if limits.usd_per_gb is None and not limits.prices:
         return "no price is set (price.usd_per_gb), so no money is shown"
-    price = "no price (price.usd_per_gb)" if limits.usd_per_gb is None else f"${limits.usd_per_gb:g}/GB"
+    price = "no price (price.usd_per_gb)" if limits.usd_per_gb is None else usd_per_gb(limits.usd_per_gb)
     pairs = counted(len({frozenset(pair) for pair in limits.prices}), "pair")
     between = f"; price.between sets another price for {pairs} of racks" if limits.prices else ""
     named = " (price.usd_per_gb)" if limits.usd_per_gb is not None else ""

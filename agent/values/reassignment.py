@@ -1,8 +1,8 @@
 """What an executor remembers: plans, batches and throttle debts, and the policy that it keeps to.
 
 Invariant: these values are all of its memory. They are written to the journal before anything is done about them, and
-whoever reads them back and looks at the cluster knows as much as the agent that wrote them. All of them are hashable,
-so that the same machine runs live and in a model checker.
+an agent that reads them back and looks at the cluster knows as much as the one that wrote them. All of them are
+hashable, so that the same machine runs live and in a model checker.
 
 A target goes through one batch for each direction. The states of a batch::
 
@@ -269,7 +269,7 @@ class Policy(NamedTuple):
     request_timeout_ms: int = 10_000
     """How long an answer is awaited."""
     fresh_ms: int = 2_000
-    """How long an intent is good for at least; see `agent.execute.freshness`."""
+    """How long an intent is good for at least; see `agent.execute.reassign.messages`."""
     look_ms: int = 2_000
     idle_look_ms: int = 30_000
     """How often to look when only debts of brokers that are down are left."""
@@ -281,7 +281,7 @@ class Policy(NamedTuple):
 
     @property
     def landing_ms(self) -> int:
-        """The controller is told to drop a request that it has not begun this long after it was sent."""
+        """The controller is to drop a request that it has not begun this long after it was sent."""
         return self.request_timeout_ms // 2
 
     @property

@@ -31,7 +31,7 @@ class RackState(StrEnum):
 class Rack(NamedTuple):
     """A rack, three-valued. Only a known rack has a name, and only a known rack is equal to another.
 
-    What is known and what Kafka is told may differ where rack locators are set (KIP-36): ``name`` says where a broker
+    What is known and what Kafka has may differ where rack locators are set (KIP-36): ``name`` says where a broker
     or client stands, ``told`` what it says of itself, which is all that Kafka's own assignors and placers see.
     """
 
@@ -328,7 +328,7 @@ class TaskCopy(NamedTuple):
     eta_s: Range | None
     """Seconds until lag <= acceptable.recovery.lag; None when unknown or never."""
     caught_up: bool | None
-    """lag <= acceptable.recovery.lag for certain (True), not (False), or cannot be told (None)."""
+    """lag <= acceptable.recovery.lag for certain (True), not (False), or unknown (None)."""
     offset_sum: int | None = None
     """Sum of changelog offsets as the process last told it (classic: at its last join); None when it told none."""
     samples: int = 0

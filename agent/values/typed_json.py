@@ -1,4 +1,4 @@
-"""Which JSON stands for a value, and which value for JSON? One answer, read off the value's type.
+"""Writes a value as JSON and reads it back, by the value's type alone.
 
 Named tuples and frozen dataclasses are objects with the names of their fields, enums their member's name, bytes are
 base64, dates as ISO 8601 has them, partitions are written as runs of one topic. Invariant:

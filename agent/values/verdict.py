@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class HoldReason(StrEnum):
-    """Why a proposal waits; each may pass without anybody changing the proposal."""
+    """Why a proposal waits; each may pass without a change of the proposal."""
 
     UNDER_MIN_ISR = "a partition in the proposal is under its min ISR"
     UNKNOWN = "a part of the cluster that the proposal needs is unknown"

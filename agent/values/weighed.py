@@ -19,7 +19,7 @@ class Basis(StrEnum):
     WEIGHTS = "weights of the pipeline"
     """What the pipeline measured over hours; the optimum is the one by bytes."""
     OWN_RATES = "own rates"
-    """What the agent itself saw within minutes: bytes are told, but the optimum counts partitions."""
+    """What the agent itself saw within minutes: bytes are known, but the optimum counts partitions."""
     COUNTS = "counts"
     """Partitions alone."""
 
@@ -46,7 +46,7 @@ class WeightsState(NamedTuple):
     why_not: str | None
     """Why none is fresh, as one clause; None when some are."""
     silent: bool
-    """True when nobody publishes weights, so that there is nothing to mend."""
+    """True when no weights are published, so that there is nothing to mend."""
     stale: int
     """Topics and groups whose weights are too old."""
     unreadable: int

@@ -3,7 +3,7 @@
 A window is a stretch of wall-clock time in an IANA zone: "from 22:00 to 06:00, beginning on Monday to Friday, in
 Europe/Berlin". An instant is within it when a clock on the wall there would say so: an hour that comes twice when
 clocks are set back is within it twice, and minutes that are left out when they are set forward never are. So nothing is
-scheduled that a change of clocks could skip or double; whoever acts asks again right before each act.
+scheduled that a change of clocks could skip or double; an agent that acts asks again right before each act.
 
 Open: within some allowed window (or none is given), and within no blackout. Pure.
 """

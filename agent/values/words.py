@@ -1,10 +1,11 @@
-"""How a count, a size and a sum of money are written, in every sentence and every table of the product. Pure.
+"""How a count, a size, a duration and a sum of money are written in every sentence and table of the product. Pure.
 
 Invariants: one of a thing has no plural; what costs something is never written as nothing; nothing has no sign.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from math import floor, log10
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _NEXT_UNIT, _WHOLE = 999.5, 99.95
 """From here on a figure would be written with more than three digits before its tenths, or with tenths beside them."""
 _MINUS = "\N{MINUS SIGN}"
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 
 UNKNOWN_ERROR = "an unknown error code"
@@ -30,6 +32,26 @@ def unknown_error(code: int) -> str:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """``1 replica``, ``3 replicas``, ``1,200 replicas``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def few(names: Sequence[object], most: int) -> str:
+    """``t-0, t-1, t-2 and 1,200 more``: the first ones, and how many are left out."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(map(str, names[:most]))}{more}"
+
+
+def lasted(ms: float) -> str:
+    """``12 s``, ``31 min``, ``2 h 30 min``, ``3 days 4 h``: rounded down, from twice a unit on; ``0 s`` below zero."""
+    seconds = max(0, int(ms // 1_000))
+    if seconds < 2 * _MINUTE_S:
+        return f"{seconds} s"
+    if seconds < 2 * _HOUR_S:
+        return f"{seconds // _MINUTE_S} min"
+    if seconds < 2 * _DAY_S:
+        whole, rest = f"{seconds // _HOUR_S} h", f"{seconds % _HOUR_S // _MINUTE_S} min"
+    else:
+        whole, rest = counted(seconds // _DAY_S, "day"), f"{seconds % _DAY_S // _HOUR_S} h"
+    return whole if rest.startswith("0 ") else f"{whole} {rest}"
 
 
 def records(lag: Range) -> str:
@@ -54,6 +76,11 @@ def sized_apart(one: float, other: float) -> tuple[str, str]:
     return words if words[0] != words[1] or one == other else (f"{one:,.12g} B", f"{other:,.12g} B")
 
 
+def usd_per_gb(price: float) -> str:
+    """``$0.02/GB``: a price as it is set, with all its digits."""
+    return f"${price:,.10f}".rstrip("0").rstrip(".") + "/GB"
+
+
 def usd(dollars: float, *, sign: bool = False) -> str:
     """``$3.10``, ``$1,234.50``, ``$0.00``; below a cent two digits that count: ``$0.0012``. With a sign ``+$3.10``."""
     size = abs(dollars)
@@ -66,3 +93,9 @@ def usd(dollars: float, *, sign: bool = False) -> str:
     else:
         text = f"${size:,.2f}"
     return _MINUS + text if dollars < 0 else "+" + text if sign else text
+
+
+def in_full(names: Iterable[object]) -> str:
+    """``a``, ``a and b``, ``a, b and c``: all of them."""
+    words = [str(name) for name in names]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

@@ -1,4 +1,4 @@
-"""Prometheus metrics, read off the last cycle when somebody asks; nothing is counted twice or kept in between.
+"""Prometheus metrics, read off the last cycle at each scrape; nothing is counted twice or kept in between.
 
 Series are bounded: groups and tasks beyond the largest are summed up as ``other``, and no label is ever a member id, a
 client id, a process id or a topic. A series vanishes with its subject. What is unknown has no sample; it is never 0.
@@ -14,15 +14,14 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agent.cycle import Cycle
-from agent.last_known import is_listed
-from agent.state import LoopState
 from agent.values.assessment import Assessment, Locality
-from agent.values.last_known import LastKnown
+from agent.values.cycle import Cycle
+from agent.values.last_known import LastKnown, is_listed
 from agent.values.observation import Part
 from agent.values.progress import ActingNow
 from agent.values.snapshot import Role, Snapshot, TaskCopy
 from agent.values.verdict import Allow, Verdict
+from agent.web.loop_state import LoopState
 from agent.web.money_metrics import MONEY_METRICS, Described, MoneyOfCycle
 from agent.web.top import OTHER, label, split_top, unique_labels
 
@@ -220,7 +219,7 @@ def _acting(now: ActingNow) -> dict[str, Sequence[Sample]]:
 
 
 def _known(known: LastKnown) -> dict[str, Sequence[Sample]]:
-    """What a look did not see is what it last was; when that was is told beside it."""
+    """What a look did not see is what it last was; the time of that is beside it."""
     found: dict[str, Sequence[Sample]] = {"rackwise_findings": _by_many(known.count_findings())}
     if known.brokers is not None:
         brokers = Counter((rack, "alive" if alive else "absent") for rack, alive in known.brokers.values())

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.cycle import Cycle
-from agent.last_known import is_listed
-from agent.money import Costs, Traffic, costs_of, lag_of
-from agent.money.traffic import together
+from agent.money.costs import Costs, costs_of
+from agent.money.lags import lag_of
+from agent.money.traffic import Traffic, together
+from agent.values.cycle import Cycle
+from agent.values.last_known import is_listed
 from agent.values.limits import Limits
 from agent.values.observation import Part
 from agent.values.snapshot import Snapshot

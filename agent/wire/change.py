@@ -1,4 +1,4 @@
-"""What became of a call that changes something: an answer is a value, and "nobody knows" is one of them."""
+"""What became of a call that changes something: an answer is a value, and "unknown" is one of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Configs in force, only the keys that are asked for: a topic has forty, and six of them matter here.
 
-confluent-kafka cannot name keys: at twenty thousand topics that is a gigabyte of entries nobody reads.
+confluent-kafka cannot name keys: at twenty thousand topics that is a gigabyte of unread entries.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ KEYS: Mapping[Holder, tuple[str, ...]] = {
 _OWN_LAYER = {Holder.TOPIC: 1, Holder.BROKER: 2}
 """Kafka's source numbers: DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
 _BUILT_IN = 5
-"""DEFAULT_CONFIG: nobody set it."""
+"""DEFAULT_CONFIG: it is not set."""
 
 
 class Operation(IntEnum):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.wire import cluster_calls, config_changes, membership_calls, placement_changes, size_calls
+from agent.wire import cluster_calls, config_changes, membership_calls, placement_changes
+from agent.wire import cluster_calls as size_calls
 from agent.wire.change import Answered
+from agent.wire.client import WireReader
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
 from agent.wire.last_look import LeaveOut
-from agent.wire.reader import WireReader
 from assignors.problem import TopicPartition
 
 
@@ -75,7 +76,7 @@ class WireHand(WireReader):
     ) -> tuple[tuple[membership_calls.RawTransaction, ...], dict[int, CallFailed]]:
         """Every transactional id that may be seen, and the brokers that did not answer. Raises as `describe_brokers`.
 
-        Brokers are learned anew: one that nobody has told of would be asked nothing, and so seem to have none.
+        Brokers are learned anew: one that is unknown here would be asked nothing, and so seem to have none.
         """
         deadline = Deadline.after_ms(deadline_ms)
         cluster_calls.describe_brokers(self._pool, deadline)

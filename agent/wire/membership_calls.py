@@ -1,7 +1,7 @@
-"""Calls of somebody who asks a classic group to rebalance: join, leave, and what may stand against it.
+"""Calls that ask a classic group to rebalance: join, leave, and the reads that may forbid it.
 
 `GroupLine` is a connection of its own to a group's coordinator. The order of what is said on it counts, so it is no
-lane of the pool, nobody else speaks on it, and nothing is said twice on it: whoever needs another opens another.
+lane of the pool, no other caller uses it, and nothing is sent twice on it: a caller that needs another opens another.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ONGOING = "Ongoing"
 
 
 class JoinAsk(NamedTuple):
-    """What somebody says who asks to join a group."""
+    """The fields of a request to join a group."""
 
     protocol: str
     metadata: bytes

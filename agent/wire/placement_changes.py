@@ -27,7 +27,7 @@ Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 Answers = dict[TopicPartition, Answered]
 
 _LANDING_SHARE = 0.5
-"""The controller is told to drop after half of the time what it has not begun: no change may come late."""
+"""The controller is to drop after half of the time what it has not begun: no change may come late."""
 _REFUSES_OTHER_NUMBERS = 1
 _PREFERRED = 0
 _LEFT_OUT = Answered(Fate.NOT_SENT, None, "not sent: it is not, right before the request, as it was decided for")

@@ -3,7 +3,7 @@
 A broker that let a deadline pass, and answered nothing else meanwhile, is not asked again for a moment
 (``breaker_ms``): one frozen broker costs one deadline a look, not one a call. One that refuses connections is asked
 again at once, as that costs nothing; so is one that only passes a question on to the controller, and so are all when
-nobody else is left. Each address has at most ``LANES`` connections, so that a large answer does not hold up a small
+no other is left. Each address has at most ``LANES`` connections, so that a large answer does not hold up a small
 one. A connection that broke before a byte of the answer came was most likely closed by the broker while it was idle:
 the call is repeated once on a new one. A call that changes something is never repeated, neither here nor at another
 broker, once its request may have left (`CallFailed.sent`).
@@ -54,7 +54,7 @@ class Pool:
         self._closed = False
 
     def learn(self, brokers: Mapping[int, Address]) -> None:
-        """Take over which broker listens where; connections to addresses nobody has any more are closed."""
+        """Take over which broker listens where; connections to addresses of no broker are closed."""
         with self._changed:
             self._brokers = dict(brokers)
             gone = [address for address in self._idle if not self._known(address)]
@@ -84,7 +84,7 @@ class Pool:
     def ask_any(self, ask: Ask[V], deadline: Deadline, *, avoid: int | None = None) -> tuple[int | None, V]:
         """Who answered first (None: a bootstrap address) and what; brokers are asked in turn.
 
-        Raises the gravest CallFailed when nobody answers: a refusal of credentials before a silence.
+        Raises the gravest CallFailed when no broker answers: a refusal of credentials before a silence.
         """
         candidates, last_resort = self._candidates(avoid)
         failures: list[CallFailed] = []
@@ -120,10 +120,10 @@ class Pool:
             turn = self._turn % len(ids) if ids else 0
             told = [(broker, self._brokers[broker]) for broker in ids[turn:] + ids[:turn]]
             strangers = [address for address in self._settings.bootstrap if address not in self._brokers.values()]
-            everybody = [*told, *((None, address) for address in strangers if avoid is None)]
+            every = [*told, *((None, address) for address in strangers if avoid is None)]
             now = time.monotonic()
-            awake = [one for one in everybody if (rest := self._rests.get(one[1])) is None or rest.until <= now]
-            return (awake, False) if awake else (everybody, True)
+            awake = [one for one in every if (rest := self._rests.get(one[1])) is None or rest.until <= now]
+            return (awake, False) if awake else (every, True)
 
     def _ask_at(
         self, address: Address, ask: Ask[V], deadline: Deadline, *, share: float = 1.0, last_resort: bool = False

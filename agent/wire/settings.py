@@ -40,7 +40,7 @@ class WireSettings:
     version: str
     """Of rackwise, as brokers show it among their clients (KIP-511)."""
     sasl: Mapping[str, Any] | None
-    """kafka-python's names; None when the listener takes anybody."""
+    """kafka-python's names; None when the listener takes any client."""
     tls: ssl.SSLContext | None
     max_frame_bytes: int
     setup_timeout_ms: int

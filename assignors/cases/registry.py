@@ -1,7 +1,7 @@
 """Read a file of cases and give each to the port of its assignor.
 
 A file is refused as a whole, with a sentence that names the case and the field, when it is not shaped like one or when
-it asks for an assignor that nobody knows: a result for half of the cases would look like a result for all.
+it asks for an unknown assignor: a result for half of the cases would look like a result for all.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Under Kafka's protocol names the answer is Kafka's (``assignors.kafka``), in the order in which a Java leader visits the
 members, so it does not matter which client leads. Under ``optimal`` it is the optimum (``assignors.optimal``), and what
-a member still holds is given to nobody else until that member has let go of it.
+a member still holds is given to no other until that member has let go of it.
 
 An answer is always given: what one member says can cost it its history, never the group its assignment.
 """
@@ -61,7 +61,7 @@ def assign(
     try:
         answer = _kafkas(protocol, _classic(protocol, told, racks, max_generation))
     except AssignorFails as failed:
-        # Java's leader throws or never ends, and the group waits until somebody leaves.
+        # Java's leader throws or never ends, and the group waits until a member leaves.
         return Led(
             _optimal(told, racks),
             max_generation,
@@ -126,7 +126,7 @@ def _classic(
 
 
 def _first(instance_id: str | None, seen: set[str]) -> str | None:
-    """The instance id, unless another member has it: the broker vouches for one of its own, nobody for a note's."""
+    """The instance id, unless another member has it: the broker vouches for one of its own, nothing for a note's."""
     if not instance_id or instance_id in seen:
         return None
     seen.add(instance_id)
@@ -200,7 +200,7 @@ def _newest(claims: Iterable[_Claim]) -> dict[TopicPartition, list[_Claim]]:
 
 
 def _is_free(partition: TopicPartition, newest: Sequence[_Claim], member: str) -> bool:
-    """Whether the member may read it at once: it alone had it, or nobody holds it any more."""
+    """Whether the member may read it at once: it alone had it, or no member holds it any more."""
     if len(newest) == 1 and newest[0].member == member:
         return True
     return not any(partition in claim.held for claim in newest)

@@ -12,7 +12,7 @@ A note repeats what some leaders cannot see: aiokafka's drops everything behind 
 a version (int8), flags (int8; bit 0: the owned partitions are still held), the generation (int32), rack and instance id
 (nullable strings) and the owned partitions. Newer versions may only append.
 
-Bytes come from whoever joined: reading never raises, and never allocates more than was sent.
+Bytes come from any client that joined: reading never raises, and never allocates more than was sent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Told:
     generation: int | None = None
     """The generation in which it got ``owned``; None when it does not know."""
     held: bool = False
-    """True: it reads ``owned`` until it is told to give them up; False: it has let go of them."""
+    """True: it reads ``owned`` until it has to give them up; False: it has let go of them."""
 
 
 NOTHING = Told()

@@ -1,6 +1,6 @@
 """What Kafka's ``CooperativeStickyAssignor`` gives (KIP-429).
 
-Like sticky, but a partition that changes hands is given to nobody until its owner has let go: it is held back now and
+Like sticky, but a partition that changes hands has no owner until the former one has let go: it is held back now and
 comes in the follow-up rebalance.
 """
 
@@ -16,13 +16,13 @@ MOST_FOLLOW_UPS = 8
 
 
 class Settled(NamedTuple):
-    """From the next rebalance to the one in which nobody gives anything up."""
+    """From the next rebalance to the one in which no member gives anything up."""
 
     first: GroupAssignment
     last: GroupAssignment
     rebalances: int
     still_moving: bool
-    """True when somebody still gives something up after ``MOST_FOLLOW_UPS`` follow-ups."""
+    """True when a member still gives something up after ``MOST_FOLLOW_UPS`` follow-ups."""
 
 
 def cooperative_sticky_assign(problem: ClassicProblem) -> GroupAssignment:
@@ -39,7 +39,7 @@ def cooperative_sticky_settled(problem: ClassicProblem) -> Settled:
     names = placed.group.all_names()
     first = last = placed.result(names)
     rebalances = 1
-    moving = _loses(placed.group.claims, placed.given) or _has_what_nobody_asks_for(problem, placed)
+    moving = _loses(placed.group.claims, placed.given) or _has_unsubscribed(problem, placed)
     while moving and rebalances <= MOST_FOLLOW_UPS:
         placed = _held_back(place_again(placed, [sorted(mine) for mine in placed.given]))
         rebalances += 1
@@ -87,8 +87,8 @@ def _loses(claims: Sequence[Sequence[int]], given: Sequence[Sequence[int]]) -> b
     return any(had != has and not set(had) <= set(has) for had, has in zip(claims, given, strict=True))
 
 
-def _has_what_nobody_asks_for(problem: ClassicProblem, placed: Placed) -> bool:
-    """Whether some member has a partition of a topic that exists and that nobody subscribes to any more."""
+def _has_unsubscribed(problem: ClassicProblem, placed: Placed) -> bool:
+    """Whether some member has a partition of a topic that exists and that no member subscribes to any more."""
     unasked = problem.racks.keys() - set(placed.group.names)
     return bool(unasked) and any(
         topic in unasked and number < len(problem.racks[topic])

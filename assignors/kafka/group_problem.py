@@ -13,7 +13,7 @@ from assignors.kafka.java import hash_order, string_hash
 from assignors.problem import BadProblem
 
 GroupAssignment = Mapping[str, Mapping[str, tuple[int, ...]]]
-"""Member id -> topic id -> partitions, ascending. Kafka names no member at all when nobody subscribes to anything."""
+"""Member id -> topic id -> partitions, ascending. Kafka names no member at all when none subscribes to anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Say what the broker's uniform assignor gives when subscriptions differ (KIP-848).
 
-Stickiness first, then what nobody has goes to the least loaded subscribers, then loads are evened out topic by topic
+Stickiness first, then what has no owner goes to the least loaded subscribers, then loads are evened out topic by topic
 in at most 16 sweeps. Loads of equal subscriptions end within one of each other; over chains of overlapping
 subscriptions they need not (each topic looks even by itself). No rack is looked at.
 """
@@ -41,7 +41,7 @@ def _subscribers(problem: GroupProblem) -> dict[str, list[int]]:
 
 
 class _Group:
-    """Who owns what while it changes: members are numbers, owners are lists over a topic's partitions, -1 is nobody."""
+    """Who owns what while it changes: members are numbers, owners are lists over a topic's partitions, -1 is none."""
 
     def __init__(self, problem: GroupProblem, subscribers: dict[str, list[int]]) -> None:
         self._problem = problem
@@ -170,7 +170,7 @@ class _Levels:
     def _lower(self) -> None:
         """Begin a round one level lower, together with the members that are there already."""
         if self._high_end <= self._high_start and self._high_start > 0:
-            # Everybody of the round before was shut out: go on from whoever comes next, however much lower.
+            # All members of the round before were shut out: go on from the next one, however much lower.
             self._high = self._load[self._sorted[self._high_start - 1]]
         else:
             self._high -= 1

@@ -225,10 +225,6 @@ class JavaHeap(Generic[T]):
     def __contains__(self, item: object) -> bool:
         return item in self._heap
 
-    def peek(self) -> T:
-        """The smallest; raises ``IndexError`` when empty."""
-        return self._heap[0]
-
     def push(self, item: T) -> None:
         """Add one item."""
         self._heap.append(item)

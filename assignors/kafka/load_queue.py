@@ -12,7 +12,7 @@ T = TypeVar("T")
 class LoadQueue(Generic[T]):
     """Items by a key of their own, the smallest first.
 
-    Keys are all different (let them end in a rank) and never return to a value they had. Whoever changes what a key
+    Keys are all different (let them end in a rank) and never return to a value they had. Code that changes what a key
     depends on says so by ``changed``; what is outdated is dropped when it surfaces.
     """
 

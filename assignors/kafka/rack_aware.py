@@ -146,7 +146,7 @@ def _process_racks(facts: RackFacts | None) -> tuple[dict[str, str], str]:
 
 
 def _source_racks(facts: RackFacts, racks: dict[TopicPartition, set[str]]) -> str:
-    """Fill in the racks of source partitions; say what stands in the way, if anything."""
+    """Fill in the racks of source partitions; say what is missing, if anything."""
     to_describe: set[str] = set()
     for partitions in facts.task_partitions.values():
         for partition in partitions:

@@ -186,7 +186,7 @@ def _limits(group: Numbered, everything: Sequence[Block]) -> list[int]:
 def _taking_part(
     everything: Sequence[Block], owner: Sequence[int], loads: Sequence[int], limits: Sequence[int]
 ) -> frozenset[int]:
-    """Members that could get more, or that have a partition which somebody else could have."""
+    """Members that could get more, or that have a partition which another could have."""
     members = {member for member, load in enumerate(loads) if load < limits[member]}
     for block in everything:
         if len(block.subscribers) > 1:

@@ -1,7 +1,7 @@
 """The sticky assignors' quick branch: every member subscribes to the same topics.
 
 Priorities: balance (loads differ by one at most), then racks, then stickiness. Members keep what is local to them up to
-their quota; what is left goes first to members in the right rack, then to anybody. Which members get the larger share
+their quota; what is left goes first to members in the right rack, then to any. Which members get the larger share
 is decided by the hash order of the member ids.
 """
 
@@ -19,7 +19,7 @@ from assignors.kafka.sticky_group import Numbered, Racks
 
 
 def assign_constrained(group: Numbered, claims: Claims, racks: Racks) -> tuple[list[list[int]], dict[int, int]]:
-    """Return member -> partitions, and the partitions that somebody else may still hold -> their new member."""
+    """Return member -> partitions, and the partitions that another may still hold -> their new member."""
     builder = _Builder(group, claims, racks)
     builder.keep_owned()
     kept = list(map(len, builder.given))
@@ -72,7 +72,7 @@ class _Builder:
         return given
 
     def _keep_even(self) -> None:
-        """Everybody's quota is the same."""
+        """All members have the same quota."""
         for member, own in enumerate(self.given):
             if len(own) < self._least:
                 self._under.append(member)
@@ -111,7 +111,7 @@ class _Builder:
             self._exact.clear()
 
     def unassigned(self) -> list[int]:
-        """Partitions that nobody keeps, by topic and number; those near the fewest members first."""
+        """Partitions that no member keeps, by topic and number; those near the fewest members first."""
         free = bytearray(b"\1") * self._group.total
         for own in self.given:
             for partition in own:
@@ -126,7 +126,7 @@ class _Builder:
         """Give partitions to members in their racks, in turn; return those that found none."""
         racks = self._racks
         circle = _Circle(racks.sets, [racks.of_member[member] for member in self._under])
-        # Without larger shares nobody ever queues.
+        # Without larger shares no member ever queues.
         queue = _Queue(racks.sets if self._with_more else (), racks.of_member, self._exact)
         nowhere = []
         for partition in left:
@@ -154,7 +154,7 @@ class _Builder:
         """Deal the rest to the members below the least in turn, then one each to those that may have one more."""
         under, given, dealt = self._under, self.given, 0
         while under and dealt < len(left):
-            # As many rounds at once as nobody leaves the circle before.
+            # As many rounds at once as no member leaves the circle before.
             rounds = min(self._least - len(given[member]) for member in under)
             until = dealt + rounds * len(under)
             for place, member in enumerate(under, dealt):
@@ -243,7 +243,7 @@ class _Queue:
         return None if line is None else self._members.pop(line.popleft())
 
     def clear(self) -> None:
-        """Send everybody home."""
+        """Empty the queue."""
         self._members.clear()
         for line in self._in_rack.values():
             line.clear()

@@ -54,7 +54,7 @@ def _subscribers(group: Numbered) -> list[list[int]]:
 
 
 def _kept(group: Numbered, claims: Claims, racks: Racks) -> tuple[list[int], bool]:
-    """Partition -> who keeps it, and whether somebody has to let go of an existing partition."""
+    """Partition -> who keeps it, and whether a member has to let go of an existing partition."""
     owner = [NOBODY] * group.total
     topic_of = [name for topic, name in enumerate(group.names) for _ in group.sets[topic]]
     revoked = False

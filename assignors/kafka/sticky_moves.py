@@ -51,7 +51,7 @@ class _HashSet:
         self._members: dict[int, None] = {}
         self._most = 0
         self._order: list[int] = []
-        """Hash order backwards, perhaps with some that have left; empty after somebody joined."""
+        """Hash order backwards, perhaps with some that have left; empty after a member joined."""
 
     def __len__(self) -> int:
         return len(self._members)

@@ -75,11 +75,11 @@ class StickySteps:
         unplaced = set(self._problem.tasks)
         self._take_back(unplaced, share)
         self._take_over(unplaced, share)
-        everybody = self._queue_of_all()
+        processes = self._queue_of_all()
         for task in sorted(unplaced):
-            state = self._best(task, everybody)
+            state = self._best(task, processes)
             state.active.add(task)
-            everybody.changed(state)
+            processes.changed(state)
         self._remember_company()
 
     def _take_back(self, unplaced: set[TaskId], share: Mapping[ClientState, int]) -> None:
@@ -142,7 +142,7 @@ class StickySteps:
     # --- the choice of a process for one task ---------------------------------------------------------------------
 
     def _best(self, task: TaskId, queue: LoadQueue[ClientState]) -> ClientState:
-        """Where a copy was, if that process has room or nobody has more; else the least loaded without a copy."""
+        """Where a copy was, if that process has room or none has more; else the least loaded without a copy."""
         least = queue.least()
         was_active = self._was_active.get(task)
         holder = was_active if was_active and not was_active.has(task) else self._least_loaded_holder(task)
@@ -216,7 +216,7 @@ class StickySteps:
         return LoadQueue(self._states, lambda state: self._queue_key(state, rank))
 
     def _queue(self, table: int) -> LoadQueue[ClientState]:
-        """Everybody by load, equal ones as a hash set of that table visits them, whoever else is in it."""
+        """All processes by load, equal ones as a hash set of that table visits them, whatever else is in it."""
         if table not in self._queues:
             rank = process_ranks(self._states, self._hash, table)
             self._queues[table] = LoadQueue(self._states, lambda state: self._queue_key(state, rank))

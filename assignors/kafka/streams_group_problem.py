@@ -17,7 +17,7 @@ Partitions = Mapping[str, tuple[int, ...]]
 
 
 class TaskAssignor(KafkaRefusal):
-    """Tasks, and nobody to run them."""
+    """Tasks, and no member to run them."""
 
     kafka_name = "TaskAssignorException"
 

@@ -172,7 +172,7 @@ def _least_loaded(candidates: Sequence[_Held], task: TaskId | None) -> _Held | N
     """The least loaded of those that held a standby of the task, by process and by member at once.
 
     With a task, processes that have a copy of it are passed over, but for one thing that Kafka does: when the first
-    candidate has a copy, nobody is found, whoever else was better.
+    candidate has a copy, none is found, also where another was better.
     """
     if not candidates:
         return None

@@ -3,7 +3,7 @@
 Leaders go over the racks in turn and over the brokers of a rack in turn, followers over the racks from there on, fenced
 brokers only where a rack has no other left; after as many partitions as there are unfenced brokers all lists are
 shuffled. Brokers without a rack are a rack of their own. Replicas that exist already play no part, also when partitions
-are added. A controller draws from a generator nobody knows the seed of: its draws have to be given.
+are added. A controller draws from a generator of unknown seed: its draws have to be given.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class _Spread:
         self.waiting = list(range(len(subtopology)))
 
     def straight(self) -> None:
-        """Take all paths that need nobody else to move."""
+        """Take all paths that move no other task."""
         waiting: list[int] = []
         client, last = 0, -1
         for task, group in enumerate(self.subtopology):
@@ -89,7 +89,7 @@ class _Spread:
     def _from_task(self, task: int, opened: set[int]) -> list[int]:
         group = self.subtopology[task]
         if group in opened:
-            return []  # whoever opened it reached all clients; its own client had been reached before
+            return []  # the node that opened it reached all clients; its own client had been reached before
         opened.add(group)
         base = len(self.subtopology) + group * self.clients
         return [base + client for client in range(self.clients) if client != self.owner[task]]

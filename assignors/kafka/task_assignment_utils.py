@@ -43,7 +43,7 @@ class AssignmentError(StrEnum):
 
 
 def validate_task_assignment(problem: StreamsProblem, result: StreamsResult) -> AssignmentError:
-    """Return the first error that Kafka finds. A task that nobody runs is none: Kafka does not look for it."""
+    """Return the first error that Kafka finds. A task that no process runs is none: Kafka does not look for it."""
     tasks, stateful = frozenset(problem.tasks), frozenset(problem.stateful)
     active: set[TaskId] = set()
     standby: set[TaskId] = set()

@@ -5,7 +5,7 @@ The state of a round is small, because tasks only pass on what their clients kno
 end of the round; ``second[i]``, that of the client's second stage, which only ``balance_subtopology`` has.
 
 Kafka runs as many rounds as its graph has nodes. When each distance has fallen by a fixed amount since some rounds ago,
-and nobody who falls more slowly was of any use in between, every later period repeats that one: a distance that falls
+and none that falls more slowly was of any use in between, every later period repeats that one: a distance that falls
 faster is never caught up by one that falls more slowly. So whole periods are skipped (``_skip``) without any doubt
 about the rounds at the end, which decide what Kafka cancels.
 """

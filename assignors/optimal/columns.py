@@ -1,7 +1,7 @@
 """Solve a Streams application that comes as columns of numbers, from arrays to an array (KIP-925's costs).
 
 Large problems travel as columns: no object is made for a task. ``racks`` are numbered from 0; ``clients`` (processes)
-have a rack and a capacity; ``tasks`` have subtopology, partition, whether they are stateful, and owner (-1: nobody);
+have a rack and a capacity; ``tasks`` have subtopology, partition, whether they are stateful, and owner (-1: none);
 ``sources`` and ``changelogs`` list, in CSR form, the partitions of each task as masks in which bit r says that rack r
 has a replica. Whatever contradicts itself is ``BadProblem`` with a sentence that names the column.
 """
@@ -54,7 +54,7 @@ class ColumnResult(NamedTuple):
     cross_rack: int
     """Source partitions without a replica in the rack of their task's client."""
     moved: int
-    """Tasks that are not on their owner; one that nobody owns counts."""
+    """Tasks that are not on their owner; one without an owner counts."""
     lower_bound: int
 
     @property
@@ -232,7 +232,7 @@ def _kinds(sources: Partitions, racks: Ints) -> tuple[Ints, Ints]:
     if size > len(mask) or len(mask) != len(ptr) - 1 or (ptr[1:] == ptr[:-1]).any():
         distinct, number = ranked(mask, size)
         return kinds_of(number, np.diff(ptr), distinct[:, None] >> racks & 1)
-    # One source for every task: what is told apart are masks, and one look-up per task is all.
+    # One source for every task: what is kept apart are masks, and one look-up per task is all.
     distinct, rank_of = rank_table(mask, size)
     kind, misses = kinds_of(np.arange(len(distinct)), np.ones_like(distinct), distinct[:, None] >> racks & 1)
     return kind[rank_of][mask], misses

@@ -9,8 +9,8 @@ Priorities, in Kafka's order:
 4. stickiness: fewest partitions that change their owner;
 5. with ``copartitioned``: totals as even as range's balance still allows.
 
-Facts about the input: a topic that nobody subscribes to or that has no racks entry is not assigned; a partition
-without a weight weighs 1; a partition that two members claim belongs to nobody, as in Kafka when neither claim is
+Facts about the input: a topic that no member subscribes to or that has no racks entry is not assigned; a partition
+without a weight weighs 1; a partition that two members claim belongs to none, as in Kafka when neither claim is
 newer; one whose owner no longer subscribes moves in any case and counts as moved.
 """
 

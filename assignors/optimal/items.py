@@ -54,7 +54,7 @@ class Holdings(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """One problem; ``group``, ``owner`` and ``kind`` have one entry per item, owner -1 meaning nobody."""
+    """One problem; ``group``, ``owner`` and ``kind`` have one entry per item, owner -1 meaning none."""
 
     group: Ints
     owner: Ints
@@ -67,7 +67,7 @@ class Placement:
     """None: only groups bound a client, and totals are made as even as possible in one more, last level."""
     group_bounds: GroupBounds | None = None
     eligible: NDArray[np.bool_] | None = None
-    """(groups, clients): who may take items of a group at all; None: everybody."""
+    """(groups, clients): who may take items of a group at all; None: all."""
     holdings: Holdings | None = None
 
     @property

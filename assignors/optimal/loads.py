@@ -1,10 +1,10 @@
-"""Find how many partitions each member gets in the fairest assignment, when not everybody may take everything.
+"""Find how many partitions each member gets in the fairest assignment, when not every member may take everything.
 
 Fairest: the loads, sorted descending, are lexicographically smallest. Found by decomposition (after Fujishige): try to
-give everybody the average; where a maximum flow cannot, the minimum cut separates members that must carry more from
+give every member the average; where a maximum flow cannot, the minimum cut separates members that must carry more from
 members that must carry less, and both sides are solved alone. The averages found are the fairest *fractional* loads,
 and every fairest whole assignment rounds them up or down (Frank and Murota, decreasing minimisation): so members with
-the same rounded-up load form a tier of which a fixed number gets the one more, whoever that is.
+the same rounded-up load form a tier of which a fixed number gets the one more, whichever they are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def fair_bounds(items: Ints, eligible: NDArray[np.bool_], clients: Ints, of_clie
 
 
 def even_bounds(items: int, clients: int) -> Bounds:
-    """The same when everybody may take everything: floor or ceil of the average."""
+    """The same when every member may take everything: floor or ceil of the average."""
     low, raised = divmod(items, clients) if clients else (0, 0)
     tier = 0 if raised else -1
     return Bounds(np.full(clients, low), np.full(clients, tier), np.array([raised] if raised else [], np.int64))

@@ -86,7 +86,7 @@ def _racks(brokers: Iterable[Broker]) -> dict[str | None, list[int]]:
 def _counts(
     racks: Mapping[str | None, list[int]], partitions: int, replication_factor: int, most: int, standing: Standing
 ) -> Counter[int]:
-    """Broker -> new replicas: every rack first what it must have, then whoever has fewest, within the bounds."""
+    """Broker -> new replicas: every rack first what it must have, then the one with the fewest, within the bounds."""
     counts: Counter[int] = Counter()
     left = partitions * replication_factor
     room = dict.fromkeys(racks, 0)

@@ -1,7 +1,7 @@
 """Reach all nodes of a list, or all but some, through few arcs.
 
 Many flows end in "any broker of this rack" and some in "any broker of this rack but those that hold a replica
-already". One arc per pair would be quadratic. A hub has one node for all of its members and, once somebody is barred
+already". One arc per pair would be quadratic. A hub has one node for all of its members and, once a member is barred
 from a few of them, a balanced tree of ranges, of which "all but k members" is at most 2 * (k + 1) * log n nodes.
 """
 

@@ -80,7 +80,7 @@ class _Board:
             if end is not None:
                 self._hand_on(before, end)
                 return True
-            # Whoever is reached from here leads no more, and reaches nobody else: no chain of theirs is worth it.
+            # A node that is reached from here leads no more, and reaches no other: no chain of it is worth it.
             settled |= before.keys()
         return False
 

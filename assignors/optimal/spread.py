@@ -36,7 +36,7 @@ class Spread:
         self.next_profiles = lru_cache(maxsize=None)(self._next_profiles)
 
     def all_apart(self, copies: int) -> bool:
-        """Whether there is one tag with a value of its own for each of so many copies, whoever has the first."""
+        """Whether there is one tag with a value of its own for each of so many copies, wherever the first is."""
         return self._tags == 1 and self._known[0] >= copies
 
     def shared(self, copies: tuple[int, ...]) -> int:

@@ -28,7 +28,7 @@ class NumberedIds(NamedTuple):
     """Positions in the input, in the order of the ids; None when the input is sorted already."""
     subtopology: Ints
     owner: Ints
-    """The one process that claims a task; -1 when nobody or several do."""
+    """The one process that claims a task; -1 when none or several do."""
 
 
 def number_ids(ids: Sequence[TaskId], claims: Sequence[Sequence[TaskId]]) -> NumberedIds:

@@ -1,7 +1,7 @@
 """Find the best assignment of Streams tasks, with proof (KIP-925's costs, solved exactly).
 
 The cost is ``traffic_cost`` per source partition without a replica in the rack of its task's process, plus
-``non_overlap_cost`` per task that does not stay on its process (a task that nobody ran counts as moved). Four kinds of
+``non_overlap_cost`` per task that does not stay on its process (a task that none ran counts as moved). Four kinds of
 bounds, as ``TaskProblem`` names them:
 - fixed, none: every process keeps its number of tasks (Kafka's ``min_traffic``). A move inside a rack never helps, so
   racks are the clients of a tiny network, and tasks fill the places that became free;

@@ -1,6 +1,6 @@
 """What reading costs in one look: how much of what a group reads crosses racks, and what that is worth.
 
-By the agent's own rule of who serves a read (`agent.plan.flows.read_flows`), partition by partition, so that it is
+By the agent's own rule of who serves a read (`agent.values.flows.read_flows`), partition by partition, so that it is
 worked out once per arrangement of a group and its topics, and laid over the rates of every look with two sums.
 Unknown racks, selectors and rates make a part unknown, which is counted beside the rest and never taken for nothing.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agent.detect.assess import bits_for, topics_of
-from agent.plan.flows import BYTES_PER_GB, Reader, read_flows
+from agent.values.flows import BYTES_PER_GB, Reader, read_flows
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.snapshot import ConsumerGroup, Group, PartitionState, RackState, Snapshot, StreamsGroup, TopicState
@@ -30,7 +30,7 @@ class Ways(NamedTuple):
     usd_per_byte: Rates
     """NaN where a way has no price."""
     reads: int
-    """Partitions that somebody reads."""
+    """Partitions that are read."""
     partitions: float
     """Reads that cross racks."""
     unknown: float
@@ -61,16 +61,16 @@ class Cost(NamedTuple):
 
 NOTHING = Cost()
 _Pair = tuple[str, str] | tuple[()] | None
-"""(from rack, to rack) of a read that crosses, () of one that does not, None of one that cannot be told."""
+"""(from rack, to rack) of a read that crosses, () of one that does not, None of one that is unknown."""
 
 
 class _Served(NamedTuple):
-    """By what it is told who serves a read."""
+    """By what is known who serves a read."""
 
     racks: Mapping[int, str]
     selector: bool | None
     known: dict[tuple[int | None, tuple[int, ...], str | None], _Pair]
-    """What was told before."""
+    """What was worked out before."""
 
 
 class Costs:
@@ -216,7 +216,7 @@ def _readers(group: Group) -> Iterator[tuple[TopicPartition, str | None]]:
 
 
 def _way(state: PartitionState, rack: str | None, served: _Served) -> _Pair:
-    """How a read by somebody in that rack travels; it depends on the leader and the ISR alone."""
+    """How a read by a member in that rack travels; it depends on the leader and the ISR alone."""
     key = (state.leader, state.isr, rack)
     try:
         return served.known[key]

@@ -2,12 +2,12 @@
 
 Assumed, and said wherever results are shown:
 
-- A rebalance gives what the group's own assignor is predicted to give, where that cannot be told the optimum; at once,
+- A rebalance gives what the group's own assignor is predicted to give, where that is unknown the optimum; at once,
   and for tasks that must restore their state as soon as they can have done so.
 - It lasts until the group's next recorded rebalance. From then on the group has what history shows: what would have
   come of that rebalance from another beginning is not known.
 - New replicas are there, and in sync, once they can have been copied; they stay until history changes the same list.
-- Nobody's load, speed or traffic is another one because of it.
+- No client's load, speed or traffic is another one because of it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class EventRow(NamedTuple):
 def looks_of(rows: Iterable[EventRow]) -> Iterator[Recorded | Unusable]:
     """Every look of one cluster, in the order of the rows; those of a look lie together.
 
-    A row may come twice. A look that lacks events, or that a newer rackwise wrote, is told as unusable.
+    A row may come twice. A look that lacks events, or that a newer rackwise wrote, is marked as unusable.
     """
     for look, events in groupby(rows, key=attrgetter("look")):
         found = list(events)

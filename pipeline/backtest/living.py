@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from math import isnan
 from typing import NamedTuple
 
-from agent.detect import detect
-from agent.guard import guard
+from agent.detect.find import detect
+from agent.guard.judge import guard
 from agent.journal.triggers import Effect as Seen
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, judged
-from agent.memory import remember
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.memory.remember import remember
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.assessment import Detection
 from agent.values.finding import Subject
 from agent.values.journal import Entry, View

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.decode import decode_members
-from agent.model import take_snapshot
+from agent.decode.members import decode_members
+from agent.model.take import take_snapshot
 from agent.telemetry.looks import Recorded
 from agent.values.limits import Limits
 from agent.values.memo import Memo

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from agent.values.words import counted
+from agent.values.words import counted, lasted
 from pipeline.backtest.score import Scores, summed
 
 BASES = ("as-recorded", "no-action")
@@ -158,6 +158,4 @@ def _number(value: float | None) -> str:
 
 
 def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    return f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"
+    return "-" if seconds is None else lasted(1_000 * seconds)

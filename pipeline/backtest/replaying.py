@@ -1,7 +1,7 @@
 """History from look to look under several strategies at once: what they share is worked out once.
 
 Looks come in the order in which they were taken, each is handed to every strategy, and scored when the next one says
-how long it stood. Nobody is shown a look before its time: a strategy is given one look and has only what it kept.
+how long it stood. No look is shown before its time: a strategy is given one look and has only what it kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.published import slot
+from agent.telemetry.proposal_records import slot
 from pipeline.backtest.costs import NOTHING, Costs, total
 from pipeline.backtest.living import Life, Lived
 from pipeline.backtest.look import Look, Unusable

@@ -1,6 +1,6 @@
 """How a strategy did: cost, moves, broken rules, triggers that brought nothing, time to balance.
 
-A look stands for the time until the next one. Where the next comes much later than looks usually do, nobody looked:
+A look counts for the time until the next one. Where the next comes much later than looks usually do, none was taken:
 that time is counted as unseen and scored for no strategy. One yardstick for all: the recorded limits say from which gap
 on an assignment counts as broken, and what a gigabyte costs.
 """
@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.plan.flows import SECONDS_PER_DAY, Flows, bytes_per_s, replication_flows, usd_per_day
 from agent.plan.worth import total_reads, worth
 from agent.values.assessment import Detection
 from agent.values.finding import FindingReason
+from agent.values.flows import SECONDS_PER_DAY, Flows, bytes_per_s, replication_flows, usd_per_day
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
@@ -147,7 +147,7 @@ class Scorer:
         )
 
     def unseen(self, seconds: float) -> None:
-        """Nobody looked for so long."""
+        """There was no look for so long."""
         self.scores = self.scores._replace(unseen_s=self.scores.unseen_s + seconds)
 
     def history(self, look: Look) -> None:

@@ -325,7 +325,7 @@ def _look(  # noqa: PLR0917 the parts of a look
         acts=world.acts,
         streams={name: of.memory for name, of in moving if of.memory is not None},
         rebalancing={name: of.rebalancing_ms for name, of in moving if of.rebalancing_ms is not None},
-        # What became of topics is told in `changes`; nothing is looked for in a part.
+        # What became of topics is in `changes`; nothing is looked for in a part.
         topic_states=snapshot.topics,
     )
     return Look(name=name, snapshot=snapshot, memory=memory, limits=limits, whole=False, rates=parts.rates)

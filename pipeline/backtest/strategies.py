@@ -23,7 +23,7 @@ from agent.values.typed_json import UnreadableError, from_json
 from config.yaml_file import yaml_value
 
 APPROVED = ApprovalRule(name="backtest")
-"""Somebody is assumed to approve at once whatever the guard would let pass."""
+"""It is assumed that whatever the guard would let pass is approved at once."""
 _READING = frozenset(("rack_locators", "own_prefix", "include_own_topics", "default_group", "groups"))
 _READING_GROUPS = frozenset(("topology", "acceptable_recovery_lag"))
 

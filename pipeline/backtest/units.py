@@ -14,8 +14,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent.collector import no_walks
 from agent.propose.codec import proposal_to_bytes
+from agent.values.collector import no_walks
 from agent.values.memo import Memo
 from pipeline.backtest.events import EventRow, looks_of
 from pipeline.backtest.look import Look, Unusable, whole_look

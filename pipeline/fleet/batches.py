@@ -9,8 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent.collector import no_walks
 from agent.propose.codec import proposal_to_bytes
+from agent.values.collector import no_walks
 from agent.values.memo import Memo
 from agent.values.typed_json import UnreadableError
 from pipeline.backtest.events import EventRow, looks_of

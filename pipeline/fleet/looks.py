@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from agent.detect import detect
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.detect.find import detect
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.assessment import Assessment, Detection, Measure
 from agent.values.memo import Memo
 from agent.values.plan import Plan

@@ -20,8 +20,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
-from agent.propose.published import created_headers, slot
 from agent.telemetry.events import Kind
+from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.words import counted
 from pipeline.backtest.events import KINDS, EventRow
 from pipeline.few_rows import few_rows
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TASKS_PER_CORE = 8
-_KEEP = ("cluster", "subject", "kind", "look", "made_ms", "size", "readers", "crossing", "optimal_crossing", "moved")
 _PIECES = columns(
     column("cluster", STRING, "Cluster id.", required=True),
     column("look", STRING, "Id of the look.", required=True),

@@ -1,6 +1,6 @@
 """Gold's hours: what partitions took in, what groups read, how far behind and how local they were, the ledger.
 
-All of them are made of sums over looks. Whoever carries the sums of the hour at hand from one refresh to the next has
+All of them are made of sums over looks. A caller that keeps the sums of the hour from one refresh to the next has
 those of a few new looks added; else every look of the hours is read.
 """
 

@@ -58,7 +58,7 @@ class RefreshSettings:
     prices: tuple[PriceRow, ...] = ()
     """What a gigabyte costs from rack to rack; without any, nothing has a price."""
     producers: tuple[ProducerRow, ...] = ()
-    """Where producers stand, as far as somebody told."""
+    """Racks of producers, as far as the settings name them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Refreshed:
     hours: tuple[Hour, ...] = ()
     """Hours that were worked out again, sorted."""
     rows: Mapping[str, int | None] = field(default_factory=dict)
-    """Table that was written -> its new rows, None where nobody counted them; one that stays as it is is missing."""
+    """Table that was written -> its new rows, None where they were not counted; one that stays as it is is missing."""
     messages: tuple[str, ...] = ()
     """What a person should know: pairs without a price, looks that could not be read. Each once, sorted."""
     seconds: float = 0.0
@@ -90,7 +90,7 @@ def refresh(
     """Works out silver and gold again for these looks and the hours that they touch; for all looks when None.
 
     ``histories``: whether warm-ups, restore rates, rebalances and drift are worked out as well, for the hours touched
-    and for those that are ``owed`` from before; otherwise those touched are owed by whoever calls. ``outcomes``:
+    and for those that are ``owed`` from before; otherwise those touched are owed by the caller. ``outcomes``:
     whether those of proposals are. ``carried``: what one refresh after the other adds to, which spares them reading the
     looks that those before have read; it changes nothing that is written.
     """

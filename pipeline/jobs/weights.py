@@ -1,7 +1,7 @@
 """Publishes weights: what the gold tables say of traffic and restores, as records that agents read.
 
 Only the weights of the cluster whose brokers are connected are written, as its agent reads them there. Invariants: only
-records that say something else than what stands in the topic are written, so that a second run over the same tables
+records that say something else than the topic's are written, so that a second run over the same tables
 writes nothing; a key of this cluster that is not worked out any more is deleted; records of other clusters are left
 alone; where the tables know nothing of the cluster nothing is deleted either.
 """
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agent.errors import BadInput
+from agent.telemetry.weights import to_records
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 from agent.values.words import counted
-from agent.weights.codec import to_records
 from config.settings import Settings
 from pipeline.kafka import Brokers, Topic
 from pipeline.schemas import gold, silver
@@ -121,7 +121,7 @@ def publish_weights(
 def changes_between(
     stands: Mapping[str, bytes], wanted: Mapping[str, bytes], cluster: str, *, everything: bool = False
 ) -> tuple[Change, ...]:
-    """The records that lead from what stands there to what is wanted, by key; other clusters' are left alone."""
+    """The records that lead from the topic's state to what is wanted, by key; other clusters' are left alone."""
     changed = [
         Change(key, value)
         for key, value in sorted(wanted.items())

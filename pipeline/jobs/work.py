@@ -36,7 +36,7 @@ class Hour(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Rows that take the place of what stands in a table."""
+    """Rows that take the place of a table's."""
 
     table: Table
     rows: DataFrame
@@ -68,7 +68,7 @@ class Together:
             self.wait()
 
     def hold(self, frame: DataFrame) -> Future[DataFrame]:
-        """`Work.hold`, beside whatever else goes on. Whoever needs the rows asks for its result."""
+        """`Work.hold`, beside whatever else goes on. The rows are its result."""
         return self._submit(partial(self._work.hold, frame))
 
     def write(self, *writes: Write) -> None:
@@ -110,7 +110,7 @@ class Work:
         return other
 
     def hold(self, frame: DataFrame) -> DataFrame:
-        """Work it out now, and keep it as long as somebody refers to it.
+        """Work it out now, and keep it as long as it is referred to.
 
         A checkpoint forgets how the rows came about. Merely cached, every query on top of it would be planned with all
         that lies below once more, which takes longer than the work itself.

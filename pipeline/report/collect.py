@@ -141,7 +141,7 @@ class _Collecting:
         return summaries.standing(touching(proposals, self._period, "created_ms", "done_ms"), ledger)
 
     def _quarantined(self, records: DataFrame) -> DataFrame:
-        """Whose cluster such a record is of nobody can tell, so the clusters do not choose."""
+        """The cluster of such a record is unknown, so the clusters do not choose."""
         timed = records.select("reason", F.unix_millis("kafka_time").alias("kafka_ms"))
         return summaries.quarantined(within(timed, self._period._replace(clusters=()), "kafka_ms"))
 

@@ -18,7 +18,7 @@ class Cost(NamedTuple):
     """Empty for the paths that no group is the cause of, and for all groups but the dearest, which are a path here."""
     cross_bytes: float | None
     unknown_bytes: float | None
-    """Bytes of which nobody knows whether they crossed."""
+    """Bytes of which it is unknown whether they crossed."""
     usd: float | None
     unpriced_bytes: float | None
     """Part of cross_bytes whose pair of racks has no price."""

@@ -1,7 +1,7 @@
 """What to do first, with its figure: the sentence that a report begins with.
 
 The order of priorities: what saves most dollars a day, then what is dearest now, then what moves most bytes, then what
-cannot be told because racks are unknown. Where nothing stands to be done, the sentence says what costs most and that
+is unknown because racks are unknown. Where nothing stands to be done, the sentence says what costs most and that
 nothing is proposed about it, or that nothing can be told at all.
 """
 
@@ -142,7 +142,7 @@ def subject_of(subject: str | None) -> str:
 
 
 def _possible(row: Standing, usd_per_day: float | None) -> float:
-    """The part of its subject's bill that a placement could avoid: an upper bound where nobody predicted."""
+    """The part of its subject's bill that a placement could avoid: an upper bound where there is no prediction."""
     if usd_per_day is None or not row.cross_bytes or row.avoidable_bytes is None:
         return 0.0
     return usd_per_day * row.avoidable_bytes / row.cross_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.values.words import counted
+from agent.values.words import counted, few
 from pipeline.report import words
 from pipeline.report.facts import Coverage, Facts
 from pipeline.report.first import price_applied
@@ -105,11 +105,10 @@ def _prices(facts: Facts) -> Iterator[str]:
         {(row.source_rack, row.target_rack) for row in facts.pairs if row.zone == "CROSS_ZONE" and row.usd is None}
     )
     if pairs:
-        named = ", ".join(f"{words.short(source)} to {words.short(target)}" for source, target in pairs[:10])
-        more = f" and {len(pairs) - 10} more" if len(pairs) > 10 else ""
+        named = few([f"{words.short(source)} to {words.short(target)}" for source, target in pairs], 10)
         without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)
         yield (
-            f"No price is known, for some hours at least, for these pairs of racks: {named}{more}; "
+            f"No price is known, for some hours at least, for these pairs of racks: {named}; "
             f"{words.volume(without)} are not in the sums of money."
         )
     elif any(row.zone == "CROSS_ZONE" for row in facts.pairs):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from agent.plan.flows import BYTES_PER_GB
+from agent.values.flows import BYTES_PER_GB
 from pipeline.report.facts import Cost, Coverage, Drift, Errors, Near, Outcome, Pair, Rebalances, Restore, Warmups
 
 CONSUME, MOVE = "consume", "move"

@@ -1,6 +1,6 @@
 """All of rackwise's topics into bronze, once or for as long as it runs, and silver and gold kept up with it.
 
-Invariants: the telemetry topic must be there, the others may come later (nobody writes a journal before mode execute);
+Invariants: the telemetry topic must be there, the others may come later (no journal is written before mode execute);
 brokers that fall silent are waited for, as long as patience lasts; what must not go on ends all with its sentence.
 """
 
@@ -43,7 +43,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """Who is told what a batch brought, before the batch counts as done."""
+    """Called with what a batch brought, before the batch counts as done."""
 
     telemetry: Callable[[DataFrame], None] = lambda _: None
 
@@ -213,7 +213,7 @@ def _telemetry(records: DataFrame, _topic: Topic, span: Span) -> DataFrame:
 
 
 def _event_time(records: DataFrame) -> DataFrame:
-    """When the look began, as far as that is told and not after now: one clock that runs ahead must not close hours."""
+    """When the look began, as far as known and not after now: one clock that runs ahead must not close hours."""
     # The agent writes it before data; only the head is looked at, because the whole is parsed once, elsewhere.
     head = F.substring(F.col("value").cast("string"), 1, _HEAD_CHARS)
     taken_ms = F.regexp_extract(head, r'"taken_ms":\s*(\d{1,14})[,}\s]', 1).try_cast("bigint")

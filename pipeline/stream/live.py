@@ -52,7 +52,7 @@ class Live:
         """No batch was worked out yet. Outcomes come with the first: where there are none, nothing seems proposed."""
 
     def following(self) -> Following:
-        """Who is to be told what."""
+        """Which follower gets what."""
         return Following(telemetry=self._on_telemetry)
 
     def catch_up(self) -> None:
@@ -89,7 +89,7 @@ class Live:
             self._give_away()
 
     def _give_away(self) -> None:
-        """What cannot be given away now is told, and given away the next time: tables are worth having without."""
+        """What cannot be given away now is reported, and given away the next time: tables are worth having without."""
         if self._publish is None:
             return
         try:

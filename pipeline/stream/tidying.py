@@ -1,6 +1,6 @@
 """Keeps tables small while ingest runs: what changes left behind goes, table after table, so that no batch waits long.
 
-That it fails, on a disk that is full or for want of a right, is told; ingest goes on.
+That it fails, on a disk that is full or for want of a right, is reported; ingest goes on.
 """
 
 from __future__ import annotations

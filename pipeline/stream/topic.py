@@ -1,7 +1,7 @@
 """One topic into its bronze table, batch by batch, each record exactly once.
 
 A batch is: records from Kafka, parsed once and held; those that can be read to the topic's table, the others to
-quarantine; then whoever follows is told what was touched; then Spark commits the batch. Whatever dies in between, the
+quarantine; then the follower gets what was touched; then Spark commits the batch. Whatever dies in between, the
 same batch comes again with the same number and the same offsets, and tables leave out a number that they have.
 """
 
@@ -161,7 +161,7 @@ class TopicStream:
 
     @property
     def problem(self) -> RackwiseError | None:
-        """Why it ended; None when it did as it was told."""
+        """Why it ended; None when it did what was asked of it."""
         return self._failure
 
     def stop(self) -> None:

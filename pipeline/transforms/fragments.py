@@ -1,7 +1,7 @@
 """Is a fragment a whole fragment, and which one? An event that was too large for a record travels in several.
 
 A fragment tells its number and how many there are; one that does not, or that holds no text, can never be put together
-with the others. Whether the others arrived is told where looks are rebuilt.
+with the others. Whether the others arrived is known where looks are rebuilt.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ BEHIND = Adding(
 def behind(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """How far groups were behind, as `BEHIND`, of `reads.reading` rows.
 
-    A look counts as unknown where one partition's lag cannot be told.
+    A look counts as unknown where one partition's lag is unknown.
     """
     at_look = (
         readings.where(F.col("role") == "active")

@@ -1,17 +1,17 @@
 """The ledger: bytes from rack to rack, by path, group, topic and hour.
 
 ====================  ================================================================================================
-produce               to the leader's rack; whence, only where somebody told where producers stand
+produce               to the leader's rack; whence, only where a file names the racks of producers
 replicate             from the leader's rack to each follower's, also to one that is down, which fetches it later
 consume               over the reader's route: the leader, or an in-sync replica in the rack that the reader tells
 move                  from the leader's rack to each replica that a reassignment adds: what it copied in that time
 ====================  ================================================================================================
 
-What a broker cuts off at the end of an answer and sends again is not in it: next to nothing for whoever keeps up; for
-readers that catch up and replicas that are copied, about half a batch for each answer (a megabyte by default).
+What a broker cuts off at the end of an answer and sends again is not in it: next to nothing for readers that keep up;
+for readers that catch up and replicas that are copied, about half a batch for each answer (a megabyte by default).
 
 Unavoidable is what no placement avoids: replicas on min(replication factor, racks) racks need as many copies beyond
-the leader's rack, and producers in several racks write to one leader. All reading can be local, and nobody has to move.
+the leader's rack, and producers in several racks write to one leader. All reading can be local without a move.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _placement(picture: Column) -> Column:
 
 
 def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
-    """What producers of each rack wrote; what nobody told is written from nowhere known."""
+    """What producers of each rack wrote; the rest is written from unknown racks."""
     named = producers.where(F.col("topic") != "*").select("topic").distinct()
     topics = placed.select("topic").distinct()
     anywhere = producers.where(F.col("topic") == "*").select("rack", "share")

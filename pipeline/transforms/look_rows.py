@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from agent.decode import decode_members
-from agent.model import take_snapshot
+from agent.decode.members import decode_members
+from agent.model.take import take_snapshot
 from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
 from agent.telemetry.events import INPUT_SHAPES, Event, Kind, from_pieces
 from agent.telemetry.looks import IncompleteLookError, Recorded, limits_digest, observation_from_events
@@ -173,7 +173,7 @@ class _Racks(NamedTuple):
 def _partitions(recorded: Recorded, snapshot: Snapshot) -> Iterator[Given]:
     racks = _Racks(
         {broker.id: broker.rack.name for broker in snapshot.brokers},
-        # A broker that is gone serves nobody, whatever is remembered of it.
+        # A broker that is gone serves no read, whatever is remembered of it.
         {broker.id: broker.rack.told if broker.alive else None for broker in snapshot.brokers},
     )
     learned = recorded.memory.bytes_per_record

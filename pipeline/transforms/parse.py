@@ -163,10 +163,6 @@ def quarantined(parsed: DataFrame) -> DataFrame:
     )
 
 
-def _printable(header: Column) -> Column:
-    return F.struct(header["key"].alias("key"), F.base64(header["value"]).alias("value"))
-
-
 def _with_place(records: DataFrame) -> DataFrame:
     return records.select(
         "topic",
@@ -193,7 +189,7 @@ def _with_fields(records: DataFrame) -> DataFrame:
 
 
 def _cast(text: Column, kind: str, name: str) -> Column:
-    """The field as that kind; null where it is none, and where a time is one with which nobody could reckon."""
+    """The field as that kind; null where it is none, and where a time is out of range."""
     value = text.try_cast(kind)
     return (F.when(value.between(0, LAST_MS), value) if name.endswith("_ms") else value).alias(name)
 

@@ -57,7 +57,7 @@ def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:
 
 
 def unpriced(ledger: DataFrame) -> DataFrame:
-    """Pairs of racks (source_rack, target_rack) that cost something, and nobody said what."""
+    """Pairs of racks (source_rack, target_rack) that have a cost and no price."""
     return (
         ledger.where((F.col("zone") == "CROSS_ZONE") & (F.col("bytes") > 0) & F.col("usd").isNull())
         .select("source_rack", "target_rack")

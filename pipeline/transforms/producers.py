@@ -1,4 +1,4 @@
-"""Where producers stand, as far as somebody told: no broker does.
+"""Racks of producers, as far as a file names them: no broker does.
 
 A row is a topic pattern with the share of its records that producers of one rack write. Shares of a topic add up to 1;
 what is left over is unknown.

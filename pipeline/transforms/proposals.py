@@ -1,7 +1,7 @@
 """The lives of proposals: what was published of each, what became of it, when it was carried out.
 
 Out of bronze.proposals (what was predicted, when it became void) and bronze.journal (what rackwise itself began and
-ended). What somebody carries out by hand is not in the journal: such a proposal is void here, as its own record says.
+ended). What is carried out by hand is not in the journal: such a proposal is void here, as its own record says.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ TAKEN = Adding((*_READ, "was", "now"), {"ms": F.sum, "records": F.sum, "appended
 def reading(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame:
     """Each reader of each partition at each look beside what it was at the look before.
 
-    ``changes`` is `traffic.seen`, ``times`` `spans.timeline`. ``read`` is null where it cannot be told; ``lag`` is the
+    ``changes`` is `traffic.seen`, ``times`` `spans.timeline`. ``read`` is null where it is unknown; ``lag`` is the
     look's own; ``now`` and ``was`` are routes.
     """
     in_order = Window.partitionBy(*_READER).orderBy("monotonic_ms", "look")
@@ -36,7 +36,7 @@ def reading(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame
     told = (
         reads.select(*_GIVEN)
         .join(about, on=["cluster", "look"], how="inner")
-        # Whoever has a partition reads it for the group; copies of a task read it each for itself.
+        # The owner of a partition reads it for the group; copies of a task read it each for itself.
         .withColumn("reader", F.when(F.col("role") == "active", "").otherwise(F.col("member")))
         .withColumn("before", F.lag(F.struct("look", "rack", "told_rack", "committed_offset")).over(in_order))
         .drop("previous")

@@ -1,6 +1,6 @@
 """Every rebalance that looks tell of: when, how long at most, who came and went, what moved, and why.
 
-A rebalance is told by two looks that show a group Stable, with another generation or epoch. What happened twice between
+A rebalance shows in two looks that show a group Stable, with another generation or epoch. What happened twice between
 two looks is one rebalance here.
 """
 
@@ -14,7 +14,7 @@ from pipeline.schemas.gold import REBALANCES
 from pipeline.transforms.spans import day_of, hour_of
 
 CLOCKS_MS = 5_000
-"""The clock of whoever triggered may be off by that much."""
+"""The clock of the agent that triggered may be off by that much."""
 
 
 def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> DataFrame:

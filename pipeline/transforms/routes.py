@@ -2,7 +2,7 @@
 
 From an in-sync replica in the rack that it tells, where the brokers' selector looks at racks (KIP-392); else from the
 leader. A replica that is not in sync never serves. What a client tells is compared with what brokers tell, letter by
-letter; where both then stand is another question. What cannot be told is said so, and why.
+letter; where both then stand is another question. What is unknown is said so, and why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Spans: which time the looks cover, in pairs of consecutive looks, cut at the borders of hours.
 
 A pair is of two looks of one instance, one right after the other by its monotonic clock. A restart, a look that is
-missing for long and a clock that leaps are gaps. Where two agents look at once, each stretch of time is told by the
+missing for long and a clock that leaps are gaps. Where two agents look at once, each stretch of time is taken from the
 one whose pair began first. Invariant: every millisecond that an instance lived through counts once at most; an hour
 that a clock set back made an instance live through twice may have more than 3,600 seconds.
 """

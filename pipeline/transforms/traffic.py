@@ -137,7 +137,7 @@ def with_bytes(rows: DataFrame, sizes: DataFrame) -> DataFrame:
 
 
 def halves(was: Column, now: Column) -> Column:
-    """What held during a pair, with weights: when it changed in between nobody knows, so each half the time."""
+    """What held during a pair, with weights: when it changed in between is unknown, so each half the time."""
     whole = F.array(F.struct(now.alias("held"), F.lit(1.0).alias("weight")))
     both = F.array(*(F.struct(one.alias("held"), F.lit(0.5).alias("weight")) for one in (was, now)))
     return F.when(was.isNull() | was.eqNullSafe(now), whole).otherwise(both)

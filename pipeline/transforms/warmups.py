@@ -1,7 +1,7 @@
 """Every warm-up: when it began, how it went, how it ended.
 
-A warm-up is told by consecutive looks that see the copy in that role. What comes right after the last of them is its
-end: the copy runs as active there, or it is gone. Where looks are missing then, nobody knows.
+A warm-up shows in consecutive looks that see the copy in that role. What comes right after the last of them is its
+end: the copy runs as active there, or it is gone. Where looks are missing then, it is unknown.
 """
 
 from __future__ import annotations

@@ -10,10 +10,9 @@ from uuid import uuid4
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.act.journal_topic import JournalTopic, Told
-from agent.act.kafka_journal import KafkaJournal
-from agent.act.kafka_journal_plan import KafkaJournalPlan
-from agent.act.leadership_plan import LeadershipPlan
+from agent.act.journal.journal_topic import JournalTopic, KafkaJournalPlan, Told
+from agent.act.journal.kafka_journal import KafkaJournal
+from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.journal.leader import Leader
 from agent.record.reader import Read, open_reader
 from agent.values.journal import Write

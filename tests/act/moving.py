@@ -12,10 +12,10 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from agent.act.file_journal import FileJournal
-from agent.act.mover import Mover
+from agent.act.journal.file_journal import FileJournal
+from agent.act.reassign.mover import Mover
 from agent.cluster import EmbeddedCluster
-from agent.execute.messages import May
+from agent.execute.reassign.messages import May
 from agent.journal.leader import Leader
 from agent.values.reassignment import Plan, Policy, Target
 from agent.wire.config_changes import Holder, Setting

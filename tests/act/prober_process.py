@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path as FilePath
 
-from agent.act.trigger import Trigger
+from agent.act.rebalance.trigger import Trigger
 from agent.journal.triggers import Path, worked
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits, Told, TriggerLimits

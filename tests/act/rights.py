@@ -22,11 +22,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.act.leadership import Leadership
-from agent.act.leadership_plan import LeadershipPlan
-from agent.act.lease import remembered
+from agent.act.lead.leadership import Leadership
+from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import remembered
 from agent.cluster import EmbeddedCluster
-from agent.observe import Clients, Recall, Scope, observe
+from agent.observe.context import Clients, Recall
+from agent.observe.look import observe
+from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.wire.change import Answered
 from agent.wire.config_changes import Holder, Operation, Setting, ThrottleChange

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from agent.act.journal import Journal
-from agent.act.leadership import Leadership
+from agent.act.journal.journal import Journal
+from agent.act.lead.leadership import Leadership
 from agent.errors import Fatal, JournalUnavailable
 from agent.stopping import Stop
 from agent.values.journal import Write

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import structlog
 
-from agent.act.acting import Acting
-from agent.act.inbox import Command as Waiting
-from agent.act.inbox import Inbox
-from agent.act.journal import Journal
+from agent.act.commands.inbox import Command as Waiting
+from agent.act.commands.inbox import Inbox
+from agent.act.execute_mode import Acting
+from agent.act.journal.journal import Journal
 from agent.errors import Fatal, JournalUnavailable
-from agent.execute.identity import Signer, signed
-from agent.guard import guard
+from agent.execute.commands.identity import Signer, signed
+from agent.guard.judge import guard
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, plan_hash, written
 from agent.journal.commands import Command, Pause, Verb, answer_to, command_to_json, pause_in, paused
@@ -246,7 +246,7 @@ def test_an_executor_that_cannot_see_the_cluster_is_told_beside_its_plans() -> N
 
 
 def test_nothing_begins_before_what_operators_asked_for_earlier_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.act.acting._HEAR_S", 0.2)
+    monkeypatch.setattr("agent.act.execute_mode._HEAR_S", 0.2)
     snapshot = shared().snapshot(taken_ms=system_clock().wall_ms)
     (proposal,) = proposals_of(snapshot)
     limits = replace(LIMITS, execute=replace(LIMITS.execute, approval_rules=(SMALL,)))

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from agent.act.carrying import carry_out
-from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Op, Result, Run, Setting
+from agent.act.reassign.carrying import carry_out
+from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Op, Result, Run, Setting
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import Resource

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from agent.act import file_journal
-from agent.act.file_journal import FileJournal, read_file
-from agent.act.file_lock import holder
-from agent.act.journal_witness import witness_path
+from agent.act.journal import file_journal
+from agent.act.journal.file_journal import FileJournal, read_file
+from agent.act.journal.journal_witness import witness_path
+from agent.act.own_files import holder
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.leader import LEADER
 from agent.values.journal import Entry, Write
@@ -224,7 +224,7 @@ def test_a_second_agent_waits_until_the_first_is_gone_however_it_ends(path: Path
 _HOLD = """
 import sys, time
 from pathlib import Path
-from agent.act.file_journal import FileJournal
+from agent.act.journal.file_journal import FileJournal
 from tests.act.journals import leader, said
 journal = FileJournal.open(Path(sys.argv[1]), leader("one"))
 journal.append(said("plan/a", n=1))

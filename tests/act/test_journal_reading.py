@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agent.act.journal_reading import Reading, Told
-from agent.act.journal_topic import Bounds
-from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness, check
+from agent.act.journal.journal_reading import Reading, Told
+from agent.act.journal.journal_topic import Bounds, KafkaJournalPlan, Witness, check
 from agent.errors import BadInput
 from agent.journal.codec import key_bytes, numbered, rewritten
 from agent.journal.trust import CODE_HEADER, JournalKey, Trust

@@ -15,9 +15,8 @@ from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.act.journal_topic import read_journal_topic
-from agent.act.kafka_journal import KafkaJournal
-from agent.act.kafka_journal_plan import Witness
+from agent.act.journal.journal_topic import Witness, read_journal_topic
+from agent.act.journal.kafka_journal import KafkaJournal
 from agent.cluster import EmbeddedCluster, Fault, FaultKind
 from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, WrongCluster

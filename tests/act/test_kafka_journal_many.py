@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agent.act.kafka_journal_plan import KafkaJournalPlan
+from agent.act.journal.journal_topic import KafkaJournalPlan
 from agent.cluster.driver import ClusterDriver
 from agent.errors import FencedOut
 from agent.journal import moves

@@ -11,13 +11,13 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from agent.act.commands_topic import send_command
-from agent.act.inbox import POSITION
-from agent.act.journal import Journal
-from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness
-from agent.act.leadership import Leadership
-from agent.act.leadership_plan import LeadershipPlan
-from agent.act.lease import remembered
+from agent.act.commands.commands_topic import send_command
+from agent.act.commands.inbox import POSITION
+from agent.act.journal.journal import Journal
+from agent.act.journal.journal_topic import KafkaJournalPlan, Witness
+from agent.act.lead.leadership import Leadership
+from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import remembered
 from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput
 from agent.journal.leader import LEADER

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from agent.act.inbox import POSITION
-from agent.act.journal import Journal
-from agent.act.leadership import Leadership, read_journal
-from agent.act.leadership_plan import LeadershipPlan
-from agent.act.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
+from agent.act.commands.inbox import POSITION
+from agent.act.journal.journal import Journal
+from agent.act.lead.leadership import Leadership, read_journal
+from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
 from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavailable
 from agent.journal.leader import LEADER, leader_in
-from agent.observe import Recall, observe
+from agent.observe.context import Recall
+from agent.observe.look import observe
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from tests.act.agents import members_of
@@ -173,8 +174,8 @@ def test_an_election_that_went_wrong_in_an_unforeseen_way_is_said_and_gone_on_wi
         tries.append("once more")
         raise RuntimeError("no more threads")
 
-    monkeypatch.setattr("agent.act.lease.Consumer", breaks)
-    monkeypatch.setattr("agent.act.lease._RETRY_S", 0.01)
+    monkeypatch.setattr("agent.act.lead.lease.Consumer", breaks)
+    monkeypatch.setattr("agent.act.lead.lease._RETRY_S", 0.01)
     lease = KafkaLease(LeasePlan(config={}))
     lease.start()
     try:

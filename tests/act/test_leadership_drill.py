@@ -20,8 +20,8 @@ from statistics import quantiles
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from agent.act.kafka_journal import KafkaJournal
-from agent.act.leadership import Leadership
+from agent.act.journal.kafka_journal import KafkaJournal
+from agent.act.lead.leadership import Leadership
 from agent.cluster import EmbeddedCluster
 from agent.errors import Fatal, JournalUnavailable
 from agent.journal.leader import LEADER

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from agent.act import leadership as module
-from agent.act.kafka_journal_plan import Witness
-from agent.act.leadership import Leadership
-from agent.act.leadership_plan import LeadershipPlan
-from agent.act.lease import KafkaLease, LeasePlan
+from agent.act.journal.journal_topic import Witness
+from agent.act.lead import leadership as module
+from agent.act.lead.leadership import Leadership
+from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import KafkaLease, LeasePlan
 from agent.errors import BadInput, JournalUnavailable, RackwiseError
 from agent.values.observation import Observation
 from tests.builders import an_observation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from agent.act.kafka_journal_plan import Witness
-from agent.act.lease import KafkaLease, LeasePlan, LeaseState, witness_of
+from agent.act.journal.journal_topic import Witness
+from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, witness_of
 from agent.errors import BadInput
 from agent.journal.trust import JournalKey, Trust, signed_witness
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from agent.act.looking import LookFailedError, look
-from agent.execute.messages import Look, Seen
+from agent.act.reassign.looking import LookFailedError, look
+from agent.execute.reassign.messages import Look, Seen
 from agent.values.kafka import LEADER_RATE
 from agent.values.observation import GapCause, RawReassignment
 from agent.values.reassignment import Resource

@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import pytest
 
-from agent.act.mover import Mover
-from agent.act.runner import Runner
-from agent.act.telling import Telling
+from agent.act.reassign.mover import Mover
+from agent.act.reassign.runner import Runner
+from agent.act.reassign.telling import Telling
 from agent.errors import BadInput, FencedOut, JournalUnavailable
-from agent.execute.messages import Accepted, May, Word
+from agent.execute.reassign.messages import Accepted, May, Word
 from agent.journal import moves
 from agent.values.journal import Write
 from agent.values.reassignment import BatchState, Plan, PlanState, Policy, Target
@@ -292,7 +292,7 @@ def test_a_process_that_was_frozen_while_its_journal_was_written_sends_nothing(
 ) -> None:
     """How long an intent is good for is counted from when its append began, not from when the answer came."""
     clock = LateClock()
-    for module in ("agent.act.runner", "agent.wire.deadline"):
+    for module in ("agent.act.reassign.runner", "agent.wire.deadline"):
         monkeypatch.setattr(f"{module}.elapsed_s", clock.elapsed_s)
 
     class Frozen(MemoryJournal):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.act.mover import Mover
+from agent.act.reassign.mover import Mover
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.propose.reassignment_json import read_reassignment_json
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from agent.act.kafka_journal import KafkaJournal
-from agent.act.mover import Mover
+from agent.act.journal.kafka_journal import KafkaJournal
+from agent.act.reassign.mover import Mover
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.execute.messages import May
+from agent.execute.reassign.messages import May
 from agent.journal import moves
 from agent.journal.codec import MAX_VALUE_BYTES
 from agent.values.reassignment import ENDED, End, PlanState, Policy

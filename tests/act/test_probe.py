@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agent.act import probe
-from agent.act.probe import Probed, Prober, StaleError
+from agent.act.rebalance import probe
+from agent.act.rebalance.probe import Probed, Prober, StaleError
 from agent.journal.triggers import Effect, Path
 from agent.values.observation import GapCause, RawGroup, RawMember
 from agent.wire import protocol

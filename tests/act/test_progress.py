@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.act.progress import Rates, plan_progress
-from agent.execute.messages import Seen, SeenMove
+from agent.act.reassign.progress import Rates, plan_progress
+from agent.execute.reassign.messages import Seen, SeenMove
 from agent.values.reassignment import Batch, End, PartitionEnd, Plan, PlanState, Target
 from assignors.problem import TopicPartition
 

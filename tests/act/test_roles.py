@@ -20,19 +20,21 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.act.commands_topic import send_command
-from agent.act.journal_topic import read_journal_topic
-from agent.act.leadership import Leadership
-from agent.act.leadership_plan import LeadershipPlan
-from agent.act.lease import LeasePlan, remembered
-from agent.act.topic_checks import Agreed, writable
+from agent.act.commands.commands_topic import send_command
+from agent.act.journal.journal_topic import read_journal_topic
+from agent.act.journal.topic_checks import Agreed, writable
+from agent.act.lead.leadership import Leadership
+from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeasePlan, remembered
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
+from agent.daemon.start import agent_of
 from agent.errors import NotAllowed
 from agent.journal.leader import leader_in
 from agent.journal.trust import JournalKey
-from agent.observe import Clients, Recall, Scope, observe
+from agent.observe.context import Clients, Recall
+from agent.observe.look import observe
+from agent.observe.scope import Scope
 from agent.record.reader import open_reader
-from agent.start import agent_of
 from agent.values.clock import system_clock
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition as Partition

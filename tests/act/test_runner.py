@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent.act.runner import Runner
-from agent.act.telling import Telling
+from agent.act.reassign.runner import Runner
+from agent.act.reassign.telling import Telling
 from agent.errors import BadInput, NoBrokersYet
-from agent.execute.machine import resume
-from agent.execute.messages import Accepted, Alter, Answered, Elect, Kind, May, Move, Result
+from agent.execute.reassign.machine import resume
+from agent.execute.reassign.messages import Accepted, Alter, Answered, Elect, Kind, May, Move, Result
 from agent.journal import moves, room
 from agent.journal.attempts import next_attempt
 from agent.journal.room import need_of

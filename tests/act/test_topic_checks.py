@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.act.leadership_plan import LeadershipPlan
-from agent.act.topic_checks import Agreed, AsMade, named, wrong
+from agent.act.journal.topic_checks import Agreed, AsMade, named, wrong
+from agent.act.lead.leadership_plan import LeadershipPlan
 
 NAMES = Agreed("rw.journal", "rw.leader", "rw.commands")
 GOOD = {

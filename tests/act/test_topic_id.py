@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Uuid
 
-from agent.act import commands_topic
-from agent.act.commands_topic import End, TopicInbox
-from agent.act.inbox import POSITION
-from agent.act.journal_reading import Told
-from agent.act.journal_topic import Bounds
-from agent.act.kafka_journal import KafkaJournal
-from agent.act.topic_id import UNKNOWN, id_of, is_other
+from agent.act.commands import commands_topic
+from agent.act.commands.commands_topic import End, TopicInbox
+from agent.act.commands.inbox import POSITION
+from agent.act.journal.journal_reading import Told
+from agent.act.journal.journal_topic import Bounds
+from agent.act.journal.kafka_journal import KafkaJournal
+from agent.act.journal.topic_checks import UNKNOWN, id_of, is_other
 from agent.errors import BadInput
 from agent.values.clock import system_clock
 from agent.values.journal import View, Write

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.act.trigger import Trigger
+from agent.act.rebalance.trigger import Trigger
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
 from agent.errors import BadInput, FencedOut, JournalUnavailable

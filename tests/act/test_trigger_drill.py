@@ -16,7 +16,7 @@ from threading import Thread
 
 import pytest
 
-from agent.act.trigger import Trigger
+from agent.act.rebalance.trigger import Trigger
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
@@ -24,8 +24,8 @@ from agent.demo.workload import ClusterFacts, Workload, WorkloadPlan
 from agent.demo.workload.placement import spread
 from agent.demo.workload.plan import JavaGroupPlan, LoadPlan, TopicPlan
 from agent.demo.workload.scenes import classic_application
-from agent.execute.refusals import RefusalReason, refusal
-from agent.execute.trigger_judging import judge
+from agent.execute.rebalance.refusals import RefusalReason, refusal
+from agent.execute.rebalance.trigger_judging import judge
 from agent.journal.triggers import Effect, Path, TriggerVerdict, path_at, triggers, worked
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits, Limits, Told, TriggerLimits

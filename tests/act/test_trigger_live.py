@@ -11,15 +11,15 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Partition
 
-from agent.act.trigger import Trigger
+from agent.act.rebalance.trigger import Trigger
 from agent.cluster import EmbeddedCluster
-from agent.cycle import Cycle
 from agent.demo.show import demo_settings
 from agent.demo.workload import Workload
-from agent.execute.refusals import RefusalReason, refusal
-from agent.execute.trigger_judging import judge
+from agent.execute.rebalance.refusals import RefusalReason, refusal
+from agent.execute.rebalance.trigger_judging import judge
 from agent.journal.triggers import Effect, Path, TriggerVerdict, learned_of, path_at, triggers
 from agent.values.clock import system_clock
+from agent.values.cycle import Cycle
 from agent.values.limits import ExecuteLimits, Limits, Told, TriggerLimits
 from agent.values.memory import ChangeCause, Memory, RackChange
 from agent.values.snapshot import Snapshot

@@ -19,7 +19,9 @@ from pathlib import Path
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.demo.workload import Workload
 from agent.demo.workload.scenes import DEMO_RACKS, demo_plan
-from agent.observe import Recall, Scope, observe
+from agent.observe.context import Recall
+from agent.observe.look import observe
+from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from tests.command import environment
 from tests.observe.live import clients_of

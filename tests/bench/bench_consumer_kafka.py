@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent.collector import walk_seldom
+from agent.values.collector import walk_seldom
 from assignors import (
     ClassicMember,
     ClassicProblem,

@@ -20,8 +20,8 @@ from dataclasses import replace
 
 import psutil
 
-from agent.collector import walk_seldom
 from agent.loop import Line
+from agent.values.collector import walk_seldom
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic

@@ -6,7 +6,7 @@ repeats what is owned. Ten groups read each topic. Streams: groups of a hundred 
 each, ten active and ten standby tasks, and every member told who hosts what.
 
 Every size runs in a fresh process. ``cpu_s``, which has the goal, is the CPU time of decoding as a cycle of the agent
-does it: inside `agent.collector.no_walks`. ``default_collector_s`` is the same under Python's default collector
+does it: inside `agent.values.collector.no_walks`. ``default_collector_s`` is the same under Python's default collector
 settings, as in a program that calls `decode_members` and nothing else.
 """
 
@@ -21,7 +21,6 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from agent.collector import no_walks
 from agent.decode.encode import (
     encode_assignment,
     encode_assignment_info,
@@ -38,6 +37,7 @@ from agent.decode.values import (
     StreamsSubscription,
     Subscription,
 )
+from agent.values.collector import no_walks
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawGroup, RawMember
 from assignors.problem import TaskId, TopicPartition

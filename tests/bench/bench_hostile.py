@@ -16,10 +16,10 @@ import tracemalloc
 from collections.abc import Callable
 from struct import pack
 
-from agent.collector import no_walks
 from agent.decode.encode import encode_assignment, encode_subscription
 from agent.decode.members import decode_members
 from agent.decode.values import Assignment, Subscription
+from agent.values.collector import no_walks
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawGroup, RawMember
 from tests.bench.bench_decode import observed

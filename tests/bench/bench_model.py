@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from agent.collector import walk_seldom
-from agent.decode import decode_members
+from agent.decode.members import decode_members
 from agent.detect.assess import assess_groups
 from agent.detect.find import find_all
-from agent.memory import memory_from_json, memory_to_json, remember
-from agent.model import take_snapshot
+from agent.memory.codec import memory_from_json, memory_to_json
+from agent.memory.remember import remember
+from agent.model.take import take_snapshot
+from agent.values.collector import walk_seldom
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from math import ceil
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.cycle import Cycle
 from agent.demo.workload import ClusterFacts, Workload, WorkloadPlan
 from agent.demo.workload.placement import spread
 from agent.demo.workload.plan import LoadPlan, StreamsPlan, TopicPlan, TopologyPlan
-from agent.probing import Decision
+from agent.probing.values import Decision
+from agent.values.cycle import Cycle
 from config.settings import Settings
 from tests.eye import settings_for
 from tests.probing.live import Followed, Restoring, at_rest, driver_of

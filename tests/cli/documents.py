@@ -12,14 +12,14 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from typer.main import get_command
 
-from agent.act.file_journal import FileJournal
+from agent.act.journal.file_journal import FileJournal
 from agent.cli.app import app
-from agent.documents.catalogue import Document
-from agent.documents.proposal import SCHEMA_ID
-from agent.documents.schema import document_schema
+from agent.cli.documents.catalogue import Document
+from agent.cli.documents.schema import document_schema
 from agent.journal import moves
 from agent.journal.leader import Leader
 from agent.propose.codec import proposal_schema
+from agent.values.proposal import SCHEMA_ID
 from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
 from agent.values.reassignment import Resource as Owed
 from tests.assignors.kafka.golden import FOLDER as GOLDEN

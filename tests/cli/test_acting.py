@@ -15,16 +15,16 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.act.commands_spool import SpoolInbox
-from agent.act.file_journal import FileJournal, read_file
+from agent.act.commands.commands_spool import SpoolInbox
+from agent.act.journal.file_journal import FileJournal, read_file
 from agent.act.key_files import people
-from agent.act.leadership_plan import LeadershipPlan
+from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cli import asking, following
 from agent.cli.figures import as_of
 from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
 from agent.errors import JournalUnavailable
-from agent.execute.identity import People
-from agent.execute.obey import obey
+from agent.execute.commands.apply import obey
+from agent.execute.commands.identity import People
 from agent.journal import moves
 from agent.journal.approvals import approval_of, plan_hash
 from agent.journal.commands import pause_in
@@ -76,7 +76,7 @@ Start = Callable[..., FileAgent]
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; what stands in the proposals topic is one proposal."""
-    monkeypatch.setattr("agent.start.read_proposals", lambda _loaded, _tell: (MOVE,))
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
     monkeypatch.setattr(asking, "POLL_S", 0.02)
     monkeypatch.setattr(following, "POLL_S", 0.02)
     return tmp_path / "journal"
@@ -117,7 +117,7 @@ def test_a_published_proposal_says_how_old_its_figures_are(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seven_min_ago = MOVE._replace(created_ms=system_clock().wall_ms - 7 * 60_000 - 5_000)
-    monkeypatch.setattr("agent.start.read_proposals", lambda _loaded, _tell: (seven_min_ago,))
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (seven_min_ago,))
     shown = " ".join(here("proposals", "-o", "table", "-b", NOBODY).stdout.split())
     assert "7 min ago" in shown
     assert "figures" in shown
@@ -161,7 +161,7 @@ def test_explain_shows_what_the_guard_says(  # noqa: PLR0917 (fixtures, then the
 ) -> None:
     given(path, *plan(PlanState.DONE))
     answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3), min_insync_replicas="1")
-    monkeypatch.setattr("agent.observe.observe", lambda *_: answers.at())
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: answers.at())
     weightless = ("--set", "weights.enabled=false")
     done = here("explain", "topic/t", "--set", f"mode={mode}", "-o", "json", *weightless, *options(path))
     said = [row for row in done.json if row["rule"] in rules]
@@ -297,7 +297,7 @@ def test_an_id_that_is_unknown_is_no_matter_of_a_journal_that_does_not_exist(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4))
-    monkeypatch.setattr("agent.observe.observe", lambda *_: answers.at())
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: answers.at())
     done = here("explain", "p-0123456789ab", "--as-configured-here", "--set", "weights.enabled=false", *options(path))
     assert (done.exit_code, "p-0123456789ab is unknown" in done.stderr) == (2, True)
     assert "journal" not in done.stderr.partition("do:")[0]

@@ -15,14 +15,14 @@ import pytest
 import yaml
 
 from agent.cli import asking, following
+from agent.cli.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, command_name, documents_of
+from agent.cli.documents.schema import document_schema, documents_table, file_name, schema_text
 from agent.cli.output import Format
 from agent.cluster.leftovers import ClusterState, Found
 from agent.cluster.manifest import Manifest, Member
 from agent.cluster.processes import ProcessId
 from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec
-from agent.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, command_name, documents_of
-from agent.documents.schema import document_schema, documents_table, file_name, schema_text
 from agent.values.limits import ExecuteLimits, GroupLimits, Limits
 from pipeline.commands import backtest
 from pipeline.jobs.backtest import Done as Lived
@@ -73,8 +73,8 @@ def world(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> Pa
     """Brokers that answer, a proposal that is published, a journal, and a cluster on this machine."""
     file = record(a_cluster(), Limits(groups={"app": GroupLimits(known=True)}))
     journal_of(tmp_path / "journal")
-    monkeypatch.setattr("agent.observe.observe", lambda *_: a_cluster().at())
-    monkeypatch.setattr("agent.start.read_proposals", lambda _loaded, _tell: (MOVE,))
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: a_cluster().at())
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
     found = a_local_cluster(tmp_path)
     monkeypatch.setattr("agent.cluster.find_cluster", lambda _name: found[0])
     monkeypatch.setattr("agent.cluster.find_clusters", lambda: found)
@@ -113,7 +113,7 @@ def typed(name: str, file: Path) -> tuple[str, ...]:
 
 def test_every_command_with_an_output_has_its_documents() -> None:
     missing = [name for name in answering() if not documents_of(name) and name not in {*NOT_YET, SCHEMA_OF_SETTINGS}]
-    assert missing == [], "give it a TypedDict in agent/documents, and a line in its catalogue"
+    assert missing == [], "give it a TypedDict in agent/cli/documents, and a line in its catalogue"
 
 
 def test_the_catalogue_names_commands_that_exist_and_each_is_printed_by_a_test() -> None:
@@ -245,6 +245,6 @@ def test_csv_has_every_number_in_a_field_of_its_own(here: Run, world: Path, name
 
 
 def test_the_command_line_loads_no_type_of_a_document_when_it_starts() -> None:
-    asked = "import sys, agent.cli.app; print([name for name in sys.modules if name.startswith('agent.documents')])"
+    asked = "import sys, agent.cli.app; print([name for name in sys.modules if name.startswith('agent.cli.documents')])"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"

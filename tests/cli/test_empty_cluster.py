@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agent.values.observation import GapCause, Part
 from tests.builders import an_observation
 from tests.cli.conftest import Record, Run
 
@@ -21,3 +22,16 @@ def test_rows_of_status_have_their_units(here: Run, record: Record) -> None:
     rows = dict(line.split(maxsplit=1) for line in shown.splitlines() if line.startswith("took"))
     assert rows["took"].endswith(" ms")
     assert "parts not seen" in shown
+
+
+def test_brokers_of_an_unknown_rack_have_null_in_the_json_of_status(here: Run, record: Record) -> None:
+    status = here("status", "--replay", str(record(an_observation(_=(3,), a=(1, 4)))), "-o", "json").json
+    assert {row["rack"]: row["brokers"] for row in status["brokers"]} == {None: [3], "a": [1, 4]}
+
+
+def test_only_what_was_seen_to_be_empty_has_zero_traffic(here: Run, record: Record) -> None:
+    empty, hidden = an_observation(), an_observation().gap(Part.TOPICS, GapCause.TIMED_OUT)
+    figures = [
+        here("status", "--replay", str(record(look)), "-o", "json").json["money"]["total"] for look in (empty, hidden)
+    ]
+    assert [one["bytes_per_s"] for one in figures] == [0.0, None]

@@ -13,7 +13,7 @@ import pytest
 from agent.cli import asking, running_agents
 from agent.errors import JournalUnavailable
 from agent.loop import Line, run_cycle
-from agent.record.derived import Teller, derived_events
+from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.journal import View
@@ -28,6 +28,7 @@ from tests.cli.test_acting import MOVE, given, options, plan
 QUICK = ("--set", "weights.enabled=false")
 """No topic of weights is waited for where there is no broker."""
 EXECUTE = Limits(mode=Mode.EXECUTE)
+UNREAD = "approvals, budgets, pauses and earlier attempts are unknown"
 JUDGED = "judged with the settings of agent rw-1 on host kafka-host"
 
 
@@ -38,7 +39,7 @@ def world() -> Answers:
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; a cluster of one topic whose replicas share a rack."""
-    monkeypatch.setattr("agent.observe.observe", lambda *_: world().at())
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: world().at())
     monkeypatch.setattr(running_agents, "READ_MS", 100)
     return tmp_path / "journal"
 
@@ -134,7 +135,7 @@ def test_a_proposal_that_only_the_agent_makes_is_explained(
     given(path)
     (own,) = here("plan", "-o", "json", *telemetry(path), *options(path)).json
     published = MOVE._replace(id="p-0123456789ab", created_ms=world().at().taken_ms - 180_000)
-    monkeypatch.setattr("agent.start.read_proposals", lambda *_: (published,))
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda *_: (published,))
     done = here("explain", published.id, "-o", "json", *telemetry(path), *options(path))
     assert done.exit_code == 0, done.stderr
     assert f"{published.id} is open: the agent proposed it 3 min ago for topic/t, with figures of then" in done.stderr
@@ -160,7 +161,15 @@ def test_without_a_journal_what_it_would_tell_is_unknown(
     monkeypatch.setattr(asking, "journal", refused)
     done = here("explain", "topic/t", "-o", "json", *telemetry(path), *options(path))
     assert (done.json[-1]["rule"], done.json[-1]["answer"]) == ("journal", "unknown")
+    assert done.json[-1]["sentence"] == f"the journal could not be read: {UNREAD}"
     assert "note: the journal cannot be read: The journal could not be read: no answer in time" in done.stderr
+
+
+def test_beside_a_dry_run_no_journal_is_read_and_the_answer_says_so(here: Run, path: Path) -> None:
+    given(path, *plan(PlanState.DONE))
+    done = here("explain", "topic/t", "-o", "json", *telemetry(path, Limits(mode=Mode.PROPOSE)), *options(path))
+    why = "the journal is read in mode execute only, and the mode is propose"
+    assert (done.json[-1]["rule"], done.json[-1]["sentence"]) == ("journal", f"{why}: {UNREAD}")
 
 
 def test_a_recorded_look_is_judged_with_the_recorded_settings(here: Run, record: Record) -> None:
@@ -170,6 +179,7 @@ def test_a_recorded_look_is_judged_with_the_recorded_settings(here: Run, record:
     assert f"judged with the settings recorded in {file}, mode observe; the look is of " in done.stderr
     assert "mode is observe, a dry run: nothing is changed" in [row["sentence"] for row in done.json]
     assert (done.json[-1]["rule"], done.json[-1]["answer"]) == ("journal", "unknown")
+    assert done.json[-1]["sentence"] == f"a telemetry file holds no journal: {UNREAD}"
     both = here("explain", "topic/t", "--replay", str(file), "--as-configured-here")
     assert (both.exit_code, "contradict each other" in both.stderr) == (2, True)
 

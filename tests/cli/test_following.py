@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.act.progress import Rates
+from agent.act.reassign.progress import Rates
 from agent.cli.following import _seen, whole_plan
 from agent.values.observation import Gap, GapCause, Observation, Part, RawReassignment
 from agent.values.reassignment import Plan, Target

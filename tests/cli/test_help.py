@@ -10,9 +10,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from agent.cli.app import app
-from agent.cli.examples import EXAMPLES
-from agent.cli.short_helps import SHORT
-from agent.documents.catalogue import NOT_YET
+from agent.cli.documents.catalogue import NOT_YET
+from agent.cli.examples import EXAMPLES, SHORT
 from tests.cli.documents import commands
 
 COMMANDS = [name for name, _ in commands()]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.seen import see
+from agent.simulate.evaluation import see
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import GapCause, Part

@@ -22,7 +22,7 @@ from agent.cli.app import app
 from agent.cli.table_layout import text_width
 from agent.cluster.errors import ClusterError
 from agent.journal.commands import Answer
-from agent.seen import see
+from agent.simulate.evaluation import see
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
@@ -179,11 +179,11 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         settings = {"kafka": {"bootstrap.servers": "127.0.0.1:1", **values}, "topics": {"prefix": "x."}}
         (tmp_path / "settings.yaml").write_text(json.dumps(settings))
         monkeypatch.setattr("agent.observe.knock.knock", lambda *_, **__: "cluster")
-        monkeypatch.setattr("agent.start.read_proposals", lambda _loaded, _tell: published(name))
+        monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: published(name))
         monkeypatch.setattr("agent.observe.knock.knock", lambda *_, **__: None)
         monkeypatch.setattr("agent.cli.asking.journal", lambda _plan: journal_of(name))
         monkeypatch.setattr("agent.cli.asking.ask", lambda *_: Answer(True, name(LINE), 0))
-        monkeypatch.setattr("agent.observe.observe", lambda *_: observation(name))
+        monkeypatch.setattr("agent.observe.look.observe", lambda *_: observation(name))
         monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: seen(name))
         monkeypatch.setattr("agent.cluster.find_clusters", lambda: found)
         monkeypatch.setattr("agent.cluster.find_cluster", lambda _name: found[0])

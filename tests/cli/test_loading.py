@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from agent.cli import loading, measuring, session
+from agent.cli.reported import AgentsReport
 from config.load import Loaded, load_settings
 from tests.builders import an_observation
 from tests.cli.conftest import Record
@@ -38,19 +39,20 @@ def test_a_look_is_over_once_all_is_loaded(loaded: Loaded, monkeypatch: pytest.M
         return an_observation().at()
 
     monkeypatch.setattr("agent.cli.loading.import_module", load)
-    monkeypatch.setattr("agent.observe.observe", observe)
+    monkeypatch.setattr("agent.observe.look.observe", observe)
     with session.looking(loaded) as take:
         take()
         assert sorted(done) == ["loaded", "observed"]
 
 
-def test_what_the_thread_that_asks_for_the_agents_look_needs_is_loaded_before_it(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("asking", [measuring.AgentsLook, AgentsReport])
+def test_what_a_thread_that_asks_for_telemetry_needs_is_loaded_before_it(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch, asking: type[measuring.AgentsLook | AgentsReport]
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr("agent.cli.measuring.import_module", told.append)
-    monkeypatch.setattr(measuring.AgentsLook, "_ask", lambda _self: told.append("asked"))
-    measuring.AgentsLook(loaded.settings)._thread.join()
+    monkeypatch.setattr("agent.cli.loading.import_module", told.append)
+    monkeypatch.setattr(asking, "_ask", lambda _self: told.append("asked"))
+    asking(loaded.settings)._asked.answer(10)
     assert told == ["agent.record.newest_look", "asked"]
 
 
@@ -60,8 +62,8 @@ FOREIGN = {
 }  # fmt: skip
 """What takes long to load and is of no use to a look without a problem to solve."""
 OWN = {
-    "agent.act", "agent.demo", "agent.doctor", "agent.execute.machine", "agent.maven", "agent.probing",
-    "agent.simulate", "agent.start", "agent.web",
+    "agent.act", "agent.demo", "agent.explain.doctor", "agent.execute.reassign.machine", "agent.maven", "agent.probing",
+    "agent.simulate.simulate", "agent.daemon.start", "agent.web",
 }  # fmt: skip
 
 
@@ -86,15 +88,15 @@ def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
         "from agent.cli.ending import run; "
         f"run(['status', '--replay', {str(file)!r}], debug=False, interruptible=False)"
     )
-    assert "agent.seen" in loaded
+    assert "agent.simulate.evaluation" in loaded
     assert_only_what_is_used(loaded)
 
 
 def test_what_a_look_at_a_live_cluster_loads_is_used_by_it() -> None:
     loaded = loaded_by(
-        "from agent.cli import options; from agent.cli.measuring import AgentsLook; import agent.observe; "
-        "import agent.look_with_weights; import agent.record.running_agent; import agent.seen; "
-        "import agent.cli.tables; "
+        "from agent.cli import options; from agent.cli.measuring import AgentsLook; import agent.observe.look; "
+        "import agent.record.weights; import agent.record.running_agent; "
+        "import agent.simulate.evaluation; import agent.cli.tables; "
         "options.settings(None, None, None, '127.0.0.1:9092')"
     )
     assert {"kafka", "confluent_kafka", "config.settings"} <= loaded

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent.cli.planning import _saves
-from agent.money.looks import first_memory, second_look
+from agent.simulate.second_look import first_memory, second_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.act.journal_topic import NoJournalError
-from agent.act.leadership_plan import LeadershipPlan
+from agent.act.journal.journal_topic import NoJournalError
+from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cli import asking
+from agent.cli.documents.acting import CopyRow
 from agent.cli.reassigning import COPIES
 from agent.cli.records import copy_cells
-from agent.cut_leadership import to_leadership_plan
-from agent.documents.acting import CopyRow
+from agent.daemon.leadership_from_settings import to_leadership_plan
 from agent.errors import JournalUnavailable, RackwiseError
 from agent.values.journal import View
 from agent.values.kafka import LEADER_RATE
@@ -35,7 +35,7 @@ def moving() -> Answers:
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, world: Answers) -> None:
-    monkeypatch.setattr("agent.observe.observe", lambda *_: world.at())
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: world.at())
 
 
 KAFKA = ("--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", NOBODY)

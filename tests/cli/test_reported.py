@@ -12,9 +12,9 @@ import pytest
 from agent.cli import reported
 from agent.cli.reported import AgentsReport, agent_line
 from agent.loop import Line, run_cycle
-from agent.record.derived import Teller, derived_events
 from agent.record.heard import heard_in
-from agent.seen import Seen
+from agent.simulate.evaluation import Seen
+from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -83,7 +83,7 @@ def test_without_a_report_nothing_is_said_of_an_agent(
 def test_a_report_that_does_not_come_is_waited_for_no_longer_than_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reported, "REPORT_MS", 1)
     started = SimpleNamespace(start=lambda: None, join=lambda timeout: timeout)
-    monkeypatch.setattr(reported.threading, "Thread", lambda **_named: started)
+    monkeypatch.setattr("agent.cli.loading.threading.Thread", lambda **_named: started)
     assert AgentsReport(Settings()).of(WITH_TOPIC) is None
 
 

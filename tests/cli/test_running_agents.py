@@ -10,7 +10,7 @@ import pytest
 
 from agent.cli import running_agents
 from agent.loop import Line, run_cycle
-from agent.record.derived import Teller, derived_events
+from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import GroupLimits, Limits
@@ -49,7 +49,7 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     file = tmp_path / "telemetry.jsonl"
 
     def write(now: Observation, limits: Limits, memory: Memory | None = None, *, age_s: int = 8) -> tuple[str, ...]:
-        monkeypatch.setattr("agent.observe.observe", lambda *_: now)
+        monkeypatch.setattr("agent.observe.look.observe", lambda *_: now)
         then = earlier(now, age_s)
         before = memory or Memory()
         cycle = run_cycle(Line(limits), lambda: then, then, before, number=1, name="i-1", planning=True)
@@ -103,7 +103,7 @@ def test_the_same_settings_need_no_line(here: Command, look: Look) -> None:
 def test_an_agent_of_another_cluster_does_not_count(here: Command, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     given = look(shop().at(), MIN_TRAFFIC)
     elsewhere = replace(shop().at(), cluster_id="another")
-    monkeypatch.setattr("agent.observe.observe", lambda *_: elsewhere)
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: elsewhere)
     assert "settings of groups" not in here("status", *given).stderr
 
 

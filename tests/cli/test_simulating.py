@@ -13,8 +13,8 @@ import yaml
 
 from agent.cli.columns import told_in_words
 from agent.cli.tables import _task
-from agent.predict.notes import told_once
 from agent.values.limits import GroupLimits, Limits
+from agent.values.prediction import told_once
 from tests.builders import Answers, an_observation, consumer, instance, reader
 from tests.cli.conftest import Record, Run
 

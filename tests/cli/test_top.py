@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from agent.cli.top import _page, first_began
-from agent.money.looks import first_memory, next_look
-from agent.seen import see
+from agent.simulate.evaluation import see
+from agent.simulate.second_look import first_memory, next_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits

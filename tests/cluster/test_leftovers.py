@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from agent.cli.asking import confirm
 from agent.cli.output import Format
 from agent.cluster import commands
-from agent.cluster.errors import ClusterError
+from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.launch import TAG
 from agent.cluster.leftovers import ClusterState, clear_cluster, find_cluster, find_clusters
 from agent.cluster.manifest import Manifest, Member, read_manifest, write_manifest
@@ -213,6 +214,26 @@ def test_status_asks_nothing_and_names_the_command_that_removes(monkeypatch: pyt
     assert "?" not in said.getvalue()
     assert said.getvalue().splitlines()[-1] == "remove them with: rackwise cluster status --clear"
     assert len(find_clusters()) == 2
+
+
+@pytest.mark.usefixtures("two_left")
+def test_status_of_one_name_shows_and_clears_only_that_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    commands.status(name="gone", clear=True, output=Format.TABLE)
+    assert "there is no cluster named gone" in capsys.readouterr().err
+    commands.status(name="two", clear=True, output=Format.JSON)
+    done = capsys.readouterr()
+    assert [row["name"] for row in json.loads(done.out)] == ["two"]
+    assert "cluster one" not in done.err
+    assert [found.name for found in find_clusters()] == ["one"]
+
+
+def test_no_name_leads_out_of_the_directory_of_clusters(home: Path) -> None:
+    (home / "not a cluster").mkdir()
+    assert find_clusters() == ()
+    for name in ("..", "../clusters", str(home), "", ".one", "not a cluster"):
+        with pytest.raises(BadSpec, match="is not a cluster name"):
+            commands.down(name=name)
+    assert (home / "not a cluster").is_dir()
 
 
 @pytest.mark.usefixtures("two_left")

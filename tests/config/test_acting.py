@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.cut import to_limits
+from agent.daemon.limits_from_settings import to_limits
 from agent.journal.moves import KEEP_BATCHES
 from agent.journal.triggers import KEPT
 from agent.values.limits import ExecuteLimits, JournalKind, Limits, Mode, Told

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.cut import to_limits, to_scope
+from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, TableForm
 from agent.values.limits import LocatorKind, RackLocator, RackPattern
 from config.load import Loaded, SettingsRefusedError, effective, load_settings

@@ -19,10 +19,10 @@ import structlog
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from agent.cut import to_limits, to_scope
-from agent.cut_leadership import to_leadership_plan
+from agent.daemon.leadership_from_settings import to_leadership_plan
+from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.errors import ConfigError, told
-from agent.given import given_settings
+from agent.load_settings import given_settings
 from agent.telemetry.events import LimitsData
 from agent.values.typed_json import to_json
 from config.catalogue import by_name, is_client, mapped_model, section_model

@@ -9,7 +9,12 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from agent.decode.assignment_info import decode_assignment_info
-from agent.decode.consumer_protocol import decode_assignment, decode_subscription
+from agent.decode.consumer_protocol import (
+    decode_assignment,
+    decode_cooperative_sticky,
+    decode_sticky,
+    decode_subscription,
+)
 from agent.decode.encode import (
     encode_assignment,
     encode_assignment_info,
@@ -17,7 +22,6 @@ from agent.decode.encode import (
     encode_subscription,
     encode_subscription_info,
 )
-from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import (
     RUNNING_ACTIVE,

@@ -11,10 +11,10 @@ from struct import pack
 
 import pytest
 
-from agent.decode import decode_members
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import decode_assignment, decode_subscription
 from agent.decode.encode import encode_assignment, encode_subscription
+from agent.decode.members import decode_members
 from agent.decode.reading import BOUNDS, NUMBER, Bounds, Pool, PoolUsedUpError, Reading
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason

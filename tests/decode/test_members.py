@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.decode import decode_members
 from agent.decode.encode import (
     encode_assignment,
     encode_assignment_info,
@@ -17,6 +16,7 @@ from agent.decode.encode import (
     encode_subscription,
     encode_subscription_info,
 )
+from agent.decode.members import decode_members
 from agent.decode.values import (
     Assignment,
     DecodedGroups,

@@ -6,17 +6,17 @@ import copy
 
 import pytest
 
-from agent.memory import after_restart, memory_from_json, memory_to_json
-from agent.memory.absences import lasted
-from agent.plan import make_plan
-from agent.plan.explain import explain
-from agent.propose import propose
+from agent.explain.explain import explain
+from agent.memory.codec import after_restart, memory_from_json, memory_to_json
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.finding import FindingReason as Reason
 from agent.values.finding import Severity
 from agent.values.limits import Limits
 from agent.values.observation import Part
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import Proposal, ProposalReason
+from agent.values.words import lasted
 from tests.builders import Answers, Run, an_observation, reader
 
 WAIT_S = 1_800
@@ -183,10 +183,11 @@ def test_an_absence_outlives_the_agents_process() -> None:
 
 @pytest.mark.parametrize(
     ("ms", "words"),
-    [(12_999, "12 s"), (119_999, "119 s"), (120_000, "2 min"), (1_860_000, "31 min"), (7_200_000, "2 h"),
-     (200_000_000, "2 days")],
+    [(-1, "0 s"), (12_999, "12 s"), (119_999, "119 s"), (120_000, "2 min"), (1_860_000, "31 min"), (7_200_000, "2 h"),
+     (9_000_000, "2 h 30 min"), (172_799_999, "47 h 59 min"), (172_800_000, "2 days"), (200_000_000, "2 days 7 h"),
+     (1.79e12, "20,717 days 14 h")],
 )  # fmt: skip
-def test_how_long_it_lasted_is_rounded_down(ms: int, words: str) -> None:
+def test_how_long_it_lasted_is_rounded_down(ms: float, words: str) -> None:
     assert lasted(ms) == words
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.detect.assess import assess_groups
-from agent.detect.bound import most_local
+from agent.detect.assess_consumers import most_local
 from agent.values.assessment import Assessment, Locality, Measure, NotAssessed
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memo import Memo

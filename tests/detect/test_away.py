@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.detect.meant import meant_rack
-from agent.plan.explain import explain
-from agent.seen import see
+from agent.explain.explain import explain
+from agent.simulate.evaluation import see
 from agent.values.assessment import Measure
 from agent.values.explained import Answer
 from agent.values.finding import FindingReason as Reason

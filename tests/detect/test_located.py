@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from agent.cli import views
-from agent.doctor import Check, CheckState, diagnose
-from agent.plan import make_plan
-from agent.plan.explain import explain
-from agent.propose import propose
-from agent.seen import Seen
+from agent.explain.doctor import Check, CheckState, diagnose
+from agent.explain.explain import explain
+from agent.plan.make import make_plan
+from agent.propose.make import propose
+from agent.simulate.evaluation import Seen
 from agent.values.assessment import Measure, NotAssessed
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import Limits, LocatorKind, RackLocator

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.memory import memory_from_json, memory_to_json
+from agent.memory.codec import memory_from_json, memory_to_json
 from agent.values.finding import Finding, Severity
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import Limits

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory import memory_from_json, memory_to_json
+from agent.memory.codec import memory_from_json, memory_to_json
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import Limits
 from agent.values.memory import Memory

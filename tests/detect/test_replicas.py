@@ -10,7 +10,7 @@ from agent.values.finding import FindingReason as Reason
 from agent.values.finding import Severity
 from agent.values.limits import Limits
 from agent.values.observation import Rights
-from agent.values.rack_room import Crowding, crowding, rack_room
+from agent.values.replicas import Crowding, crowding, rack_room
 from agent.values.snapshot import BrokerState, Rack, RackState
 from tests.builders import Answers, Run, an_observation
 

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from agent.detect.software import drop_in
-from agent.seen import Seen, see
+from agent.simulate.evaluation import Seen, see
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memory import Memory

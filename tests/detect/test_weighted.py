@@ -98,8 +98,8 @@ def test_stale_weights_are_one_finding_however_many_groups_there_are() -> None:
     _, run = assessed(answers, told({"t": HEAVY}, until_s=-9_000))
     (finding,) = run.of(FindingReason.WEIGHTS_UNUSED)
     assert finding.sentence == (
-        "weights of the pipeline are not used: they are 150 min old, 30 min more than weights.max_age allows; optima "
-        "count partitions meanwhile"
+        "weights of the pipeline are not used: they are 2 h 30 min old, 30 min more than weights.max_age allows; "
+        "optima count partitions meanwhile"
     )
     assert finding.severity is Severity.WARNING
 

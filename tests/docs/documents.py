@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.documents.schema import documents_table, write_schemas
+from agent.cli.documents.schema import documents_table, write_schemas
 from tests.docs.flow import ROOT
 
 OPERATIONS = ROOT / "docs" / "operations.md"

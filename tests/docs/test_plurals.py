@@ -27,12 +27,12 @@ FINE = frozenset(
             "agent.detect.groups: group {} reads {}/s of {}/s across racks, by Kafka's measure and weights of "
             "the pipeline, and could read {}/s"
         ),
-        "agent.doctor_groups: it is unknown whether the assignor of {} looks at racks",
-        "agent.doctor_sight: it is unknown whether {}={} looks at racks",
-        "agent.plan.explain_group: {} moves",
-        "agent.plan.explain_topic: its replicas {} on brokers {}: {} in rack {}, while {} could take one",
-        "agent.plan.explain_topic: its replicas {} on brokers {}; no rack holds more of them than it must",
-        "agent.execute.turning: {}; {} moves its partitions back{}",
+        "agent.explain.doctor_groups: it is unknown whether the assignor of {} looks at racks",
+        "agent.explain.doctor_sight: it is unknown whether {}={} looks at racks",
+        "agent.explain.group: {} moves",
+        "agent.explain.topic: its replicas {} on brokers {}: {} in rack {}, while {} could take one",
+        "agent.explain.topic: its replicas {} on brokers {}; no rack holds more of them than it must",
+        "agent.execute.commands.turning: {}; {} moves its partitions back{}",
         "pipeline.backtest.living: strategy {} reads looks otherwise, so it needs whole ones",
         "pipeline.backtest.slices: look {} of cluster {} names {}, which was never written",
         "pipeline.commands.report: --output {} names {}",
@@ -46,8 +46,7 @@ FINE = frozenset(
         "agent.cli.examples: rackwise plan {} --reassignment-json moves.json --rollback-json back.json",
         "pipeline.report.first: Give {} leaders in the racks of its readers",
         # a figure with its unit, or a range
-        "agent.act.kafka_journal: another client wrote {} at offsets {} to {}",
-        "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
+        "agent.act.journal.kafka_journal: another client wrote {} at offsets {} to {}",
         "agent.predict.classic: it does not converge within {} rebalances",
         "agent.values.windows: and no opening within {} days",
         (
@@ -57,11 +56,11 @@ FINE = frozenset(
         "pipeline.jobs.weights: {} records written",
         "pipeline.report.words: {} days",
         # never one
-        "agent.act.topic_checks: {} has {} partitions, and only partition 0 counts",
-        "agent.given: {} settings cannot be used",  # of one its own sentence is told
-        "agent.execute.still: {} has replicas {}, not {} as when the move was decided",
-        "agent.act.journal_topic: it has {} partitions, and the journal needs exactly one",
-        "agent.execute.commanded: {} moves at once are more than execute.max_moves_per_cluster ({})",  # more than 1
+        "agent.act.journal.topic_checks: {} has {} partitions, and only partition 0 counts",
+        "agent.load_settings: {} settings cannot be used",  # of one its own sentence is told
+        "agent.execute.reassign.still: {} has replicas {}, not {} as when the move was decided",
+        "agent.act.journal.journal_topic: it has {} partitions, and the journal needs exactly one",
+        "agent.execute.commands.commanded: {} moves at once are more than execute.max_moves_per_cluster ({})",
         "agent.plan.new_partitions: {} new partitions are too many",
         "agent.telemetry.looks: the events belong to {} looks; give those of one",
     }

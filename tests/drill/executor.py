@@ -24,17 +24,17 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from agent.act.file_journal import FileJournal
-from agent.act.journal import Journal
-from agent.act.leadership import Leadership
-from agent.act.leadership_plan import LeadershipPlan
-from agent.act.mover import Mover
+from agent.act.journal.file_journal import FileJournal
+from agent.act.journal.journal import Journal
+from agent.act.lead.leadership import Leadership
+from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.reassign.mover import Mover
 from agent.errors import BadInput, FencedOut, JournalUnavailable
-from agent.execute.commanded import Spoken
-from agent.execute.identity import Came
-from agent.execute.messages import Accepted, May
-from agent.execute.obey import obey, words_again
-from agent.guard.before_batch import may_begin
+from agent.execute.commands.apply import obey, words_again
+from agent.execute.commands.commanded import Spoken
+from agent.execute.commands.identity import Came
+from agent.execute.reassign.messages import Accepted, May
+from agent.guard.acting_checks import may_begin
 from agent.guard.ground import Records
 from agent.journal.clocks import corrections, in_past
 from agent.journal.commands import Command, Verb, answer_to, command_to_json

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
-from agent.act.file_journal import read_file
-from agent.act.leadership import read_journal
+from agent.act.journal.file_journal import read_file
+from agent.act.lead.leadership import read_journal
 from agent.cluster import EmbeddedCluster
 from agent.values.journal import View
 from agent.values.kafka import LEADER_REPLICAS

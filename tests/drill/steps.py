@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from agent.act.journal import Journal
+from agent.act.journal.journal import Journal
 from agent.values.journal import View, Write
 from agent.values.observation import RawReassignment
 from agent.wire import connection

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.act.journal_witness import witness_path
+from agent.act.journal.journal_witness import witness_path
 from agent.cluster import EmbeddedCluster
 from agent.errors import BadInput
 from agent.wire.config_changes import Holder, Setting

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from agent.act.leadership import read_journal
+from agent.act.lead.leadership import read_journal
 from agent.cluster import EmbeddedCluster
 from agent.demo.show import demo_settings
 from agent.demo.workload import Workload

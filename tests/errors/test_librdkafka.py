@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from agent.errors import ClusterUnreachable
-from agent.librdkafka import Heard, client_settings, refusal
+from agent.record.librdkafka import Heard, client_settings, refusal
 from tests.wire.test_deadlines import listener, silence
 
 TRANSPORT = KafkaError._TRANSPORT

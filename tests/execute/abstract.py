@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agent.execute.messages import (
+from agent.execute.reassign.messages import (
     Act,
     Alter,
     Answered,
@@ -23,8 +23,8 @@ from agent.execute.messages import (
     SeenPartition,
     SeenThrottle,
 )
-from agent.execute.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
-from agent.execute.throttles import applied
+from agent.execute.reassign.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
+from agent.execute.reassign.throttles import applied
 from agent.values.observation import RawPartition, RawReassignment, RawTopic
 from agent.values.reassignment import Resource
 from assignors.problem import TopicPartition

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent.execute import holding, judging, machine, planning, running, state, throttles
-from agent.execute.judging import Status, View
-from agent.execute.messages import Alter, Append, Cancel, Configure, Op, Setting
-from agent.execute.running import Decision
-from agent.execute.throttles import Standing
+from agent.execute.reassign import holding, judging, machine, planning, running, state, throttles
+from agent.execute.reassign.judging import Status, View
+from agent.execute.reassign.messages import Alter, Append, Cancel, Configure, Op, Setting
+from agent.execute.reassign.running import Decision
+from agent.execute.reassign.throttles import Standing
 from agent.values import reassignment as values
 from agent.values.reassignment import Batch, BatchState, Debt, End, Plan, PlanState, Policy
 from tests.execute import abstract

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Op, Setting
+from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect, Op, Setting
 from agent.values.attempts import attempt
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Records, Resource, Target, moved_of

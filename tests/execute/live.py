@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.execute.machine import resume, step
-from agent.execute.messages import (
+from agent.execute.reassign.machine import resume, step
+from agent.execute.reassign.messages import (
     Accepted,
     Alter,
     Append,
@@ -21,7 +21,7 @@ from agent.execute.messages import (
     Say,
     Tick,
 )
-from agent.execute.state import State, appended
+from agent.execute.reassign.state import State, appended
 from agent.values.reassignment import Batch, BatchState, Plan, Policy, Records, Resource, Target
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster, a_part, carried_out, caught_up, seen_of

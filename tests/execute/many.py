@@ -10,8 +10,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from agent.execute.machine import resume, step
-from agent.execute.messages import (
+from agent.execute.reassign.machine import resume, step
+from agent.execute.reassign.messages import (
     Act,
     Alter,
     Answered,
@@ -33,7 +33,7 @@ from agent.execute.messages import (
     SeenThrottle,
     Tick,
 )
-from agent.execute.throttles import applied as configured
+from agent.execute.reassign.throttles import applied as configured
 from agent.journal import moves
 from agent.journal.codec import Numbered, applied, numbered
 from agent.values.journal import View

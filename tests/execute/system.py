@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.execute.messages import Act, Result, Word
-from agent.execute.state import State
+from agent.execute.reassign.messages import Act, Result, Word
+from agent.execute.reassign.state import State
 from agent.values.reassignment import Plan, Policy, Records
 from tests.execute.abstract import Cluster, Part
 

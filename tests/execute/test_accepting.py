@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.accepting import NotCarriedOut, plan_of, policy_of, traffic_of
-from agent.execute.messages import Seen
-from agent.execute.throttles import rate_of
+from agent.execute.reassign.accepting import NotCarriedOut, plan_of, policy_of, traffic_of
+from agent.execute.reassign.messages import Seen
+from agent.execute.reassign.throttles import rate_of
 from agent.values.finding import Subject
 from agent.values.limits import ExecuteLimits
 from agent.values.observation import Gap, GapCause, Part

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.execute.obey import obey
+from agent.execute.commands.apply import obey
 from agent.journal.approvals import Approval, ApprovalState, approval_of
 from agent.journal.commands import Answer, Verb
 from agent.values.journal import View

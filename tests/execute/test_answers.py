@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.messages import Accepted, Said, Word
-from agent.execute.obey import obey, words_again
+from agent.execute.commands.apply import obey, words_again
+from agent.execute.reassign.messages import Accepted, Said, Word
 from agent.journal import moves
 from agent.journal.commands import Answer, Command, Verb, answered
 from agent.values.reassignment import Batch, BatchState, End, PartitionEnd, PlanState

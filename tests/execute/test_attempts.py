@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execute.commanded import Foreseen
-from agent.execute.machine import resume, step
-from agent.execute.messages import Accepted, Append, May, Said, Word
-from agent.execute.messages import Command as Command_
-from agent.execute.obey import obey, words_again
+from agent.execute.commands.apply import obey, words_again
+from agent.execute.commands.commanded import Foreseen
+from agent.execute.reassign.machine import resume, step
+from agent.execute.reassign.messages import Accepted, Append, May, Said, Word
+from agent.execute.reassign.messages import Command as Command_
 from agent.journal import moves
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash, swept
 from agent.journal.attempts import next_attempt

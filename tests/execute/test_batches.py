@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.batches import Load, broker_loads, in_words, next_batch, rack_loads, replication_graph
-from agent.execute.messages import Seen, SeenPartition
+from agent.execute.reassign.batches import Load, broker_loads, in_words, next_batch, rack_loads, replication_graph
+from agent.execute.reassign.messages import Seen, SeenPartition
 from agent.values.reassignment import Policy, Target
 from assignors.problem import TopicPartition
 

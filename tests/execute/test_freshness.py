@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.freshness import valid_ms
+from agent.execute.reassign.messages import valid_ms
 
 
 @pytest.mark.parametrize(

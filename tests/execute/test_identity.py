@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execute.identity import LATER_MS, SIGNED_FOR_MS, Came, Sender, Signer, sender_of, signed
-from agent.execute.obey import Obeyed, obey
+from agent.execute.commands.apply import Obeyed, obey
+from agent.execute.commands.identity import LATER_MS, SIGNED_FOR_MS, Came, Sender, Signer, sender_of, signed
 from agent.journal.approvals import approval_of
 from agent.journal.commands import (
     KEPT,

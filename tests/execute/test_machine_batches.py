@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent.execute.machine import begins
-from agent.execute.messages import (
+from agent.execute.reassign.machine import begins
+from agent.execute.reassign.messages import (
     Accepted,
     Alter,
     Answered,
@@ -19,7 +19,7 @@ from agent.execute.messages import (
     Tick,
     Word,
 )
-from agent.execute.state import Rest, State, answered
+from agent.execute.reassign.state import Rest, State, answered
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import BatchState, Plan, PlanState, Records, Resource
 from assignors.problem import TopicPartition

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.machine import step
-from agent.execute.messages import (
+from agent.execute.reassign.machine import step
+from agent.execute.reassign.messages import (
     Alter,
     Answered,
     Configure,

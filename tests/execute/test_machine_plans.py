@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.messages import (
-    Accepted,
-    Answered,
-    Finish,
-    Kind,
-    May,
-    Result,
-    Said,
-    Word,
-)
+from agent.execute.reassign.messages import Accepted, Answered, Finish, Kind, May, Result, Said, Word
 from agent.values.reassignment import BatchState, Plan, PlanState, Target
 from tests.execute.abstract import a_part, carried_out, seen_of
 from tests.execute.live import MOVE, OTHER, P0, Live

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.messages import (
-    Answered,
-    Cancel,
-    Configure,
-    Finish,
-    Kind,
-    May,
-    Result,
-    Said,
-    Word,
-)
+from agent.execute.reassign.messages import Answered, Cancel, Configure, Finish, Kind, May, Result, Said, Word
 from agent.values.reassignment import Plan, PlanState, moved_of
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out

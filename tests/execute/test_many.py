@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.execute.batches import _END_BYTES, RECORD_BYTES, _Record, in_records, next_batch
-from agent.execute.messages import Accepted, Alter, Append, Said, Seen, SeenPartition, Word
-from agent.execute.throttles import wanted
+from agent.execute.reassign.batches import _END_BYTES, RECORD_BYTES, _Record, in_records, next_batch
+from agent.execute.reassign.messages import Accepted, Alter, Append, Said, Seen, SeenPartition, Word
+from agent.execute.reassign.throttles import wanted
 from agent.journal import moves
 from agent.journal.codec import MAX_VALUE_BYTES, numbered
 from agent.journal.columns import Size

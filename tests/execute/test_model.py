@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from agent.execute.messages import Word
+from agent.execute.reassign.messages import Word
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import Plan, Resource, Target
 from assignors.problem import TopicPartition

@@ -9,9 +9,9 @@ import pytest
 
 from agent.cli.following import state_of
 from agent.cli.records import history_rows
-from agent.execute.identity import Came
-from agent.execute.messages import Accepted, Said, Word
-from agent.execute.obey import Obeyed, obey, words_again
+from agent.execute.commands.apply import Obeyed, obey, words_again
+from agent.execute.commands.identity import Came
+from agent.execute.reassign.messages import Accepted, Said, Word
 from agent.journal import codec, moves
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash, swept
 from agent.journal.commands import (
@@ -369,7 +369,7 @@ def test_a_way_back_that_was_accepted_is_not_accepted_again() -> None:
             STANDING,
             False,
             NOW_MS + 62 * MINUTE,
-            "void: it expired 120 s ago, and the plan had not begun",
+            "void: it expired 2 min ago, and the plan had not begun",
             id="it expired",
         ),
         pytest.param((), True, NOW_MS + 62 * MINUTE, None, id="what was begun goes on whatever is proposed"),
@@ -447,12 +447,13 @@ def test_a_command_that_no_journal_can_hold_is_refused_and_the_next_one_is_obeye
 
 @pytest.mark.parametrize("verb", [Verb.CANCEL, Verb.ROLLBACK, Verb.PAUSE, Verb.RESUME])
 def test_a_proposal_that_is_not_known_is_told_from_one_that_has_not_begun(verb: Verb) -> None:
-    sentence = done(obey([ask(verb, "p-000000000000")], EMPTY, STANDING, LIMITS, NOW_MS)).sentence
-    assert sentence.startswith("refused: no proposal p-000000000000 is known: it is not open")
+    nothing = done(obey([ask(verb, "p-000000000000")], EMPTY, STANDING, LIMITS, NOW_MS))
+    assert nothing.sentence.startswith("refused: no proposal p-000000000000 is known: it is not open")
     approved = journal(*obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, LIMITS, NOW_MS).writes, at_ms=NOW_MS)
-    known = done(obey([ask(verb, MOVE, id_="c2")], approved, (), LIMITS, NOW_MS), approved, "c2").sentence
-    assert "is known" not in known
-    assert ("has not begun" in known) is (verb is not Verb.CANCEL)
+    known = done(obey([ask(verb, MOVE, id_="c2")], approved, (), LIMITS, NOW_MS), approved, "c2")
+    assert (nothing.unknown, known.unknown) == (True, False)
+    assert "is known" not in known.sentence
+    assert ("has not begun" in known.sentence) is (verb is not Verb.CANCEL)
 
 
 def test_an_approval_whose_rebalance_was_triggered_is_used_and_not_void() -> None:

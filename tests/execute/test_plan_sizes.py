@@ -5,12 +5,12 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
-from agent.act.handing_over import hand_over
-from agent.act.mover import Mover
-from agent.execute.accepting import NotCarriedOut
-from agent.execute.obey import obey
-from agent.guard import explained
-from agent.guard.foreseeing import foreseen
+from agent.act.approved import hand_over
+from agent.act.reassign.mover import Mover
+from agent.execute.commands.apply import obey
+from agent.execute.reassign.accepting import NotCarriedOut
+from agent.guard.approving import foreseen
+from agent.guard.judge import explained
 from agent.journal import moves
 from agent.journal.commands import Verb
 from agent.journal.room import MOST_OPEN_BYTES, likely_need, need_of, no_room, too_large

@@ -10,7 +10,7 @@ import pytest
 
 from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.values import StickyUserData, StreamsSubscription, Subscription
-from agent.execute.probe_bytes import NoProbe, probe_bytes
+from agent.execute.rebalance.probe_bytes import NoProbe, probe_bytes
 from agent.values.observation import RawGroup, RawMember
 from tests.decode import generate
 from tests.decode.oracle import Oracle, kafka_oracle

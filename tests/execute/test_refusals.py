@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.refusals import OPEN_MS, Refusal, RefusalReason, refusal
+from agent.execute.rebalance.refusals import OPEN_MS, Refusal, RefusalReason, refusal
 from agent.journal.triggers import (
     Effect,
     Expectation,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.identity import SIGNED_FOR_MS, Signer, signed
-from agent.execute.messages import Accepted, Said
-from agent.execute.obey import answerable, obey, stops, words_again
-from agent.execute.transitions import turned
-from agent.guard import guard
+from agent.execute.commands.apply import answerable, obey, stops, words_again
+from agent.execute.commands.identity import SIGNED_FOR_MS, Signer, signed
+from agent.execute.reassign.messages import Accepted, Said
+from agent.execute.reassign.transitions import turned
+from agent.guard.judge import guard
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, written
 from agent.journal.codec import applied, numbered

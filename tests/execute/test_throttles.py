@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.messages import Configure, Op, Seen, SeenPartition, SeenThrottle, Setting
-from agent.execute.throttles import Standing, applied, clearing, complete, lacking, rate_of, setting, standing, wanted
+from agent.execute.reassign.messages import Configure, Op, Seen, SeenPartition, SeenThrottle, Setting
+from agent.execute.reassign.throttles import (
+    Standing,
+    applied,
+    clearing,
+    complete,
+    lacking,
+    rate_of,
+    setting,
+    standing,
+    wanted,
+)
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import Batch, Debt, Policy, Resource, Target
 from assignors.problem import TopicPartition

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.messages import Alter, Answered, Append, Cancel, Kind, Move, Result, Run, Said, Tick, Word
-from agent.execute.state import State, Watch, answered, appended, looking
-from agent.execute.transitions import turned
+from agent.execute.reassign.messages import Alter, Answered, Append, Cancel, Kind, Move, Result, Run, Said, Tick, Word
+from agent.execute.reassign.state import State, Watch, answered, appended, looking
+from agent.execute.reassign.transitions import turned
 from agent.values.kafka import LEADER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, Debt, Plan, PlanState, Records, Resource
 from assignors.problem import TopicPartition

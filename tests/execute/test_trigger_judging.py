@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.trigger_judging import (
+from agent.execute.rebalance.trigger_judging import (
     JUDGE_WITHIN_MS,
     MOST_CHARACTERS,
     ORPHAN_MS,

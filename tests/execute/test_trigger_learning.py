@@ -6,8 +6,8 @@ from zlib import crc32
 
 import pytest
 
-from agent.execute.trigger_learning import KEPT_REBALANCES, learn, transactional
-from agent.execute.trigger_transactions import offsets_partition, transactions_of
+from agent.execute.rebalance.trigger_judging import KEPT_REBALANCES, learn, transactional
+from agent.execute.rebalance.trigger_seen import offsets_partition, transactions_of
 from agent.journal.triggers import LearnedGroup, learned, learned_of
 from agent.values.journal import Entry, View, Write
 from agent.values.memory import Memory

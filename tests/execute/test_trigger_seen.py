@@ -6,7 +6,7 @@ import pytest
 
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
-from agent.execute.trigger_seen import seen_raw
+from agent.execute.rebalance.trigger_seen import seen_raw
 from agent.values.observation import RawGroup, RawMember
 from agent.values.snapshot import GroupKind
 

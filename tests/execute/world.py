@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.execute import machine
-from agent.execute.freshness import valid_ms
-from agent.execute.messages import (
+from agent.execute.reassign import machine
+from agent.execute.reassign.messages import (
     Accepted,
     Act,
     Alter,
@@ -34,8 +33,9 @@ from agent.execute.messages import (
     SeenPartition,
     Tick,
     Word,
+    valid_ms,
 )
-from agent.execute.state import State, appended
+from agent.execute.reassign.state import State, appended
 from agent.values.attempts import attempt
 from agent.values.kafka import LEADER_RATE
 from agent.values.reassignment import Batch, Plan, Records, Resource

@@ -24,7 +24,12 @@ import atheris
 
 with atheris.instrument_imports(include=["agent.decode"]):
     from agent.decode.assignment_info import decode_assignment_info
-    from agent.decode.consumer_protocol import decode_assignment, decode_subscription
+    from agent.decode.consumer_protocol import (
+        decode_assignment,
+        decode_cooperative_sticky,
+        decode_sticky,
+        decode_subscription,
+    )
     from agent.decode.encode import (
         encode_assignment,
         encode_assignment_info,
@@ -33,7 +38,6 @@ with atheris.instrument_imports(include=["agent.decode"]):
         encode_subscription_info,
     )
     from agent.decode.members import decode_members
-    from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
     from agent.decode.subscription_info import decode_subscription_info
     from agent.decode.values import (
         Assignment,

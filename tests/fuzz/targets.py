@@ -15,33 +15,34 @@ from functools import cache, partial
 from random import Random
 from typing import Any, NamedTuple
 
-from agent.act.file_journal import _transaction
-from agent.act.inbox import command_of
+from agent.act.commands.inbox import command_of
+from agent.act.journal.file_journal import _transaction
 from agent.decode.cursor import Broken
 from agent.decode.java_text import from_modified_utf8, to_modified_utf8
 from agent.decode.members import decode_members
 from agent.decode.values import DecodedMember, Undecodable
-from agent.execute.identity import Came
-from agent.execute.obey import obey
+from agent.execute.commands.apply import obey
+from agent.execute.commands.identity import Came
 from agent.journal import moves
 from agent.journal.approvals import plan_hash
 from agent.journal.codec import UnreadableEntryError, entry_of, to_bytes
 from agent.journal.commands import Command, Verb, command_to_json
-from agent.memory import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
+from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
 from agent.observe.application import _Unusable, parse_application_lags
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
-from agent.propose.basis import figures_rest_on
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.published import CREATED, VOID
 from agent.propose.reassignment_json import BadReassignmentFile, read_reassignment_json
 from agent.record.proposals import proposals_in, standing_in
 from agent.record.reader import Read
 from agent.record.restart import newest_memory
 from agent.record.weights import KeptWeights, read_record
-from agent.seen import see
+from agent.simulate.evaluation import see
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import IncompleteLookError, observation_from_events, observation_to_events
+from agent.telemetry.proposal_records import CREATED, VOID
+from agent.telemetry.weights import to_records
+from agent.values.basis import figures_rest_on
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.journal import Entry, Write
 from agent.values.limits import ExecuteLimits, Limits
@@ -51,8 +52,7 @@ from agent.values.proposal import Proposal
 from agent.values.reassignment import Batch, End, PartitionEnd, Plan
 from agent.values.reassignment import Target as Move
 from agent.values.typed_json import UnreadableError
-from agent.weights.codec import to_records
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 from assignors.cases.registry import read_cases
 from assignors.optimal.columns import read_columns
 from assignors.problem import BadProblem, TopicPartition

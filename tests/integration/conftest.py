@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from agent.cluster import EmbeddedCluster
-from agent.cycle import Cycle
 from agent.demo.show import demo_settings
 from agent.demo.workload import Workload
+from agent.values.cycle import Cycle
 from config.settings import Settings
 from tests.eye import Eye
 

@@ -8,12 +8,14 @@ from uuid import uuid4
 
 import pytest
 
-from agent.act.leadership import Leadership, read_journal
-from agent.act.leadership_plan import LeadershipPlan
+from agent.act.lead.leadership import Leadership, read_journal
+from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cluster import EmbeddedCluster
-from agent.execute.obey import obey
+from agent.execute.commands.apply import obey
 from agent.journal.commands import pause_in
-from agent.observe import Clients, Recall, Scope, observe
+from agent.observe.context import Clients, Recall
+from agent.observe.look import observe
+from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits
 from config.kafka_client import KafkaClientConfig

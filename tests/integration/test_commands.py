@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from agent.cluster import EmbeddedCluster, Fault, FaultKind
-from agent.cycle import Cycle
 from agent.demo.workload import Workload
 from agent.demo.workload.plan import FaultKind as Seeded
+from agent.values.cycle import Cycle
 from tests.command import Done, rackwise
 from tests.integration.test_first_look import GROUPS
 
@@ -34,7 +34,7 @@ def answered(done: Done) -> Any:
 def test_status_sums_the_cluster_up(at: tuple[str, ...], demo_cluster: EmbeddedCluster) -> None:
     status = answered(rackwise("status", *at, "-o", "json"))
     assert status["cluster"] == demo_cluster.cluster_id
-    assert status["brokers"] == {"a": [1, 4], "b": [2], "c": [3]}
+    assert {row["rack"]: row["brokers"] for row in status["brokers"]} == {"a": [1, 4], "b": [2], "c": [3]}
     assert Counter(kind.value for kind in GROUPS.values()) <= Counter(status["groups"])
     assert status["gaps"] == []
     assert {finding["subject"] for finding in status["findings"]} >= {"topic/payments", "topic/views", "group/mailer"}

@@ -8,11 +8,11 @@ from itertools import combinations
 import pytest
 
 from agent.cluster import EmbeddedCluster
-from agent.cycle import Cycle
 from agent.demo.workload import Workload
 from agent.demo.workload.plan import FaultKind
-from agent.doctor import CheckState, diagnose
+from agent.explain.doctor import CheckState, diagnose
 from agent.values.assessment import Measure
+from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
 from agent.values.plan import Plan
 from agent.values.proposal import ProposalKind, ProposalReason

@@ -9,10 +9,10 @@ from contextlib import ExitStack
 import pytest
 
 from agent.cluster import EmbeddedCluster
-from agent.cycle import Cycle
+from agent.daemon.start import agent_of
 from agent.demo.show import demo_settings
 from agent.demo.workload import Workload
-from agent.start import agent_of
+from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
 from agent.values.snapshot import OtherGroup
 from tests.eye import Eye, told

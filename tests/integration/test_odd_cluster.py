@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
-from agent.cycle import Cycle
+from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason, Severity
 from agent.values.proposal import ProposalReason
 from tests.command import Done, rackwise

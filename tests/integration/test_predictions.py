@@ -22,7 +22,7 @@ from agent.demo.workload.placement import spread
 from agent.demo.workload.plan import LibrdkafkaGroupPlan, LoadPlan, Protocol, TopicPlan, TopologyPlan
 from agent.demo.workload.producers import LoadGenerator
 from agent.demo.workload.topics import create_topics
-from agent.predict import predict
+from agent.predict.predict import predict
 from agent.predict.seen import SHARED_BUCKET
 from agent.values.limits import GroupLimits, Limits
 from agent.values.prediction import Basis, Certainty, Given, Prediction

@@ -14,12 +14,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.cycle import Cycle
 from agent.propose.codec import proposal_to_json
-from agent.replay import replay
+from agent.simulate.replay import replay
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.assessment import Measure
+from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
 from agent.values.observation import GapCause, Part
 from agent.values.proposal import ProposalKind

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple, Self
 import pytest
 
 from agent.cluster import EmbeddedCluster
-from agent.cycle import Cycle
 from agent.demo.show import demo_settings
 from agent.demo.workload import ClusterFacts, Workload, WorkloadPlan
 from agent.demo.workload.placement import spread
 from agent.demo.workload.plan import LoadPlan, TopicPlan, TopologyPlan
 from agent.demo.workload.producers import LoadGenerator
 from agent.demo.workload.scenes import classic_application
+from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason, Severity
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import LagSource, Range, Role, TaskCopy

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.batches import in_records
+from agent.execute.reassign.batches import in_records
 from agent.journal import targets
 from agent.journal.codec import MAX_VALUE_BYTES, applied, numbered
+from agent.journal.kept import Kept
 from agent.journal.moves import KEEP_TARGET_BYTES, batches, changed, plan_of, plans, read, tidy, write
 from agent.journal.targets import MOST_TARGETS, PART_BYTES
-from agent.kept import Kept
 from agent.values.journal import Entry, View
 from agent.values.reassignment import Batch, BatchState, End, PartitionEnd, Plan, PlanState, Target, moved_by, moved_of
 from agent.values.typed_json import UnreadableError

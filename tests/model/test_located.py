@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent.decode import decode_members
-from agent.detect import detect
+from agent.decode.members import decode_members
+from agent.detect.find import detect
 from agent.loop import Line
-from agent.memory import remember
-from agent.model import take_snapshot
+from agent.memory.remember import remember
+from agent.model.take import take_snapshot
 from agent.values.limits import Limits, LocatorKind, RackLocator, RackPattern
 from agent.values.memo import Memo
 from agent.values.memory import Memory

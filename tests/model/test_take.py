@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent.decode import decode_members
 from agent.decode.encode import encode_sticky
+from agent.decode.members import decode_members
 from agent.decode.values import StickyUserData
-from agent.model import take_snapshot
+from agent.model.take import take_snapshot
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from agent.decode import decode_members
-from agent.model import take_snapshot
+from agent.decode.members import decode_members
 from agent.model.rates import Measured, restore_rate
+from agent.model.take import take_snapshot
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, RateBase, RestoreRate
@@ -72,10 +72,10 @@ def test_without_either_nothing_is_known() -> None:
         pytest.param(Told(TOPIC), "rackwise.weights holds no weights", True, id="empty"),
         pytest.param(Told(TOPIC, others=3), "holds weights of other clusters only", True, id="of another cluster"),
         pytest.param(
-            told({"orders": (1.0,)}, until_s=-9_000), "they are 150 min old, 30 min more than", False, id="stale"
+            told({"orders": (1.0,)}, until_s=-9_000), "they are 2 h 30 min old, 30 min more than", False, id="stale"
         ),
         pytest.param(
-            told({"orders": (1.0,)}, until_s=9_000), "150 min after this look, so one of", False, id="ahead"
+            told({"orders": (1.0,)}, until_s=9_000), "2 h 30 min after this look, so one of", False, id="ahead"
         ),
         pytest.param(
             Told(TOPIC, unreadable=2, example="'C/x' is no JSON"), "0 of 2 records .* 'C/x' is no JSON", False,

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.money import Costs, Traffic, costs_of
-from agent.money.traffic import border, together
+from agent.money.costs import Costs, costs_of
+from agent.money.traffic import Traffic, border, together
 from agent.money.words import (
     bytes_between,
     bytes_words,

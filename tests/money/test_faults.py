@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agent.doctor import Check, CheckState, diagnose
-from agent.money import costs_of
-from agent.money.faults import ASSIGNORS, CLIENT_RACK, NO_COST, SELECTOR, FaultCost, fault_cost
-from agent.money.looks import first_memory, second_look
-from agent.seen import Seen
+from agent.explain.doctor import Check, CheckState, diagnose
+from agent.explain.doctor_costs import ASSIGNORS, CLIENT_RACK, NO_COST, SELECTOR, FaultCost, fault_cost
+from agent.money.costs import costs_of
+from agent.simulate.evaluation import Seen
+from agent.simulate.second_look import first_memory, second_look
 from agent.values.limits import Limits
 from agent.values.plan import Plan
 from tests.builders import Answers, an_observation, reader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.money import Lag, lag_of
+from agent.money.lags import Lag, lag_of
 from agent.values.snapshot import GroupKind, OtherGroup, Snapshot
 from tests.snapshots import Builder, a_cluster, member, tp
 

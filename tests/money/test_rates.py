@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.money import costs_of
-from agent.money.looks import base_of_agent, first_memory, next_look, second_look
-from agent.seen import see
+from agent.money.costs import costs_of
+from agent.simulate.evaluation import see
+from agent.simulate.second_look import base_of_agent, first_memory, next_look, second_look
 from agent.values.clock import Instant
 from agent.values.limits import Limits
 from agent.values.memory import Memory, RateBase
@@ -108,7 +108,7 @@ class TestTheAgent:
     def test_what_it_saw_long_ago_is_no_base_and_its_age_is_said(self) -> None:
         memory, rates = self.base(age_s=7_200, base_age_s=7_260)
         assert memory == Memory()
-        assert rates.why_not == "the newest look in the agent's telemetry is 2.0 h old"
+        assert rates.why_not == "the newest look in the agent's telemetry is 2 h old"
 
     def test_findings_are_those_of_this_look_alone(self) -> None:
         memory, _ = self.base(age_s=8, base_age_s=50)

@@ -10,9 +10,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.observe import Clients
+from agent.observe.context import Clients
 from agent.values.observation import Gap, GapCause, Observation, Part
-from agent.wire import WireClient
+from agent.wire.client import WireClient
 from config.kafka_client import KafkaClientConfig
 
 CLIENT_ID = "rackwise-under-test"

@@ -14,8 +14,7 @@ from typing import Any, cast
 import pytest
 
 from agent.observe.application import read_application_lags
-from agent.observe.asks import ask_together
-from agent.observe.context import Context
+from agent.observe.context import Context, ask_together
 from agent.observe.scope import Scope
 from agent.observe.world import _lags_of
 from agent.values.observation import GapCause, RawApplicationLag

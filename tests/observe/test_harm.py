@@ -13,7 +13,9 @@ from kafka import TopicPartition as KafkaPythonPartition
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.errors import ClusterUnreachable
-from agent.observe import Recall, Scope, observe
+from agent.observe.context import Recall
+from agent.observe.look import observe
+from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import GapCause, Observation, Part, RawReassignment
 from assignors.problem import TopicPartition

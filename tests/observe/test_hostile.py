@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 
 from agent.cluster import EmbeddedCluster
-from agent.observe import observe
+from agent.observe.look import observe
 from agent.values.clock import system_clock
 from agent.values.observation import Part
 from tests.hostile import GOOD, HELD, HOSTILE

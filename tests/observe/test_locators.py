@@ -17,11 +17,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agent.observe.context import Recall
 from agent.observe.locators.ask import ask_locator
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, TableForm
-from agent.observe.recall import Recall
 from agent.values.observation import GapCause, RawLocated
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 from tests.plugged import offering
 
 ROWS = (RawLocated("broker", "1", "a"), RawLocated("broker", "2", "b"))

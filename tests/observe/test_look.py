@@ -11,7 +11,9 @@ from confluent_kafka.admin import AdminClient
 from agent.cluster import EmbeddedCluster
 from agent.cluster.proxy import Fault, FaultKind
 from agent.errors import ClusterUnreachable, NoBrokersYet, WrongCluster
-from agent.observe import Clients, Recall, Scope, observe
+from agent.observe.context import Clients, Recall
+from agent.observe.look import observe
+from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import GapCause, Part
 from assignors.problem import TopicPartition

@@ -8,9 +8,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.doctor import CheckState, diagnose
-from agent.observe import Recall, Scope, observe
-from agent.seen import see
+from agent.explain.doctor import CheckState, diagnose
+from agent.observe.context import Recall
+from agent.observe.look import observe
+from agent.observe.scope import Scope
+from agent.simulate.evaluation import see
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from agent.values.memory import Memory

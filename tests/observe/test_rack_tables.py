@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from agent.observe.locators.entry_point import read_answer
+from agent.observe.locators.program import read_answer
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
 from agent.values.observation import RawLocated
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 
 ROWS = (
     RawLocated("broker", "1", "a"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import AuthenticationFailed, ClusterUnreachable, UnsupportedCluster
-from agent.observe.fold import folded
-from agent.observe.refusal import no_answer, wrong_cluster
-from agent.observe.rights import rights_gaps, rights_of
+from agent.observe.assemble import folded, rights_gaps, rights_of
+from agent.observe.knock import no_answer, wrong_cluster
 from agent.observe.scope import Scope
 from agent.values.observation import Gap, GapCause, Part, Rights
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ import pytest
 
 from agent.cluster import EmbeddedCluster
 from agent.demo.workload import Workload
-from agent.observe import Clients, Scope, observe
+from agent.observe.context import Clients
+from agent.observe.look import observe
+from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.kafka import STABLE
 from agent.values.observation import Observation

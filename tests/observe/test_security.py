@@ -21,7 +21,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # documented t
 
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed
-from agent.observe import Clients, Recall, Scope, observe
+from agent.observe.context import Clients, Recall
+from agent.observe.look import observe
+from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import GapCause, Observation, Part, Rights
 from config.kafka_client import KafkaClientConfig

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent.observe import Recall, Scope
-from agent.observe.context import Context
+from agent.observe.context import Context, Recall
+from agent.observe.scope import Scope
 from agent.observe.slow import log_dirs, topic_configs
 from agent.values.clock import Instant
 from agent.values.observation import Gap, GapCause, Observation, Part

@@ -6,10 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from agent.observe.doubt import Word
-from agent.observe.witness import ask_about_topics
+from agent.observe.doubt import Word, ask_about_topics
 from agent.values.observation import RawTopic
-from agent.wire import WireClient
+from agent.wire.client import WireClient
 from agent.wire.cluster_calls import TopicsAnswer
 
 GONE = RawTopic("t", None, False, (), "UNKNOWN_TOPIC_OR_PARTITION")

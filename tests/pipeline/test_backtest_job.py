@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from agent.propose.codec import proposal_to_bytes
-from agent.replay import replay_look
+from agent.simulate.replay import replay_look
 from agent.telemetry import events
 from agent.telemetry.looks import Recorded
 from agent.values.memo import Memo

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from agent.cluster import EmbeddedCluster
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.published import CREATED
+from agent.telemetry.proposal_records import CREATED
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs.backtest import Wanted, run_backtest
 from pipeline.schemas.backtest import UNITS

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.propose.codec import proposal_to_bytes
-from agent.replay import replay_look
+from agent.simulate.replay import replay_look
 from agent.telemetry.looks import Recorded
 from agent.values.memo import Memo
 from agent.values.weighed import NOT_WEIGHED, Weighed

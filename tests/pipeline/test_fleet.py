@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json, proposal_to_bytes
-from agent.replay import replay_look
+from agent.simulate.replay import replay_look
 from agent.telemetry import events as telemetry_events
 from agent.values.typed_json import UnreadableError
 from assignors.optimal import optimal_consumer, optimal_tasks

@@ -19,10 +19,10 @@ from pyspark.sql import SparkSession
 
 from agent.cluster import EmbeddedCluster
 from agent.propose.codec import proposal_from_json, proposal_to_bytes
-from agent.propose.published import CREATED, slot
 from agent.record.weights import WeightsReader
-from agent.replay import replay_look
+from agent.simulate.replay import replay_look
 from agent.telemetry.looks import Recorded
+from agent.telemetry.proposal_records import CREATED, slot
 from pipeline.backtest.ranking import ranked
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs.backtest import Wanted, run_backtest

@@ -19,10 +19,10 @@ from pyspark.sql import SparkSession
 
 from agent.cluster import EmbeddedCluster
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.published import slot
-from agent.replay import replay_look
+from agent.simulate.replay import replay_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.telemetry.proposal_records import slot
 from pipeline.schemas.bronze import JOURNAL, QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import Tables

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from agent.journal.codec import to_bytes
-from agent.propose.cloud_events import headers, source
-from agent.propose.published import CREATED, VOID
+from agent.telemetry.cloud_events import headers, source
 from agent.telemetry.events import Event, Kind, to_lines
+from agent.telemetry.proposal_records import CREATED, VOID
 from agent.values.journal import Entry
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.schemas.table import Table

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from agent.errors import BadInput
+from agent.telemetry.weights import keys_of, to_records, weights_of
 from agent.values.weights import GroupWeights, TopicWeights
-from agent.weights.codec import keys_of, to_records, weights_of
 from pipeline.jobs.weights import changes_between, make_weights
 from pipeline.schemas import gold, silver
 from pipeline.schemas.table import Table

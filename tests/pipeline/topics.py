@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from agent.cluster import EmbeddedCluster
 from agent.journal.codec import to_bytes
-from agent.propose.cloud_events import headers, source
-from agent.propose.published import CREATED
+from agent.telemetry.cloud_events import headers, source
+from agent.telemetry.proposal_records import CREATED
 from agent.values.journal import Entry
 from config.kafka_client import KafkaClientConfig
 from pipeline.kafka import Brokers, source_options

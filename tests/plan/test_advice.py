@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.detect import detect
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.detect.find import detect
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.assessment import Detection
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.limits import GroupLimits, Limits

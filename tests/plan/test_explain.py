@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agent.detect import detect
-from agent.plan import make_plan
-from agent.plan.explain import explain
-from agent.plan.explain_facts import _unchanged, facts_of, label
-from agent.propose import propose
+from agent.detect.find import detect
+from agent.explain.explain import explain
+from agent.explain.facts import _unchanged, facts_of, label
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.assessment import Detection
 from agent.values.explained import Answer, Explained
 from agent.values.limits import Limits
@@ -220,7 +220,7 @@ def test_leaders_that_a_proposal_leaves_as_they_are_are_no_figure() -> None:
     [
         pytest.param(
             "next_probing_rebalance_ms", NOW_MS + 574_000,
-            "the application's next probing rebalance is due in 574 s (probing.rebalance.interval.ms)", id="to come",
+            "the application's next probing rebalance is due in 9 min (probing.rebalance.interval.ms)", id="to come",
         ),
         pytest.param(
             "next_probing_rebalance_ms", NOW_MS - 3_000,
@@ -246,7 +246,7 @@ def test_the_lag_of_a_warm_up_reads_the_same_in_every_row() -> None:
         "their lags: 0_1 on p2: 9,560 records behind (application endpoint)",
         "its lag is 9,560 records (application endpoint), acceptable.recovery.lag is 10,000 records",
     ]
-    assert "due in 500 s" in row(rows, rows[0].about, "next_probing_rebalance_ms").sentence
+    assert "due in 8 min" in row(rows, rows[0].about, "next_probing_rebalance_ms").sentence
 
 
 def test_figures_of_reads_are_facts_and_answer_no_question() -> None:

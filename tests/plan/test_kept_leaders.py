@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.detect import detect
-from agent.plan import make_plan
+from agent.detect.find import detect
+from agent.plan.make import make_plan
 from agent.values.assessment import Detection
 from agent.values.finding import FindingReason, Subject
 from agent.values.limits import Limits

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.plan import make_plan
 from agent.plan.even import Option, even_racks, fewest_changes
+from agent.plan.make import make_plan
 from agent.values.assessment import Detection
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.limits import Limits

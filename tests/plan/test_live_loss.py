@@ -9,10 +9,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.cluster import ClusterSpec
-from agent.plan.changes import RemoveRack
-from agent.plan.loss import rack_losses
-from agent.plan.what_if import what_if
-from agent.plan.world import World
+from agent.simulate.changes import RemoveRack
+from agent.simulate.loss import rack_losses
+from agent.simulate.what_if import World, what_if
 from agent.values.limits import Limits
 from agent.values.snapshot import Snapshot
 from tests.command import rackwise

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from agent.doctor import CheckState, risks
-from agent.plan.loss import RackLoss, rack_losses
-from agent.plan.loss_words import loss_details, loss_label, loss_sentence
+from agent.explain.doctor import CheckState, risks
+from agent.simulate.loss import RackLoss, rack_losses
+from agent.simulate.loss_words import loss_details, loss_label, loss_sentence
 from agent.values.observation import Gap, GapCause, Part
 from agent.values.snapshot import PartitionState, RackState, Role, Snapshot, Statefulness, StreamsGroup, TaskCopy
 from assignors.problem import TaskId

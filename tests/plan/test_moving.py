@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from agent.detect import detect
-from agent.plan import make_plan
-from agent.plan.explain import explain
-from agent.propose import propose
+from agent.detect.find import detect
+from agent.explain.explain import explain
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.explained import Answer, Explained
 from agent.values.finding import Finding
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.target_replicas import original_replicas, target_replicas
+from agent.values.replicas import original_replicas, target_replicas
 from tests.snapshots import Builder, a_cluster, tp
 
 LIMITS = Limits()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from agent.cli.new_partitions_json import new_partitions_json, placement_to_json
 from agent.errors import BadInput
 from agent.plan.new_partitions import Kafka, Placer, place_added, place_new_topic
-from agent.propose.new_partitions_json import new_partitions_json, placement_to_json
 from agent.propose.reassignment_json import read_reassignment_json
 from agent.values.snapshot import RackState, Snapshot
 from tests.plan.worlds import worlds

@@ -9,10 +9,10 @@ from dataclasses import replace
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent.detect import detect
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.detect.find import detect
+from agent.plan.make import make_plan
 from agent.propose.codec import proposal_to_bytes
+from agent.propose.make import propose
 from agent.values.assessment import Detection
 from agent.values.finding import FindingReason
 from agent.values.limits import Limits
@@ -20,7 +20,7 @@ from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.rack_room import crowding, rack_room
+from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import RackState, Snapshot
 from tests.plan.worlds import a_quiet_cluster, mixed_findings, shuffled, worlds
 

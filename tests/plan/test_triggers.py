@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.detect import detect
-from agent.plan import make_plan
+from agent.detect.find import detect
+from agent.plan.make import make_plan
 from agent.values.assessment import Detection
 from agent.values.finding import FindingReason
 from agent.values.limits import ExecuteLimits, GroupLimits, Limits, TriggerLimits

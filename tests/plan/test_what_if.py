@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import BadInput
-from agent.plan.changes import (
+from agent.simulate.changes import (
     AddBroker,
     AddMember,
     AddRack,
@@ -23,9 +23,8 @@ from agent.plan.changes import (
     SetStandbys,
     SetStrategy,
 )
-from agent.plan.loss import rack_losses
-from agent.plan.what_if import what_if
-from agent.plan.world import World
+from agent.simulate.loss import rack_losses
+from agent.simulate.what_if import World, what_if
 from agent.values.limits import Limits
 from agent.values.snapshot import ConsumerGroup, GroupKind, PartitionState, Snapshot, StreamsGroup
 from tests.plan.worlds import worlds

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.detect import detect
+from agent.detect.find import detect
 from agent.plan.columns import columns_of
-from agent.predict import predict, predict_groups
+from agent.predict.predict import predict, predict_groups
 from agent.predict.seen import SHARED_BUCKET
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memo import Memo

@@ -12,27 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from agent.act.trigger import Trigger
-from agent.cut import to_limits
-from agent.cycle import Cycle
+from agent.act.rebalance.trigger import Trigger
+from agent.daemon.limits_from_settings import to_limits
 from agent.demo.workload import Workload
-from agent.execute.refusals import refusal
-from agent.execute.trigger_judging import judge
-from agent.execute.trigger_learning import learn
-from agent.probing import (
-    NO_ANCHORS,
-    Anchors,
-    Decision,
-    Ground,
-    Off,
-    OffReason,
-    Past,
-    TriggerNow,
-    decide,
-    next_look_ms,
-    past_triggers,
-)
+from agent.execute.rebalance.refusals import refusal
+from agent.execute.rebalance.trigger_judging import judge, learn
+from agent.probing.check import next_look_ms
+from agent.probing.decide import Ground, decide
+from agent.probing.values import NO_ANCHORS, Anchors, Decision, Off, OffReason, Past, TriggerNow, past_triggers
 from agent.values.clock import system_clock
+from agent.values.cycle import Cycle
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import StreamsGroup
 from agent.wire.hand import WireHand

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent.decode import decode_members
-from agent.memory import remember
-from agent.model import take_snapshot
-from agent.probing import Decision, Ground, Past, TriggerNow, decide, next_look_ms
+from agent.decode.members import decode_members
+from agent.memory.remember import remember
+from agent.model.take import take_snapshot
+from agent.probing.check import next_look_ms
+from agent.probing.decide import Ground, decide
+from agent.probing.values import Decision, Past, TriggerNow
 from agent.values.assessment import Detection
 from agent.values.limits import ExecuteLimits, GroupLimits, Limits
 from agent.values.memory import CopyKey, Memory

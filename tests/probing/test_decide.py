@@ -10,24 +10,13 @@ import pytest
 
 from agent.detect.streams import ENOUGH_MS, ENOUGH_SAMPLES
 from agent.detect.warmups import LEARN_AFTER_MS
+from agent.explain.explain import about_probing
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
-from agent.memory import memory_from_json, memory_to_json
-from agent.probing import (
-    Decision,
-    Ground,
-    Off,
-    OffReason,
-    Past,
-    Reason,
-    TriggerNow,
-    Wait,
-    WaitReason,
-    about_probing,
-    decisions,
-    probing_check,
-)
-from agent.probing import decide as decide_by
-from agent.probing.decide import backoff_ms
+from agent.memory.codec import memory_from_json, memory_to_json
+from agent.probing.check import probing_check
+from agent.probing.decide import Ground, backoff_ms, decisions
+from agent.probing.decide import decide as decide_by
+from agent.probing.values import Decision, Off, OffReason, Past, Reason, TriggerNow, Wait, WaitReason
 from agent.values.explained import Answer, Explained
 from agent.values.finding import Subject
 from agent.values.limits import ExecuteLimits, GroupLimits, Limits

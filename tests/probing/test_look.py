@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.detect.warmups import Arrival
-from agent.probing import Decision, Off, OffReason, Reason, TriggerNow, Wait, WaitReason, next_look_ms
+from agent.probing.check import next_look_ms
+from agent.probing.values import Decision, Off, OffReason, Reason, TriggerNow, Wait, WaitReason
 from agent.values.snapshot import Range
 from assignors.problem import TaskId
 

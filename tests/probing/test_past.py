@@ -7,9 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.journal.triggers import Effect, Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged, outcome
-from agent.probing import Past
-from agent.probing.past import Anchors, past_triggers
-from agent.probing.values import failures
+from agent.probing.values import Anchors, Past, failures, past_triggers
 from tests.act.triggers import MemoryJournal
 
 AT_MS = 1_760_000_000_000

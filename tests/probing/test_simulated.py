@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.probing import OffReason, Past, Reason, TriggerNow
+from agent.probing.values import OffReason, Past, Reason, TriggerNow
 from agent.values.limits import ExecuteLimits
 from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from assignors.problem import TaskId

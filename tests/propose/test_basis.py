@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agent.loop import Line, run_cycle
-from agent.propose.basis import figures_rest_on
 from agent.propose.codec import proposal_to_bytes
-from agent.replay import replay
+from agent.simulate.replay import replay
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.basis import figures_rest_on
 from agent.values.limits import Limits
 from agent.values.memory import Memory, RateBase
 from agent.values.observation import Observation
@@ -76,7 +76,7 @@ COUNTED = (
     [
         pytest.param(Told(TOPIC, missing="there is no such topic"), "there is no such topic", id="missing"),
         pytest.param(
-            told({"t": HEAVY}, until_s=-10_800), "they are 180 min old, 60 min more than weights.max_age allows",
+            told({"t": HEAVY}, until_s=-10_800), "they are 3 h old, 60 min more than weights.max_age allows",
             id="stale",
         ),
         pytest.param(Told(TOPIC, others=2), "rackwise.weights holds weights of other clusters only", id="of others"),
@@ -124,7 +124,7 @@ def test_a_group_that_brokers_assign_is_advised_in_bytes() -> None:
     assert (
         "1.8 kB/s of the 1.8 kB/s that it reads cross racks by Kafka's measure, and 0 B/s would do" in proposal.sentence
     )
-    assert figures_rest_on([proposal]) == "figures: weights of the pipeline, 1 min old"
+    assert figures_rest_on([proposal]) == "figures: weights of the pipeline, 60 s old"
 
 
 def test_an_answer_says_each_basis_once_and_for_which_proposals() -> None:
@@ -141,7 +141,7 @@ def test_an_answer_says_each_basis_once_and_for_which_proposals() -> None:
     ids = {one.subject.name: one.id for one in found}
     assert figures_rest_on(found) == (
         f"figures of {ids['gu']}: partitions are counted (no weights: some of the partitions that it is about have "
-        f"none); figures of {ids['gt']}: weights of the pipeline, 1 min old"
+        f"none); figures of {ids['gt']}: weights of the pipeline, 60 s old"
     )
 
 

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from agent.cluster import EmbeddedCluster
-from agent.cycle import Cycle
-from agent.plan import make_plan
+from agent.plan.make import make_plan
 from agent.propose.reassignment_json import read_reassignment_json, reassignment_json, rollback_json
 from agent.values.assessment import Detection
+from agent.values.cycle import Cycle
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalReason

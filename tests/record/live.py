@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from agent.daemon import Agent
-from agent.start import agent_of
+from agent.daemon.daemon import Agent
+from agent.daemon.start import agent_of
 from config.load import Loaded, load_settings
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent.loop import Line, run_cycle
-from agent.record.derived import Teller, derived_events
 from agent.record.heard import WINDOW_MS, Heard, heard_in, heard_of
+from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Kind, to_lines
 from agent.values.limits import Limits, Mode
 from agent.values.memory import Memory

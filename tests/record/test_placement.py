@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from agent.record.placement import place_replicas
+from agent.record.own_topics import place_replicas
 from agent.values.observation import RawBroker
 
 

@@ -12,10 +12,10 @@ from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
 
 from agent.journal.approvals import plan_hash
 from agent.propose.codec import proposal_from_json, proposal_schema, proposal_to_bytes
-from agent.propose.published import CREATED, VOID, Life, slot
 from agent.record.proposals import Published, Update, proposals_in, standing_in, update
 from agent.record.publisher import Record
 from agent.record.reader import Read
+from agent.telemetry.proposal_records import CREATED, VOID, Life, slot
 from agent.telemetry.schema import life_schema
 from agent.values.finding import Subject
 from agent.values.proposal import Predicted, Proposal, ProposalKind, ProposalReason

@@ -14,8 +14,8 @@ from confluent_kafka.admin import (
 )
 
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
+from agent.daemon.start import agent_of
 from agent.record.recorder import Recording
-from agent.start import agent_of
 from config.kafka_client import KafkaClientConfig
 from config.load import load_settings
 

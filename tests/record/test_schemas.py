@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from agent.loop import Line, run_cycle
-from agent.record.derived import derived_events
+from agent.telemetry.derived import derived_events
 from agent.telemetry.events import Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.telemetry.schema import kinds_table, life_schema, telemetry_schema
@@ -50,7 +50,7 @@ def test_the_kinds_in_the_docs_are_those_of_the_code() -> None:
 
 
 def test_the_log_events_in_the_docs_are_those_of_the_code() -> None:
-    source = "".join((SCHEMAS.parents[1] / "agent" / name).read_text() for name in ("daemon.py", "start.py"))
+    source = "".join((SCHEMAS.parents[1] / "agent" / "daemon" / name).read_text() for name in ("daemon.py", "start.py"))
     logged = set(re.findall(r'\.(?:info|warning|error)\(\s*"(\w+)"', source))
     documented = (SCHEMAS.parent / "telemetry.md").read_text().partition("## The log")[2]
     assert logged == set(re.findall(r"`(\w+)`(?=[^|]*\|[^|]*\|[^|]*\|$)", documented, re.MULTILINE)) - {"sentence"}

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 import agent.record.weights as reading
-from agent.look_with_weights import weights_beside
-from agent.record.weights import KeptWeights, WeightsReader, read_record
+from agent.record.weights import KeptWeights, WeightsReader, read_record, weights_beside
+from agent.telemetry.weights import to_records
 from agent.values.weights import (
     GroupRates,
     GroupWeights,
@@ -23,7 +23,6 @@ from agent.values.weights import (
     TopicWeights,
     Weights,
 )
-from agent.weights.codec import to_records
 from config.load import load_settings
 from tests.builders import an_observation
 

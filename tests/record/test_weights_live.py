@@ -11,12 +11,12 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.cluster import EmbeddedCluster
-from agent.cycle import Cycle, sentence
-from agent.daemon import Agent
+from agent.daemon.daemon import Agent
+from agent.telemetry.weights import to_records
+from agent.values.cycle import Cycle, sentence
 from agent.values.finding import FindingReason
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, TopicWeights, Weights
-from agent.weights.codec import to_records
 from config.kafka_client import KafkaClientConfig
 from pipeline.weights_topic import Change, make_topic, standing, write
 from tests.observe.live import delete_groups, wait_for
@@ -135,12 +135,10 @@ def test_proposals_go_by_weights_as_long_as_they_are_fresh(swapped: EmbeddedClus
 
             # The same agent reads on: what comes now is two hours old.
             publish(kafka, topic, weights(cycle.snapshot.cluster_id, age_s=7_200))
-            wait_for(lambda: "are 120 min old" in str(planned(one)[0].snapshot.weights), "the agent reads on")
+            wait_for(lambda: "are 2 h old" in str(planned(one)[0].snapshot.weights), "the agent reads on")
             cycle, proposal = planned(one)
         assert "4 of its 4 reads cross racks by Kafka's measure" in proposal.sentence
-        assert "; figures: partitions are counted (no weights: they are 120 min old, 60 min more than" in sentence(
-            cycle
-        )
+        assert "; figures: partitions are counted (no weights: they are 2 h old, 60 min more than" in sentence(cycle)
         stale = [f for f in cycle.detection.findings if f.reason is FindingReason.WEIGHTS_UNUSED]
         assert len(stale) == 1
 

@@ -12,13 +12,12 @@ import pytest
 from agent.errors import ConfigError
 from agent.record.publisher import Counts
 from agent.record.recorder import Recording
-from agent.state import Failure, LoopState
 from agent.values.clock import Instant
 from agent.values.observation import Gap, GapCause, Part
 from agent.values.progress import ActingNow, Trouble
-from agent.web.app import make_app
+from agent.web.app import WebServer, make_app
+from agent.web.loop_state import Failure, LoopState
 from agent.web.metrics import Caps
-from agent.web.server import WebServer
 from tests.web.test_metrics import CYCLE, state
 
 NOW = Instant(1_760_000_010_000, 10_000)

@@ -17,10 +17,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Scope
 
-from agent.web.app import make_app
+from agent.web.app import WebServer, make_app
 from agent.web.bounds import Bounds, Turnstile
 from agent.web.metrics import Caps
-from agent.web.server import WebServer
 from tests.observe.live import wait_for
 from tests.web.test_app import NOW
 from tests.web.test_metrics import state

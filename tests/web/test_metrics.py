@@ -13,14 +13,13 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 
-from agent.cycle import Cycle
-from agent.last_known import last_known
 from agent.loop import Line, run_cycle
 from agent.record.publisher import Counts
 from agent.record.recorder import Recording
-from agent.state import LoopState, LoopWatch
 from agent.values.assessment import Assessment, Detection, Locality, Measure
 from agent.values.clock import Instant
+from agent.values.cycle import Cycle
+from agent.values.last_known import last_known
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Part
@@ -28,6 +27,7 @@ from agent.values.plan import Unplanned
 from agent.values.progress import ActingNow, Trouble
 from agent.values.snapshot import LagSource, Range, Role, TaskCopy
 from agent.values.verdict import Outcome
+from agent.web.loop_state import LoopState, LoopWatch
 from agent.web.metrics import METRICS, Caps, RackwiseCollector
 from assignors.problem import TaskId
 from tests.world import a_world

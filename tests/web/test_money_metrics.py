@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.cycle import Cycle
 from agent.loop import Line, run_cycle
+from agent.values.cycle import Cycle
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot

@@ -17,7 +17,8 @@ import pytest
 
 from agent.errors import ConfigError, NoBrokersYet, TlsFailed
 from agent.values.observation import GapCause
-from agent.wire import CallFailed, WireClient
+from agent.wire.client import WireClient
+from agent.wire.failure import CallFailed
 from agent.wire.protocol import (
     DESCRIBE_CLUSTER,
     DESCRIBE_GROUPS,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.values.observation import Gap, GapCause, Part
-from agent.wire import WireClient
+from agent.wire.client import WireClient
 from agent.wire.protocol import API_VERSIONS, CONSUMER_GROUP_DESCRIBE, DESCRIBE_CLUSTER, LIST_GROUPS, Api
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 

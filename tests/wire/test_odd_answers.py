@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from agent.values.observation import GapCause, RawBroker, RawPartition, RawTopic
-from agent.wire import CallFailed, WireClient
+from agent.wire.client import WireClient
+from agent.wire.failure import CallFailed
 from agent.wire.protocol import DESCRIBE_CLUSTER, DESCRIBE_LOG_DIRS, LIST_GROUPS, METADATA
 from assignors.problem import TopicPartition
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body

@@ -1,4 +1,4 @@
-"""Where librdkafka's own lines go: to a logger that says nothing unless somebody listens.
+"""Where librdkafka's own lines go: to a logger that says nothing unless it is listened to.
 
 Its default is standard error, where lines about a broker that was stopped on purpose would drown what is to be read.
 """

@@ -22,7 +22,7 @@ _RELEASE = "17"
 _WITHIN_S = 180
 
 Progress = Callable[[str], None]
-"""Is told one short line per step."""
+"""Called with one short line per step."""
 
 
 def compiled(version: str, on_progress: Progress) -> tuple[JarSet, Path]:
@@ -84,6 +84,6 @@ def _publish(temporary: Path, directory: Path) -> None:
     try:
         temporary.rename(directory)
     except OSError:
-        # Somebody else was quicker; the name holds the digest, so theirs is as good.
+        # Another process was quicker; the name holds the digest, so theirs is as good.
         if not directory.is_dir():
             raise

@@ -24,7 +24,7 @@ _MOST_EVENTS = 1_000
 
 
 class Rebalanced(NamedTuple):
-    """What a member was told in a rebalance."""
+    """What a member was given in a rebalance."""
 
     at_ms: int
     member: str
@@ -56,7 +56,7 @@ class Member:
 
     @property
     def events(self) -> tuple[Rebalanced, ...]:
-        """What it was told, oldest first."""
+        """What it was given, oldest first."""
         return tuple(self._events)
 
     @property

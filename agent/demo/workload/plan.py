@@ -24,7 +24,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault put in on purpose, so that whoever looks for faults can be checked against it."""
+    """One fault put in on purpose, so that a search for faults can be checked against it."""
 
     kind: FaultKind
     subject: str
@@ -136,7 +136,7 @@ class WorkloadPlan:
     loads: tuple[LoadPlan, ...] = ()
     linger_ms: int = 500
     """How long records are gathered into a batch. Few and larger batches: each costs a request to the leader and one
-    from every follower. Whoever measures gaps wants less."""
+    from every follower. To measure gaps, less is better."""
     librdkafka_groups: tuple[LibrdkafkaGroupPlan, ...] = ()
     java_groups: tuple[JavaGroupPlan, ...] = ()
     streams: tuple[StreamsPlan, ...] = ()

@@ -88,11 +88,6 @@ class LoadGenerator:
         """Records the brokers did not take."""
         return self._failures
 
-    @property
-    def last_failure(self) -> str | None:
-        """Why the last of them was not taken."""
-        return self._last_failure
-
     def close(self) -> None:
         """Stop writing; what is still buffered gets a moment, then is dropped."""
         self._ending.set()

@@ -1,6 +1,6 @@
 """What of a plan has not settled yet, one sentence each.
 
-Two questions: has everybody joined and been given their part (`unready`), and have the Streams applications worked
+Two questions: has every member joined and been given its part (`unready`), and have the Streams applications worked
 off what was written ahead, with their standbys close behind (`unsettled`)? Pure: the answers of the JVM and of the
 members come in as values.
 """

@@ -12,16 +12,14 @@ import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from agent.observe.asks import Ask
-from agent.observe.context import Context
-from agent.observe.locators.entry_point import ask_entry_point
-from agent.observe.locators.program import output_of
+from agent.observe.context import Ask, Context, Recall
+from agent.observe.locators.program import ask_entry_point, output_of
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
 from agent.observe.locators.table import read_table
-from agent.observe.recall import Recall
 from agent.values.observation import Gap, GapCause, Part, RawLocated, RawRackTable
-from agent.wire import CallFailed
+from agent.values.words import lasted
 from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed
 from config.plain_file import read_plain
 
 Rows = tuple[RawLocated, ...]
@@ -45,7 +43,7 @@ def locator_asks(context: Context) -> list[Ask[Rows | None]]:
 def told_tables(
     context: Context, asks: Sequence[Ask[Rows | None]], gaps: Sequence[Gap]
 ) -> tuple[tuple[RawRackTable, ...], tuple[Gap, ...]]:
-    """The tables of this look, and the gaps with what stands in for each failed answer."""
+    """The tables of this look, and the gaps with what replaces each failed answer."""
     kept = _kept(context)
     answered = {ask.subject: RawRackTable(ask.subject, ask.answer, 0) for ask in asks if ask.answer is not None}
     told = [answered.get(ask.subject) or kept.get(ask.subject) for ask in asks]
@@ -111,4 +109,4 @@ def _with_age(gap: Gap, kept: dict[str, RawRackTable]) -> Gap:
     table = kept.get(gap.subject)
     if table is None:
         return gap._replace(detail=f"{gap.detail}; it has never answered, so racks that only it knows are unknown")
-    return gap._replace(detail=f"{gap.detail}; its answer from {table.age_ms / 1000:.0f} s ago is used")
+    return gap._replace(detail=f"{gap.detail}; its answer from {lasted(table.age_ms)} ago is used")

@@ -11,7 +11,7 @@ A bare number is a broker, as in KIP-36's map from broker id to rack. Everything
 ``no`` or ``010``.
 
 Invariants: a table is taken whole or not at all, and an empty one is no answer; a sentence names the place of a
-mistake and never what stands there, because it may be a secret; one name with two racks is kept for the model to judge.
+mistake and never its text, because it may be a secret; one name with two racks is kept for the model to judge.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from agent.observe.locators.question import WANTED, TableForm
 from agent.values.kafka import CLIENT_ID, GROUP_INSTANCE_ID
 from agent.values.observation import GapCause, RawLocated
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 from config.mistake import SettingMistake
 from config.properties import property_pairs
 

@@ -1,6 +1,6 @@
 """Reads a rack table in YAML, of which JSON is a part.
 
-Invariant: a sentence names the place of a mistake and never what stands there, because it may be a secret.
+Invariant: a sentence names the place of a mistake and never its text, because it may be a secret.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import yaml
 
 from agent.observe.locators.question import WANTED
 from agent.values.observation import GapCause
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

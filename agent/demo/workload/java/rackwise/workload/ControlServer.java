@@ -16,7 +16,7 @@ import java.util.TreeSet;
 import java.util.concurrent.Executors;
 
 /**
- * The HTTP side of the workload: truth for whoever asks, steering for whoever started it.
+ * The HTTP side of the workload: truth for its readers, steering for the process that started it.
  *
  * <pre>
  * GET    /lags?application=ID   see {@link Lags}; the parameter may be left out while there is one application

@@ -23,7 +23,7 @@ public final class Main {
     private static final long CLOSE_WITHIN_MS = 6_000;
 
     private static final AtomicBoolean ENDING = new AtomicBoolean();
-    /** A start that failed leaves its log to whoever started it. */
+    /** A start that failed leaves its log to the process that started it. */
     private static volatile boolean listening;
 
     private Main() {
@@ -44,7 +44,7 @@ public final class Main {
             .put("client_version", host.clientVersion()));
         System.out.flush();
         listening = true;
-        // Nobody reads standard output after this line: what a library prints there must not fill the pipe.
+        // Standard output is not read after this line: what a library prints there must not fill the pipe.
         System.setOut(System.err);
 
         waitForParent();

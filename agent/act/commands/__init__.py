@@ -1,0 +1,1 @@
+"""Commands of operators: from their topic, or from a directory."""

@@ -1,0 +1,260 @@
+"""Commands by a topic of their own, beside the journal: operators write it, and only the leader reads it.
+
+The journal has one writer, so commands cannot stand in it; where the leader has come to does (``command-position``).
+Invariants: foreign bytes are passed over and told of, whatever they are; a journal without a position was made after
+what is in the topic, and begins at its end. Only partition 0 counts.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # public, not in __all__
+
+from agent.act.commands.inbox import MOST_AT_ONCE, POSITION, Command, command_bytes, command_of, is_answered
+from agent.act.journal.journal_topic import NO_EXECUTOR, start_executor
+from agent.act.journal.topic_checks import UNKNOWN, id_of, is_other
+from agent.errors import ClusterUnreachable, ConfigError
+from agent.execute.commands.identity import Came
+from agent.record.librdkafka import client_settings, in_words, reader_config
+from agent.telemetry.cloud_events import headers, source
+from agent.values.journal import Entry, View, Write
+from agent.values.kafka import MESSAGE_TIMEOUT_MS
+from agent.values.words import counted
+
+COMMAND = "rackwise.command.v1"
+SCHEMA_ID = "urn:rackwise:command:v1"
+KIND = "offset"
+_POLL_S = 0.05
+_ASK_S = 10.0
+_NEWS_S = 2.0
+_PARTITION = 0
+
+Config = Mapping[str, str | int]
+
+
+class End(NamedTuple):
+    """How far a topic went at some moment."""
+
+    topic_id: str
+    """Empty where brokers report none."""
+    offset: int
+    """Of its next record."""
+
+
+def send_command(
+    config: Config, topic: str, command: Mapping[str, Any], *, cluster: str, sender: str, at_ms: int, timeout_ms: int
+) -> str:
+    """Write one command and wait until brokers have it; its id.
+
+    Raises BadInput for what is no command, ConfigError when there is no such topic, ClusterUnreachable when it is not
+    known whether it was written: sending it again with the same id does no harm.
+    """
+    name, data = command_bytes(command)
+    try:
+        # Writing could make a broker create it blindly.
+        _wait_for_topic(AdminClient(client_settings(config)), topic, timeout_ms / 1_000)
+    except KafkaException as failed:
+        raise _unsent(topic, failed.args[0]) from failed
+    refused: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            refused.append(error)
+
+    producer = Producer(client_settings(config, {"acks": "all", MESSAGE_TIMEOUT_MS: timeout_ms}))
+    attributes = headers(
+        event_id=name, source=source(cluster, sender), kind=COMMAND, subject=name, time_ms=at_ms, schema=SCHEMA_ID
+    )
+    producer.produce(
+        topic, value=data, key=name.encode(), headers=list(attributes), partition=_PARTITION, on_delivery=delivered
+    )
+    if producer.flush(timeout_ms / 1_000) or refused:
+        raise _unsent(topic, refused[0] if refused else KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+    return name
+
+
+class TopicInbox:
+    """An `Inbox` over the commands topic."""
+
+    def __init__(self, config: Config, topic: str, prefix: str, led_from: End | None = None) -> None:
+        """``led_from`` is the topic's end when this agent began to lead; None: as it is when it is first read."""
+        self._config = config
+        self._topic = topic
+        self._prefix = prefix
+        self._led_from = led_from
+        self._lock = threading.Lock()
+        self._consumer: Consumer | None = None
+        self._topic_id = UNKNOWN
+        self._kept: Entry | None = None
+        """The position of the journal from which the topic is read."""
+        self._next = 0
+        self._waiting: list[tuple[int, Command]] = []
+        self._problem: str | None = None
+        self._caught_up = False
+        self._try_again = 0.0
+
+    def read(self, view: View) -> tuple[Command, ...]:
+        """See `Inbox`."""
+        with self._lock:
+            self._problem = None if self._consumer is not None else self._problem
+            try:
+                if self._consumer is None and time.monotonic() >= self._try_again:
+                    self._consumer = self._open(view)
+                if self._consumer is not None and len(self._waiting) < MOST_AT_ONCE:
+                    self._fetch(self._consumer)
+            except KafkaException as failed:
+                self._problem = f"commands could not be read from {self._topic}: {in_words(failed.args[0])}"
+                self._forget()
+            kept = view.get(POSITION)
+            done = 0 if kept == self._kept else _position(kept, End(self._topic_id, self._next)) or 0
+            self._waiting = [
+                (offset, one) for offset, one in self._waiting if offset >= done and not is_answered(one.id, view)
+            ]
+            return tuple(one for _, one in self._waiting)
+
+    def problem(self) -> str | None:
+        """See `Inbox`."""
+        return self._problem
+
+    def caught_up(self) -> bool:
+        """See `Inbox`: the end of the partition was reached once, and it was as far as it went then."""
+        return self._caught_up
+
+    def close(self) -> None:
+        """See `Inbox`."""
+        with self._lock:
+            self._forget()
+
+    def _open(self, view: View) -> Consumer:
+        """A consumer that goes on where the journal says, or at the beginning of a topic that was made anew."""
+        end = end_of(self._config, self._topic)
+        self._topic_id, self._led_from = end.topic_id, self._led_from or end
+        self._kept = view.get(POSITION)
+        position = _position(self._kept, end)
+        self._next = end.offset if position is None else position
+        reader = reader_config(f"{self._prefix}-reader")
+        consumer = Consumer(client_settings(self._config, reader))
+        consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
+        return consumer
+
+    def _fetch(self, consumer: Consumer) -> None:
+        passed_over = 0
+        for message in consumer.consume(MOST_AT_ONCE - len(self._waiting), timeout=_POLL_S):
+            error, offset = message.error(), message.offset()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 as above
+                self._caught_up = True
+                continue
+            if error is not None:
+                raise KafkaException(error)
+            if offset is None or offset < self._next:  # the topic was made anew under the same name
+                raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_ID))
+            self._next = offset + 1
+            value = message.value()
+            found = command_of(value.encode() if isinstance(value, str) else value)
+            if found is None:
+                passed_over += 1
+                continue
+            after = Write(POSITION, KIND, {"topic_id": self._topic_id, "next": self._next})
+            self._waiting.append((offset, Command(*found, after, self._came(offset, message))))
+        if passed_over:
+            self._problem = f"skipped {counted(passed_over, 'record')} of {self._topic}: no command"
+
+    def _came(self, offset: int, message: Message) -> Came:
+        kind, at_ms = message.timestamp()
+        led = self._led_from
+        live = led is not None and (offset >= led.offset or is_other(self._topic_id, led.topic_id))
+        return Came(live=live, at_ms=at_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None)
+
+    def _forget(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        self._waiting = []
+        self._try_again = time.monotonic() + 1
+        if consumer is not None:
+            consumer.close()
+
+
+def end_of(config: Config, topic: str) -> End:
+    """How far the topic goes now. Raises KafkaException."""
+    admin = AdminClient(client_settings(config))
+    topic_id = _topic_id(admin, topic, _ASK_S)
+    partition = TopicPartition(topic, _PARTITION)
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call] # not annotated
+    asked = admin.list_offsets({partition: latest}, request_timeout=_ASK_S)
+    return End(topic_id, int(asked[partition].result().offset))
+
+
+def first_position(view: View, end: End) -> tuple[Write, ...]:
+    """For a journal that has none: what stood in the topic before it was asked of another one."""
+    if POSITION in view:
+        return ()
+    return (Write(POSITION, KIND, {"topic_id": end.topic_id, "next": end.offset}),)
+
+
+def _position(kept: Entry | None, end: End) -> int | None:
+    """From which offset on nothing is answered yet, in a topic that goes so far; None where the journal has none.
+
+    0 for another topic than the one that it was kept for: that one was made after it. Where no id tells them apart, a
+    topic that is shorter is another one; the same topic was cut.
+    """
+    if kept is None or kept.kind != KIND:
+        return None
+    following = kept.value.get("next")
+    if not isinstance(following, int) or following < 0:
+        return 0
+    known = id_of(kept.value.get("topic_id"))
+    if is_other(known, end.topic_id) or (UNKNOWN in (known, end.topic_id) and following > end.offset):
+        return 0
+    return min(following, end.offset)
+
+
+def _wait_for_topic(admin: AdminClient, topic: str, timeout_s: float) -> None:
+    """Brokers learn of a topic one after the other: only what stays unknown for a moment is not there.
+
+    Raises KafkaException.
+    """
+    until = time.monotonic() + min(_NEWS_S, timeout_s)
+    while True:
+        try:
+            _topic_id(admin, topic, timeout_s)
+        except KafkaException as failed:
+            if failed.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > until:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return
+
+
+def _topic_id(admin: AdminClient, topic: str, timeout_s: float) -> str:
+    """Raises KafkaException."""
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)
+    return id_of(asked[topic].result().topic_id)
+
+
+def _unsent(topic: str, error: KafkaError) -> ClusterUnreachable | ConfigError:
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):  # noqa: SLF001 as above
+        return ConfigError(
+            f"There is no topic {topic}",
+            why=NO_EXECUTOR,
+            todo=start_executor("topics.prefix"),
+        )
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return ConfigError(
+            f"This user may not write {topic}",
+            why="the right to write to it is the right to command the agent",
+            todo="Grant this user Write on the topic.",
+        )
+    return ClusterUnreachable(f"The command could not be written to {topic} in time", why=in_words(error))

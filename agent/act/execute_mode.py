@@ -1,0 +1,395 @@
+"""Mode execute around the line: who leads, what operators ask, what is carried out, and what came of it.
+
+A thread of its own follows the leadership: with a new journal come new hands, and they go the moment the journal does.
+The same thread answers operators, so that a pause need not wait for a look. Invariants: without a sure lease there is
+no journal and nothing is done; every act begins with what it writes there; what could not be written is done again or
+not at all. A fence ends the agent.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import structlog
+
+from agent.act.approved import Approved, hand_over
+from agent.act.commands.inbox import MOST_AT_ONCE, Command
+from agent.act.journal.journal import Journal
+from agent.act.lead.led import Hearing, Leads, Led, Notices, defect, now_of
+from agent.act.reassign.mover import Mover
+from agent.act.rebalance.trigger import Trigger
+from agent.errors import Fatal, JournalUnavailable, RackwiseError
+from agent.execute.commands.apply import answerable, obey, stops, words_again
+from agent.execute.commands.commanded import Foreseen
+from agent.execute.commands.identity import People
+from agent.execute.reassign.accepting import NotCarriedOut, policy_of, traffic_of
+from agent.execute.reassign.messages import May
+from agent.execute.rebalance.trigger_judging import judge, learn
+from agent.guard.acting_checks import may_begin, may_begin_plan
+from agent.guard.approving import foreseen
+from agent.guard.ground import Records
+from agent.guard.judge import guard, still
+from agent.journal import moves
+from agent.journal.approvals import by_rule, swept, written
+from agent.journal.clocks import corrections, in_past
+from agent.journal.remembering import BatchKey, remembered
+from agent.probing.check import next_look_ms
+from agent.probing.decide import Ground, decisions
+from agent.probing.values import NO_ANCHORS, past_triggers
+from agent.values.clock import Clock
+from agent.values.cycle import Cycle
+from agent.values.journal import View, Write
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.progress import ActingNow
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.reassignment import Plan
+from agent.values.snapshot import Snapshot
+from agent.values.typed_json import UnreadableError
+from agent.values.verdict import Allow, Outcome, Refuse
+from agent.wire.hand import WireHand
+
+_TICK_S = 0.5
+_HEAR_S = 5.0
+_NOT_LEADING = "not done: this agent no longer leads"
+
+
+class Acting:
+    """Acts for one agent, from `start` to `close`."""
+
+    def __init__(
+        self,
+        *,
+        leadership: Leads,
+        arguments: Mapping[str, Any],
+        limits: Limits,
+        clock: Clock,
+        people: People = MappingProxyType({}),
+        look_now: Callable[[], None] = lambda: None,
+        on_fatal: Callable[[Fatal], None] = lambda _: None,
+    ) -> None:
+        """``arguments`` are kafka-python's, of the executor's connection; ``people`` can prove their commands.
+
+        ``look_now`` asks for a look with a planning, ``on_fatal`` hears what ends the agent; both from a thread.
+        """
+        self._leadership = leadership
+        self._arguments = arguments
+        self._limits = limits
+        self._clock = clock
+        self._people = people
+        self.look_now = look_now
+        self.on_fatal = on_fatal
+        self._stop = threading.Event()
+        self._lock = threading.RLock()
+        self._led: Led | None = None
+        self._former: Mover | None = None
+        """Of the leadership before; a call of its may still be under way."""
+        self._seen: View = {}
+        self._records = Records(self._seen)
+        """What `_may` has read, and of which view; the mover's thread alone asks it."""
+        self._standing: Sequence[Proposal] | None = None
+        self._snapshot: Snapshot | None = None
+        self._memory = Memory()
+        """What went into that snapshot."""
+        self._approved = Approved()
+        self._closed: AbstractSet[BatchKey] | None = None
+        """The batches that were through at the last look."""
+        self._anchors = NO_ANCHORS
+        self._notices = Notices()
+        self._log = structlog.get_logger("rackwise")
+        self._thread = threading.Thread(target=self._run, name="rackwise-acting", daemon=True)
+
+    def start(self) -> None:
+        """Take part in the election, and act when chosen."""
+        self._leadership.start()
+        self._thread.start()
+
+    def wait_to_lead(self, within_s: float) -> bool:
+        """Whether this agent leads by then; for one that is to act once."""
+        until = time.monotonic() + within_s
+        while not self._leadership.may_act() and time.monotonic() < until and not self._stop.wait(_TICK_S / 5):
+            pass
+        return self._leadership.may_act()
+
+    def wait_until_done(self) -> None:
+        """Until every plan has ended, or this agent leads no longer. Raises what ends the agent."""
+        while (led := self._led) is not None and self._leadership.may_act():
+            led.check()
+            if not led.mover.busy or self._stop.wait(_TICK_S):
+                return
+
+    def close(self) -> None:
+        """Begin nothing more, and let another agent take over at once."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_TICK_S * 4)
+        with self._lock:
+            self._retire()
+        self._leadership.close()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this agent leads now."""
+        return self._leadership.may_act()
+
+    def now(self) -> ActingNow:
+        """What this agent is doing, and what fails; callable from any thread."""
+        return now_of(self._leadership, self._led)
+
+    # --- around a cycle -----------------------------------------------------------------------------------------
+
+    def begin(self, observation: Observation, memory: Memory) -> Memory:
+        """After the look of a cycle: the memory, knowing what the journal knows. Raises what ends the agent."""
+        self._leadership.observed(observation)
+        with self._lock:
+            self._follow()
+        view = self.view()
+        if view is None:
+            return memory
+        memory, self._closed = remembered(
+            memory,
+            view,
+            known_closed=self._closed,
+            taken_ms=observation.taken_ms,
+            monotonic_ms=observation.monotonic_ms,
+        )
+        return memory
+
+    def view(self) -> View | None:
+        """What the journal says, for the guard; None while this agent does not lead."""
+        led = self._led
+        return led.journal.view() if led is not None and self._leadership.may_act() else None
+
+    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:  # noqa: ARG002 (asked anew)
+        """Do what the guard allowed, if it still allows it. Raises FencedOut.
+
+        Operators are answered before or after it, never meanwhile: what was begun is in progress when a pause is
+        answered, and nothing is begun after it.
+        """
+        with self._lock:
+            led, view = self._led, self.view()
+            if led is None or view is None:
+                return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
+            if (unheard := self._hear_out(led)) is not None:
+                return Outcome(proposal.id, done=False, sentence=f"not done: {unheard}")
+            view = led.journal.view()
+            now = still(proposal, fresh, self._limits, view, self._clock().wall_ms)
+            if not isinstance(now, Allow):
+                return Outcome(proposal.id, done=False, sentence=f"not done: {now.sentence.removeprefix('held: ')}")
+            try:
+                self._write_rule(led.journal, proposal, now)
+                if proposal.kind is ProposalKind.TRIGGER:
+                    return led.trigger.carry_out(proposal, fresh)
+                now_ms = self._clock().wall_ms
+                begin_by_ms = now.until_ms or now_ms + self._limits.execute.approval_valid_ms
+                return hand_over(led.mover, proposal, now, fresh, now_ms, begin_by_ms)
+            except (JournalUnavailable, NotCarriedOut) as error:
+                return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
+
+    def end(self, cycle: Cycle, *, poll_ms: int) -> int | None:
+        """After a cycle: judge and learn from what it saw. Milliseconds until the next look, if it should come early.
+
+        Raises what ends the agent.
+        """
+        self._snapshot, self._memory = cycle.snapshot, cycle.before
+        if cycle.planned:
+            self._standing = cycle.proposals
+        led, view = self._led, self.view()
+        if led is None or view is None:
+            return None
+        led.check()
+        with self._lock:  # no operator's command is answered between what is read here and what is written
+            self._write(led.journal, self._learned(led.journal.view(), cycle))
+        past, self._anchors = past_triggers(
+            led.journal.view(),
+            self._anchors,
+            taken_ms=cycle.snapshot.taken_ms,
+            monotonic_ms=cycle.snapshot.monotonic_ms,
+        )
+        found = decisions(Ground(cycle.snapshot, cycle.before, self._limits), past)
+        triggered = {proposal.id for proposal in cycle.proposals if proposal.kind is ProposalKind.TRIGGER}
+        acted = any(outcome.done and outcome.proposal_id in triggered for outcome in cycle.outcomes)
+        # What changed between the two looks is looked at again as soon as what was triggered.
+        acted = acted or any(isinstance(one, Refuse) and one.proposal_id in triggered for one in cycle.verdicts)
+        return next_look_ms(
+            found.values(), cycle.snapshot.monotonic_ms, poll_ms=poll_ms, took_ms=cycle.took_ms, acted=acted
+        )
+
+    def _learned(self, view: View, cycle: Cycle) -> tuple[Write, ...]:
+        now_ms = self._clock().wall_ms
+        writes = corrections(view, now_ms)
+        view = in_past(view, now_ms)
+        writes = (*writes, *judge(view, cycle.snapshot), *learn(view, cycle.snapshot, cycle.before, cycle.proposals))
+        try:
+            writes = (*writes, *moves.tidy(view))
+            begun = frozenset(plan.proposal_id for plan in moves.plans(view))
+        except UnreadableError as error:
+            self._notices.tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
+            return writes
+        if cycle.planned:
+            self._approved.planned(view, cycle.proposals)
+            rests = partial(self._approved.rests, snapshot=cycle.snapshot)
+            writes = (*writes, *swept(view, cycle.proposals, begun, now_ms, rests))
+        return writes
+
+    def _write_rule(self, journal: Journal, proposal: Proposal, allow: Allow) -> None:
+        """By which rule it is done, before it is."""
+        if allow.rule is not None:
+            valid_ms = self._limits.execute.approval_valid_ms
+            approval = by_rule(proposal, allow.rule, allow.reason, now_ms=self._clock().wall_ms, valid_ms=valid_ms)
+            journal.append(written(approval))
+
+    def _write(self, journal: Journal, writes: tuple[Write, ...]) -> None:
+        if not writes:
+            return
+        try:
+            journal.append(*writes)
+        except JournalUnavailable as error:
+            self._notices.tell(f"learned facts could not be written to the journal: {error}")
+
+    # --- the thread ---------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stop.wait(_TICK_S):
+            try:
+                with self._lock:
+                    self._follow()
+                    if self._led is not None:
+                        self._notices.notice(self._leadership)
+                        self._led.check()
+                        self._word(self._led)
+                        self._answer(self._led)
+            except Fatal as error:
+                self.on_fatal(error)
+                return
+            except (RackwiseError, UnreadableError) as error:
+                self._notices.tell(str(error))
+            except Exception as error:  # noqa: BLE001 an agent that leads and hears no command must end, and say why
+                self.on_fatal(defect(error))
+                return
+
+    def _follow(self) -> None:
+        """Hands for the journal that there is, and none without one."""
+        journal = self._leadership.journal()
+        if self._led is not None and self._led.journal is journal:
+            return
+        self._retire()
+        if journal is None or self._stop.is_set():
+            self._notices.tell(self._leadership.problem())
+            return
+        if self._former is not None and not self._former.ended:
+            return  # what it still asks for is over before the time since is reckoned with
+        self._notices.tell(None)
+        self._led = self._take_over(journal)
+        self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
+
+    def _take_over(self, journal: Journal) -> Led:
+        hand, hearing = WireHand(self._arguments), Hearing()
+        trigger = Trigger(hand, journal, self._clock, self._limits.execute, leads_for_s=self._leadership.leads_for_s)
+        mover = Mover(
+            journal=journal,
+            hand=hand,
+            policy=policy_of(self._limits.execute),
+            may=lambda: self._may(journal, hearing),
+            traffic=self._traffic,
+            leads_for_s=self._leadership.leads_for_s,
+            tick_ms=self._limits.execute.tick_ms,
+        )
+        mover.start()
+        return Led(journal, hand, trigger, mover, hearing)
+
+    def _retire(self) -> None:
+        led, self._led = self._led, None
+        if led is not None:
+            led.close()
+            self._former = led.mover
+            self._log.info(
+                "led", epoch=led.journal.epoch, sentence=f"epoch {led.journal.epoch} has ended for this agent"
+            )
+
+    def _may(self, journal: Journal, hearing: Hearing) -> May:
+        if not self._leadership.may_act():
+            return May(begin=False, sentence="it is not certain that this agent leads")
+        if (unheard := self._unheard(hearing)) is not None:
+            return May(begin=False, sentence=unheard)
+        view, now_ms = journal.view(), self._clock().wall_ms
+        if self._seen is not view:  # read once for each thing that is written, not once for each look
+            self._records, self._seen = Records(in_past(view, now_ms)), view
+        return may_begin(self._records, self._limits, now_ms, self._racks())
+
+    def _hear_out(self, led: Led) -> str | None:
+        """Answer what waits since before this agent led; why nothing may begin all the same."""
+        until = time.monotonic() + _HEAR_S
+        while (why := self._unheard(led.hearing)) is not None and time.monotonic() < until and not self._stop.is_set():
+            try:
+                self._answer(led)
+            except (JournalUnavailable, UnreadableError) as error:
+                return str(error)
+            time.sleep(_TICK_S / 10)
+        return why
+
+    def _unheard(self, hearing: Hearing) -> str | None:
+        return hearing.why_not(self._leadership.inbox())
+
+    def _racks(self) -> Mapping[int, str | None] | None:
+        """Broker that is up -> its rack, by the last look; None before the first."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return None
+        return {broker.id: broker.rack.name for broker in snapshot.brokers if broker.alive}
+
+    def _traffic(self) -> Mapping[int, float]:
+        """Broker -> bytes per second that its replicas take in, by the last look."""
+        return {} if self._snapshot is None else traffic_of(self._snapshot)
+
+    def _word(self, led: Led) -> None:
+        """Say to the mover what the journal says was asked of it, until its plans show it."""
+        view = led.journal.view()
+        if view is not led.worded:
+            led.say(words_again(view, self._limits.execute.approval_valid_ms))
+            led.worded = view
+
+    def _answer(self, led: Led) -> None:
+        """What operators ask, once this agent knows the open proposals: an approval is of one."""
+        inbox = self._leadership.inbox()
+        if inbox is None:
+            return
+        view = led.journal.view()
+        every = inbox.read(view)
+        # Before the first planning nothing can be approved; what is asked for after it waits for its turn.
+        waiting = every if self._standing is not None else answerable(every)
+        self._notices.tell(inbox.problem())
+        if waiting:
+            self._obey(led, waiting, view)
+        if inbox.caught_up() and len(every) < MOST_AT_ONCE and not stops(every[len(waiting) :]):
+            led.hearing.answered()
+
+    def _obey(self, led: Led, waiting: Sequence[Command], view: View) -> None:
+        now_ms = self._clock().wall_ms
+        limits, people = self._limits.execute, self._people
+        obeyed = obey(waiting, view, self._standing or (), limits, now_ms, self._foresee, self._begins, people=people)
+        if obeyed.writes:
+            led.journal.append(*obeyed.writes)
+            led.worded = led.journal.view()
+        led.say(obeyed.words)
+        if obeyed.look_now:
+            self.look_now()
+
+    def _foresee(self, proposal: Proposal, view: View) -> Foreseen | None:
+        """What the guard says of a proposal by the last look, were the journal to say this."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return None
+        (verdict,) = guard([proposal], snapshot, self._memory, self._limits, view, self._clock().wall_ms)
+        return foreseen(verdict)
+
+    def _begins(self, plan: Plan, view: View) -> May:
+        """Whether a new batch of that plan may begin, as its mover asks before each look."""
+        return may_begin_plan(plan, Records(view), self._limits, self._clock().wall_ms, self._racks())

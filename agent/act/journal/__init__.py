@@ -1,0 +1,1 @@
+"""The journal: in its topic, or in a file."""

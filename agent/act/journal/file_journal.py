@@ -1,0 +1,360 @@
+"""The journal on one host: an append-only file with a lock, for those who want no state of rackwise's in Kafka.
+
+One line per transaction: a checksum, then its entries as JSON. Invariants: an append that returned is on the disk; a
+last line that a crash tore was never acknowledged, and is cut; a damaged line before others is never passed over; a
+file that says less than before is noticed by the witness beside it. The lock stands in a file of its own, because the
+journal is replaced by its compaction; it ends with the process. All of them are this user's, or are not touched.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import threading
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+from agent.act.journal.journal_topic import Witness
+from agent.act.journal.journal_witness import NOWHERE, FileWitness, Place, Reached, witness_path
+from agent.act.own_files import FileLock, check_parent, open_own, open_regular, refused
+from agent.errors import BadInput, FencedOut, JournalUnavailable, RackwiseError
+from agent.journal.codec import (
+    NewerEntryError,
+    Numbered,
+    UnreadableEntryError,
+    applied,
+    entry_of_json,
+    numbered,
+    to_bytes,
+)
+from agent.journal.leader import Leader, check_cluster, leader_write, newest_epoch
+from agent.values.clock import Clock, system_clock
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.journal import Entry, View, Write
+
+LEAST_BYTES = 16 * 1024 * 1024
+"""A file below this is compacted when it is opened, and only then."""
+_GROWTH = 4
+_MOST_HOLDER = 200
+_SUM_BYTES = 8
+_MOST_LINE_BYTES = 128 * 1024 * 1024
+"""Of one transaction: twice what plans that have not ended may have together (`agent.journal.room`)."""
+_MOST_LINE_VALUES = 1 << 25
+_TORN = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\[.*)?|\0+", re.DOTALL)
+"""What a crash can leave of a first line, with or without its end."""
+
+
+class Found(NamedTuple):
+    """What a file holds."""
+
+    view: View
+    newest: Place
+    """Of the last entry, a deletion included."""
+    whole_bytes: int
+    """Up to where it is whole; what follows was torn by a crash."""
+
+
+class FileJournal:
+    """A `Journal`; make it with `open`."""
+
+    def __init__(self, path: Path, lock: FileLock, witness: FileWitness, clock: Clock, found: Found) -> None:
+        self._path = path
+        self._witness = witness
+        self._held = lock
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._view, self._newest = found.view, found.newest
+        self._epoch = 0
+        self._seq = 0
+        self._file: int | None = None
+        self._size = self._compacted_size = 0
+        self._ended: RackwiseError | None = None
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: Path, leader: Leader, *, clock: Clock = system_clock) -> Self:
+        """Take the lock, read, compact, and write the new epoch as the first transaction.
+
+        Raises FencedOut while another agent has the lock, BadInput for a file that is damaged or a newer rackwise's,
+        JournalUnavailable when the disk refuses.
+        """
+        try:
+            check_parent(path)
+            lock = FileLock.take(path)
+        except OSError as error:
+            raise refused(path, error) from error
+        try:
+            witness = FileWitness.of(path)
+        except OSError as error:
+            lock.release()
+            raise refused(path, error) from error
+        try:
+            found, reached = read_file(path, own=True), witness.read()
+            _check_whole(path, found.newest, reached.place)
+            check_cluster(found.view, leader.cluster, str(path))
+            journal = cls(path, lock, witness, clock, found)
+            journal._compact()
+            journal._epoch = max(found.newest[0], newest_epoch(found.view), reached.given) + 1
+            witness.write(Reached(journal._epoch, reached.place), durably=True)
+            journal.append(leader_write(leader._replace(since_ms=clock().wall_ms)))
+        except OSError as error:
+            witness.close()
+            lock.release()
+            raise refused(path, error) from error
+        except BaseException:
+            witness.close()
+            lock.release()
+            raise
+        return journal
+
+    @property
+    def epoch(self) -> int:
+        """The leadership under which this writer writes."""
+        return self._epoch
+
+    @property
+    def reached(self) -> Witness:
+        """How far the journal has surely come."""
+        return Witness(self._epoch)
+
+    @property
+    def ended(self) -> RackwiseError | None:
+        """Why this writer can never write again; None while it can."""
+        if self._ended is None and not self._held.is_sure():
+            self._ended = _lock_gone(self._path)
+        return self._ended
+
+    def view(self) -> View:
+        """What the journal says by now."""
+        with self._lock:
+            if self._ended is not None:
+                raise self._ended
+            return self._view
+
+    def append(self, *writes: Write) -> None:
+        """One line, on the disk when this returns; see `Journal`.
+
+        BadInput, before anything is done, for what no journal can hold. After JournalUnavailable nothing was written
+        for as long as this process lives; after a crash right then the line may be there.
+        """
+        with self._lock:
+            if (ended := self.ended) is not None:
+                raise ended
+            changes = numbered(writes, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=self._seq)
+            if changes:
+                self._seq = changes[-1].seq + 1
+                self._write(changes)
+
+    def close(self) -> None:
+        """Write no more, and let go of the lock."""
+        with self._lock:
+            self._ended = self._ended or JournalUnavailable("The journal is closed", why="this agent no longer leads")
+            self._drop_file()
+            if not self._closed:
+                self._closed = True
+                self._witness.close()
+            self._held.release()
+
+    def _write(self, changes: Sequence[Numbered]) -> None:
+        if self._file is None or self._size > max(LEAST_BYTES, _GROWTH * self._compacted_size):
+            self._compact()
+        line = _line([_change_json(change) for change in changes])
+        if len(line) > _MOST_LINE_BYTES:
+            raise BadInput(
+                f"The transaction for the journal {self._path} is too big",
+                why=f"{len(line):,} bytes, and a line may have {_MOST_LINE_BYTES:,}",
+            )
+        try:
+            _write_all(self._opened(), line)
+            os.fsync(self._opened())
+        except OSError as error:
+            # After a failed fsync it is unknown what the disk has: the file is written anew, now or before the next.
+            self._drop_file()
+            with suppress(JournalUnavailable):
+                self._compact()
+            raise refused(self._path, error) from error
+        self._size += len(line)
+        self._view = applied(self._view, changes)
+        self._newest = changes[-1].epoch, changes[-1].seq
+        with suppress(OSError):  # the entries are on the disk; a witness that says less does no harm
+            self._witness.write(Reached(self._epoch, self._newest), durably=False)
+
+    def _compact(self) -> None:
+        """Replace the file by what it says, so that a crash leaves the old one or the new one."""
+        self._drop_file()
+        new = self._path.with_name(f"{self._path.name}.new")
+        try:
+            new.unlink(missing_ok=True)
+            with os.fdopen(open_own(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                if self._newest != NOWHERE:
+                    file.write(_line([_marker(self._newest)]))
+                for entry in self._view.values():
+                    file.write(_line([_entry_json(entry)]))
+                file.flush()
+                os.fsync(file.fileno())
+                self._size = self._compacted_size = file.tell()
+            new.replace(self._path)
+            _sync_directory(self._path.parent)
+            self._file = open_own(self._path, os.O_WRONLY | os.O_APPEND)
+        except OSError as error:
+            raise refused(self._path, error) from error
+
+    def _opened(self) -> int:
+        if self._file is None:
+            raise OSError(errno.EBADF, "it is not open")
+        return self._file
+
+    def _drop_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+
+def read_file(path: Path, *, own: bool = False) -> Found:
+    """What the file says, without a lock; nothing when there is no file. Raises BadInput, JournalUnavailable.
+
+    ``own`` is for an agent that acts by it: the file is this user's then, and no other user may write it.
+    """
+    view: dict[str, Entry] = {}
+    whole, newest = 0, NOWHERE
+    torn: int | None = None
+    try:
+        with os.fdopen(open_own(path, os.O_RDONLY) if own else open_regular(path)[0], "rb") as file:
+            for number, line in enumerate(file, 1):
+                transaction = _transaction(line)
+                if transaction is None:
+                    if not (torn or whole or _TORN.fullmatch(line)):
+                        raise _foreign(path)
+                    torn = torn or number
+                    continue
+                if torn is not None:
+                    raise _damaged(path, torn, "its checksum does not match, and complete lines follow")
+                _apply(view, transaction, path, number)
+                newest = max(newest, *(_place(one) for one in transaction)) if transaction else newest
+                whole += len(line)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise refused(path, error) from error
+    return Found(MappingProxyType(view), newest, whole)
+
+
+def _line(entries: Sequence[Mapping[str, Any]]) -> bytes:
+    text = json.dumps(entries, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _transaction(line: bytes) -> list[Any] | None:
+    """The entries of a line; None when it is not whole."""
+    text = line[_SUM_BYTES + 1 : -1]
+    if line[-1:] != b"\n" or line[: _SUM_BYTES + 1] != b"%08x " % zlib.crc32(text):
+        return None
+    try:
+        found = read_json(text, most_bytes=_MOST_LINE_BYTES, most_values=_MOST_LINE_VALUES, as_seen=True)
+    except ForeignJsonError:
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _apply(view: dict[str, Entry], transaction: Iterable[Any], path: Path, number: int) -> None:
+    for one in transaction:
+        key = one.get("key") if isinstance(one, dict) else None
+        if not isinstance(key, str):
+            raise _damaged(path, number, "an entry has no key")
+        view.pop(key, None)
+        if one.get("value") is None:
+            continue
+        try:
+            view[key] = entry_of_json(key, one)
+        except NewerEntryError as error:
+            raise BadInput(
+                f"The journal {path} is neither read nor written, and nothing is done",
+                why=f"a newer rackwise wrote it (line {number}: {error})",
+                todo="Upgrade this agent to the same version.",
+            ) from error
+        except UnreadableEntryError as error:
+            raise _damaged(path, number, str(error)) from error
+
+
+def _change_json(change: Numbered) -> Mapping[str, Any]:
+    if change.data is None:
+        return {"key": change.key, "kind": change.kind, "epoch": change.epoch, "seq": change.seq, "value": None}
+    return {"key": change.key, **json.loads(change.data)}
+
+
+def _entry_json(entry: Entry) -> Mapping[str, Any]:
+    return {"key": entry.key, **json.loads(to_bytes(entry))}
+
+
+def _marker(newest: Place) -> Mapping[str, Any]:
+    """Deletes nothing, and says how far the journal had come: the last entry may have been a deletion."""
+    return {"key": "reached", "kind": "reached", "epoch": newest[0], "seq": newest[1], "value": None}
+
+
+def _place(one: Any) -> Place:
+    """Of an entry in a line; nowhere for what says none."""
+    epoch, seq = (one.get("epoch"), one.get("seq")) if isinstance(one, dict) else (None, None)
+    return (epoch, seq) if isinstance(epoch, int) and isinstance(seq, int) else NOWHERE
+
+
+def _write_all(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _sync_directory(directory: Path) -> None:
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _foreign(path: Path) -> BadInput:
+    return BadInput(
+        f"{path} is not a journal of rackwise",
+        why="its first line is not a journal entry",
+        todo="Set execute.journal_file to another file; this file stays unchanged.",
+    )
+
+
+def _damaged(path: Path, number: int, why: str) -> BadInput:
+    return BadInput(
+        f"The journal {path} is damaged in line {number}",
+        why=why,
+        todo="Restore a copy; or make sure that no reassignment runs and no throttle is left, and move the file away.",
+    )
+
+
+def _check_whole(path: Path, newest: Place, before: Place) -> None:
+    """Raises BadInput for a file that says less than it once did."""
+    if newest >= before:
+        return
+    ends = f"it ends with entry {_name(newest)}, and {_name(before)} was written before"
+    raise BadInput(
+        f"The journal {path} has lost records: {ends}",
+        why="it was cut, deleted, or replaced by an older copy",
+        todo=(
+            "Restore the newest copy; or make sure that no reassignment runs and no throttle is left, then remove it"
+            f" and {witness_path(path).name}."
+        ),
+    )
+
+
+def _name(place: Place) -> str:
+    return "none" if place == NOWHERE else f"{place[0]}-{place[1]}"
+
+
+def _lock_gone(path: Path) -> FencedOut:
+    return FencedOut(
+        f"The lock of the journal {path} is not this agent's any more",
+        why="its file was removed or replaced, so another agent may hold a lock as well",
+        todo="Start this agent again.",
+    )

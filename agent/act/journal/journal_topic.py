@@ -1,0 +1,327 @@
+"""What does the journal's topic say by now? Read to its very end, or not believed.
+
+Invariants: a reading that stops before the high watermark is `JournalUnavailable`, never a view; only what was
+committed counts. A topic that would forget, that was cut, or that is another one than before is said to be so: what is
+missing from a journal looks like nothing was ever done.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
+    AdminClient,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
+
+from agent.act.journal.journal_reading import Reading, Told, forgot
+from agent.act.journal.topic_checks import id_of
+from agent.errors import BadInput, ConfigError, JournalUnavailable
+from agent.journal.leader import Leader, check_cluster
+from agent.journal.trust import Doubt, JournalKey, Trust, distinct_ids
+from agent.record.librdkafka import NOT_ALLOWED, client_settings, in_words, reader_config, refusal
+from agent.values.journal import View
+from agent.values.kafka import (
+    CLEANUP_POLICY,
+    COMPACT,
+    COMPRESSION_TYPE,
+    FETCH_WAIT_MS,
+    LINGER_MS,
+    MESSAGE_TIMEOUT_MS,
+    OFFSET_RESET,
+)
+from agent.values.words import counted
+
+_PARTITION = 0
+_POLL_S = 0.25
+_BATCH = 500
+_MISSING = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 as above
+)
+_LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+_RETRY_S = 0.1
+_NEW_S = 2.0
+"""A broker may not know yet of a topic that was just made."""
+
+Config = Mapping[str, str | int]
+
+
+class NoJournalError(ConfigError):
+    """There is no such topic: no agent in mode execute has ever run here."""
+
+
+NO_EXECUTOR = "no agent in mode execute has run here; a dry run carries nothing out"
+
+
+def no_journal(what: str, setting: str) -> NoJournalError:
+    """The error for a journal that does not exist; ``setting``: the one that may name another than the agents' does."""
+    return NoJournalError(f"There is no {what}", why=NO_EXECUTOR, todo=start_executor(setting))
+
+
+def start_executor(setting: str) -> str:
+    """The remedy: a dry run that runs is no remedy."""
+    return f"Start an agent that acts: rackwise run --mode execute; or check that {setting} is that of the agents."
+
+
+class Bounds(NamedTuple):
+    """The topic as it is, and which offsets it holds."""
+
+    topic_id: str
+    """Empty where brokers report none."""
+    first: int
+    decided: int
+    """Below this offset every transaction is committed or aborted."""
+    end: int
+    """The high watermark: below it records stand, decided or not."""
+
+
+class JournalTopic:
+    """Asks and reads one journal topic. One thread at a time; `close` ends its clients."""
+
+    def __init__(self, config: Config, topic: str, prefix: str, trust: Trust = Trust()) -> None:  # noqa: B008 frozen
+        self._config = config
+        self._topic = topic
+        self._prefix = prefix
+        self._trust = trust
+        self._admin: AdminClient | None = None
+
+    def bounds(self, until: float) -> Bounds:
+        """Raises JournalUnavailable, ConfigError when there is no such topic or it is none for a journal."""
+        patient_until = min(until, time.monotonic() + _NEW_S)
+        while True:
+            try:
+                return self._bounds(until)
+            except KafkaException as failed:
+                code, now = failed.args[0].code(), time.monotonic()
+                if now < until and (code in _LEADERLESS or (code in _MISSING and now < patient_until)):
+                    time.sleep(_RETRY_S)
+                    continue
+                raise unavailable(failed, self._topic) from failed
+
+    def check_kept(self, until: float) -> None:
+        """Raises ConfigError when brokers would delete what is old; a refused answer counts as none."""
+        admin = self._admin or AdminClient(client_settings(self._config))
+        resource = ConfigResource(ResourceType.TOPIC, self._topic)
+        try:
+            asked = admin.describe_configs([resource], request_timeout=max(0.1, until - time.monotonic()))
+            policy = asked[resource].result()[CLEANUP_POLICY].value
+        except KafkaException:
+            return  # without the right to see configs there is nothing to say; what was cut shows in the offsets
+        if policy != COMPACT:
+            raise _unfit(self._topic, f"its cleanup.policy is {policy}, so brokers delete old records")
+
+    def read(self, end: int, until: float) -> Told:
+        """Everything below ``end``. Raises JournalUnavailable when that takes longer, BadInput for what is no journal.
+
+        A record that is no entry, or a newer one, is left aside and told of.
+        """
+        reading = Reading(self._topic, self._trust)
+        settings = reader_config(f"{self._prefix}-reader")
+        strict = {OFFSET_RESET: "error", FETCH_WAIT_MS: 100}
+        consumer = Consumer(client_settings(self._config, settings, strict))
+        try:
+            consumer.assign([TopicPartition(self._topic, _PARTITION, 0)])
+            while reading.position < end:
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise _cut_short(self._topic, reading.position, end)
+                for message in consumer.consume(_BATCH, timeout=min(_POLL_S, left)):
+                    reading.take(message)
+        except KafkaException as failed:
+            raise unavailable(failed, self._topic) from failed
+        finally:
+            consumer.close()
+        return reading.told()
+
+    def close(self) -> None:
+        """Forget the admin client."""
+        self._admin = None
+
+    def _bounds(self, until: float) -> Bounds:
+        admin = self._admin = self._admin or AdminClient(client_settings(self._config))
+        left = {"request_timeout": max(0.1, until - time.monotonic())}
+        described = admin.describe_topics(TopicCollection([self._topic]), **left)[self._topic].result()
+        if len(described.partitions) != 1:
+            raise _unfit(
+                self._topic, f"it has {len(described.partitions)} partitions, and the journal needs exactly one"
+            )
+        every, committed = IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED
+        earliest, latest = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call] # not annotated
+        partition = TopicPartition(self._topic, _PARTITION)
+        asked = [  # side by side: each takes two answers, one after the other
+            admin.list_offsets({partition: spec}, isolation_level=level, **left)[partition]
+            for spec, level in ((earliest, every), (latest, committed), (latest, every))
+        ]
+        first, decided, end = (int(one.result().offset) for one in asked)
+        return Bounds(id_of(described.topic_id), first, decided, end)
+
+
+def read_journal_topic(
+    config: Config,
+    topic: str,
+    *,
+    prefix: str,
+    timeout_ms: int,
+    trust: Trust = Trust(),  # noqa: B008 frozen
+) -> View:
+    """What the topic says by now, without a right to write; for people. What cannot be read is left aside.
+
+    Raises JournalUnavailable, NotAllowed, ConfigError when there is no such topic.
+    """
+    until = time.monotonic() + timeout_ms / 1_000
+    reader = JournalTopic(config, topic, prefix, trust)
+    try:
+        return reader.read(reader.bounds(until).decided, until).view
+    except JournalUnavailable as failed:
+        cause = failed.__cause__
+        if isinstance(cause, KafkaException) and cause.args[0].code() in NOT_ALLOWED:
+            raise refusal(cause, f"topic {topic}") from failed
+        raise
+    finally:
+        reader.close()
+
+
+def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | ConfigError:
+    """The error for one of the client's."""
+    error: KafkaError = failed.args[0]
+    if error.code() in _MISSING:
+        return no_journal(f"topic {topic}", "topics.prefix")
+    return JournalUnavailable(f"The journal {topic} could not be read or written", why=in_words(error))
+
+
+def _cut_short(topic: str, position: int, end: int) -> JournalUnavailable:
+    return JournalUnavailable(
+        f"The journal {topic} was not read to its end in time",
+        why=f"offset {position} of {end} was reached; a transaction may not be finished yet",
+    )
+
+
+def _unfit(topic: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"The topic {topic} cannot be the journal",
+        why=why,
+        todo="Delete it: the agent creates it again with the right settings.",
+    )
+
+
+_TRANSACTION_TIMEOUT_MS = 60_000
+_SILENT = logging.getLogger("rackwise.kafka-journal")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaJournalPlan:
+    """Where the journal stands, and who writes it."""
+
+    config: Mapping[str, str | int] = field(repr=False)
+    """confluent-kafka's configuration of the executor; it may hold secrets."""
+    leader: Leader
+    """Who writes, and for which cluster."""
+    prefix: str = "rackwise"
+    topic: str = "rackwise.journal"
+    deadline_ms: int = 10_000
+    """Longest that one append may take; a part of the opening may take three times as long."""
+    keys: tuple[JournalKey, ...] = ()
+    """By which records are signed and checked; the first is in force, the others are former ones."""
+    unsigned_below: int = 0
+    """Offset below which records from before there was a key count."""
+
+    @property
+    def transactional_id(self) -> str:
+        """The one id of every writer of this cluster's journal."""
+        return f"{self.prefix}-exec-{self.leader.cluster}"
+
+    @property
+    def trust(self) -> Trust:
+        """What makes a record of the topic count."""
+        return Trust(self.keys, self.leader.cluster, self.unsigned_below)
+
+
+class Witness(NamedTuple):
+    """How far the journal is known to have come, by what is kept outside of it."""
+
+    epoch: int = 0
+    end: int = 0
+    """An offset that its high watermark has reached."""
+
+
+def check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, witness: Witness) -> None:
+    """Raises BadInput, WrongCluster for a journal that must not be gone on with."""
+    if bounds.first > 0:
+        raise forgot(plan.topic, f"its offsets below {bounds.first} are gone")
+    if bounds.end < witness.end:
+        raise forgot(plan.topic, f"it ends at offset {bounds.end}, and offset {witness.end} was reached before")
+    _check_signed(plan, bounds, told)
+    if told.newer:
+        raise BadInput(
+            f"The journal {plan.topic} is only read, not written, and nothing is done",
+            why=f"a newer rackwise wrote it ({told.newer[0]})",
+            todo="Upgrade this agent to the same version.",
+        )
+    if told.unreadable:
+        raise BadInput(
+            f"The journal {plan.topic} cannot be continued",
+            why=f"{len(told.unreadable)} of its keys hold no valid entries: {told.unreadable[0]}",
+            todo="Check the ACLs of the topic, and delete these keys: only rackwise may write it.",
+        )
+    check_cluster(told.view, plan.leader.cluster, plan.topic)
+    if told.newest_epoch < witness.epoch:
+        raise forgot(plan.topic, f"it ends with epoch {told.newest_epoch}, but epoch {witness.epoch} has begun before")
+
+
+def _check_signed(plan: KafkaJournalPlan, bounds: Bounds, told: Told) -> None:
+    """Raises BadInput where no record, or not every one, can be told from a forged one."""
+    if not plan.keys:
+        if told.signed:
+            raise BadInput(
+                f"The journal {plan.topic} is signed, and this agent has no key",
+                why="execute.journal_key_file is not set",
+                todo="Set it to a file with the key of the other agents.",
+            )
+        return
+    if told.believed or not told.doubted:
+        return
+    if ids := distinct_ids(one for one in told.doubted if one.doubt is Doubt.OTHER_KEY):
+        raise BadInput(
+            f"The journal {plan.topic} is signed with another key",
+            why=f"its records name key {', '.join(ids[:3])}, and this agent has {', '.join(k.id for k in plan.keys)}",
+            todo="Set execute.journal_key_file to the key of the other agents; a former key goes into its second line.",
+        )
+    raise BadInput(
+        f"No record of the journal {plan.topic} is signed with this agent's key",
+        why=f"{counted(told.doubted_count, 'record')}, first {told.doubted[0].key!r}: {told.doubted[0].doubt.value}",
+        todo=(
+            "If they are from before the key was set (see: rackwise proposals history), accept them once with"
+            f" --set execute.journal_unsigned_below={bounds.end}"
+        ),
+    )
+
+
+def writer_settings(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Logger]:
+    """What the writer's client has beside the settings of its connection."""
+    return {
+        "logger": _SILENT,  # our own error names a fenced writer, not a line between ours
+        "transactional.id": plan.transactional_id,
+        "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+        MESSAGE_TIMEOUT_MS: _TRANSACTION_TIMEOUT_MS,  # an append that takes too long is aborted, which ends it sooner
+        LINGER_MS: 0,
+        "retry.backoff.ms": 20,  # the transaction before may still be writing its markers
+        COMPRESSION_TYPE: "lz4",
+    }

@@ -1,0 +1,300 @@
+"""Which agent may lead? The one to which the group assigns partition 0 of the lock topic; no other partition counts.
+
+Invariants: `may_act` is True only while the last poll is recent enough that no broker can have given the partition to
+another; once that is in doubt, this assignment is given up for good, and leading needs a new one. The lease is for
+liveness: who may *write* is settled by the journal's fence. Members join cooperatively, so that a standby that comes or
+goes takes nothing from the leader. An agent that goes leaves the group: a member that is gone without a word holds each
+election up until its session is over, and a leader that dies in such an election keeps its own session on top.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from agent.act.journal.journal_topic import Witness
+from agent.errors import BadInput
+from agent.journal.trust import Trust, checked_witness, signed_witness
+from agent.record.librdkafka import NOT_ALLOWED, client_settings, in_words
+from agent.values.kafka import (
+    ALLOW_CREATE_TOPICS,
+    AUTO_COMMIT,
+    AUTO_OFFSET_STORE,
+    COOPERATIVE_STICKY,
+    FETCH_WAIT_MS,
+    GROUP_ID,
+    OFFSET_RESET,
+    PARTITION_ASSIGNMENT_STRATEGY,
+)
+
+_PARTITION = 0
+_WITNESS = re.compile(r"(?P<epoch>0|[1-9][0-9]{0,17})(?: (?P<end>0|[1-9][0-9]{0,17}))?")
+"""Up to version 0.1 an epoch alone."""
+HEARTBEAT_MS = 1_000
+_POLL_S = 0.25
+_RETRY_S = 1.0
+_JOIN_S = 5.0
+_LEAVE_S = 1.5
+"""So long a rebalance that has begun is waited for before leaving: others hear of it with their next heartbeat."""
+_NEWS_MS = 60_000
+
+
+class LeaseState(StrEnum):
+    """What an agent is among those of its cluster."""
+
+    LEADING = "leading"
+    STANDBY = "standby"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasePlan:
+    """Of what, and for how long."""
+
+    config: Mapping[str, str | int] = field(repr=False)
+    """confluent-kafka's configuration; it may hold secrets."""
+    topic: str = "rackwise.leader"
+    """The lock topic: one partition, no records."""
+    prefix: str = "rackwise"
+    session_ms: int = 10_000
+    """After this long without a word the others choose a new leader."""
+    trust: Trust = field(default_factory=Trust, repr=False)
+    """By which the group's memory of the journal is signed and checked."""
+
+    @property
+    def group(self) -> str:
+        """The group of all agents of the cluster."""
+        return f"{self.prefix}-leader"
+
+    @property
+    def sure_ms(self) -> int:
+        """How long after a poll the lease is sure: the session without the heartbeats that may have been missed."""
+        return self.session_ms - 2 * HEARTBEAT_MS
+
+
+def awake_ms() -> int:
+    """Milliseconds on a clock that also counts while the machine sleeps, where there is one."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
+
+
+class KafkaLease:
+    """Takes part in the election from `start` to `close`, in a thread of its own."""
+
+    def __init__(self, plan: LeasePlan, *, clock_ms: Callable[[], int] = awake_ms) -> None:
+        self._plan = plan
+        self._clock_ms = clock_ms
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._polled_ms = clock_ms()
+        self._held = self._leaving = False
+        self._term = 0
+        self._problem: str | None = None
+        self._problem_ms = 0
+        self._unremembered: str | None = None
+        self._reached = self._committed = Witness()
+        self._thread = threading.Thread(target=self._run, name="rackwise-lease", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take part."""
+        self._thread.start()
+
+    @property
+    def state(self) -> LeaseState:
+        """Leading or standby, by what is sure now."""
+        return LeaseState.LEADING if self.may_act() else LeaseState.STANDBY
+
+    @property
+    def term(self) -> int | None:
+        """Counts the times that this agent was chosen; None while it is not, or while that is not sure."""
+        with self._lock:
+            return self._term if self._is_sure() else None
+
+    def may_act(self) -> bool:
+        """Whether this agent leads, beyond doubt, at this moment. Callable from any thread."""
+        return self.term is not None
+
+    def sure_s(self) -> float:
+        """For how many seconds it surely leads, should it not hear of its group again; 0 when it does not."""
+        with self._lock:
+            left_ms = self._plan.sure_ms - (self._clock_ms() - self._polled_ms)
+            return max(0, left_ms) / 1_000 if self._held else 0.0
+
+    def tell(self, reached: Witness) -> None:
+        """Have the group remember how far its journal has come."""
+        self._reached = reached
+
+    def problem(self) -> str | None:
+        """What the client said last of why the election does not go on, for as long as that is news."""
+        return self._problem if self._clock_ms() - self._problem_ms <= _NEWS_MS else None
+
+    def notice(self) -> str | None:
+        """Why the group does not remember how far the journal has come; None while it does, or need not."""
+        return self._unremembered
+
+    def close(self, timeout_s: float = _JOIN_S) -> None:
+        """Leave the group, so that another is chosen at once; waits that long at most."""
+        with self._lock:
+            self._held = False
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _is_sure(self) -> bool:
+        return self._held and self._clock_ms() - self._polled_ms <= self._plan.sure_ms
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._take_part()
+                # An agent that another one has followed learns of it in this time, and does not join to leave at once.
+                self._stop.wait(_RETRY_S)
+            except KafkaException as failed:
+                self._say(failed.args[0])
+                self._stop.wait(_RETRY_S)
+            except Exception as failed:  # noqa: BLE001 this thread is the only one that stands for election
+                self._tell(f"{type(failed).__name__}: {failed}")
+                self._stop.wait(_RETRY_S)
+
+    def _take_part(self) -> None:
+        """One membership, until it is closed or in doubt."""
+        consumer = Consumer(client_settings(self._plan.config, self._membership()))
+        self._leaving, self._polled_ms = False, self._clock_ms()
+        self._reached = self._committed = Witness()  # what a former membership knew may be overtaken
+        self._unremembered = None
+        try:
+            consumer.subscribe(
+                [self._plan.topic], on_assign=self._on_assign, on_revoke=self._on_taken, on_lost=self._on_taken
+            )
+            while not self._stop.is_set():
+                message = consumer.poll(_POLL_S)
+                if self._was_away():
+                    return
+                error = message.error() if message is not None else None
+                if error is not None:
+                    self._say(error)
+                if self._reached != self._committed and self._held:
+                    self._remember(consumer)
+        finally:
+            self._leave(consumer)
+
+    def _remember(self, consumer: Consumer) -> None:
+        """Commit how far the journal has come, as metadata: the lock topic itself has no records."""
+        reached = self._committed = self._reached
+        told = signed_witness(self._plan.trust, f"{reached.epoch} {reached.end}")
+        consumer.commit(offsets=[TopicPartition(self._plan.topic, _PARTITION, 0, told)], asynchronous=True)
+
+    def _leave(self, consumer: Consumer) -> None:
+        """Give up what is held, and have the group know that this member is gone.
+
+        librdkafka's `close` alone does not tell it when a cooperative member has no partition, as a standby.
+        """
+        with self._lock:
+            self._held, self._leaving = False, True
+        try:
+            with suppress(KafkaException):
+                consumer.unsubscribe()  # a rebalance that has begun comes first
+                until = time.monotonic() + _LEAVE_S
+                while consumer.memberid() and time.monotonic() < until:
+                    consumer.poll(_POLL_S / 2)
+        finally:
+            consumer.close()
+
+    def _on_commit(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
+        if error is None:
+            self._unremembered = None
+            return
+        if error.code() in NOT_ALLOWED:  # others pass with the next rebalance
+            self._unremembered = f"the group does not remember how far the journal has come: {in_words(error)}"
+        self._committed = Witness()  # once more, with the next poll
+
+    def _say(self, error: KafkaError) -> None:
+        self._tell(in_words(error))
+
+    def _tell(self, problem: str) -> None:
+        self._problem, self._problem_ms = problem, self._clock_ms()
+
+    def _was_away(self) -> bool:
+        """Whether the lease ran out while this process did not run; then this assignment counts no more."""
+        with self._lock:
+            now_ms = self._clock_ms()
+            away = now_ms - self._polled_ms > self._plan.sure_ms
+            self._polled_ms = now_ms
+            if away:
+                self._held = False
+            return away
+
+    def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        with self._lock:
+            if _counts(partitions) and not self._leaving:
+                if not self._held:
+                    self._term += 1
+                self._held = True
+
+    def _on_taken(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if _counts(partitions):
+            with self._lock:
+                self._held = False
+
+    def _membership(self) -> dict[str, Any]:
+        return {
+            "on_commit": self._on_commit,
+            "error_cb": self._say,
+            GROUP_ID: self._plan.group,
+            PARTITION_ASSIGNMENT_STRATEGY: COOPERATIVE_STICKY,
+            "session.timeout.ms": self._plan.session_ms,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            # A process whose Python hangs while the client's own threads beat on must not keep the lease.
+            "max.poll.interval.ms": self._plan.session_ms,
+            AUTO_COMMIT: False,
+            AUTO_OFFSET_STORE: False,
+            OFFSET_RESET: "latest",
+            FETCH_WAIT_MS: 5_000,
+            ALLOW_CREATE_TOPICS: False,
+            "topic.metadata.refresh.interval.ms": 10_000,
+        }
+
+
+def _counts(partitions: list[TopicPartition]) -> bool:
+    """A lock topic that was made with more partitions has one leader all the same."""
+    return any(one.partition == _PARTITION for one in partitions)
+
+
+def remembered(plan: LeasePlan, timeout_ms: int) -> Witness:
+    """What the group remembers of its journal; nothing reached when it remembers nothing.
+
+    Raises KafkaException when the coordinator does not answer, BadInput for what no agent with this key committed.
+    """
+    consumer = Consumer(client_settings(plan.config, {GROUP_ID: plan.group, AUTO_COMMIT: False}))
+    try:
+        (found,) = consumer.committed([TopicPartition(plan.topic, _PARTITION)], timeout=timeout_ms / 1_000)
+    finally:
+        consumer.close()
+    if found.error is not None:
+        raise KafkaException(found.error)
+    return witness_of(plan, found.metadata or "")
+
+
+def witness_of(plan: LeasePlan, metadata: str) -> Witness:
+    """What committed metadata says. Raises BadInput, see `remembered`."""
+    if not metadata:
+        return Witness()
+    text, doubt = checked_witness(plan.trust, metadata)
+    unsigned = "|" not in metadata
+    if doubt is not None and not (unsigned and plan.trust.unsigned_below):
+        raise BadInput(
+            f"What group {plan.group} remembers of the journal is not signed with this agent's key",
+            why=f"{doubt.value}; only the executor needs Read on this group",
+            todo=(
+                "Give all agents the same execute.journal_key_file. If they have it: stop all agents of mode execute,"
+                f" run kafka-consumer-groups --delete --group {plan.group}, and start them again."
+            ),
+        )
+    told = _WITNESS.fullmatch(text)
+    return Witness() if told is None else Witness(int(told["epoch"]), int(told["end"] or 0))

@@ -1,0 +1,171 @@
+"""One leadership, from taking over to letting go: its journal, the hands that write in it, and who tells of both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from agent.act.commands.inbox import Inbox
+from agent.act.journal.journal import Journal
+from agent.act.reassign.mover import Mover
+from agent.act.reassign.progress import acting_now
+from agent.act.rebalance.trigger import Trigger
+from agent.errors import Fatal, RackwiseError
+from agent.execute.commands.commanded import Spoken
+from agent.execute.reassign.messages import Accepted
+from agent.values.journal import View
+from agent.values.observation import Observation
+from agent.values.progress import ActingNow, Trouble
+from agent.values.typed_json import UnreadableError
+from agent.wire.hand import WireHand
+
+HEAR_WITHIN_S = 30.0
+"""A topic of commands without a leader is waited for so long."""
+
+
+class Leads(Protocol):
+    """What tells whether this agent leads (`agent.act.lead.leadership.Leadership`)."""
+
+    def start(self) -> None:
+        """Take part."""
+
+    def observed(self, observation: Observation) -> None:
+        """A look was taken."""
+
+    def journal(self) -> Journal | None:
+        """The journal of this leadership. Raises what ends the agent."""
+
+    def inbox(self) -> Inbox | None:
+        """Operators' commands."""
+
+    def may_act(self) -> bool:
+        """Whether it leads, beyond doubt, now."""
+
+    def leads_for_s(self) -> float:
+        """For how many seconds it surely leads."""
+
+    def problem(self) -> str | None:
+        """Why it cannot lead."""
+
+    def notices(self) -> tuple[str, ...]:
+        """What is not as it should be, and keeps no agent from leading."""
+
+    def ignored(self) -> int | None:
+        """Records of the journal's topic that are ignored; None where that is not known."""
+
+    def close(self) -> None:
+        """Leave."""
+
+
+class Hearing:
+    """Has this leadership heard what operators asked for before it? Until then nothing new begins.
+
+    A pause that waited while no agent led comes before all that it is to hold. What cannot be read does not hold.
+    """
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + HEAR_WITHIN_S
+        self._done = False
+
+    def answered(self) -> None:
+        """All that waited was answered."""
+        self._done = True
+
+    def why_not(self, inbox: Inbox | None) -> str | None:
+        """Why nothing may begin yet; None when it may."""
+        unread = inbox is not None and inbox.problem() is not None
+        if self._done or unread or time.monotonic() > self._until:
+            return None
+        return "operators' commands that wait are answered first"
+
+
+@dataclass(slots=True)
+class Led:
+    """What acts under one leadership."""
+
+    journal: Journal
+    hand: WireHand
+    trigger: Trigger
+    mover: Mover
+    hearing: Hearing
+    worded: View | None = None
+    """The view whose words the mover has heard."""
+
+    def check(self) -> None:
+        """Raises what ended the mover; a fault as one that ends the agent: without a mover it must not keep leading."""
+        try:
+            self.mover.check()
+        except RackwiseError:
+            raise
+        except Exception as error:
+            raise defect(error) from error
+
+    def say(self, words: Sequence[Spoken]) -> None:
+        """Say to the mover what operators asked for."""
+        for word in words:
+            if isinstance(word, Accepted):
+                self.mover.accept(word.plan)
+            else:
+                self.mover.hear(word)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self.mover.close()
+        self.hand.close()
+
+
+def defect(error: Exception) -> Fatal:
+    """What ends the agent where something unexpected was raised."""
+    return Fatal(
+        "Mode execute ended by a fault in rackwise itself",
+        why=repr(error),
+        todo="Start the agent again: plans that have begun are in the journal. Please report this.",
+    )
+
+
+class Notices:
+    """Says each thing once while it lasts, in the log."""
+
+    def __init__(self) -> None:
+        self._told: str | None = None
+        self._noticed: frozenset[str] = frozenset()
+        self._log = structlog.get_logger("rackwise")
+
+    def tell(self, problem: str | None) -> None:
+        """Says why nothing is carried out; None when nothing keeps it."""
+        if problem is not None and problem != self._told:
+            self._log.warning("acting", sentence=problem)
+        self._told = problem
+
+    def notice(self, leadership: Leads) -> None:
+        """What is not as it should be, and keeps no agent from leading."""
+        notices = leadership.notices()
+        for one in notices:
+            if one not in self._noticed:
+                self._log.warning("acting_notice", sentence=one)
+        self._noticed = frozenset(notices)
+
+
+def now_of(leadership: Leads, led: Led | None) -> ActingNow:
+    """What the agent is doing, and what fails."""
+    if led is None or not leadership.may_act():
+        problem = leadership.problem()
+        return ActingNow(leads=False, troubles={} if problem is None else {Trouble.LEAD: problem})
+    ignored, notices = leadership.ignored(), _notices(leadership)
+    try:
+        status = led.mover.status()
+    except UnreadableError as error:
+        journal = {Trouble.JOURNAL: f"the journal cannot be read: {error}"}
+        return ActingNow(leads=True, records_ignored=ignored, troubles=journal, notices=notices)
+    return acting_now(status, ignored, notices)
+
+
+def _notices(leadership: Leads) -> tuple[str, ...]:
+    """What keeps this agent neither from leading nor from moving."""
+    inbox = leadership.inbox()
+    unread = inbox.problem() if inbox is not None else None
+    return (*leadership.notices(), *([unread] if unread is not None else []))

@@ -1,0 +1,1 @@
+"""Carries out reassignments: plans, their requests, their progress."""

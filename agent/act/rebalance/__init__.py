@@ -1,0 +1,1 @@
+"""Triggers rebalances of groups."""

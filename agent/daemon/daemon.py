@@ -1,0 +1,354 @@
+"""The agent as a process: looks on schedule, tells every run, skip and overrun, and ends within five seconds.
+
+Errors are told apart by class: what may go away by itself ends the cycle, what is fatal ends the agent. The one
+catch-all of the product is here, and what it catches is counted and logged with its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import FrameType
+
+import psutil
+import structlog
+
+from agent.act.execute_mode import Acting
+from agent.daemon.schedule import Schedule
+from agent.errors import Fatal, RackwiseError
+from agent.loop import Line, Look, run_cycle
+from agent.record.announcing import Announcement, announce
+from agent.record.own_topics import OwnTopic
+from agent.record.recorder import Recorder, Recording
+from agent.stopping import Stop, on_ending
+from agent.values.clock import Clock, system_clock
+from agent.values.cycle import Cycle, basis, news, sentence, world
+from agent.values.finding import Severity
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.progress import ActingNow
+from agent.values.words import counted, sized_apart
+from agent.web.loop_state import Failure, LoopWatch
+
+GRACE_S = 4.5
+"""From the signal to the end, so that a supervisor's five seconds suffice."""
+MEMORY_CEILING_EXIT = 7
+LEAD_WITHIN_S = 20.0
+"""An agent that acts once waits so long to be chosen; then it says that another one leads."""
+_TICK_S = 0.5
+_LATE_LOOKS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often, and within which bounds."""
+
+    poll_ms: int = 10_000
+    plan_ms: int | None = 60_000
+    plan_cron: str | None = None
+    stall_ms: int = 120_000
+    memory_ceiling_bytes: int | None = None
+
+
+class Agent:
+    """One agent beside one cluster. ``look`` asks the brokers; everything else is decided here.
+
+    ``acting`` is what mode execute adds; None where nothing is acted. ``own_topics`` are those that the recorder and
+    leadership create where they are missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        look: Look,
+        line: Line,
+        recorder: Recorder,
+        pace: Pace,
+        acting: Acting | None = None,
+        own_topics: Sequence[OwnTopic] = (),
+        clock: Clock = system_clock,
+    ) -> None:
+        self._look = look
+        self._acting = acting
+        self._line = line
+        self._own_topics = own_topics
+        self._announced: Announcement | None = None
+        self._recorder = recorder
+        self._pace = pace
+        self._clock = clock
+        self._memory: Memory | None = None
+        self._number = 0
+        self._instance = os.urandom(4).hex()
+        self._busy = threading.Lock()
+        self._stop = Stop()
+        self._fatal: RackwiseError | None = None
+        self._log = structlog.get_logger("rackwise")
+        self._schedule = Schedule(
+            self._run, self._skipped, poll_ms=pace.poll_ms, plan_ms=pace.plan_ms, plan_cron=pace.plan_cron
+        )
+        self.watch = LoopWatch(clock())
+        if acting is not None:
+            acting.look_now, acting.on_fatal = self._look_and_plan, self.fail
+
+    def once(self, *, planning: bool = True) -> Cycle:
+        """One cycle, recorded; what it begins is carried out to its end. Raises what stood in its way."""
+        if self._acting is None:
+            return self._cycle(planning=planning)[0]
+        self._acting.start()
+        try:
+            first = self._look()
+            self._announce(first)
+            self._acting.begin(first, Memory())
+            self._acting.wait_to_lead(LEAD_WITHIN_S)
+            cycle, _ = self._cycle(planning=planning)
+            self._acting.wait_until_done()
+        finally:
+            self._acting.close()
+        return cycle
+
+    def run(self) -> int:
+        """Cycle after cycle until a signal, a fatal error or the memory ceiling; the exit code.
+
+        Raises the fatal error after what was seen is written. Call it in the main thread.
+        """
+        with self._signals():
+            if self._acting is not None:
+                self._acting.start()
+            self._schedule.start()
+            code = self._wait()
+            began = time.monotonic()
+            self.watch.stopping()
+            self._schedule.stop()
+            self._stop_acting(began)
+            self._let_finish(began)
+            self.close(max(0, round((began + GRACE_S - time.monotonic()) * 1_000)))
+        if self._fatal is not None:
+            raise self._fatal
+        return code
+
+    def acting_now(self) -> ActingNow | None:
+        """What mode execute is doing at this moment; None in the other modes. Callable from any thread."""
+        return None if self._acting is None else self._acting.now()
+
+    def stop(self) -> None:
+        """End `run` soon; callable from any thread and from a signal handler."""
+        self._stop.set()
+
+    def fail(self, error: Fatal) -> None:
+        """End `run` soon, with that error; callable from any thread."""
+        self._fatal = self._fatal or error
+        self.stop()
+
+    def close(self, deadline_ms: int = 3_000) -> None:
+        """Write what is waiting, and say what could not be written."""
+        lost = self._recorder.close(deadline_ms)
+        if lost:
+            self._log.warning(
+                "records_lost", records=lost, sentence=f"not written before the deadline: {counted(lost, 'record')}"
+            )
+        self._log.info("stopped", cycles=self._number, sentence=f"stopped after {counted(self._number, 'cycle')}")
+
+    def _cycle(self, *, planning: bool) -> tuple[Cycle, Recording]:
+        self._number += 1
+        self.watch.began(self._clock())
+        observation = self._look()
+        self._announce(observation)
+        if self._memory is None:
+            restored = self._recorder.restore(observation, self._clock())
+            self._memory = restored.memory
+            self._log.info("restored", found=restored.found, sentence=restored.sentence)
+        acting = self._acting
+        if acting is not None:
+            self._memory = acting.begin(observation, self._memory)
+        cycle = run_cycle(
+            self._line,
+            self._look,
+            observation,
+            self._memory,
+            number=self._number,
+            name=f"{self._instance}-{self._number}",
+            planning=planning,
+            journal=acting.view if acting is not None else lambda: None,
+            known=self.watch.state.known,
+        )
+        cycle = replace(cycle, acting=self.acting_now())
+        self._memory = cycle.after
+        recording = self._recorder.record(cycle)
+        self.watch.succeeded(cycle, recording, self._clock())
+        self._tell(cycle, recording)
+        if self._number == 1:
+            self._tell_missing_topics()
+        if acting is not None:
+            early_ms = acting.end(cycle, poll_ms=self._pace.poll_ms)
+            if early_ms is not None:
+                self._schedule.look_by(early_ms, planning=True)
+        return cycle, recording
+
+    def _announce(self, observation: Observation) -> None:
+        """Say which topics are about to be created, before any is; again only once that is known."""
+        before = self._announced
+        if before is not None and before.settled:
+            return
+        told = self._announced = announce(self._own_topics, observation, self._line.limits.mode.value)
+        if told == before:
+            return
+        self._log.info("own_topics", sentence=told.sentence, creates=list(told.creates), exist=list(told.exist))
+
+    def _tell_missing_topics(self) -> None:
+        for problem in self._recorder.missing_topics():
+            self._log.warning("own_topic_missing", sentence=f"topic {problem}")
+
+    def _run(self) -> None:
+        """A scheduled cycle: nothing that it raises ends the schedule, and nothing of it is lost."""
+        if self._stop.is_set():
+            return
+        planning = self._schedule.planning_due()
+        began = time.monotonic()
+        with self._busy:
+            try:
+                self._cycle(planning=planning)
+            except Fatal as error:
+                self._failed(error, str(error), planning=planning)
+                self.fail(error)
+            except RackwiseError as error:
+                self._failed(error, str(error), planning=planning)
+            except Exception as error:  # noqa: BLE001 a fault of one cycle must not end the agent
+                self._failed(error, f"a fault in rackwise itself: {error!r}", planning=planning)
+        self._note_overrun(began)
+
+    def _failed(self, error: Exception, told: str, *, planning: bool) -> None:
+        if planning:
+            self._schedule.plan_again()
+        now = self._clock()
+        self.watch.failed(Failure(self._number, told, now.wall_ms), now)
+        expected = isinstance(error, RackwiseError)
+        self._log.error(
+            "cycle_failed",
+            cycle=self._number,
+            error=type(error).__name__,
+            sentence=f"cycle {self._number} failed: {told}",
+            exc_info=None if expected else error,
+        )
+
+    def _note_overrun(self, began: float) -> None:
+        took_ms = round((time.monotonic() - began) * 1_000)
+        if took_ms > self._pace.poll_ms:
+            self.watch.overran()
+            self._log.warning(
+                "cycle_overrun",
+                cycle=self._number,
+                took_ms=took_ms,
+                poll_ms=self._pace.poll_ms,
+                sentence=f"cycle {self._number} took {took_ms} ms, longer than poll.interval ({self._pace.poll_ms} ms)",
+            )
+
+    def _skipped(self) -> None:
+        self.watch.skipped()
+        self._log.warning(
+            "look_skipped", cycle=self._number, sentence=f"look skipped: cycle {self._number} is still running"
+        )
+
+    def _wait(self) -> int:
+        """Until there is a reason to end; meanwhile see that looks come, whatever the wall clock does."""
+        process = psutil.Process()
+        while not self._stop.wait(_TICK_S):
+            state, now = self.watch.state, self._clock()
+            since = state.last_end or state.started
+            idle_ms = now.monotonic_ms - since.monotonic_ms
+            if state.running_since is None and idle_ms > _LATE_LOOKS * self._pace.poll_ms:
+                self._log.warning(
+                    "clock_jumped",
+                    idle_ms=idle_ms,
+                    sentence=f"no look began for {idle_ms} ms, longer than poll.interval; looking now",
+                )
+                self._schedule.look_now()
+                self._stop.wait(_TICK_S)
+            ceiling, resident = self._pace.memory_ceiling_bytes, process.memory_info().rss
+            if ceiling is not None and resident > ceiling:
+                used, most = sized_apart(resident, ceiling)
+                self._log.error(
+                    "memory_ceiling",
+                    resident_bytes=resident,
+                    ceiling_bytes=ceiling,
+                    sentence=f"resident memory is {used}, above process.memory_ceiling ({most}); "
+                    "ending with exit code 7",
+                )
+                return MEMORY_CEILING_EXIT
+        return 0
+
+    def _look_and_plan(self) -> None:
+        self._schedule.look_by(0, planning=True)
+
+    def _stop_acting(self, began: float) -> None:
+        """Give acting its part of the grace; what it has begun stands in the journal."""
+        if self._acting is None:
+            return
+        closing = threading.Thread(target=self._acting.close, name="closing", daemon=True)
+        closing.start()
+        closing.join(max(0.0, began + GRACE_S * 0.75 - time.monotonic()))
+
+    def _let_finish(self, began: float) -> None:
+        """Give the running cycle half of the grace; what it has not recorded by then was never said."""
+        if self._busy.acquire(timeout=max(0.0, began + GRACE_S / 2 - time.monotonic())):
+            self._busy.release()
+        else:
+            self._log.warning(
+                "cycle_abandoned",
+                cycle=self._number,
+                sentence=f"cycle {self._number} did not end within the time for shutdown",
+            )
+
+    def _tell(self, cycle: Cycle, recording: Recording) -> None:
+        """The one wide event of a cycle."""
+        rests_on, why_not_weights = basis(cycle.snapshot)
+        self._log.info(
+            "cycle",
+            sentence=sentence(cycle),
+            cluster=cycle.snapshot.cluster_id,
+            cycle=cycle.number,
+            look=cycle.look,
+            mode=cycle.limits.mode.value,
+            planned=cycle.planned,
+            took_ms=cycle.took_ms,
+            stages_ms=dict(cycle.stages_ms),
+            **world(cycle.snapshot)._asdict(),
+            findings=len(cycle.detection.findings),
+            new_findings=list(cycle.changes.new),
+            ended_findings=list(cycle.changes.ended),
+            proposals=[proposal.id for proposal in cycle.proposals],
+            gaps=[f"{gap.part.value} {gap.subject}: {gap.cause.value}" for gap in cycle.snapshot.gaps],
+            basis=rests_on.value,
+            why_not_weights=why_not_weights,
+            recorded_in_full=recording.full,
+            records_written=recording.counts.written,
+            records_failed=recording.counts.failed,
+            records_dropped=recording.counts.dropped,
+            problems=list(recording.problems),
+        )
+        self._tell_news(cycle)
+
+    def _tell_news(self, cycle: Cycle) -> None:
+        """What is wrong since this cycle: each finding in a record of its own, as its sentence."""
+        told, more = news(cycle)
+        for finding in told:
+            log = self._log.critical if finding.severity is Severity.CRITICAL else self._log.warning
+            log("finding", sentence=f"{finding.subject}: {finding.sentence}", finding=finding.id, cycle=cycle.number)
+        if more:
+            sentence = f"and {counted(more, 'more new finding')}: rackwise status"
+            self._log.warning("findings", sentence=sentence, cycle=cycle.number)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT end the run; a second one ends the process at once."""
+
+        def handler(number: int, _frame: FrameType | None) -> None:
+            if self._stop.is_set():
+                os._exit(128 + number)
+            self.stop()
+
+        with on_ending(handler):
+            yield

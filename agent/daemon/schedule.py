@@ -1,0 +1,132 @@
+"""When the loop looks and when it plans: apscheduler drives, one look at a time, and every skip is logged.
+
+A look that is due while one is running is skipped, never stacked (``max_instances=1``); times missed while the machine
+slept come as one (``coalesce``), however late. Looks run in a thread that does not hold up the end of the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES
+from apscheduler.executors.base import BaseExecutor, run_job
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
+from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+
+from agent.errors import ConfigError
+
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY_FIELD = 4
+
+
+class Schedule:
+    """Calls ``look`` again and again, and says when a planning is due."""
+
+    def __init__(
+        self,
+        look: Callable[[], None],
+        skipped: Callable[[], None],
+        *,
+        poll_ms: int,
+        plan_ms: int | None,
+        plan_cron: str | None,
+    ) -> None:
+        self._look = look
+        self._skipped = skipped
+        self._planning = threading.Event()
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": _DaemonThreads()},
+            job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
+        )
+        self._poll = IntervalTrigger(seconds=poll_ms / 1_000, timezone=UTC)
+        self._plan = plan_trigger(plan_ms, plan_cron)
+
+    def start(self) -> None:
+        """Look at once, with a planning, and from then on as the schedule says."""
+        self._planning.set()
+        self._scheduler.add_listener(lambda _: self._skipped(), EVENT_JOB_MAX_INSTANCES)
+        self._scheduler.add_job(self._planning.set, self._plan, id="plan")
+        self._scheduler.add_job(self._look, self._poll, id="look", next_run_time=datetime.now(UTC))
+        self._scheduler.start()
+
+    def planning_due(self) -> bool:
+        """Whether a planning is due; asking takes it off the list."""
+        due = self._planning.is_set()
+        self._planning.clear()
+        return due
+
+    def plan_again(self) -> None:
+        """The planning that was taken did not come about: the next look plans."""
+        self._planning.set()
+
+    def look_now(self) -> None:
+        """Look at once: the wall clock that the library goes by was set back, and the next look would come too late."""
+        self._scheduler.modify_job("look", next_run_time=datetime.now(UTC))
+
+    def look_by(self, delay_ms: int, *, planning: bool = False) -> None:
+        """Look within that time at the latest, and with ``planning`` plan then; a look that comes sooner suffices.
+
+        To be called at the end of a look: one that falls due while another is running is skipped, like every other. The
+        look after it comes one poll interval later.
+        """
+        if planning:
+            self._planning.set()
+        job = self._scheduler.get_job("look") if self._scheduler.running else None
+        if job is None:
+            return
+        wanted = datetime.now(UTC) + timedelta(milliseconds=max(0, delay_ms))
+        if job.next_run_time is None or job.next_run_time > wanted:
+            self._scheduler.modify_job("look", next_run_time=wanted)
+
+    def stop(self) -> None:
+        """Begin no further look. One that is running goes on."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+
+
+def plan_trigger(plan_ms: int | None, cron: str | None) -> BaseTrigger:
+    """The trigger of the planning schedule. Raises ConfigError for a cron that cannot be read."""
+    if cron is None:
+        return IntervalTrigger(seconds=(plan_ms or 60_000) / 1_000, timezone=UTC)
+    fields = cron.split()
+    try:
+        minute, hour, day, month, day_of_week = (*fields[:_DAY_FIELD], _weekdays(fields[_DAY_FIELD]))
+        return CronTrigger(
+            minute=minute, hour=hour, day=day, month=month, day_of_week=day_of_week, timezone=UTC, jitter=None
+        )
+    except (ValueError, IndexError) as error:
+        raise ConfigError(
+            f"plan.cron {cron!r} cannot be read", why=str(error), todo="Give five cron fields, such as */15 * * * *."
+        ) from error
+
+
+def _weekdays(field: str) -> str:
+    """Cron counts days from Sunday, the library from Monday: numbers become names."""
+    if not any(sign.isdigit() for sign in field):
+        return field
+    days: set[int] = set()
+    for part in field.split(","):
+        span, _, step = part.partition("/")
+        first, dash, last = span.partition("-")
+        low, high = (0, 6) if span == "*" else (int(first), int(last) if dash else int(first))
+        if not 0 <= low <= high <= len(_DAYS) - 1:
+            raise ValueError(f"{part} is no range of days from 0 (Sunday) to 7")
+        days |= set(range(low, high + 1, int(step or 1)))
+    return ",".join(dict.fromkeys(_DAYS[day] for day in sorted(days)))
+
+
+class _DaemonThreads(BaseExecutor):  # type: ignore[misc] # the library has no types
+    """A thread per run that the interpreter does not wait for: a look that hangs must not keep the process."""
+
+    def _do_submit_job(self, job: Any, run_times: Any) -> None:
+        threading.Thread(target=self._run, args=(job, run_times), name=f"rackwise-{job.id}", daemon=True).start()
+
+    def _run(self, job: Any, run_times: Any) -> None:
+        events = run_job(job, job._jobstore_alias, run_times, self._logger.name)  # noqa: SLF001 as the library's own executors do
+        self._run_job_success(job.id, events)

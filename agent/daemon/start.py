@@ -1,0 +1,222 @@
+"""Put the agent together out of its settings: clients, line, recorder, web, schedule.
+
+The only place that knows settings *and* shell. Everything that it opens is closed on every way out.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import structlog
+from confluent_kafka import KafkaError, KafkaException
+
+from agent.act.execute_mode import Acting
+from agent.act.key_files import journal_keys, people
+from agent.act.lead.leadership import Leadership
+from agent.daemon.daemon import Agent, Pace
+from agent.daemon.leadership_from_settings import to_leadership_plan
+from agent.daemon.limits_from_settings import to_limits, to_scope
+from agent.errors import PartialAnswer
+from agent.loop import Line
+from agent.observe.context import Clients, Recall
+from agent.observe.knock import knock
+from agent.observe.look import observe
+from agent.record.librdkafka import refusal
+from agent.record.own_topics import OwnTopic
+from agent.record.proposals import proposals_in
+from agent.record.reader import open_reader
+from agent.record.recorder import Recorder, RecordPlan
+from agent.record.weights import weights_beside
+from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
+from agent.telemetry.proposal_records import Life
+from agent.values.clock import system_clock
+from agent.values.cycle import Cycle
+from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE
+from agent.values.limits import Limits, Mode
+from agent.values.proposal import Proposal
+from agent.values.words import counted
+from agent.web.app import WebServer, make_app
+from agent.web.metrics import Caps
+from config.load import Loaded
+from config.logging import set_up_logging
+from config.sections import TopicSettings
+from config.settings import Settings
+
+TELEMETRY_PARTITIONS = 6
+_FRESH_LOOKS = 3
+_READ_MS = 10_000
+
+
+def run_agent(loaded: Loaded, *, once: bool = False) -> int:
+    """Run until a signal, or for one cycle; the exit code. Raises what is fatal."""
+    settings = loaded.settings
+    set_up_logging(level=settings.log.level, form=settings.log.format, secrets=loaded.secrets())
+    with agent_of(settings) as agent:
+        if once:
+            cycle = agent.once()
+            agent.close()
+            return _exit_code(cycle)
+        with ExitStack() as stack:
+            if settings.http.enabled:
+                server = stack.enter_context(_web(settings, agent))
+                structlog.get_logger("rackwise").info(
+                    "listening", address=server.address, sentence=f"health and metrics at http://{server.address}"
+                )
+            return agent.run()
+
+
+@contextmanager
+def agent_of(settings: Settings) -> Iterator[Agent]:
+    """An agent with its clients, not yet running."""
+    scope, recall, limits = to_scope(settings), Recall(), to_limits(settings)
+    acting = _acting(settings, limits) if limits.mode is Mode.EXECUTE else None
+    recorded = record_plan(settings)
+    with Clients.open(settings.kafka) as clients, weights_beside(settings) as beside:
+        yield Agent(
+            look=lambda: beside(lambda: observe(clients, system_clock, scope, recall)),
+            line=Line(limits, acting),
+            acting=acting,
+            recorder=Recorder(recorded, settings.kafka.confluent()),
+            own_topics=(*recorded.topics, *_leadership_topics(settings)),
+            pace=Pace(
+                poll_ms=settings.poll.interval_ms,
+                plan_ms=settings.plan_interval_ms,
+                plan_cron=settings.plan.cron,
+                stall_ms=settings.process.stall_after_ms,
+                memory_ceiling_bytes=_memory_ceiling_bytes(settings),
+            ),
+        )
+
+
+def _memory_ceiling_bytes(settings: Settings) -> int | None:
+    told = settings.process.memory_ceiling_bytes
+    return default_ceiling_bytes() if told == "auto" else told
+
+
+def _leadership_topics(settings: Settings) -> tuple[OwnTopic, ...]:
+    """What leadership creates where it is missing: nothing but in mode execute."""
+    if settings.mode != "execute":
+        return ()
+    return to_leadership_plan(settings, settings.executor_kafka, _agent_name(settings)).topics()
+
+
+def _acting(settings: Settings, limits: Limits) -> Acting:
+    """What acts, with the executor's own credentials; connects nothing yet."""
+    kafka, execute = settings.executor_kafka, settings.execute
+    plan = replace(
+        to_leadership_plan(settings, kafka, _agent_name(settings)), keys=journal_keys(execute.journal_key_file)
+    )
+    return Acting(
+        leadership=Leadership(plan),
+        people=people(settings.approve.people),
+        arguments=kafka.kafka_python(),
+        limits=limits,
+        clock=system_clock,
+    )
+
+
+def record_plan(settings: Settings) -> RecordPlan:
+    """Where cycles are written under these settings; in mode observe no topic is."""
+    topics, record = settings.topics, settings.record
+    return RecordPlan(
+        telemetry=_own_topic(settings, topics.telemetry, settings.telemetry_topic, TELEMETRY_PARTITIONS, DELETE),
+        proposals=_own_topic(settings, topics.proposals, settings.proposals_topic, 1, "compact,delete"),
+        file=Path(record.file) if record.file else None,
+        file_max_bytes=record.file_max_bytes,
+        full_every_ms=record.full_every_ms,
+        queue_records=record.queue_events,
+        deadline_ms=record.deadline_ms,
+        prefix=topics.prefix,
+        agent=_agent_name(settings),
+    )
+
+
+def read_proposals(loaded: Loaded, tell: Callable[[str], None]) -> tuple[Proposal | Life, ...]:
+    """The open proposals of the proposals topic, read with a plain consumer.
+
+    ``tell`` hears of records that are none. Raises what `knock` and `refusal` say, PartialAnswer when the topic was
+    not read to its end.
+    """
+    settings = loaded.settings
+    topic, kafka = settings.proposals_topic, settings.kafka
+    knock(kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    try:
+        with open_reader(kafka.confluent(), topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS) as reader:
+            spans = reader.spans()
+            if not spans:
+                raise refusal(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), f"topic {topic}")
+            found = proposals_in(reader.read(spans))
+            if not reader.in_time:
+                raise PartialAnswer(f"{topic} was not read to its end", why=f"it took more than {_READ_MS / 1000:g} s")
+    except KafkaException as failed:
+        raise refusal(failed, f"topic {topic}", servers=str(kafka.root[BOOTSTRAP_SERVERS])) from failed
+    if found.left_out:
+        first = f"{counted(len(found.left_out), 'record')} of {topic} left out, as no proposal: {found.left_out[0]}"
+        tell(f"{first}; check which other users may write to this topic")
+    return found.states
+
+
+def _agent_name(settings: Settings) -> str:
+    return str(settings.kafka.root.get(CLIENT_ID) or socket.gethostname())
+
+
+def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: int, cleanup: str) -> OwnTopic | None:
+    if not settings.publishes(topic):
+        return None
+    return OwnTopic(
+        name=name,
+        partitions=partitions,
+        replication_factor=settings.topics.replication_factor,
+        min_insync_replicas=settings.topics.min_insync_replicas,
+        cleanup_policy=cleanup,
+        retention_ms=topic.retention_ms,
+    )
+
+
+def _web(settings: Settings, agent: Agent) -> WebServer:
+    app = make_app(
+        lambda: agent.watch.state,
+        system_clock,
+        fresh_ms=_FRESH_LOOKS * settings.poll.interval_ms + settings.observe.deadline_ms,
+        stall_ms=settings.process.stall_after_ms,
+        caps=Caps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
+        allowed_hosts=settings.http.allowed_hosts,
+        acting=agent.acting_now,
+    )
+    return WebServer(app, settings.http.bind, settings.http.port)
+
+
+def _exit_code(cycle: Cycle) -> int:
+    """0 when everything answered, 5 when the answer was partial."""
+    return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
+
+
+# How much memory may the agent have where no setting says it? Less than what would get it killed without a word.
+#
+# In a container nine tenths of the container's limit: the kernel ends a process at the limit, and this one ends itself
+# before that, with an exit code that names the reason. Elsewhere half of the machine's memory.
+
+_GROUPS = Path("/sys/fs/cgroup")
+_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
+"""Of version 2 and of version 1; in a container the root of the tree is the container's own group."""
+
+
+def default_ceiling_bytes(groups: Path = _GROUPS, machine_bytes: int | None = None) -> int:
+    """Bytes of resident memory. Reads two small files; what cannot be read counts as no limit."""
+    machine = machine_bytes if machine_bytes is not None else psutil.virtual_memory().total
+    limits = [limit for name in _LIMITS if (limit := _number(groups / name)) is not None and limit < machine]
+    return min(limits) * 9 // 10 if limits else machine // 2
+
+
+def _number(file: Path) -> int | None:
+    """Without a limit there is the word max (version 2) or a number beyond any memory (version 1)."""
+    try:
+        text = file.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(text) if text.isdigit() and 0 < len(text) < 20 and int(text) > 0 else None

@@ -1,0 +1,1 @@
+"""Commands of operators: who gave them, what they change, and how they are answered. Pure."""

@@ -1,0 +1,257 @@
+"""What do operators' commands come to? Writes for the journal and words for the mover.
+
+Invariants: a command is answered once, whatever it says and whatever fault it meets, in the same transaction as what it
+changes; what a journal says was obeyed is said to the mover again until it shows (`words_again`), so that a crash
+between the two loses nothing, and of the very attempt that it was about. Approvals are `agreeing`, all else is
+`turning`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from agent.errors import BadInput, reason
+from agent.execute.commands import agreeing, turning
+from agent.execute.commands.commanded import Begins, Foresee, Result, Room, Spoken, refused
+from agent.execute.commands.identity import ANSWERED_FOR_MS, STOPPING, Came, People, against, by, sender_of, too_late
+from agent.execute.reassign.messages import Accepted, May, Said, Word
+from agent.execute.reassign.transitions import turned
+from agent.journal import moves
+from agent.journal.codec import numbered
+from agent.journal.commands import (
+    KEPT,
+    Answer,
+    Answered,
+    Command,
+    Verb,
+    answer_to,
+    answered,
+    command_from_json,
+    forgotten,
+    history,
+)
+from agent.journal.leader import leader_in
+from agent.values.attempts import attempt, back_of, forth_of
+from agent.values.journal import Entry, View, Write
+from agent.values.limits import ExecuteLimits
+from agent.values.proposal import Proposal
+from agent.values.reassignment import Plan
+from agent.values.typed_json import UnreadableError
+
+_PAUSING = (Verb.PAUSE, Verb.RESUME)
+_OF_PROPOSALS = (Verb.APPROVE, Verb.APPLY, Verb.CANCEL)
+_WORDS = {
+    Verb.PAUSE: Word.PAUSE,
+    Verb.RESUME: Word.RESUME,
+    Verb.CANCEL: Word.CANCEL,
+    Verb.ROLLBACK: Word.ROLLBACK,
+}
+
+
+class Waiting(Protocol):
+    """A command as an inbox hands it out."""
+
+    @property
+    def id(self) -> str:
+        """Unique."""
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        """What it says."""
+
+    @property
+    def after(self) -> Write:
+        """To be written together with the answer."""
+
+    @property
+    def came(self) -> Came:
+        """How it came."""
+
+
+class Obeyed(NamedTuple):
+    """What to write, in one append, and then what to say to the mover."""
+
+    writes: tuple[Write, ...] = ()
+    words: tuple[Spoken, ...] = ()
+    look_now: bool = False
+    """True when something was approved or resumed, so that the next planning need not be waited for."""
+
+
+def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
+    waiting: Sequence[Waiting],
+    view: View,
+    standing: Sequence[Proposal],
+    limits: ExecuteLimits,
+    now_ms: int,
+    foresee: Foresee = lambda _proposal, _view: None,
+    begins: Begins = lambda _plan, _view: May(begin=True),
+    *,
+    people: People = MappingProxyType({}),
+) -> Obeyed:
+    """What the commands come to, one after the other: a later one finds what an earlier one has changed.
+
+    ``standing`` are the proposals of the last planning; ``foresee`` is what the guard would say of one of them and
+    ``begins`` what it says before each batch, so that an answer is made from what the agent is going to do;
+    ``people`` are those who can prove a command. Raises
+    UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may be
+    changed.
+    """
+    by_id = {proposal.id: proposal for proposal in standing}
+    total = Obeyed()
+    for one in waiting:
+        if answer_to(view, one.id) is not None:
+            continue
+        room = Room(view, by_id, _plans(view), limits, now_ms, foresee, begins)
+        command, result = _obey_one(one, room, people)
+        result = _writable(result, now_ms)
+        answer = Answer(result.done, result.sentence, now_ms, result.plan, result.unknown)
+        writes = (*result.writes, answered(command, answer), one.after)
+        view = _shown(view, writes, now_ms)
+        total = Obeyed((*total.writes, *writes), (*total.words, *result.words), total.look_now or result.look_now)
+    if not total.writes:
+        return total
+    return total._replace(writes=(*total.writes, *forgotten(view, now_ms - ANSWERED_FOR_MS)))
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+def answerable(waiting: Sequence[W]) -> Sequence[W]:
+    """The first of them that can be answered without knowing what is proposed, such as pauses and what ends them."""
+    return tuple(takewhile(lambda one: _verb(one) not in _OF_PROPOSALS, waiting))
+
+
+def stops(waiting: Iterable[Waiting]) -> bool:
+    """Whether any of them is to stop something."""
+    return any(_verb(one) in STOPPING for one in waiting)
+
+
+def _verb(one: Waiting) -> Verb | None:
+    """None for what is no command."""
+    name = one.value.get("verb")
+    return Verb.__members__.get(name) if isinstance(name, str) else None
+
+
+def _plans(view: View) -> tuple[Plan, ...]:
+    """The plans as they are once the mover has heard all that was answered."""
+    every = {plan.proposal_id: plan for plan in moves.plans(view)}
+    for word in words_again(view):
+        if isinstance(word, Accepted):
+            every[word.plan.proposal_id] = word.plan
+        else:
+            every[word.proposal_id] = turned(every[word.proposal_id], word).plan
+    return tuple(every.values())
+
+
+def words_again(view: View, valid_ms: int = 3_600_000) -> tuple[Spoken, ...]:
+    """Words that a former leader may not have passed on any more; the mover takes a word twice as once.
+
+    A plan knows the latest command that changed it (`Plan.heard`), so what was answered before that is not repeated.
+    ``valid_ms`` is how long an approval lasts, and with it what is taken back by a plan of its own.
+    """
+    by_plan: dict[str, list[Answered]] = {}
+    # Older ones stay for persons alone: what was answered between them, and stopped what they began, is dropped.
+    for one in history(view)[-KEPT:]:
+        # Before there were attempts, the proposal's id was the plan's name.
+        name = one.answer.plan or one.command.proposal_id
+        if one.answer.done and name is not None and one.command.verb not in agreeing.VERBS:
+            by_plan.setdefault(name, []).append(one)
+    words = (word for name, asked in by_plan.items() for word in _words_again(name, asked, view, valid_ms))
+    return tuple(words)
+
+
+def _words_again(name: str, asked: list[Answered], view: View, valid_ms: int) -> Iterator[Spoken]:
+    """What the plan does not show yet, in the order in which it was answered."""
+    plan = moves.plan_of(view, name)
+    if plan is None:
+        ways = (_way_again(one, name, view, valid_ms) for one in asked)
+        yield from [way for way in ways if way is not None][-1:]
+        return
+    for one in _latest(_after(asked, plan.heard)):
+        command = one.command
+        if command.verb is Verb.ROLLBACK and attempt(name).of != attempt(command.proposal_id or "").of:
+            continue  # the way back that was promised: it was accepted
+        if command.verb is Verb.ROLLBACK and _missed(plan, view):
+            if (way := _way(one, plan, back_of(name), view, valid_ms)) is not None:
+                yield way
+            continue
+        said = Said(_WORDS[command.verb], name, command.who, command.id)
+        if not plan.ended and (after := turned(plan, said).plan) != plan:
+            plan = after
+            yield said
+
+
+def _after(asked: list[Answered], heard: str) -> list[Answered]:
+    at = next((at for at, one in enumerate(asked) if heard and one.command.id == heard), None)
+    return asked if at is None else asked[at + 1 :]
+
+
+def _latest(asked: list[Answered]) -> list[Answered]:
+    """Of pauses and resumes the last, and of cancels and rollbacks: it alone says where the plan is to end."""
+    last = {one.command.verb in _PAUSING: at for at, one in enumerate(asked)}
+    return [asked[at] for at in sorted(last.values())]
+
+
+def _missed(plan: Plan, view: View) -> bool:
+    """Whether it ended before a rollback was passed on."""
+    if plan.state not in turning.TAKEN_BACK or moves.plan_of(view, back_of(plan.proposal_id)) is not None:
+        return False
+    # From before plans knew which command they had: one with batches back had it.
+    return bool(plan.heard) or not any(batch.back for batch in moves.batches(view, plan.proposal_id))
+
+
+def _way_again(one: Answered, name: str, view: View, valid_ms: int) -> Accepted | None:
+    """The way back that was promised, where it was not accepted yet."""
+    forth = forth_of(name)
+    plan = moves.plan_of(view, forth) if forth is not None and one.command.verb is Verb.ROLLBACK else None
+    return None if plan is None else _way(one, plan, name, view, valid_ms)
+
+
+def _way(one: Answered, plan: Plan, name: str, view: View, valid_ms: int) -> Accepted | None:
+    way = turning.way_of(plan, one.command, view, name, one.answer.at_ms + valid_ms)
+    return Accepted(way) if way.targets else None
+
+
+def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result]:
+    try:
+        command = command_from_json(dict(one.value))
+    except UnreadableError as error:
+        unread = Command(one.id, Verb.PAUSE, "", room.now_ms)
+        return unread, Result(done=False, sentence=f"refused: {error}")
+    try:
+        leader = leader_in(room.view)
+        sender = sender_of(one, people, "" if leader is None else leader.cluster)
+        command = by(sender, command)
+        why_not = against(sender, command, people) or too_late(one, sender, command, room.limits, room.now_ms)
+        command = command._replace(at_ms=min(command.at_ms, room.now_ms))  # a time of the future counts as now
+        return command, _VERBS[command.verb](command, room) if why_not is None else refused(why_not)
+    except UnreadableError:
+        raise
+    except Exception as error:  # noqa: BLE001 else this command would come again to every agent in turn, and end each
+        return command, refused(f"internal error of rackwise ({type(error).__name__}: {reason(error)}); report it")
+
+
+def _writable(result: Result, now_ms: int) -> Result:
+    """A refusal where no journal can hold what it came to: all answers are one append, which would fail for all."""
+    try:
+        numbered(result.writes, at_ms=now_ms, epoch=0, first_seq=0)
+    except BadInput as error:
+        return refused(str(error))
+    return result
+
+
+def _shown(view: View, writes: Sequence[Write], now_ms: int) -> View:
+    """What the journal is going to say, for the commands after this one."""
+    after = dict(view)
+    for seq, write in enumerate(writes):
+        if write.value is None:
+            after.pop(write.key, None)
+        else:
+            after[write.key] = Entry(write.key, write.kind, write.value, now_ms, 1 << 62, seq)
+    return after
+
+
+_VERBS: Mapping[Verb, Callable[[Command, Room], Result]] = {**agreeing.VERBS, **turning.VERBS}

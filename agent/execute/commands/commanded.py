@@ -1,0 +1,132 @@
+"""What one command is judged by, and what it comes to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from agent.execute.reassign.messages import Accepted, May, Said
+from agent.journal.approvals import approvals
+from agent.journal.commands import Command
+from agent.journal.triggers import triggers
+from agent.values.attempts import attempt, latest, way_back
+from agent.values.journal import View, Write
+from agent.values.limits import ExecuteLimits
+from agent.values.proposal import Proposal
+from agent.values.reassignment import Plan
+from agent.values.words import sized
+
+Spoken = Said | Accepted
+
+
+class Foreseen(NamedTuple):
+    """What the guard would say of a proposal once its approval is in the journal."""
+
+    allowed: bool
+    sentence: str
+    """What holds it; empty when nothing does."""
+    comes: bool = True
+    """False when it is held for good: neither time nor the cluster changes that, only settings do."""
+    until_ms: int | None = None
+    """Epoch milliseconds until when it is held at least; None when unknown."""
+
+
+Foresee = Callable[[Proposal, View], Foreseen | None]
+"""None when the agent has not yet looked at the cluster."""
+
+
+Begins = Callable[[Plan, View], May]
+"""Whether a new batch of that plan may begin now, were the journal to say this: the machine gets the same answer."""
+
+
+class Room(NamedTuple):
+    """What a command is judged by."""
+
+    view: View
+    standing: Mapping[str, Proposal]
+    plans: tuple[Plan, ...]
+    limits: ExecuteLimits
+    now_ms: int
+    foresee: Foresee
+    begins: Begins = lambda _plan, _view: May(begin=True)
+
+    def plan(self, name: str | None) -> Plan | None:
+        """The plan that an operator means: one named in full, or the newest attempt at a proposal."""
+        if name is None:
+            return None
+        if attempt(name).number > 1:
+            return next((plan for plan in self.plans if plan.proposal_id == name), None)
+        return latest(self.plans, name)
+
+    def meant(self, name: str | None) -> Plan | None:
+        """The same, for what stops a plan: of one that has ended and is being taken back, the plan that does that."""
+        plan = self.plan(name)
+        back = way_back(self.plans, plan.proposal_id) if plan is not None and plan.ended else None
+        return plan if back is None or back.ended else back
+
+    def knows_nothing_of(self, name: str | None) -> bool:
+        """True when the name is none of an open proposal, and the journal has no plan, approval or trigger of it."""
+        if name is None:
+            return False
+        of = attempt(name).of
+        if of in self.standing or latest(self.plans, of) is not None:
+            return False
+        approved = (given.proposal_id for given in approvals(self.view))
+        triggered = (entry.proposal_id for entry in triggers(self.view))
+        return all(one != of for one in (*approved, *triggered))
+
+    def held(self, plan: Plan) -> str:
+        """What keeps new batches of that plan from beginning, as the end of an answer; empty when nothing does."""
+        may = self.begins(plan, self.view)
+        return "" if may.begin else f"; no new batch begins for now: {may.sentence}"
+
+
+class Result(NamedTuple):
+    """What one command comes to."""
+
+    done: bool
+    sentence: str
+    writes: tuple[Write, ...] = ()
+    words: tuple[Spoken, ...] = ()
+    look_now: bool = False
+    plan: str | None = None
+    """Name of the plan that it is about."""
+    unknown: bool = False
+    """True when the proposal that the command names is neither open nor in the journal."""
+
+
+def refused(sentence: str) -> Result:
+    """Nothing changes, for this reason."""
+    return Result(done=False, sentence=f"refused: {sentence}")
+
+
+def not_begun(name: str | None, why: str, room: Room) -> Result:
+    """Of a proposal that has no plan: it has not begun, with what follows from that; or it is not known at all."""
+    if not room.knows_nothing_of(name):
+        return refused(f"{name} has not begun{why}")
+    sentence = f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
+    return refused(sentence)._replace(unknown=True)
+
+
+def unfit(command: Command, limits: ExecuteLimits) -> str | None:
+    """Why no plan may have the operator's own limits; None when one may."""
+    rate, most = command.throttle_bytes_per_s, command.max_moves
+    low, high = limits.throttle_floor_bytes_per_s, limits.throttle_ceiling_bytes_per_s
+    if rate is not None and not low <= rate <= high:
+        return (
+            f"a rate of {sized(rate)}/s is not between execute.throttle_floor ({sized(low)}/s) "
+            f"and execute.throttle_ceiling ({sized(high)}/s)"
+        )
+    if most is not None and most > limits.max_moves_per_cluster:
+        return f"{most} moves at once are more than execute.max_moves_per_cluster ({limits.max_moves_per_cluster})"
+    return None
+
+
+def because(command: Command) -> str:
+    """What the operator wrote, in brackets."""
+    return why(command.reason)
+
+
+def why(reason: str) -> str:
+    """A reason in brackets; nothing without one."""
+    return f" ({reason})" if reason else ""

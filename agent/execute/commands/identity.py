@@ -1,0 +1,152 @@
+"""Whose command is it, and how old? Who it names is only what its sender wrote, until a code or an owner proves it.
+
+A person proves a command by a code (HMAC-SHA256) with a key that only that person and the agents have, over the whole
+command and the cluster's id. A file is proven by its owner, which the kernel tells. A record of a topic carries no
+principal, so everything else is marked as self-declared. Invariants: two persons are two keys, or two owners; where
+persons are set, only what stops something is obeyed without one. Pure.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from agent.journal.commands import Command, Verb
+from agent.journal.trust import JournalKey
+from agent.values.limits import ExecuteLimits
+from agent.values.words import lasted
+
+SIGNER, CODE = "signer", "code"
+STARTING = (Verb.APPROVE, Verb.APPLY, Verb.ROLLBACK)
+"""Set something going, so they are not obeyed long after they were asked for."""
+STOPPING = (Verb.PAUSE, Verb.CANCEL)
+"""Obeyed whenever they come, from every sender with the right to write."""
+LATER_MS = 60_000
+"""A time so far ahead is one of another clock."""
+SIGNED_FOR_MS = 86_400_000
+"""A signed command counts for so long before and after its time."""
+ANSWERED_FOR_MS = 2 * SIGNED_FOR_MS
+"""So long its answer is kept, so that none counts twice: also one that was answered a day before its own time."""
+_DOMAIN = b"rackwise.command.v1"
+
+People = Mapping[str, JournalKey]
+"""Name of a person -> the key."""
+
+
+class Signer(NamedTuple):
+    """By whom commands are signed."""
+
+    name: str
+    key: JournalKey
+
+
+class Came(NamedTuple):
+    """How a command came, as the one who received it knows it."""
+
+    live: bool = False
+    """It came while this agent led."""
+    at_ms: int | None = None
+    """Epoch milliseconds at which the broker, or this machine, took it; None: unknown."""
+    owner: str | None = None
+    """``user@host`` of the file's owner; None for a record."""
+
+
+class Arrived(Protocol):
+    """A command as an inbox hands it out."""
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        """What it says."""
+
+    @property
+    def came(self) -> Came:
+        """How it came."""
+
+
+class Sender(NamedTuple):
+    """Who sent it, as far as that is proven."""
+
+    person: str | None
+    """Who counts as a person: by a key, or by an account where no keys are set, never by both at a time."""
+    account: str | None = None
+    """``user@host`` whose file it is."""
+    signed: bool = False
+    doubt: str = ""
+    """Why a signature proves nothing."""
+
+
+def signed(value: Mapping[str, Any], signer: Signer, cluster: str) -> dict[str, Any]:
+    """A command with its signer and code."""
+    named = {**value, SIGNER: signer.name}
+    return {**named, CODE: signer.key.code(_text(named, cluster))}
+
+
+def sender_of(one: Arrived, people: People, cluster: str) -> Sender:
+    """Who sent a command."""
+    name, code, owner = one.value.get(SIGNER), one.value.get(CODE), one.came.owner
+    unsigned = Sender(None if people else owner, owner)
+    if not isinstance(name, str) or not isinstance(code, str) or not code.isascii():
+        return unsigned
+    key = people.get(name)
+    if key is None:
+        return unsigned._replace(doubt=f"{name[:80]!r} is not in approve.people")
+    try:
+        text = _text({field: value for field, value in one.value.items() if field != CODE}, cluster)
+    except (ValueError, RecursionError):  # nested too deep to be a command
+        return unsigned
+    if not hmac.compare_digest(key.code(text), code):
+        return unsigned._replace(doubt=f"its signature is not made with the key of {name}")
+    return Sender(name, owner, signed=True)
+
+
+def by(sender: Sender, command: Command) -> Command:
+    """The command with who sent it, as it is written down and shown."""
+    proven = sender.person or sender.account
+    if proven is not None:
+        return command._replace(who=proven, person=sender.person)
+    return command._replace(who=f"{command.who or 'an unknown operator'} (self-declared)", person=None)
+
+
+def against(sender: Sender, command: Command, people: People) -> str | None:
+    """Why it is not for this sender to ask for it; None when it is."""
+    if command.verb in STOPPING or sender.person is not None or not people:
+        return None
+    doubt = f" ({sender.doubt})" if sender.doubt else ""
+    return (
+        f"{command.verb.value} needs a command signed by a person of approve.people{doubt}; set operator.name and"
+        " operator.key_file where it is sent from"
+    )
+
+
+def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimits, now_ms: int) -> str | None:
+    """Why a command is too old, or of an unknown age; None when it is to be obeyed.
+
+    What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says.
+    """
+    if sender.signed and command.verb not in STOPPING and abs(now_ms - command.at_ms) > SIGNED_FOR_MS:
+        return f"it was signed {_ago(now_ms - command.at_ms)} by its sender's clock; set that clock and send it again"
+    if command.verb not in STARTING or one.came.live:
+        return None
+    at_ms = one.came.at_ms
+    if at_ms is None and command.at_ms > now_ms + LATER_MS:
+        return (
+            f"it waited while no agent led, and its age is unknown: its sender's clock is"
+            f" {lasted(command.at_ms - now_ms)} ahead; send it again"
+        )
+    age_ms = now_ms - (command.at_ms if at_ms is None else at_ms)
+    if age_ms <= limits.approval_valid_ms:
+        return None
+    return f"it was sent {lasted(age_ms)} ago and no agent led; send it again if it is still wanted"
+
+
+def _ago(age_ms: int) -> str:
+    return f"{lasted(abs(age_ms))} {'ago' if age_ms >= 0 else 'ahead'}"
+
+
+def _text(value: Mapping[str, Any], cluster: str) -> bytes:
+    """The bytes that a code is over: equal JSON gives equal bytes."""
+    body = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+    name = cluster.encode()
+    return _DOMAIN + len(name).to_bytes(4, "big") + name + body

@@ -1,0 +1,248 @@
+"""The executor: from what it knows and what happened, what it knows then and what it asks for.
+
+Pure: the live shell and the model checker run these very functions. Invariants, each of them checked over every
+interleaving of two agents, crashes, pauses, late requests, faults of brokers and moves of others:
+
+- nothing is done that is not in the journal, and nothing twice;
+- every throttle of ours is taken away, and no other is touched;
+- an agent that was fenced asks for nothing more;
+- a cancelled partition ends with its former or its planned replicas, and their number never changes;
+- a plan ends once faults do.
+
+What starts after a crash, a restart or a takeover is `resume`, and it does nothing that `step` does not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agent.execute.reassign.judging import view_of
+from agent.execute.reassign.messages import (
+    Accepted,
+    Alter,
+    Answered,
+    Append,
+    Appended,
+    Cancel,
+    Command,
+    Configure,
+    Elect,
+    Event,
+    Fenced,
+    Finish,
+    Kind,
+    Known,
+    Look,
+    Looked,
+    May,
+    Said,
+    Say,
+    Seen,
+    Tick,
+    name,
+)
+from agent.execute.reassign.planning import pay_debts, work_on_plan
+from agent.execute.reassign.running import Decision, work_on_batch
+from agent.execute.reassign.state import State, answered, appended, begin, latest_batch, looking, ticked
+from agent.execute.reassign.transitions import turned
+from agent.values.attempts import of_plan
+from agent.values.reassignment import ENDED, Batch, BatchState, Plan, PlanState, Policy, Records, moved_by
+
+Commands = tuple[Command, ...]
+
+
+def resume(records: Records, policy: Policy) -> tuple[State, Commands]:
+    """The state of an agent that begins to lead, and its first command: a look, if there is anything to look for."""
+    return _go_on(begin(records, policy))
+
+
+def step(state: State, event: Event, policy: Policy) -> tuple[State, Commands]:
+    """The state after the event, and what is asked for: one asking command at most, and none while one is awaited."""
+    if state.fenced:
+        return state, ()
+    if isinstance(event, Looked | Appended | Answered):
+        return _answer(state, event, policy)
+    match event:
+        case Tick(elapsed_ms):
+            state = ticked(state, elapsed_ms, policy)
+        case Said():
+            state = state._replace(words=(*state.words, event))
+        case Accepted(plan):
+            state = state._replace(incoming=(*state.incoming, plan))
+        case Known(plans):
+            return state._replace(records=state.records._replace(known=plans)), ()
+        case May():
+            state = state._replace(may=event)
+        case Fenced():
+            return state._replace(fenced=True, waiting=None), ()
+    return _go_on(state)
+
+
+def begins(state: State, act: Alter | Elect) -> bool:
+    """Whether the request begins moves, or elects, and does not only put back the order that a cancel has left."""
+    if isinstance(act, Elect):
+        return True
+    batch = state.batch
+    return batch is None or not {move.id for move in act.moves} <= set(batch.cancelling)
+
+
+def _answer(state: State, event: Looked | Appended | Answered, policy: Policy) -> tuple[State, Commands]:
+    """The answer to what was asked for. One that is not waited for changes nothing."""
+    asked = state.waiting
+    if isinstance(event, Looked) and isinstance(asked, Look):
+        state = state._replace(waiting=None)
+        return _decide(state, event.seen, policy) if event.seen is not None else _go_on(_unseen(state, event, policy))
+    if isinstance(event, Appended) and isinstance(asked, Append):
+        return _written(_wary(state, asked, policy), asked)
+    if isinstance(event, Answered) and isinstance(asked, Alter | Cancel | Configure | Elect):
+        return _go_on(*_troubles(answered(state, asked, event, policy), event))
+    return state, ()
+
+
+def _unseen(state: State, event: Looked, policy: Policy) -> State:
+    """The state after a look that failed.
+
+    A broker without a controller keeps what it is to pass on, and passes it on once there is one again: so time without
+    a controller does not count for what may be on its way.
+    """
+    waits_anew = event.silent and not state.calm
+    return state._replace(next_look_ms=policy.look_ms, settle_ms=policy.settle_ms if waits_anew else state.settle_ms)
+
+
+def _go_on(state: State, says: Commands = ()) -> tuple[State, Commands]:
+    """Write down what people said, then look when it is time; nothing while an answer is awaited."""
+    if state.waiting is not None:
+        return state, says
+    if state.words or state.incoming or lapsed(state):
+        state, append, more = _heard(state)
+        says += more
+        if append.changes:
+            return state._replace(waiting=append), (*says, append)
+    if state.idle or state.next_look_ms > 0:
+        return state, says
+    state, look = looking(state)
+    return state, (*says, look)
+
+
+def _decide(state: State, seen: Seen, policy: Policy) -> tuple[State, Commands]:
+    view = view_of(state, seen, policy)
+    decision = _first(work_on_batch(view), pay_debts(view), work_on_plan(view))
+    state, says = view.state, decision.says
+    if decision.append is not None:
+        return state._replace(waiting=decision.append), (*says, decision.append)
+    name = "" if view.plan is None else view.plan.proposal_id
+    if decision.wait_for and decision.wait_for != dict(state.said).get(name):
+        says = (*says, Say(alarm=False, sentence=decision.wait_for, proposal_id=name))
+        state = _having_said(state, name, decision.wait_for)
+    pause = policy.look_ms if state.records.plans else policy.idle_look_ms
+    # People may have said something while the look was under way.
+    return _go_on(_passed_on(state)._replace(next_look_ms=pause), says)
+
+
+def _having_said(state: State, name: str, sentence: str) -> State:
+    open_ = {"", *(plan.proposal_id for plan in state.records.plans)}
+    said = {plan: told for plan, told in state.said if plan in open_} | {name: sentence}
+    return state._replace(said=tuple(sorted(said.items())))
+
+
+def _passed_on(state: State) -> State:
+    """A plan that has to wait is not in the way of the next one; after the last one it is the first one's turn."""
+    if state.batch is not None or state.plan is None:
+        return state
+    passed = state.passed | {state.plan.proposal_id}
+    every = {plan.proposal_id for plan in state.waiting_plans}
+    return state._replace(passed=frozenset() if every <= passed else passed)
+
+
+def _first(batch: Decision | None, debts: Decision | None, plan: Decision | None) -> Decision:
+    """The first that does something; else what is waited for, debts of brokers that are down last."""
+    acting = (it for it in (batch, debts, plan) if it is not None and it.append is not None)
+    return next(acting, batch or plan or debts or Decision())
+
+
+def _troubles(state: State, answer: Answered) -> tuple[State, Commands]:
+    """Tell what was refused, once."""
+    sentences = {
+        Kind.REFUSED: "the controller refuses",
+        Kind.UNCLEAN: "cannot be cancelled without an unclean election; it is kept, and cancelled when it can be",
+    }
+    bad = [result for result in answer.results if result.kind in sentences]
+    if not bad:
+        return state, ()
+    words = "; ".join(f"{name(it.subject)}: {sentences[it.kind]} {it.sentence}".rstrip() for it in bad[:5])
+    name_ = state.plan.proposal_id if state.plan is not None else ""
+    told = words == dict(state.said).get(name_)
+    return _having_said(state, name_, words), () if told else (Say(alarm=True, sentence=words, proposal_id=name_),)
+
+
+def _wary(state: State, append: Append, policy: Policy) -> State:
+    """The state when a batch is withdrawn that was to be throttled.
+
+    Its throttle may be set and not shown yet, because brokers report settings late: until that is over, what no look
+    shows is not taken to be gone. Of a batch that was sent it was seen before.
+    """
+    batch = state.batch
+    if batch is None or batch.state is not BatchState.INTENT:
+        return state
+    of = batch.proposal_id, batch.number
+    withdrawn = any(
+        isinstance(it, Batch) and (it.proposal_id, it.number) == of and it.state is BatchState.CLOSED
+        for it in append.changes
+    )
+    throttled = withdrawn and any((debt.proposal_id, debt.number) == of for debt in state.records.debts)
+    return state._replace(settle_ms=policy.settle_ms) if throttled else state
+
+
+def _written(state: State, append: Append) -> tuple[State, Commands]:
+    after = appended(state, append)
+    finished = tuple(
+        Finish(change.proposal_id, change.state, change.sentence)
+        for change in append.changes
+        if isinstance(change, Plan) and change.state in ENDED
+    )
+    if append.then is not None:
+        return after, (*finished, append.then)
+    return _go_on(after, finished)
+
+
+def _heard(state: State) -> tuple[State, Append, Commands]:
+    """What people said, as changes of plans."""
+    plans = {plan.proposal_id: plan for plan in state.records.plans}
+    says: list[Command] = []
+    changed: dict[str, Plan] = {}
+    order = max((plan.order for plan in state.records.plans), default=0)
+    for plan in state.incoming:
+        if (why := _why_not(plan, state.records.known | set(changed), plans)) is not None:
+            says.append(Say(alarm=False, sentence=f"{plan.proposal_id} is not accepted: {why}"))
+            continue
+        order += 1
+        plans[plan.proposal_id] = changed[plan.proposal_id] = plan._replace(order=order)
+    for name_, why in lapsed(state):
+        ended = plans[name_]._replace(state=PlanState.CANCELLED, sentence=why)
+        plans[name_] = changed[name_] = ended._replace(moved=moved_by(ended, ()))
+    for said in state.words:
+        former = plans.get(said.proposal_id)
+        after = (
+            None if former is None or former.ended else turned(former, said, latest_batch(state, said.proposal_id)).plan
+        )
+        if after is None or after == former:
+            says.append(Say(alarm=False, sentence=f"{said.word} {said.proposal_id}: nothing to do"))
+            continue
+        plans[said.proposal_id] = changed[said.proposal_id] = after
+    return state._replace(words=(), incoming=()), Append(tuple(changed.values())), tuple(says)
+
+
+def lapsed(state: State) -> tuple[tuple[str, str], ...]:
+    """(plan, why) of those whose time to begin is over: none of their batches was sent, and none is open."""
+    open_ = None if state.batch is None else state.batch.proposal_id
+    over = ((plan.proposal_id, state.over(plan)) for plan in state.records.plans if plan.proposal_id != open_)
+    return tuple((name_, why) for name_, why in over if why is not None)
+
+
+def _why_not(plan: Plan, known: frozenset[str], unended: Mapping[str, Plan]) -> str | None:
+    """Why a plan is not accepted: each attempt begins once, and one attempt at a time; None when it is."""
+    if plan.proposal_id in known:
+        return "it was accepted before"
+    of = of_plan(plan).of
+    other = next((name for name, one in unended.items() if of_plan(one).of == of and not one.ended), None)
+    return None if other is None else f"attempt {other} has not ended"

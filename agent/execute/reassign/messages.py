@@ -1,0 +1,339 @@
+"""The events that an executor takes, and the commands that it gives.
+
+The shell carries out one asking command at a time (`Append`, `Look`, `Alter`, `Cancel`, `Configure`, `Elect`), gives
+its answer back as an event and only then gets the next one; `Say` and `Finish` need no answer. Before each event it
+tells the time that passed (`Tick`), on the monotonic clock. (Named tuples of equal fields are equal, whatever their
+names: what could be taken for another is a dataclass.)
+
+A request that changes the cluster is begun while its intent is fresh, counted from the *begin* of the append before it
+(`messages`), and while the lease is sure, or not at all (`Kind.NOT_SENT`): so a process that was frozen
+in between finds out before it acts.
+
+``agent.execute.reassign.machine``: ``resume(records) -> (state, commands)`` and
+``step(state, event, policy) -> (state, commands)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent.values.reassignment import Change, Plan, PlanState, Resource
+from assignors.problem import TopicPartition
+
+
+class SeenPartition(NamedTuple):
+    """A partition in topic metadata."""
+
+    id: TopicPartition
+    topic_id: str
+    leader: int | None
+    replicas: tuple[int, ...]
+    """While it moves: the union, targets first."""
+    isr: frozenset[int]
+    min_isr: int | None = None
+    """``min.insync.replicas`` in force; None when it did not answer."""
+    leader_known: bool = True
+    """False where two brokers tell different leaders: then there is one, and it is not known which."""
+
+
+class SeenMove(NamedTuple):
+    """A row of the controller's list of reassignments."""
+
+    id: TopicPartition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas that it is to end with, in order."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+class SeenThrottle(NamedTuple):
+    """A throttle setting with its layers."""
+
+    resource: Resource
+    key: str
+    own: str | None
+    """What is set for this broker or topic itself."""
+    default: str | None = None
+    """What holds without that: the cluster-wide default or the broker's own file."""
+
+
+class Seen(NamedTuple):
+    """One look, everything sorted.
+
+    The list of reassignments is read before topic metadata, so that what no longer moves has its end there; where two
+    brokers tell different replicas the look has failed.
+    """
+
+    brokers: frozenset[int]
+    """Brokers that are up."""
+    partitions: tuple[SeenPartition, ...]
+    """Of the topics that were asked for; one that is missing could not be seen."""
+    moves: tuple[SeenMove, ...] = ()
+    """All reassignments of the cluster."""
+    gone: frozenset[str] = frozenset()
+    """Topics of which two brokers say that there is none."""
+    throttles: tuple[SeenThrottle, ...] = ()
+    """Of the resources asked for; a key without any value is left out."""
+    unread: frozenset[Resource] = frozenset()
+    """Resources whose settings did not answer; those of brokers that are down are not among them."""
+    traffic: tuple[tuple[int, float], ...] = ()
+    """Broker -> bytes per second that it takes in now; one that is missing is unknown."""
+    bytes: tuple[tuple[TopicPartition, int, int], ...] = ()
+    """(partition, broker, bytes on its disk), where log dirs answered."""
+    racks: tuple[tuple[int, str | None], ...] = ()
+    """Broker -> its rack; only told, never decided by."""
+
+
+# --- events ---------------------------------------------------------------------------------------------
+
+
+class Tick(NamedTuple):
+    """Time passed."""
+
+    elapsed_ms: int
+
+
+class Looked(NamedTuple):
+    """The answer to `Look`; None: it failed."""
+
+    seen: Seen | None
+    silent: bool = False
+    """True when it failed because no broker answered, perhaps for want of a controller: brokers wait for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The answer to `Append`: it is durable. When that is not certain, forget the state and `resume`."""
+
+
+class Kind(StrEnum):
+    """What became of one line of a request."""
+
+    OK = "done"
+    NOT_NEEDED = "nothing to do"
+    """NO_REASSIGNMENT_IN_PROGRESS, ELECTION_NOT_NEEDED."""
+    REFUSED = "refused"
+    """For good: the same request would be refused again."""
+    RETRY = "not now"
+    """For certain not done (NOT_CONTROLLER and the like)."""
+    UNCLEAN = "needs an unclean election"
+    """A cancel that would leave no replica in sync."""
+    GONE = "no such topic"
+    UNKNOWN = "unknown"
+    """No answer: it may have been done, or be done later."""
+    NOT_SENT = "not sent"
+    """Too long after the append, or the lease is not sure any more."""
+
+
+class Result(NamedTuple):
+    """The answer for one partition or one resource."""
+
+    subject: TopicPartition | Resource
+    kind: Kind
+    sentence: str = ""
+
+
+def name(subject: TopicPartition | Resource) -> str:
+    """How people call it."""
+    return str(subject) if isinstance(subject, TopicPartition) else f"{subject.kind} {subject.name}"
+
+
+class Answered(NamedTuple):
+    """The answer to `Alter`, `Cancel`, `Configure` or `Elect`; a subject that is missing is `Kind.UNKNOWN`."""
+
+    results: tuple[Result, ...]
+
+
+class Word(StrEnum):
+    """What an operator may say."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    ROLLBACK = "rollback"
+
+
+class Said(NamedTuple):
+    """An operator's word about a plan."""
+
+    word: Word
+    proposal_id: str
+    who: str = ""
+    id: str = ""
+    """That of the operator's command, so that one that is repeated counts once; empty: always counts."""
+
+
+class Accepted(NamedTuple):
+    """A proposal was approved and the guard lets it begin."""
+
+    plan: Plan
+
+
+class Known(NamedTuple):
+    """Every plan that the journal names by now. One that it has dropped was never accepted: its name is free again."""
+
+    plans: frozenset[str]
+
+
+class May(NamedTuple):
+    """Whether a new batch may begin now (mode, global pause, budgets), and of which plans none may. At first: no."""
+
+    begin: bool
+    sentence: str = ""
+    """Why none may."""
+    held: tuple[tuple[str, str], ...] = ()
+    """(plan, why no new batch of it may begin now): its windows, topics that are excluded, racks that changed."""
+    lapsed: tuple[tuple[str, str], ...] = ()
+    """(plan, why it is over unless a batch of it was sent): its approval has ended."""
+
+    def of(self, plan: str) -> str | None:
+        """Why no new batch of that plan may begin; None when one may. `lapsed` counts before a batch was sent only."""
+        return dict(self.held).get(plan) if self.begin else self.sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """Another agent leads: do nothing more, ever."""
+
+
+Event = Tick | Looked | Appended | Answered | Said | Accepted | Known | May | Fenced
+
+# --- commands -------------------------------------------------------------------------------------------
+
+
+class Look(NamedTuple):
+    """Look at these topics and at the settings of these brokers and topics; the list of reassignments is whole."""
+
+    topics: tuple[str, ...]
+    resources: tuple[Resource, ...]
+
+
+class Move(NamedTuple):
+    """One line of a reassignment. Refused by ourselves when the partition differs from ``expected`` right before."""
+
+    id: TopicPartition
+    topic_id: str
+    expected: tuple[int, ...]
+    target: tuple[int, ...]
+
+
+class Alter(NamedTuple):
+    """Reassign, with ``AllowReplicationFactorChange`` off; where the broker has no such field, compare first.
+
+    What is not as expected right before (`still`) is left out, as it is of `Cancel` and `Configure`.
+    """
+
+    moves: tuple[Move, ...]
+
+
+class Run(NamedTuple):
+    """A reassignment of ours that is under way. Not cancelled when, right before, it has another target."""
+
+    id: TopicPartition
+    topic_id: str
+    target: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancel reassignments of ours."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """Whose reassignments they are."""
+        return tuple(run.id for run in self.runs)
+
+
+class Op(StrEnum):
+    """Operations of IncrementalAlterConfigs."""
+
+    SET = "set"
+    DELETE = "delete"
+    APPEND = "append"
+    SUBTRACT = "subtract"
+
+
+class Setting(NamedTuple):
+    """One change of a throttle setting."""
+
+    resource: Resource
+    key: str
+    op: Op
+    value: str | None = None
+    expected: tuple[str | None, ...] | None = None
+    """It is not changed when, right before, its own value (None: it has none) is not one of these; None: any may be."""
+    alone: bool = False
+    """Nor when there is a default for it."""
+    topic_id: str | None = None
+    """Nor when the topic of that name is another one; None: not a topic's."""
+
+
+class Configure(NamedTuple):
+    """Change throttle settings; the answer is per resource."""
+
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Elect:
+    """Elect preferred leaders."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+Act = Alter | Cancel | Configure | Elect
+
+
+class Append(NamedTuple):
+    """Write all of it in one transaction."""
+
+    changes: tuple[Change, ...]
+    then: Act | None = None
+    """What comes next when it is durable; the shell leaves it to the machine."""
+
+
+class Say(NamedTuple):
+    """Tell people."""
+
+    alarm: bool
+    sentence: str
+    proposal_id: str = ""
+    """The plan that it is about; empty where it is about none or several."""
+
+
+class Finish(NamedTuple):
+    """A plan has ended."""
+
+    proposal_id: str
+    state: PlanState
+    sentence: str
+
+
+Ask = Append | Look | Alter | Cancel | Configure | Elect
+Command = Ask | Say | Finish
+
+
+# For how long may the request of an intent be begun, counted from when its append was begun? Pure.
+#
+# An append that came through proves that its writer was the newest at some moment after it was begun; so that is where
+# the time is counted from, and a process that was frozen while it waited for the answer finds that its time is over.
+# Every request takes as long as the network takes: where an append took long, so does the last look before the request.
+#
+# Bounded, because a former leader's request may take effect so much later. The lease bounds it more tightly: an
+# agent that is not sure to lead begins nothing, however young the intent is.
+
+_TIMES = 3
+"""An append is two or three requests one after the other; a last look, or a line to a coordinator, is as many."""
+
+
+def valid_ms(took_ms: float, *, least_ms: int, request_timeout_ms: int) -> float:
+    """Milliseconds from the begin of an append that took so long; over already where it took longer than it may."""
+    return min(max(least_ms, _TIMES * took_ms), 2 * request_timeout_ms)

@@ -1,0 +1,320 @@
+"""What an executor knows between two events, and how events change it.
+
+Invariant: all that matters is in ``records``, which says what the journal says. The rest is patience (how long
+something has been so) and caution (what may still take effect); `resume` starts it from nothing, always on the cautious
+side. A look is used for one decision and never kept.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.execute.reassign.messages import (
+    Act,
+    Alter,
+    Answered,
+    Append,
+    Ask,
+    Cancel,
+    Configure,
+    Elect,
+    Kind,
+    Look,
+    May,
+    Said,
+)
+from agent.execute.reassign.whole import in_turn, whole
+from agent.journal.kept import Kept
+from agent.values.reassignment import Batch, BatchState, Change, Debt, Paid, Plan, PlanState, Policy, Records, Resource
+from assignors.problem import TopicPartition
+
+NOT_YET = May(begin=False)
+_MOST_TIMES = 10
+"""Doubling more often than that makes no difference."""
+_FEW = 64
+"""So many are looked through each time; of more it is worked out once."""
+_OPEN: Kept[Batch | None] = Kept(4)
+_IDLE: Kept[Mapping[TopicPartition, int]] = Kept(4)
+
+
+class Watch(NamedTuple):
+    """How long a partition of the batch has shown the same."""
+
+    id: TopicPartition
+    token: tuple[object, ...]
+    idle_ms: int = 0
+
+
+class Rest(NamedTuple):
+    """A plan whose latest requests were answered with "not now", and which is left alone for a while."""
+
+    proposal_id: str
+    left_ms: int
+    times: int
+    """So many in a row."""
+    why: str
+
+
+class State(NamedTuple):
+    """An executor between two events."""
+
+    records: Records
+    waiting: Ask | None = None
+    """The command whose answer is awaited."""
+    settle_ms: int = 0
+    """Until then a request of a former leader, or one without an answer, may still take effect."""
+    calm: bool = False
+    """No such request was left when the latest look began. Nothing is ever closed without it."""
+    next_look_ms: int = 0
+    unsure: frozenset[TopicPartition] = frozenset()
+    """Partitions that a reassignment of ours may still begin to move."""
+    uncancelled: frozenset[TopicPartition] = frozenset()
+    """Partitions for which a cancel of ours may still be under way."""
+    unsent: frozenset[TopicPartition | Resource] = frozenset()
+    """What the latest request about it certainly did not bring about, because it was too late to send it or the answer
+    was "not now": that does not count."""
+    acked: frozenset[TopicPartition] = frozenset()
+    refused: frozenset[TopicPartition] = frozenset()
+    watches: tuple[Watch, ...] = ()
+    down: tuple[tuple[int, int], ...] = ()
+    """(broker of the plan, how long it has been down)."""
+    weak_ms: int | None = None
+    """How long a partition of the open batch has been under its min ISR; None: none is."""
+    may: May = NOT_YET
+    rests: tuple[Rest, ...] = ()
+    passed: frozenset[str] = frozenset()
+    """Plans that had to wait when it was their turn, since something was last begun: the next one has its turn."""
+    words: tuple[Said, ...] = ()
+    incoming: tuple[Plan, ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
+    """Plan -> the latest sentence about waiting (empty: of none), so that it is said once."""
+    fenced: bool = False
+
+    @property
+    def batch(self) -> Batch | None:
+        """The open batch; there is one at most."""
+        batches = self.records.batches
+        if len(batches) <= _FEW:
+            return _open_in(batches)
+        return _OPEN.of((batches,), lambda: _open_in(batches), lambda _: 1)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan to work on: that of the open batch, else the first whose turn it is."""
+        batch, plans = self.batch, self.records.plans
+        if batch is not None:
+            return next(plan for plan in plans if plan.proposal_id == batch.proposal_id)
+        return next((plan for plan in self.waiting_plans if plan.proposal_id not in self.passed), None) or next(
+            iter(self.waiting_plans), plans[0] if plans else None
+        )
+
+    @property
+    def waiting_plans(self) -> tuple[Plan, ...]:
+        """Plans that may have their turn: not one that is paused, nor one that changes what an earlier one does."""
+        return in_turn(self.records.plans)
+
+    @property
+    def idle(self) -> bool:
+        """True when there is nothing to look for."""
+        return not self.records.plans and not self.records.debts
+
+    def over(self, plan: Plan) -> str | None:
+        """Why that plan may not begin any more; None when it may, or when a batch of it was sent."""
+        why = dict(self.may.lapsed).get(plan.proposal_id) if plan.state is PlanState.OPEN else None
+        if why is None or any(
+            batch.proposal_id == plan.proposal_id and batch.sendings for batch in self.records.batches
+        ):
+            return None
+        return why
+
+    def rest(self, proposal_id: str) -> Rest | None:
+        """What that plan is left alone for; None when it is not."""
+        return next((rest for rest in self.rests if rest.proposal_id == proposal_id and rest.left_ms > 0), None)
+
+    def down_ms(self, broker: int) -> int:
+        """How long a broker has been down; 0 for one that is up or was just lost."""
+        return dict(self.down).get(broker, 0)
+
+    def idle_ms(self, partition: TopicPartition) -> int:
+        """How long a partition of the batch has shown the same."""
+        watches = self.watches
+        if len(watches) <= _FEW:
+            return next((watch.idle_ms for watch in watches if watch.id == partition), 0)
+        return _IDLE.of((watches,), lambda: {it.id: it.idle_ms for it in watches}, lambda _: 1).get(partition, 0)
+
+
+def latest_batch(state: State, proposal_id: str) -> int:
+    """The number of a plan's latest batch; 0 without one."""
+    batches = state.records.batches
+    after = bisect_right(batches, proposal_id, key=_plan_of)
+    return batches[after - 1].number if after and batches[after - 1].proposal_id == proposal_id else 0
+
+
+def batches_of(state: State, proposal_id: str) -> tuple[Batch, ...]:
+    """A plan's batches, by number."""
+    batches = state.records.batches
+    return batches[bisect_left(batches, proposal_id, key=_plan_of) : bisect_right(batches, proposal_id, key=_plan_of)]
+
+
+def begin(records: Records, policy: Policy) -> State:
+    """The state of an agent that has just taken over, or just started: everything may still be under way."""
+    state = State(records)
+    batch = state.batch
+    if batch is None and not records.debts:
+        return state
+    state = state._replace(settle_ms=policy.settle_ms)
+    if batch is None:
+        return state
+    open_ids = frozenset(target.id for target in batch.targets) - {end.id for end in batch.ends}
+    unsure = open_ids if batch.state is BatchState.SENT else frozenset[TopicPartition]()
+    return state._replace(unsure=unsure, uncancelled=frozenset(batch.cancelling))
+
+
+def ticked(state: State, elapsed_ms: int, policy: Policy) -> State:
+    """The state when time has passed. Clocks stop where waiting longer makes no difference."""
+    return state._replace(
+        settle_ms=max(0, state.settle_ms - elapsed_ms),
+        next_look_ms=max(0, state.next_look_ms - elapsed_ms),
+        rests=tuple(rest._replace(left_ms=max(0, rest.left_ms - elapsed_ms)) for rest in state.rests),
+        watches=tuple(
+            watch._replace(idle_ms=min(watch.idle_ms + elapsed_ms, policy.stuck_after_ms)) for watch in state.watches
+        ),
+        down=tuple((broker, min(ms + elapsed_ms, policy.grace_ms)) for broker, ms in state.down),
+        weak_ms=None if state.weak_ms is None else min(state.weak_ms + elapsed_ms, policy.grace_ms),
+    )
+
+
+def looking(state: State) -> tuple[State, Look]:
+    """The state that asks for a look, and the look."""
+    calm = state.settle_ms == 0
+    none: frozenset[TopicPartition] = frozenset()
+    topics, resources = _interesting(state.plan, state.batch, state.records.debts)
+    look = Look(topics, resources)
+    unsure, uncancelled = (none, none) if calm else (state.unsure, state.uncancelled)
+    return state._replace(waiting=look, calm=calm, unsure=unsure, uncancelled=uncancelled), look
+
+
+def appended(state: State, append: Append) -> State:
+    """The state once the changes are durable; what comes next is already awaited."""
+    records = state.records
+    for change in append.changes:
+        records = _changed(records, change)
+    state = state._replace(records=records, waiting=append.then, next_look_ms=0, passed=frozenset())
+    names = {plan.proposal_id for plan in records.plans}
+    state = state._replace(rests=tuple(rest for rest in state.rests if rest.proposal_id in names))
+    batch = state.batch
+    if batch is None:
+        none: frozenset[TopicPartition] = frozenset()
+        state = state._replace(unsent=frozenset(), acked=none, refused=none, watches=(), weak_ms=None)
+    elif any(isinstance(change, Batch) and change.repaced for change in append.changes):
+        state = state._replace(watches=tuple(watch._replace(idle_ms=0) for watch in state.watches))
+    return state
+
+
+def answered(state: State, act: Act, answer: Answered, policy: Policy) -> State:
+    """The state when a request was answered, or was not."""
+    kinds: Mapping[object, Kind] = {result.subject: result.kind for result in answer.results}
+    told = {subject: kinds.get(subject, Kind.UNKNOWN) for subject in _subjects(act)}
+    by_kind = {kind: frozenset(it for it in told if told[it] is kind) for kind in Kind}
+    unsent = by_kind[Kind.NOT_SENT] | by_kind[Kind.RETRY]
+    state = state._replace(waiting=None, unsent=(state.unsent - frozenset(told)) | unsent)
+    if isinstance(act, Alter | Configure) and state.batch is not None:
+        took = isinstance(act, Alter) and bool(by_kind[Kind.OK])
+        state = state._replace(rests=_rests(state, state.batch.proposal_id, answer, policy, took=took))
+    if by_kind[Kind.UNKNOWN]:
+        state = state._replace(settle_ms=policy.settle_ms)
+    if isinstance(act, Alter):
+        state = state._replace(
+            unsure=state.unsure | _partitions(by_kind[Kind.UNKNOWN]),
+            acked=state.acked | _partitions(by_kind[Kind.OK]),
+            refused=state.refused | _partitions(by_kind[Kind.REFUSED]),
+        )
+    elif isinstance(act, Cancel):
+        state = state._replace(uncancelled=state.uncancelled | _partitions(by_kind[Kind.UNKNOWN]))
+    # What did not simply succeed is looked at after a while, lest it is asked for in a tight loop.
+    paced = isinstance(act, Elect) or len(by_kind[Kind.OK]) < len(told)
+    return state._replace(next_look_ms=policy.look_ms if paced else 0)
+
+
+def _rests(state: State, proposal_id: str, answer: Answered, policy: Policy, *, took: bool) -> tuple[Rest, ...]:
+    """A plan of which something was answered "not now" is left alone, each time for twice as long until moves begin."""
+    others = tuple(rest for rest in state.rests if rest.proposal_id != proposal_id)
+    refused = [result.sentence for result in answer.results if result.kind is Kind.RETRY]
+    if not refused:
+        return others if took else state.rests
+    before = 0 if took else next((rest.times for rest in state.rests if rest.proposal_id == proposal_id), 0)
+    left_ms = min(policy.look_ms << before, policy.idle_look_ms)
+    return tuple(sorted((*others, Rest(proposal_id, left_ms, min(before + 1, _MOST_TIMES), refused[0]))))
+
+
+def _subjects(act: Act) -> Iterable[TopicPartition | Resource]:
+    match act:
+        case Alter(moves):
+            return [move.id for move in moves]
+        case Cancel() | Elect():
+            return act.partitions
+        case _:
+            return [setting.resource for setting in act.settings]
+
+
+def _partitions(subjects: Iterable[object]) -> frozenset[TopicPartition]:
+    return frozenset(subject for subject in subjects if isinstance(subject, TopicPartition))
+
+
+def _interesting(
+    plan: Plan | None, batch: Batch | None, debts: tuple[Debt, ...]
+) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
+    """What to look at: all of the plan while something of it may begin, and of a batch that was taken only its own."""
+    waits = batch is not None and batch.state is BatchState.ACKED
+    targets = batch.targets if batch is not None and waits else () if plan is None else plan.targets
+    of = whole(targets)
+    topics = {debt.resource.name for debt in debts if debt.resource.kind == "topic"}
+    resources = {debt.resource for debt in debts}
+    return (
+        of.topics if topics <= set(of.topics) else tuple(sorted(topics.union(of.topics))),
+        of.resources if resources <= set(of.resources) else tuple(sorted(resources.union(of.resources))),
+    )
+
+
+def _open_in(batches: tuple[Batch, ...]) -> Batch | None:
+    return next((batch for batch in batches if batch.state is not BatchState.CLOSED), None)
+
+
+def _plan_of(batch: Batch) -> str:
+    return batch.proposal_id
+
+
+def _place(batch: Batch) -> tuple[str, int]:
+    return batch.proposal_id, batch.number
+
+
+def _changed(records: Records, change: Change) -> Records:
+    match change:
+        case Plan():
+            return _with_plan(records, change)
+        case Batch():
+            batches = records.batches
+            at = bisect_left(batches, _place(change), key=_place)
+            rest = batches[at + 1 :] if batches[at : at + 1] and _place(batches[at]) == _place(change) else batches[at:]
+            return records._replace(batches=(*batches[:at], change, *rest))
+        case Debt():
+            return records._replace(
+                debts=tuple(sorted([*_other_debts(records, change), change], key=lambda it: (it.resource, it.key)))
+            )
+        case _:
+            return records._replace(debts=tuple(_other_debts(records, change)))
+
+
+def _with_plan(records: Records, plan: Plan) -> Records:
+    plans = [other for other in records.plans if other.proposal_id != plan.proposal_id]
+    if plan.ended:
+        batches = tuple(batch for batch in records.batches if batch.proposal_id != plan.proposal_id)
+        return records._replace(plans=tuple(plans), batches=batches)
+    ordered = tuple(sorted([*plans, plan], key=lambda it: it.order))
+    return records._replace(plans=ordered, known=records.known | {plan.proposal_id})
+
+
+def _other_debts(records: Records, change: Debt | Paid) -> list[Debt]:
+    return [debt for debt in records.debts if (debt.resource, debt.key) != (change.resource, change.key)]

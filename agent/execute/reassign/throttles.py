@@ -1,0 +1,234 @@
+"""Which throttle settings a batch needs, what of ours still stands, and how it is taken away.
+
+Invariants: a setting that another tool made is never changed, whatever it is: a rate that a broker has already, from
+its own layer, its file or the cluster-wide default, stays as it is, and so does a ``*``. In a topic's lists our entries
+are added beside others' and only ours are taken out, so two who write at once lose nothing of each other. A rate that
+is no longer the one we wrote belongs to its writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import groupby
+from typing import NamedTuple
+
+from agent.execute.reassign.messages import Op, Seen, SeenThrottle, Setting
+from agent.journal.kept import Kept
+from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from agent.values.reassignment import Batch, Debt, Policy, Resource, Target
+
+_RATES = (LEADER_RATE, FOLLOWER_RATE)
+_MOST_BEFORE = 10_000
+"""Characters of a list as it was; nothing is put back from it, only whether there was one counts."""
+_IDS: Kept[Mapping[str, str]] = Kept(4)
+"""Topic -> its id, by what a look shows: each throttle is compared with it."""
+_OWN: Kept[Mapping[tuple[Resource, str], str | None]] = Kept(4)
+
+
+class Standing(Enum):
+    """What became of a setting of ours."""
+
+    STANDS = "it is set"
+    GONE = "it is not set, or was set again by another tool"
+    UNREACHABLE = "it cannot be read or changed now"
+
+
+class Wanted(NamedTuple):
+    """What a batch sets, and what it leaves to others."""
+
+    debts: tuple[Debt, ...]
+    left: tuple[str, ...]
+    """Sentences about throttles that others made."""
+
+
+def rate_of(targets: Sequence[Target], seen: Seen, policy: Policy, fixed: int | None = None) -> int:
+    """Bytes per second for each broker of the batch: its headroom, between floor and ceiling.
+
+    What a broker takes in is unknown: the floor. A copy must gain on its producers, so the rate is never below what
+    they write to the partitions that one broker copies.
+    """
+    chosen = fixed if fixed is not None else policy.throttle_bytes_per_s
+    if chosen is not None:
+        return chosen
+    floor, ceiling = policy.throttle_floor_bytes_per_s, policy.throttle_ceiling_bytes_per_s
+    traffic = dict(seen.traffic)
+    brokers = {broker for target in targets for broker in (*target.before, *target.adding)}
+    whole = policy.broker_bytes_per_s
+    free = min((whole - traffic.get(broker, whole) for broker in brokers), default=0.0)
+    written: dict[int, float] = {}
+    for target in targets:
+        for broker in target.adding:
+            written[broker] = written.get(broker, 0.0) + (target.bytes_per_s or 0.0)
+    least = max(floor, 1.25 * max(written.values(), default=0.0))
+    return int(min(max(free * policy.headroom_share, least), max(ceiling, floor)))
+
+
+def wanted(batch: Batch, seen: Seen) -> Wanted:
+    """The debts that the batch would make, and the throttles of others that it keeps to."""
+    rate = batch.rate_bytes_per_s
+    moving = [target for target in batch.targets if target.moves_data]
+    if rate is None or not moving:
+        return Wanted((), ())
+    now = {(throttle.resource, throttle.key): throttle for throttle in seen.throttles}
+    debts: list[Debt] = []
+    left: list[str] = []
+    for resource, key, ours in (*_rates(moving, seen, rate), *_lists(moving)):
+        throttle = now.get((resource, key), SeenThrottle(resource, key, None))
+        if _others_rule(key, throttle):
+            value = throttle.own or throttle.default
+            left.append(f"{key} of {resource.kind} {resource.name} stays {value}, which rackwise did not set")
+            continue
+        mine = ours if key in _RATES else _without(ours, throttle.own)
+        if mine:
+            topic_id = _topic_id(resource, moving)
+            before = throttle.own if throttle.own is None else throttle.own[:_MOST_BEFORE]
+            debts.append(Debt(resource, key, mine, before, batch.proposal_id, batch.number, topic_id=topic_id))
+    return Wanted(tuple(sorted(debts, key=lambda debt: (debt.resource, debt.key))), tuple(left))
+
+
+def lacking(batch: Batch, debts: Sequence[Debt], seen: Seen) -> tuple[Debt, ...]:
+    """The debts, with what they lack by this look: entries or rates that were taken for others' when they were made.
+
+    Brokers tell settings a moment late: what an earlier batch has just had removed may still have been told then.
+    """
+    made = {(debt.resource, debt.key): debt for debt in debts}
+    found: list[Debt] = []
+    for debt in wanted(batch, seen).debts:
+        before = made.get((debt.resource, debt.key))
+        if before is None:
+            found.append(debt)
+        elif debt.key not in _RATES and (more := _without(debt.ours, before.ours)):
+            found.append(before._replace(ours=f"{before.ours},{more}"))
+    return tuple(found)
+
+
+def standing(debt: Debt, seen: Seen) -> Standing:
+    """Whether what we set is there."""
+    if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
+        return Standing.GONE
+    if _down(debt.resource, seen) or debt.resource in seen.unread:
+        return Standing.UNREACHABLE
+    own = own_value(debt, seen)
+    if own is None:
+        return Standing.GONE
+    if debt.key in _RATES:
+        return Standing.STANDS if own in (debt.ours, debt.formerly) else Standing.GONE
+    return Standing.STANDS if set(_entries(own)) & set(_entries(debt.ours)) else Standing.GONE
+
+
+def own_value(debt: Debt, seen: Seen) -> str | None:
+    """What is set there now."""
+    rows = seen.throttles
+    owns = _OWN.of((rows,), lambda: {(it.resource, it.key): it.own for it in rows}, lambda _: 1)
+    return owns.get((debt.resource, debt.key))
+
+
+def complete(debt: Debt, seen: Seen) -> bool:
+    """True when nothing of it is missing, or its broker is down or its topic no more; what was not read is not."""
+    if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
+        return True
+    if _down(debt.resource, seen):
+        return True
+    if debt.resource in seen.unread:
+        return False
+    own = own_value(debt, seen)
+    if debt.key in _RATES:
+        return own is not None  # another rate is another tool's by now, and stays
+    return own is not None and (own == "*" or set(_entries(debt.ours)) <= set(_entries(own)))
+
+
+def setting(debt: Debt) -> Setting:
+    """What makes the debt. A rate is set where there is none, or one of ours; entries are added to any list."""
+    if debt.key not in _RATES:
+        return Setting(debt.resource, debt.key, Op.APPEND, debt.ours, topic_id=debt.topic_id)
+    ours = (None, debt.ours) if debt.formerly is None else (None, debt.ours, debt.formerly)
+    return Setting(debt.resource, debt.key, Op.SET, debt.ours, expected=ours, alone=True)
+
+
+def clearing(debt: Debt, seen: Seen) -> Setting:
+    """What pays the debt, given that it stands."""
+    own = own_value(debt, seen) or ""
+    if debt.key in _RATES:
+        ours = (debt.ours,) if debt.formerly is None else (debt.ours, debt.formerly)
+        if debt.before is None:
+            return Setting(debt.resource, debt.key, Op.DELETE, expected=ours)
+        return Setting(debt.resource, debt.key, Op.SET, debt.before, expected=ours)
+    if debt.before != "" and not _without(own, debt.ours):  # of an empty list that others made the same is left
+        return Setting(debt.resource, debt.key, Op.DELETE, expected=(own,), topic_id=debt.topic_id)
+    return Setting(debt.resource, debt.key, Op.SUBTRACT, debt.ours, topic_id=debt.topic_id)
+
+
+def applied(own: str | None, change: Setting) -> str | None:
+    """What IncrementalAlterConfigs makes of a value."""
+    if change.op is Op.SET:
+        return change.value
+    if change.op is Op.DELETE:
+        return None
+    there = list(_entries(own or ""))
+    named = _entries(change.value or "")
+    if change.op is Op.APPEND:
+        return ",".join([*there, *(entry for entry in named if entry not in there)])
+    return ",".join(entry for entry in there if entry not in named)
+
+
+def resources_of(targets: Iterable[Target], debts: Iterable[Debt]) -> tuple[Resource, ...]:
+    """Whose settings matter for these, sorted."""
+    found = {debt.resource for debt in debts}
+    moving = [target for target in targets if target.moves_data]
+    found.update(Resource("topic", topic) for topic in {target.id.topic for target in moving})
+    pairs = {(target.before, target.after) for target in moving}
+    brokers = {broker for pair in pairs for replicas in pair for broker in replicas}
+    found.update(Resource("broker", str(broker)) for broker in brokers)
+    return tuple(sorted(found))
+
+
+def _rates(targets: Sequence[Target], seen: Seen, rate: int) -> Iterator[tuple[Resource, str, str]]:
+    """Sources send at that rate and copies receive at it. A broker that is down gets no setting."""
+    sources = {broker for target in targets for broker in target.before}
+    copies = {broker for target in targets for broker in target.adding}
+    for key, brokers in ((LEADER_RATE, sources), (FOLLOWER_RATE, copies)):
+        for broker in sorted(brokers & seen.brokers):
+            yield Resource("broker", str(broker)), key, str(rate)
+
+
+def _lists(targets: Sequence[Target]) -> Iterator[tuple[Resource, str, str]]:
+    for topic, run in groupby(sorted(targets), key=lambda target: target.id.topic):
+        group = list(run)
+        leaders = [f"{target.id.partition}:{broker}" for target in group for broker in target.before]
+        followers = [f"{target.id.partition}:{broker}" for target in group for broker in target.adding]
+        yield Resource("topic", topic), LEADER_REPLICAS, ",".join(leaders)
+        yield Resource("topic", topic), FOLLOWER_REPLICAS, ",".join(followers)
+
+
+def _others_rule(key: str, throttle: SeenThrottle) -> bool:
+    if key in _RATES:
+        return throttle.own is not None or throttle.default is not None
+    return "*" in _entries(throttle.own or throttle.default or "")
+
+
+def _topic_id(resource: Resource, targets: Sequence[Target]) -> str | None:
+    if resource.kind != "topic":
+        return None
+    return next(target.topic_id for target in targets if target.id.topic == resource.name)
+
+
+def _topic_is_another(debt: Debt, seen: Seen) -> bool:
+    """Settings go with their topic; one of the same name has none of ours."""
+    name = debt.resource.name
+    ids = _IDS.of((seen.partitions,), lambda: {it.id.topic: it.topic_id for it in seen.partitions}, lambda _: 1)
+    return name in seen.gone or (name in ids and ids[name] != debt.topic_id)
+
+
+def _down(resource: Resource, seen: Seen) -> bool:
+    return resource.kind == "broker" and int(resource.name) not in seen.brokers
+
+
+def _entries(value: str) -> tuple[str, ...]:
+    return tuple(entry for part in value.split(",") if (entry := part.strip()))
+
+
+def _without(entries: str, others: str | None) -> str:
+    """The entries that are not among the others'."""
+    theirs = set(_entries(others or ""))
+    return ",".join(entry for entry in _entries(entries) if entry not in theirs)

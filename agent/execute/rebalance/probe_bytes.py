@@ -1,0 +1,134 @@
+"""Makes the bytes of a member that does no harm, should an assignor ever see it.
+
+A probe is never meant to reach an assignor: it asks to join and leaves. Should it be too late to leave, its group's
+leader reads these bytes, so they must be such as it has just read: a member's own subscription, cloned, without all
+that would be counted twice or believed. Same version, topics, rack, process, endpoint and tags; nothing owned, no
+generation, no offset sums, no error (one of them shuts an application down). Anything else has ended leaders' threads:
+a Streams leader dies of user data that it cannot read.
+
+Invariant: the bytes are readable by the decoders, and say exactly the clone. What cannot be cloned faithfully is
+`NoProbe`, never a guess. Pure.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
+from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
+from agent.decode.subscription_info import decode_subscription_info
+from agent.decode.values import (
+    StickyUserData,
+    StreamsSubscription,
+    StreamsSubscriptionHeader,
+    Subscription,
+    Undecodable,
+)
+from agent.values import kafka
+from agent.values.kafka import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
+from agent.values.observation import RawGroup, RawMember
+
+_NEWEST = 3
+"""The newest subscription layout; a newer one was read as this, so the clone is written as this."""
+_NO_USER_DATA = frozenset((kafka.RANGE, kafka.ROUND_ROBIN))
+
+
+class NoProbe(NamedTuple):
+    """Why no member of the group can be cloned."""
+
+    sentence: str
+
+
+def probe_bytes(group: RawGroup) -> bytes | NoProbe:
+    """A subscription as a new member of that group would send it, made of the first member that can be cloned."""
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return NoProbe(f"its members use protocol {group.protocol_type or 'no protocol'}, not {CONSUMER_PROTOCOL_TYPE}")
+    why = "it has no members"
+    for member in sorted(group.members):
+        clone = _clone(member, group.protocol)
+        if isinstance(clone, bytes):
+            return clone
+        why = clone.sentence
+    return NoProbe(why)
+
+
+def _clone(member: RawMember, protocol: str) -> bytes | NoProbe:
+    told = decode_subscription(member.metadata)
+    if isinstance(told, Undecodable):
+        return NoProbe(f"the subscription of {member.client_id} cannot be read: {told.sentence}")
+    if not told.topics:
+        return NoProbe(f"{member.client_id} subscribes to no topic")
+    user_data = _user_data(told.user_data, protocol)
+    if isinstance(user_data, NoProbe):
+        return user_data
+    clone = Subscription(
+        version=min(told.version, _NEWEST),
+        topics=told.topics,
+        user_data=user_data,
+        owned=None if told.owned is None else (),
+        generation=None,
+        rack=told.rack,
+    )
+    try:
+        data = encode_subscription(clone)
+    except (ValueError, struct.error) as error:
+        return NoProbe(f"the subscription of {member.client_id} cannot be encoded again: {error}")
+    return (
+        data
+        if decode_subscription(data) == clone
+        else NoProbe("the copied subscription does not read back as intended")
+    )
+
+
+def _user_data(told: bytes | None, protocol: str) -> bytes | NoProbe | None:
+    """What the assignor put in, without history."""
+    match protocol:
+        case kafka.STREAMS_PROTOCOL:
+            return _streams_data(told)
+        case kafka.COOPERATIVE_STICKY:
+            return _sticky_data(told, decode_cooperative_sticky(told) if told else None)
+        case kafka.STICKY:
+            return _sticky_data(told, decode_sticky(told) if told else None)
+        case _ if protocol in _NO_USER_DATA:
+            return None
+    return NoProbe(
+        f"its assignor {protocol or 'none'} is not one of Kafka's, so the member data that it needs is unknown"
+    )
+
+
+def _sticky_data(told: bytes | None, read: StickyUserData | Undecodable | None) -> bytes | NoProbe | None:
+    if read is None:
+        return told
+    if isinstance(read, Undecodable):
+        return NoProbe(f"the user data of a member cannot be read: {read.sentence}")
+    return encode_sticky(StickyUserData(None if read.owned is None else (), None))
+
+
+def _streams_data(told: bytes | None) -> bytes | NoProbe:
+    read = decode_subscription_info(told) if told else None
+    match read:
+        case StreamsSubscription():
+            pass
+        case StreamsSubscriptionHeader():
+            return NoProbe(f"its members send {STREAMS_PROTOCOL} user data of version {read.version}, which is too new")
+        case Undecodable():
+            return NoProbe(f"the user data of a member cannot be read: {read.sentence}")
+        case None:
+            return NoProbe("a Streams member has no data of its assignor")
+    clone = read._replace(
+        prev_tasks=(),
+        standby_tasks=(),
+        offset_sums={},
+        unique_field=None if read.unique_field is None else 0,
+        error_code=None if read.error_code is None else 0,
+    )
+    try:
+        data = encode_subscription_info(clone)
+    except (ValueError, struct.error) as error:
+        return NoProbe(f"the user data of a member cannot be encoded again: {error}")
+    return (
+        data
+        if decode_subscription_info(data) == clone
+        else NoProbe("the copied subscription does not read back as intended")
+    )

@@ -1,0 +1,310 @@
+"""May this classic group be asked to rebalance now, and if not, why and how is that known? Pure.
+
+A trigger is harmless where a rebalance revokes nothing that does not move, where no member takes long to come back, and
+where nothing else is about to rebalance the group anyway. Everything else is refused. The order is from what would
+interrupt work to what is only impolite; the first reason found is the answer.
+
+Two grounds: what the brokers show (`Seen`, of a snapshot or of a description taken a moment ago), and what was set by
+the user or learned from earlier rebalances. Unknown counts against plain consumers where transactions are concerned,
+and not against Streams, whose transactional ids begin with its name and can be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from agent.detect.assess import topics_of
+from agent.execute.rebalance.trigger_seen import Seen, seen_in
+from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_triggers
+from agent.values.journal import View
+from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, MEMBERLESS_STATES, STABLE
+from agent.values.limits import Limits, Told, TriggerLimits
+from agent.values.memory import ChangeCause, Memory
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
+from agent.values.words import counted
+
+OPEN_MS = 60_000
+"""A trigger that was not judged yet stands against the next one of its group for this long."""
+_SLOW_REBALANCES = 3
+"""So many of the last slow rebalances are looked at."""
+_NO_MOVES: Mapping[str, int] = MappingProxyType({})
+_LIBRDKAFKA = "librdkafka"
+
+
+class RefusalReason(StrEnum):
+    """Why a group is not triggered."""
+
+    NOT_CLASSIC = "brokers assign its partitions, so it cannot be triggered"
+    GONE = "the group does not exist"
+    EMPTY = "the group has no members"
+    NOT_STABLE = "the group is rebalancing"
+    UNREADABLE = "the subscription of a member cannot be read"
+    UNKNOWN_ASSIGNOR = "the behaviour of its assignor in a rebalance is unknown"
+    EAGER = "its members give up every partition in a rebalance"
+    STATIC = "it has static members, which must not be rebalanced"
+    ROLLING = "its members are being restarted one after the other"
+    MIXED_GENERATIONS = "its members come from different generations"
+    LONG_POLL = "its members may take long between two polls"
+    TRANSACTIONAL = "its members may be writing in transactions"
+    OWN_REBALANCE = "it is about to rebalance by itself"
+    UNJUDGED = "the effect of its last trigger is not known yet"
+    COOLING_DOWN = "the cooldown since its last trigger has not ended"
+
+
+LASTING = frozenset(
+    {
+        RefusalReason.NOT_CLASSIC,
+        RefusalReason.GONE,
+        RefusalReason.UNREADABLE,
+        RefusalReason.UNKNOWN_ASSIGNOR,
+        RefusalReason.EAGER,
+        RefusalReason.STATIC,
+        RefusalReason.LONG_POLL,
+        RefusalReason.TRANSACTIONAL,
+    }
+)
+"""What only settings, or the owner's change of the group, end; the others pass."""
+
+
+class Refusal(NamedTuple):
+    """Not now, or not at all."""
+
+    proposal_id: str
+    reason: RefusalReason
+    sentence: str
+    known_by: str
+    """``seen on the wire``, ``set by …`` or ``learned from …``."""
+    until_ms: int | None = None
+    """Epoch milliseconds when it may be asked again; None when unknown."""
+
+
+class Why(NamedTuple):
+    """A refusal before it is about a proposal."""
+
+    reason: RefusalReason
+    sentence: str
+    known_by: str
+    until_ms: int | None = None
+
+
+SEEN = "seen on the wire"
+
+
+def refusal(
+    proposal: Proposal,
+    snapshot: Snapshot,
+    memory: Memory,
+    view: View,
+    limits: Limits,
+    *,
+    moved: Mapping[str, int] = _NO_MOVES,
+) -> Refusal | None:
+    """Why the group of a trigger proposal is not to be triggered; None when nothing stands against it.
+
+    ``moved`` holds the topics whose replicas rackwise itself moved lately: topic -> epoch milliseconds of the end.
+    """
+    if proposal.kind is not ProposalKind.TRIGGER:
+        return None
+    group_id = proposal.subject.name
+    allowed = limits.execute.for_group(group_id)
+    group = snapshot.groups.get(group_id)
+    seen = seen_in(group)
+    learned = learned_of(view, group_id)
+    why = by_wire(seen, allowed)
+    if why is None and isinstance(group, ConsumerGroup | StreamsGroup):
+        now = _Now(proposal, group, seen, snapshot, memory, view, limits, allowed, learned, moved)
+        why = next((found for check in _CHECKS if (found := check(now)) is not None), None)
+    return None if why is None else Refusal(proposal.id, *why)
+
+
+# --- what the brokers show --------------------------------------------------------------------------------------
+
+
+def by_wire(seen: Seen | None, allowed: TriggerLimits) -> Why | None:
+    """What can be told from a description of the group alone; None when it may be triggered as far as that tells."""
+    if seen is None:
+        return Why(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
+    if seen.kind is not None and seen.kind not in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS):
+        return Why(RefusalReason.NOT_CLASSIC, f"group {seen.group_id} is a {seen.kind.value} group", SEEN)
+    if seen.state in MEMBERLESS_STATES:
+        return Why(RefusalReason.EMPTY, f"group {seen.group_id} is {seen.state}", SEEN)
+    if seen.state != STABLE:
+        return Why(RefusalReason.NOT_STABLE, f"group {seen.group_id} is {seen.state}, not Stable", SEEN)
+    return _by_members(seen, allowed)
+
+
+def _by_members(seen: Seen, allowed: TriggerLimits) -> Why | None:
+    if not seen.members:
+        return Why(RefusalReason.EMPTY, f"group {seen.group_id} has no members", SEEN)
+    if seen.unreadable:
+        sentence = f"the bytes of {counted(len(seen.unreadable), 'member')} cannot be read: {seen.unreadable[0]}"
+        return Why(RefusalReason.UNREADABLE, sentence, SEEN)
+    if seen.assignor in EAGER_ASSIGNORS and not allowed.allow_eager:
+        sentence = f"under {seen.assignor} every member gives up all its partitions in a rebalance"
+        return Why(RefusalReason.EAGER, sentence, SEEN)
+    if seen.assignor not in EAGER_ASSIGNORS | COOPERATIVE_ASSIGNORS:
+        sentence = f"its protocol is {seen.assignor or 'hidden'}, which is not one of Kafka's"
+        return Why(RefusalReason.UNKNOWN_ASSIGNOR, sentence, SEEN)
+    return _by_history(seen, allowed)
+
+
+def _by_history(seen: Seen, allowed: TriggerLimits) -> Why | None:
+    if seen.static and not allowed.allow_static:
+        sentence = f"{counted(len(seen.static), 'static member')}, such as {seen.static[0]}"
+        return Why(RefusalReason.STATIC, sentence, SEEN)
+    if len(seen.versions) > 1 and not allowed.allow_rolling and allowed.rolling is not Told.NO:
+        versions = ", ".join(map(str, sorted(seen.versions)))
+        return Why(RefusalReason.ROLLING, f"its members send metadata of the versions {versions}", SEEN)
+    if len(seen.generations) > 1:
+        told = ", ".join(map(str, sorted(seen.generations)))
+        sentence = f"its members joined the last rebalance from generations {told}"
+        return Why(RefusalReason.MIXED_GENERATIONS, sentence, SEEN)
+    return None
+
+
+# --- what was set or learned ------------------------------------------------------------------------------------
+
+
+class _Now(NamedTuple):
+    """What the checks look at."""
+
+    proposal: Proposal
+    group: ConsumerGroup | StreamsGroup
+    seen: Seen | None
+    snapshot: Snapshot
+    memory: Memory
+    view: View
+    limits: Limits
+    allowed: TriggerLimits
+    learned: LearnedGroup | None
+    moved: Mapping[str, int]
+
+
+def _rolling(now: _Now) -> Why | None:
+    if now.allowed.allow_rolling or now.allowed.rolling is Told.NO:
+        return None
+    if now.allowed.rolling is Told.YES:
+        return Why(RefusalReason.ROLLING, "its members are being restarted", "set by trigger.rolling")
+    if now.learned is None:
+        return None
+    came, went = now.learned.came_ms, now.learned.went_ms
+    # A promotion follows a member that joined by its nature; only one that joined where another left was restarted.
+    promotion = now.proposal.reason is ProposalReason.WARMUP_PROMOTABLE
+    times = [at for at in (came, went) if at is not None]
+    if not times or (promotion and len(times) < 2):
+        return None
+    since = min(times) if promotion else max(times)
+    until = since + now.allowed.rolling_window_ms
+    if since > now.snapshot.taken_ms or now.snapshot.taken_ms >= until:
+        return None
+    what = "members left and others joined" if came is not None and went is not None else _came_or_went(came)
+    sentence = f"{what} within the last {(now.snapshot.taken_ms - since) / 1000:.0f} s"
+    return Why(RefusalReason.ROLLING, sentence, "learned from the last looks", until)
+
+
+def _came_or_went(came: int | None) -> str:
+    return "members left" if came is None else "members joined"
+
+
+def _long_poll(now: _Now) -> Why | None:
+    if now.allowed.allow_long_poll or now.allowed.long_poll is Told.NO:
+        return None
+    if now.allowed.long_poll is Told.YES:
+        sentence = "its members take long between two polls, and a rebalance waits for the slowest"
+        return Why(RefusalReason.LONG_POLL, sentence, "set by trigger.long_poll")
+    slow = () if now.learned is None else now.learned.slow_rebalances_ms[-_SLOW_REBALANCES:]
+    longest = max(slow, default=0)
+    if longest <= now.allowed.long_poll_ms:
+        return None
+    sentence = (
+        f"one of its last rebalances lasted {longest / 1000:.0f} s or more, and a rebalance waits for the slowest"
+    )
+    return Why(RefusalReason.LONG_POLL, sentence, f"learned from {counted(len(slow), 'slow rebalance')}")
+
+
+def _transactional(now: _Now) -> Why | None:
+    if now.allowed.allow_transactional or now.allowed.transactional is Told.NO:
+        return None
+    if now.allowed.transactional is Told.YES:
+        sentence = "its members write in transactions"
+        return Why(RefusalReason.TRANSACTIONAL, sentence, "set by trigger.transactional")
+    if now.learned is not None and now.learned.transactional:
+        return Why(RefusalReason.TRANSACTIONAL, now.learned.transactional_how, "learned from ListTransactions")
+    if now.group.kind is GroupKind.CLASSIC_STREAMS:
+        return None
+    sentence = "it is unknown whether its members write in transactions, and for plain consumers that counts as yes"
+    return Why(RefusalReason.TRANSACTIONAL, sentence, "not set by trigger.transactional")
+
+
+def _own_rebalance(now: _Now) -> Why | None:
+    """A Java leader that sends its rack rebalances its group by itself once its metadata shows new replica racks."""
+    wait_ms = now.limits.execute.own_rebalance_wait_ms
+    if now.proposal.reason is not ProposalReason.REBALANCE_IMPROVES or not _rejoins_by_itself(now):
+        return None
+    topics = set(topics_of(now.group))
+    changed = {topic: now.snapshot.taken_ms - at for topic, at in now.moved.items() if topic in topics}
+    for change in now.memory.changes:
+        if change.cause is ChangeCause.RELABELLED:
+            hit = _holds_replicas(int(change.subject), topics, now.snapshot) if change.subject.isdecimal() else False
+        else:
+            hit = change.subject in topics
+        if hit:
+            ago = now.snapshot.monotonic_ms - change.seen_ms
+            changed[change.subject] = min(ago, changed.get(change.subject, ago))
+    if not changed:
+        return None
+    ago, what = min((ago, what) for what, ago in changed.items())
+    if ago >= wait_ms:
+        return None
+    sentence = (
+        f"the racks of {what} changed {max(0, ago) / 1000:.0f} s ago; within metadata.max.age.ms "
+        f"({wait_ms / 1000:.0f} s) the group notices that and rebalances by itself"
+    )
+    return Why(RefusalReason.OWN_REBALANCE, sentence, SEEN, now.snapshot.taken_ms + wait_ms - max(0, ago))
+
+
+def _rejoins_by_itself(now: _Now) -> bool:
+    """Whether its leader may be a Java client that sends its rack; any member may be the leader."""
+    named = (now.limits.group(now.group.id).client_software_name or "").lower()
+    return named != _LIBRDKAFKA and any(member.rack.told is not None for member in now.group.members)
+
+
+def _holds_replicas(broker: int, topics: set[str], snapshot: Snapshot) -> bool:
+    states = (state for name in topics if name in snapshot.topics for state in snapshot.topics[name].partitions)
+    return any(broker in state.replicas for state in states)
+
+
+def _unjudged(now: _Now) -> Why | None:
+    open_ms = [one.acted_ms or one.intended_ms for one in open_triggers(now.view, now.group.id)]
+    until = max(open_ms, default=0) + OPEN_MS
+    if not open_ms or now.snapshot.taken_ms >= until:
+        return None
+    ago_s = max(0, now.snapshot.taken_ms - max(open_ms)) / 1000
+    sentence = f"the trigger of {ago_s:.0f} s ago has not been judged yet"
+    return Why(RefusalReason.UNJUDGED, sentence, "known from the journal", until)
+
+
+def _cooling_down(now: _Now) -> Why | None:
+    promotion = now.proposal.reason is ProposalReason.WARMUP_PROMOTABLE
+    cooldown_ms = now.limits.execute.probing_floor_ms if promotion else now.limits.trigger_cooldown_ms
+    last = max(acted_at(now.view, now.group.id), default=None)
+    if last is None or now.snapshot.taken_ms >= last + cooldown_ms:
+        return None
+    ago_s = max(0, now.snapshot.taken_ms - last) / 1000
+    sentence = f"its last trigger was {ago_s:.0f} s ago, and the cooldown is {cooldown_ms / 1000:.0f} s"
+    return Why(RefusalReason.COOLING_DOWN, sentence, "known from the journal", last + cooldown_ms)
+
+
+_CHECKS: tuple[Callable[[_Now], Why | None], ...] = (
+    _rolling,
+    _long_poll,
+    _transactional,
+    _own_rebalance,
+    _unjudged,
+    _cooling_down,
+)
+"""Gravest first, after what the wire shows."""

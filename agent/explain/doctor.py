@@ -1,0 +1,379 @@
+"""doctor: what keeps this cluster from being rack-local, in one screen, with the line to change.
+
+A fixed list of checks in the order in which they pay: without broker racks nothing else helps, without a selector no
+follower is read, and so on. What a check may say is decided by what was seen (`doctor_sight`, `doctor_groups`):
+``ok`` is said only where all that it is about was seen and is well, and ``fault`` only of a finding that is at least a
+warning. What losing a rack would cost is a ``risk``: nothing is wrong now, and it may be meant so. Pure: it reads what
+was found and planned.
+
+Invariant: the less is seen, the worse the answer. See `BEST_FIRST`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from agent.detect.located import whence
+from agent.explain import doctor_groups as groups
+from agent.explain import doctor_sight as sight_of
+from agent.explain.doctor_fixes import Fix, each_subject, few, fixes_of, told_infos, told_once
+from agent.explain.doctor_sight import Sight, SightOf, World
+from agent.simulate.loss import RackLoss, rack_losses, unseen_parts
+from agent.simulate.loss_words import loss_details, loss_label
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, FindingReason, Severity
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Part
+from agent.values.plan import AdvicePlan, Plan
+from agent.values.proposal import Proposal, ProposalReason
+from agent.values.snapshot import Snapshot
+from agent.values.unseen import gaps_of
+from agent.values.words import lasted
+
+
+class CheckState(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    """All that it is about was seen, and is well."""
+    NOTHING = "nothing to check"
+    """There is nothing that it could be about: no group, one rack."""
+    SEEN_ONCE = "seen once"
+    """Something stands that is a fault if it lasts; one look cannot tell."""
+    UNKNOWN = "unknown"
+    """Part of what it is about was not seen."""
+    RISK = "risk"
+    """Nothing is wrong as long as nothing happens."""
+    FAULT = "fault"
+
+    @property
+    def rank(self) -> int:
+        """Its place in `BEST_FIRST`."""
+        return BEST_FIRST.index(self)
+
+
+BEST_FIRST = (
+    CheckState.OK,
+    CheckState.NOTHING,
+    CheckState.SEEN_ONCE,
+    CheckState.UNKNOWN,
+    CheckState.RISK,
+    CheckState.FAULT,
+)
+"""From what reassures most. What an answer or a right takes away never moves a check towards the front; but a fault or
+risk that is no longer seen becomes ``UNKNOWN``, and where the brokers say that there is nothing, ``NOTHING``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One question with its answer."""
+
+    key: str
+    """Which check it is, whatever it says: a question, or ``losing rack a``."""
+    name: str
+    state: CheckState
+    sentences: tuple[str, ...]
+    who: tuple[str, ...] = ()
+    """What it concerns: brokers, topics, groups or ``group/member``."""
+    fixes: tuple[Fix, ...] = ()
+    """What mends it, cause by cause."""
+    tells: bool = False
+    """True where the sentences are worth reading also when nothing is wrong."""
+
+    @property
+    def sentence(self) -> str:
+        """All sentences in one."""
+        return "; ".join(self.sentences)
+
+    @property
+    def line(self) -> str | None:
+        """The line to change, where one line mends it all."""
+        lines = [line for fix in self.fixes for line in fix.lines]
+        return lines[0] if len(lines) == 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    name: str
+    sight: SightOf
+    reasons: tuple[FindingReason, ...]
+    parts: tuple[Part, ...]
+    advice: tuple[ProposalReason, ...] = ()
+    risks: frozenset[FindingReason] = frozenset()
+    """Reasons that are a risk where they are no fault: nothing is wrong as long as nothing happens."""
+
+
+_QUESTIONS = (
+    _Question(
+        name="brokers have a rack",
+        sight=sight_of.broker_racks,
+        reasons=(FindingReason.BROKER_RACK_MISSING, FindingReason.RACK_FLAPPING),
+        parts=(Part.BROKERS,),
+        advice=(ProposalReason.SET_BROKER_RACK,),
+    ),
+    _Question(
+        name="reads go to the nearest replica",
+        sight=sight_of.selector,
+        reasons=(FindingReason.SELECTOR_NOT_RACK_AWARE,),
+        parts=(Part.BROKERS, Part.BROKER_CONFIGS),
+        advice=(ProposalReason.SET_SELECTOR,),
+    ),
+    _Question(
+        name="clients send client.rack",
+        sight=groups.client_racks,
+        reasons=(FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK),
+        parts=(Part.BROKERS, Part.GROUPS),
+        advice=(ProposalReason.SET_CLIENT_RACK,),
+    ),
+    _Question(
+        name="clients are new enough to send a rack",
+        sight=groups.subscriptions,
+        reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
+        parts=(Part.BROKERS, Part.GROUPS),
+        advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
+    ),
+    _Question(
+        name="assignors cost no local reads",
+        sight=groups.group_protocols,
+        reasons=(
+            FindingReason.GROUP_KIND_IGNORES_RACKS,
+            FindingReason.ASSIGNOR_WOULD_NOT_FIX,
+            FindingReason.RACK_AWARENESS_OFF,
+        ),
+        parts=(Part.BROKERS, Part.GROUPS, Part.TOPICS),
+    ),
+    _Question(
+        name="assignments are consistent",
+        sight=groups.assignments,
+        reasons=(FindingReason.PARTITION_CLAIMED_TWICE, FindingReason.ASSIGNED_WHAT_IS_NOT_THERE),
+        parts=(Part.GROUPS, Part.TOPICS),
+    ),
+    _Question(
+        name="replicas are spread over racks",
+        sight=sight_of.replica_spread,
+        reasons=(FindingReason.REPLICAS_SHARE_RACK,),
+        parts=(Part.TOPICS, Part.BROKERS, Part.REASSIGNMENTS),
+    ),
+    _Question(
+        name="preferred leaders are spread over racks",
+        sight=sight_of.leader_spread,
+        reasons=(FindingReason.LEADER_SKEW,),
+        parts=(Part.TOPICS, Part.BROKERS, Part.REASSIGNMENTS),
+        risks=frozenset({FindingReason.LEADER_SKEW}),
+    ),
+    _Question(
+        name="copies of tasks are spread over racks",
+        sight=groups.task_copies,
+        reasons=(FindingReason.COPIES_SHARE_RACK,),
+        parts=(Part.GROUPS, Part.TOPICS),
+        advice=(ProposalReason.SET_STANDBYS,),
+    ),
+    _Question(
+        name="no throttles are left over",
+        sight=sight_of.throttles,
+        reasons=(FindingReason.THROTTLE_LEFT_BEHIND,),
+        parts=(Part.BROKERS, Part.TOPICS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS),
+        advice=(ProposalReason.REMOVE_THROTTLE,),
+        risks=frozenset({FindingReason.THROTTLE_LEFT_BEHIND}),
+    ),
+    _Question(
+        name="metadata of group members can be read",
+        sight=groups.readable,
+        reasons=(FindingReason.GROUP_UNDECODABLE,),
+        parts=(Part.GROUPS,),
+    ),
+    _Question(
+        name="rights suffice",
+        sight=sight_of.rights,
+        reasons=(FindingReason.RIGHTS_MISSING,),
+        parts=(Part.RIGHTS,),
+    ),
+)
+_THERE = _Question(
+    name="brokers with replicas are live",
+    sight=sight_of.brokers_there,
+    reasons=(),
+    parts=(Part.BROKERS, Part.TOPICS),
+)
+_IN_SYNC = _Question(
+    name="partitions have enough in-sync replicas",
+    sight=sight_of.in_sync,
+    reasons=(FindingReason.UNDER_MIN_ISR, FindingReason.AT_MIN_ISR),
+    parts=(Part.TOPICS, Part.TOPIC_CONFIGS),
+    risks=frozenset({FindingReason.AT_MIN_ISR}),
+)
+_SPELLING = _Question(
+    name="racks have one spelling",
+    sight=groups.spellings,
+    reasons=(FindingReason.RACK_SPELLING,),
+    parts=(Part.BROKERS, Part.GROUPS),
+)
+_RACKS = _Question(
+    name="racks are known",
+    sight=groups.known_racks,
+    reasons=(FindingReason.RACK_LOCATORS_DISAGREE,),
+    parts=(Part.BROKERS, Part.GROUPS, Part.RACK_LOCATORS),
+)
+
+
+def diagnose(
+    snapshot: Snapshot,
+    detection: Detection,
+    plan: Plan,
+    limits: Limits | None = None,
+    memory: Memory | None = None,
+    *,
+    proposals: Sequence[Proposal] = (),
+) -> tuple[Check, ...]:
+    """Answer every question, faults with the names and the line to change.
+
+    ``memory`` is that of earlier looks; the proposals that answer a fault are named with it.
+    """
+    world = World(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
+    first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
+    return (_there(world), _answer(_IN_SYNC, world, ()), first, _racks(world), _spelling(world), *others)
+
+
+def _there(world: World) -> Check:
+    """An absence is a fault once it has lasted; until then it may be a restart."""
+    absent = sight_of.absent_brokers(world.detection.findings)
+    lasting = [one for one in absent if not one.held and dict(one.evidence)["absent_s"] is not None]
+    return _fault(_THERE, absent, (), world) if lasting else _answer(_THERE, world, ())
+
+
+def _racks(world: World) -> Check:
+    """From where racks are known, and whether the locators answered and agree."""
+    snapshot = world.snapshot
+    check = _answer(_RACKS, world, ())
+    members = [member for group in snapshot.groups.values() for member in getattr(group, "members", ())]
+    told = [
+        _sources("brokers", [whence(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
+        _sources("members", [whence(member.rack, CLIENT_RACK) for member in members]),
+        *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
+        *(f"{one.name} answered {lasted(one.age_ms)} ago" for one in snapshot.rack_locators if one.age_ms),
+    ]
+    told = [part for part in (*check.sentences, *told) if part]
+    # The brokers' racks may well be known: it is those of members that there are none of.
+    name = "racks of members are known" if check.state is CheckState.NOTHING else check.name
+    return replace(check, name=name, sentences=tuple(told), tells=True)
+
+
+def _spelling(world: World) -> Check:
+    """Whether each rack is written one way; without members only brokers write it."""
+    check = _answer(_SPELLING, world, ())
+    return replace(check, name="members spell racks as brokers do") if check.state is CheckState.NOTHING else check
+
+
+def _sources(who: str, sources: list[str | None]) -> str:
+    counted = Counter(sources)
+    unknown = counted.pop(None, 0)
+    told = [f"{number} by {source}" for source, number in sorted(counted.items(), key=str)]
+    told += [f"{unknown} unknown"] if unknown else []
+    return f"{who}: {', '.join(told)}" if told else ""
+
+
+def risks(snapshot: Snapshot) -> tuple[Check, ...]:
+    """What losing each rack would cost, one check per rack."""
+    losses = rack_losses(snapshot)
+    if losses:
+        return tuple(_risk(loss) for loss in losses)
+    unseen = unseen_parts(snapshot)
+    why = f"not all was seen ({', '.join(unseen)})" if unseen else "no rack of a live broker is known"
+    name = "what losing a rack stops is not known"
+    return (Check(key="losing a rack", name=name, state=CheckState.UNKNOWN, sentences=(why,)),)
+
+
+def _risk(loss: RackLoss) -> Check:
+    hurt = {partition.topic for partition in (*loss.leaderless, *loss.under_min_isr)} | {t.group for t in loss.tasks}
+    perhaps = {p.topic for p in loss.untold} | {t.group for t in loss.untold_tasks} | {*loss.untold_groups}
+    if hurt:
+        state = CheckState.RISK
+    elif loss.uncertain:
+        state = CheckState.UNKNOWN
+    else:
+        state = CheckState.NOTHING if loss.holds_nothing else CheckState.OK
+    return Check(
+        key=f"losing rack {loss.rack}",
+        name=loss_label(loss),
+        state=state,
+        sentences=loss_details(loss),
+        who=tuple(sorted(hurt or perhaps)),
+    )
+
+
+def _answer(question: _Question, world: World, advice: tuple[AdvicePlan, ...]) -> Check:
+    findings = world.detection.findings
+    found = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
+    if any(_is_grave(finding) or finding.reason in question.risks for finding in found):
+        return _fault(question, found, advice, world)
+    gaps = gaps_of(world.snapshot, question.parts)
+    sight = question.sight(world)
+    missing = [f"{gap.part}{f' of {gap.subject}' if gap.subject else ''}: {gap.cause} ({gap.detail})" for gap in gaps]
+    unseen = [*few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
+    who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *sight.who]))
+    state, sentences = _judged(sight, unseen)
+    if found:  # nothing to mend, but worth knowing: what holds elsewhere would contradict it
+        sentences = (*(() if state is CheckState.OK else sentences), *told_infos(found))
+    return Check(
+        name=question.name,
+        key=question.name,
+        state=state,
+        sentences=sentences,
+        who=who,
+        fixes=_fixes(question, (), found, advice, world),
+        tells=bool(found),
+    )
+
+
+def _is_grave(finding: Finding) -> bool:
+    """Whether it is a fault: at min ISR all writes are still taken."""
+    return finding.severity is not Severity.INFO and finding.reason is not FindingReason.AT_MIN_ISR
+
+
+def _fixes(
+    question: _Question,
+    faults: Iterable[Finding],
+    infos: Iterable[Finding],
+    advice: tuple[AdvicePlan, ...],
+    world: World,
+) -> tuple[Fix, ...]:
+    """Those of faults and risks, and of the infos on groups of which it is unknown what they could gain."""
+    unsure = groups.of_unknown_gain(world)
+    open_infos = [finding for finding in infos if finding.subject.kind == "group" and finding.subject.name in unsure]
+    return fixes_of([*faults, *open_infos], question.advice, advice, world) if faults or open_infos else ()
+
+
+def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
+    if unseen:
+        return CheckState.UNKNOWN, (*unseen, *filter(None, [sight.once]))
+    if sight.once:
+        return CheckState.SEEN_ONCE, (sight.once,)
+    if sight.nothing:
+        return CheckState.NOTHING, (sight.nothing,)
+    return CheckState.OK, (sight.fine,) if sight.fine else ()
+
+
+def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], world: World) -> Check:
+    """What is wrong or at risk, then what is only worth knowing."""
+    grave = each_subject([finding for finding in found if _is_grave(finding)])
+    risks = [finding for finding in found if finding.reason in question.risks and not _is_grave(finding)]
+    faults = [*grave, *each_subject(risks)]
+    known = {finding.subject for finding in faults}
+    infos = [finding for finding in found if finding.subject not in known]
+    fixes = _fixes(question, faults, infos, advice, world)
+    who: list[str] = []
+    if all(finding.subject.kind == "cluster" for finding in faults):
+        who = [name for fix in fixes for name in fix.who]
+    return Check(
+        name=question.name,
+        key=question.name,
+        state=CheckState.FAULT if grave else CheckState.RISK,
+        sentences=(*few(told_once(faults), "findings"), *told_infos(infos)),
+        who=tuple(dict.fromkeys(who or [finding.subject.name for finding in faults])),
+        fixes=fixes,
+    )

@@ -1,0 +1,218 @@
+"""What was seen of groups and their members, check by check: racks, subscriptions, assignors, assignments, copies.
+
+A group that rebalances shows no members, one whose bytes cannot be read shows no racks, and one that reads hidden
+topics cannot be judged by them: each is named, and none is counted as fine. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from agent.detect.members import BY_THE_BROKER, is_away, is_too_old
+from agent.detect.words import count, listed
+from agent.explain.doctor_sight import Sight, World, all_of, blind_brokers, brokers_named, each_named, racks_matter
+from agent.values.finding import FindingReason, Severity
+from agent.values.kafka import RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
+from agent.values.snapshot import ConsumerGroup, GroupKind, Member, RackState, StreamsGroup, StreamsProcess
+from assignors.problem import TaskId
+
+_Group = ConsumerGroup | StreamsGroup
+_BLIND = frozenset({FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.RACK_AWARENESS_OFF})
+
+
+def known_racks(world: World) -> Sight:
+    """Whether the racks of brokers and members are known, from wherever."""
+    if not any(broker.alive for broker in world.snapshot.brokers):
+        return Sight("", ("no broker answered",))
+    brokers = [f"broker {b.id}" for b in world.snapshot.brokers if b.alive and b.rack.state is not RackState.KNOWN]
+    groups = [g.id for g in world.groups if any(m.rack.state is not RackState.KNOWN for m in g.members)]
+    told = (
+        [f"the racks of {brokers_named([name.partition(' ')[2] for name in brokers])} are not known"] if brokers else []
+    )
+    told += [f"the racks of some members of {_groups(groups)} are not known"] if groups else []
+    unseen = (*told, *_hidden_groups(world))
+    nothing = "" if world.groups or unseen else "no member was seen"
+    return Sight("", unseen, nothing, who=(*brokers, *groups))
+
+
+def spellings(world: World) -> Sight:
+    """Whether brokers and members write each rack one way."""
+    sight = known_racks(world)
+    broken = [g.id for g in world.groups if not g.hidden and any(not _readable(g, m) for m in g.members)]
+    unknown = [str(b.id) for b in world.snapshot.brokers if b.alive and b.rack.state is not RackState.KNOWN]
+    told = [f"the racks of {brokers_named(unknown)} are not known"] if unknown else []
+    told += [f"the subscriptions of some members of {_groups(broken)} cannot be read"] if broken else []
+    away = sight.unseen if not any(broker.alive for broker in world.snapshot.brokers) else ()
+    unseen = (*away, *told, *_hidden_groups(world))
+    nothing = "" if world.groups or unseen else "no member was seen"
+    return Sight(
+        "brokers and members write each rack one way", unseen, nothing, who=(*each_named("broker", unknown), *broken)
+    )
+
+
+def client_racks(world: World) -> Sight:
+    """Whether members that could send their rack do, and name one that there is."""
+    brokers = world.snapshot.brokers
+    racks = {broker.rack.name for broker in brokers}
+    lost = [str(broker.id) for broker in brokers if not broker.alive and broker.rack.name is None]
+    away = lost and any(is_away(member, racks) for group in world.groups for member in group.members)
+    sight = _of_members(
+        world,
+        lambda group, member: _readable(group, member) and not is_too_old(member),
+        "all members that could send their rack do ({})",
+        "no member that could send its rack was seen",
+    )
+    if not away:
+        return sight
+    told = f"{brokers_named(lost)} {'is' if len(lost) == 1 else 'are'} absent, and members are in racks no other has"
+    return sight._replace(unseen=(*sight.unseen, told), who=(*sight.who, *each_named("broker", lost)))
+
+
+def subscriptions(world: World) -> Sight:
+    """Whether subscriptions have room for a rack."""
+    return _of_members(
+        world, _readable, "the subscriptions of all members have room for a rack ({})", "no member was seen"
+    )
+
+
+def group_protocols(world: World) -> Sight:
+    """Whether assignors look at racks."""
+    sight = _of_members(
+        world,
+        lambda _group, _member: True,
+        "every group's assignor looks at racks, or loses nothing by it now ({})",
+        "no group with members was seen",
+    )
+    if sight.nothing:
+        return sight
+    blind = blind_brokers(world.snapshot)
+    absent = [str(broker.id) for broker in world.snapshot.brokers if not broker.alive]
+    away = (
+        [f"{brokers_named(absent)} {'is' if len(absent) == 1 else 'are'} absent"] if absent and not blind.unseen else []
+    )
+    topics = world.snapshot.topics
+    dark = [g.id for g in world.groups if any(name not in topics for name in world.detection.topics.get(g.id, ()))]
+    custom = [
+        group.id
+        for group in world.groups
+        if group.kind is GroupKind.CLASSIC_CONSUMER
+        and not group.hidden
+        and group.assignor not in RACK_AWARE_ASSIGNORS | RACK_BLIND_ASSIGNORS
+    ]
+    unsure = of_unknown_gain(world)
+    told = [f"topics of {_groups(dark)} are not shown"] if dark else []
+    told += (
+        [f"it is unknown whether {_groups(unsure)} would gain from an assignor that looks at racks"] if unsure else []
+    )
+    told += [f"it is unknown whether the assignor of {_groups(custom)} looks at racks"] if custom else []
+    if world.snapshot.selector_is_rack_aware is None:  # by leaders alone, an assignor's choices may all cost the same
+        told.append("it is not known whether reads go to the nearest replica")
+    return sight._replace(
+        unseen=(*sight.unseen, *blind.unseen, *away, *told), who=(*sight.who, *blind.who, *dark, *unsure, *custom)
+    )
+
+
+def of_unknown_gain(world: World) -> tuple[str, ...]:
+    """Groups whose assignments do not look at racks, of which it is not certain that they lose nothing by it."""
+    assessments = world.detection.assessments
+    names = [
+        finding.subject.name
+        for finding in world.detection.findings
+        if finding.reason in _BLIND and finding.severity is Severity.INFO
+    ]
+    return tuple([name for name in dict.fromkeys(names) if not assessments[name].at_optimum])
+
+
+def readable(world: World) -> Sight:
+    """Whether members' bytes can be read."""
+    groups = world.groups
+    hidden = _hidden_groups(world)
+    fine = f"the bytes of {all_of(sum(len(group.members) for group in groups), 'member')} can be read"
+    nothing = "" if groups or hidden else "no group with members was seen"
+    return Sight(fine, hidden, nothing, who=_hiding(world))
+
+
+def assignments(world: World) -> Sight:
+    """Whether each partition has one reader, and exists."""
+    groups = world.groups
+    held = sum(len(member.assigned or ()) for group in groups for member in group.members)
+    untold = [g.id for g in groups if not g.hidden and any(member.assigned is None for member in g.members)]
+    moving = [g.id for g in groups if not g.hidden and g.id not in untold and g.state != STABLE]
+    topics = world.snapshot.topics
+    dark = [g.id for g in groups if any(name not in topics for name in world.detection.topics.get(g.id, ()))]
+    told = [f"assignments of {_groups(untold)} are not shown"] if untold else []
+    told += [f"{_groups(moving)} {'is' if len(moving) == 1 else 'are'} not Stable"] if moving else []
+    told += [f"topics of {_groups(dark)} are not shown"] if dark else []
+    unseen = (*_hidden_groups(world), *told)
+    return Sight(
+        f"{all_of(held, 'assigned partition')} {'exists' if held == 1 else 'exist'}, each with one reader",
+        unseen,
+        "" if held or unseen else "no assigned partition was seen",
+        who=(*_hiding(world), *untold, *moving, *dark),
+    )
+
+
+def task_copies(world: World) -> Sight:
+    """Whether copies of tasks keep apart."""
+    streams = [group for group in world.groups if isinstance(group, StreamsGroup)]
+    twice: set[tuple[str, TaskId]] = set()
+    dark: list[str] = []
+    for group in streams:
+        copied = _copied(group.processes)
+        twice |= {(group.id, task) for task in copied}
+        broken = any(member.defects for member in group.members) or group.topology is None
+        rackless = any(process.rack.state is not RackState.KNOWN for process in group.processes)
+        if not group.hidden and (broken or (rackless and copied)):
+            dark.append(group.id)
+    hidden = _hidden_groups(world)
+    unseen = (*hidden, *([f"racks or tasks of {_groups(dark)} are not known"] if dark else []))
+    nothing = "" if twice or unseen else "no task with a second copy was seen"
+    fine = (
+        f"no two copies of a task share a rack or tag while another is free ({count(len(twice), 'task')} with standbys)"
+    )
+    return Sight(fine, unseen, nothing, who=(*_hiding(world), *dark))
+
+
+def _copied(processes: Iterable[StreamsProcess]) -> list[TaskId]:
+    held = Counter(task for process in processes for task in (*process.active, *process.standby))
+    return [task for task, times in held.items() if times > 1]
+
+
+def _of_members(world: World, counts: Callable[[_Group, Member], bool], fine: str, nothing: str) -> Sight:
+    """A check of members: which of them count, and whether any was seen."""
+    racks = racks_matter(world.snapshot)
+    if racks.nothing:
+        return racks
+    groups = world.groups
+    seen = sum(counts(group, member) for group in groups if not group.hidden for member in group.members)
+    broken = [group.id for group in groups if any(not _readable(group, m) for m in group.members) and not group.hidden]
+    told = [f"the subscriptions of some members of {_groups(broken)} cannot be read"] if broken else []
+    unseen = (*racks.unseen, *_hidden_groups(world), *told)
+    return Sight(
+        fine.format(count(seen, "member")),
+        unseen,
+        "" if seen or unseen else nothing,
+        who=(*racks.who, *_hiding(world), *broken),
+    )
+
+
+def _readable(group: _Group, member: Member) -> bool:
+    """True for a member whose subscription was read: of KIP-848 and KIP-1071 members the broker tells everything."""
+    return group.kind in BY_THE_BROKER or member.subscription_version is not None
+
+
+def _hiding(world: World) -> tuple[str, ...]:
+    return tuple([group.id for group in world.groups if group.hidden])
+
+
+def _hidden_groups(world: World) -> tuple[str, ...]:
+    hiding = _hiding(world)
+    told = [f"{_groups(hiding)} {'shows' if len(hiding) == 1 else 'show'} no members: rebalancing"] if hiding else []
+    lost = world.snapshot.rights.groups_hidden
+    return (*told, *([f"{count(lost, 'group')} that were there before are not shown"] if lost else []))
+
+
+def _groups(names: Iterable[str]) -> str:
+    of = list(names)
+    return f"group{'' if len(of) == 1 else 's'} {listed(of)}"

@@ -1,0 +1,336 @@
+"""Why a group is or is not made to rebalance, and what each of its readers reads from where."""
+
+from __future__ import annotations
+
+from agent.detect.tally import racks_by_partition
+from agent.plan.columns import Column, Columns, columns_of
+from agent.plan.found import Scene
+from agent.plan.triggers import own_answer
+from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
+from agent.values.assessment import Assessment, Locality, Measure
+from agent.values.explained import Answer, Explained, yes_or_no
+from agent.values.kafka import COOPERATIVE_ASSIGNORS, NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
+from agent.values.locality import UNKNOWN
+from agent.values.plan import Plan
+from agent.values.prediction import Prediction, told_once
+from agent.values.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
+from agent.values.words import counted, in_full, records, sized
+from assignors.problem import ConsumerResult, TaskResult, TopicPartition
+
+ReaderGroup = ConsumerGroup | StreamsGroup
+LOCAL_BY = {
+    Measure.KAFKA: "local by Kafka's rule (a replica in the reader's rack)",
+    Measure.READ_LOCAL: "local as read (the leader, or a follower fetch, in the reader's rack)",
+}
+
+
+def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
+    """Locality, then the rules for a rebalance, then who reads what, then warm-ups."""
+    group = scene.snapshot.groups.get(name)
+    assessment = scene.detection.assessments.get(name)
+    if group is None:
+        return []
+    about = f"group/{name}"
+    if not isinstance(group, ConsumerGroup | StreamsGroup):
+        why = "the group assigns no partitions to readers"
+        if group.kind is GroupKind.SHARE:
+            why = "it is a share group (KIP-932): its members read the same partitions, so none is given to one of them"
+        return [Explained(about, "assessed", Answer.NO, why)]
+    rows = _locality(about, assessment, "task" if isinstance(group, StreamsGroup) else "partition")
+    rows += _columns(about, group, assessment, scene)
+    rows += _rebalance_rules(about, group, assessment, scene)
+    why = ", ".join(trigger.reason.value for trigger in plan.triggers if trigger.group_id == name)
+    what = f"one rebalance is proposed: {why}" if why else "no rebalance is proposed"
+    rows.append(Explained(about, "rebalance planned", yes_or_no(bool(why)), what))
+    if assessment is not None and assessment.why_not is None:
+        rows += _reads(group, assessment, scene)
+    return rows + _warmups(name, scene)
+
+
+def _locality(about: str, assessment: Assessment | None, what: str) -> list[Explained]:
+    if assessment is None or assessment.why_not is not None:
+        why = "it was not assessed" if assessment is None or assessment.why_not is None else assessment.why_not.value
+        return [Explained(about, "assessed", Answer.NO, why)]
+    rows = [
+        Explained(
+            about,
+            LOCAL_BY[now.measure] + (", in bytes" if now.unit == "bytes_per_s" else ""),
+            _as_far_as_known(now.local >= best.local, now.unknown),
+            _shares(now, best),
+        )
+        for now, best in zip(assessment.current, assessment.optimal, strict=True)
+    ]
+    proven = _proven(assessment, proven=assessment.lower_bound == assessment.optimal_crossing)
+    sentence = (
+        f"{counted(assessment.crossing, 'read crosses', 'reads cross')} racks now, {assessment.optimal_crossing} at "
+        f"the optimum ({proven}), which moves {counted(assessment.moved, what)}"
+    )
+    weighing = assessment.weighing
+    if weighing is not None:
+        proven = _proven(assessment, proven=weighing.optimal_crossing <= weighing.lower_bound)
+        sentence = (
+            f"{sized(weighing.crossing)}/s cross racks now, {sized(weighing.optimal_crossing)}/s at the optimum "
+            f"({proven}, by weights of the pipeline), which moves {counted(assessment.moved, what)}"
+        )
+    answer = Answer.YES if assessment.at_optimum else Answer.NO if assessment.improvable else Answer.UNKNOWN
+    if answer is Answer.UNKNOWN:
+        sentence += f"; unknown: the locality of {counted(round(assessment.unknown), 'read')}, or the rack of a replica"
+    if assessment.away:
+        sentence += f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks"
+    return [*rows, Explained(about, "at its optimum", answer, sentence)]
+
+
+def _proven(assessment: Assessment, *, proven: bool) -> str:
+    """A bound proves nothing of reads whose racks are not known."""
+    if not proven:
+        return "not proven"
+    return "proven" if assessment.at_optimum or assessment.improvable else "proven for the known racks alone"
+
+
+def _shares(now: Locality, best: Locality) -> str:
+    """``3 of 6 reads are local now, 6 at best``, or the same in bytes per second."""
+    if now.unit == "bytes_per_s":
+        unknown = f", of {sized(now.unknown)}/s it is unknown" if now.unknown else ""
+        return f"{sized(now.local)}/s of {sized(now.total)}/s are local now, {sized(best.local)}/s at best{unknown}"
+    unknown = f", of {now.unknown:,.12g} it is unknown" if now.unknown else ""
+    return (
+        f"{now.local:,.12g} of {counted(round(now.total), 'read')} are local now, {best.local:,.12g} at best{unknown}"
+    )
+
+
+def _as_far_as_known(best: bool, unknown: float) -> Answer:  # noqa: FBT001 (two facts, one answer)
+    """Yes only where nothing is unknown: what is unknown may be better or worse."""
+    return Answer.UNKNOWN if best and unknown else yes_or_no(best)
+
+
+def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
+    """Now, its own assignor, the optimum; what is assumed for it; whether it is worth it."""
+    prediction = scene.predictions.get(group.id)
+    shown = columns_of(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
+    if shown.now is None or shown.optimum is None:
+        return []
+    what = "task" if isinstance(group, StreamsGroup) else "partition"
+    rows = [Explained(about, "reads across racks now", Answer.FACT, _cost(shown.now))]
+    if prediction is not None:
+        rows.append(_own_column(about, shown, prediction, what))
+        rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in told_once(prediction.notes)]
+    sentence = f"{_cost(shown.optimum)}; {_moved(shown.optimum.moved, what)}"
+    rows.append(Explained(about, "reads across racks at the optimum", Answer.FACT, sentence))
+    gained = shown.own is not None and shown.own.crossing < shown.now.crossing
+    return [*rows, Explained(about, "worth a rebalance for reads across racks", yes_or_no(gained), shown.worth)]
+
+
+def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -> Explained:
+    name = f"reads across racks with its own assignor, {prediction.assignor or 'not shown'}"
+    if shown.own is None or shown.now is None:
+        why = prediction.why_not.value if prediction.why_not is not None else "no prediction was asked for"
+        return Explained(about, name, Answer.UNKNOWN, f"unknown: {why}")
+    rebalances = {None: "many rebalances", 1: "one rebalance"}
+    after = rebalances.get(prediction.rebalances, counted(prediction.rebalances or 0, "rebalance"))
+    parts = [_cost(shown.own), f"{_moved(shown.own.moved, what)} in {after}"]
+    parts.append(f"certainty: {prediction.certainty.value}; assignor and settings are {prediction.basis.value}")
+    parts += [f"settings: {prediction.settings}"] if prediction.settings else []
+    if (warmups := prediction.warmups) is not None:
+        size = (
+            "of unknown size"
+            if warmups.disk_bytes is None
+            else f"with {sized(warmups.disk_bytes)} of state, read from brokers"
+        )
+        warming = counted(warmups.tasks, "task warms up", "tasks warm up")
+        parts.append(f"{warming} on the way, {warmups.at_once} at once, {size}")
+    return Explained(about, name, Answer.FACT, "; ".join(parts))
+
+
+def _cost(column: Column) -> str:
+    rate = column.crossing_bytes_per_s
+    in_bytes = "" if rate is None else f", {sized(rate)}/s as read"
+    unknown = f", of {column.unknown} it is unknown" if column.unknown else ""
+    return f"{counted(column.crossing, 'read crosses', 'reads cross')} racks by Kafka's rule{unknown}{in_bytes}"
+
+
+def _moved(number: int, what: str) -> str:
+    return counted(number, f"{what} moves", f"{what}s move")
+
+
+def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
+    """The rules of a proposed rebalance in the order in which they are asked."""
+    classic = group.kind in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS)
+    stable = group.state == STABLE and not group.hidden
+    static = sum(member.instance_id is not None for member in group.members)
+    cooperative = group.assignor in COOPERATIVE_ASSIGNORS
+    rows = [
+        Explained(about, "classic group", yes_or_no(classic), f"it is a group of kind {group.kind.value}"),
+        Explained(about, "stable", Answer.YES if stable else Answer.WAIT, f"the group is {group.state}"),
+        Explained(
+            about,
+            "no static members",
+            yes_or_no(not static),
+            f"{static:,} of {counted(len(group.members), 'member')} have a group.instance.id",
+        ),
+        Explained(about, "keeps partitions in a rebalance", yes_or_no(cooperative), _protocol(group)),
+        _looks_at_racks(about, group, scene),
+        _racks_known(about, group),
+    ]
+    if isinstance(group, StreamsGroup) and len(group.metadata_versions) > 1:
+        versions = ", ".join(map(str, group.metadata_versions))
+        rows.append(
+            Explained(
+                about, "one version", Answer.WAIT, f"members are being upgraded: their metadata has versions {versions}"
+            )
+        )
+    if assessment is not None and assessment.why_not is None:
+        rows += _gain(about, group, assessment, scene)
+    return rows
+
+
+def _protocol(group: ReaderGroup) -> str:
+    if group.assignor is None:
+        return "the group shows no assignor"
+    if group.kind not in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS):
+        return f"brokers assign its partitions ({group.assignor}), and no member can be asked for a rebalance"
+    if group.assignor in COOPERATIVE_ASSIGNORS:
+        return f"assignor {group.assignor}: members keep their partitions during a rebalance"
+    return f"assignor {group.assignor}: members give up all partitions in a rebalance"
+
+
+def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
+    rule = "assignor looks at racks"
+    if isinstance(group, StreamsGroup):
+        settings = scene.limits.group(group.id)
+        strategy = settings.rack_aware_assignment_strategy
+        known = "set in rackwise's settings" if settings.known else "Kafka's default, assumed"
+        classic = group.kind is GroupKind.CLASSIC_STREAMS
+        sentence = (
+            f"rack.aware.assignment.strategy is {strategy} ({known})"
+            if classic
+            else "brokers assign its tasks without regard to racks"
+        )
+        return Explained(about, rule, yes_or_no(classic and strategy != NO_STRATEGY), sentence)
+    looks = group.kind is GroupKind.CLASSIC_CONSUMER and group.assignor in RACK_AWARE_ASSIGNORS
+    verb = "looks" if looks else "is not known to look" if group.kind is GroupKind.CLASSIC_CONSUMER else "does not look"
+    verb = "does not look" if group.assignor in RACK_BLIND_ASSIGNORS else verb
+    sentence = f"assignor {group.assignor} {verb} at racks" if group.assignor else "the group shows no assignor"
+    return Explained(about, rule, yes_or_no(looks), sentence)
+
+
+def _racks_known(about: str, group: ReaderGroup) -> Explained:
+    readers = group.members if isinstance(group, ConsumerGroup) else group.processes
+    known = sum(reader.rack.state is RackState.KNOWN for reader in readers)
+    told = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in readers)
+    consumers = isinstance(group, ConsumerGroup)
+    of = counted(len(readers), "member") if consumers else counted(len(readers), "process", "processes")
+    sentence = f"{told} of {of} send their rack"
+    if told < known:
+        sentence += f", and locators know {known - told} more, which Kafka's assignors do not"
+    return Explained(about, "racks known", yes_or_no(known == len(readers)), sentence)
+
+
+def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Explained]:
+    limits, total = scene.limits, total_reads(assessment)
+    enough = optimum_worth(assessment, limits)
+    sentence = (
+        f"the optimum makes {assessment.gap} more of {counted(round(total), 'read')} local by Kafka's rule; the least "
+        f"gain is {counted(limits.min_gain_partitions, 'read')} and {limits.min_gain_share * 100:g} % of them"
+    )
+    if assessment.weighing is not None:
+        total = assessment.weighing.total
+        sentence = (
+            f"the optimum makes {sized(assessment.weighing.gained)}/s more of {sized(total)}/s local by Kafka's rule "
+            f"and weights of the pipeline; the least gain is {sized(limits.min_gain_bytes_per_s)}/s and "
+            f"{limits.min_gain_share * 100:g} % of them"
+        )
+    rows = [Explained(about, "gain above the threshold", yes_or_no(enough), sentence)]
+    given = own_answer(scene.predictions.get(group.id))
+    ground = group_ground(group, scene.snapshot, scene.memo)
+    does = change(group, assessment, ground, given)
+    if given is not None and does is not None:
+        own = yes_or_no(brings_worth(does.kafka, assessment, limits))
+        brings = does.kafka.brings()
+        brought = f"{brings:,.0f} more of {counted(round(total), 'read')}"
+        if assessment.weighing is not None:
+            brought = f"{sized(brings)}/s more of {sized(total)}/s"
+        sentence = f"its own assignor is predicted to make {brought} local by Kafka's rule"
+        rows.append(Explained(about, "its own assignor brings the gain", own, sentence))
+    if does is not None:
+        read = does.read
+        rows.append(
+            Explained(
+                about,
+                "more reads stay in the rack, as read",
+                yes_or_no(more_local_worth(read, limits)),
+                f"{read.before.local:,} of {counted(read.after.total, 'read')} are local as read now, "
+                f"{read.after.local} afterwards",
+            )
+        )
+    return rows
+
+
+def _reads(group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Explained]:
+    """Each read: local, crossing or unknown by Kafka's measure, and who reads it at the optimum."""
+    ground = group_ground(group, scene.snapshot, scene.memo)
+    racks = racks_by_partition(ground, Measure.KAFKA)
+    target = _owners(group, assessment)
+    rows: list[Explained] = []
+    for reader, rack, partitions in _readers(group):
+        bit = ground.bits.reader(rack)
+        for partition in partitions:
+            shown = 0 <= partition.partition < len(racks.get(partition.topic, ()))
+            mask = ground.masks[partition.topic].kafka[partition.partition] if shown else UNKNOWN
+            near = sorted(racks[partition.topic][partition.partition]) if shown else []
+            sentence = f"{_reader(rack)}, {_replicas(near)}"
+            if target.get(partition, reader) != reader:
+                sentence += f"; the optimum gives it to {target[partition]}"
+            rows.append(Explained(f"{reader} {partition}", "local", _local(bit, mask), sentence))
+    return rows
+
+
+def _reader(rack: Rack) -> str:
+    return f"reader in rack {rack.name}" if rack.name is not None else f"reader in {rack.state.value} rack"
+
+
+def _replicas(racks: list[str]) -> str:
+    """Where the replicas are that count."""
+    if not racks:
+        return "no replica in a known rack"
+    return f"replicas in rack{'' if len(racks) == 1 else 's'} {in_full(racks)}"
+
+
+def _local(bit: int, mask: int) -> Answer:
+    if bit and mask & bit:
+        return Answer.YES
+    return Answer.UNKNOWN if not bit or mask & UNKNOWN else Answer.NO
+
+
+def _readers(group: ReaderGroup) -> list[tuple[str, Rack, tuple[TopicPartition, ...]]]:
+    if isinstance(group, ConsumerGroup):
+        return [(member.id, member.rack, member.assigned or ()) for member in group.members]
+    sources = {task.id: task.sources for task in group.topology.tasks} if group.topology else {}
+    return [
+        (process.id, process.rack, tuple(source for task in process.active for source in sources.get(task, ())))
+        for process in group.processes
+    ]
+
+
+def _owners(group: ReaderGroup, assessment: Assessment) -> dict[TopicPartition, str]:
+    match assessment.result:
+        case ConsumerResult() as result:
+            return {partition: member for member, held in result.assignment.items() for partition in held}
+        case TaskResult() as result if isinstance(group, StreamsGroup) and group.topology is not None:
+            sources = {task.id: task.sources for task in group.topology.tasks}
+            return {p: process for process, tasks in result.active.items() for task in tasks for p in sources[task]}
+        case _:
+            return {}
+
+
+def _warmups(name: str, scene: Scene) -> list[Explained]:
+    acceptable = scene.limits.group(name).acceptable_recovery_lag
+    rows: list[Explained] = []
+    for copy in scene.snapshot.copies.get(name, ()):
+        if copy.role is not Role.WARMUP:
+            continue
+        lag = "its lag is unknown" if copy.lag is None else f"its lag is {records(copy.lag)}"
+        source = f" ({copy.lag_source.value})" if copy.lag_source is not None else ""
+        answer = {True: Answer.YES, False: Answer.WAIT, None: Answer.UNKNOWN}[copy.caught_up]
+        sentence = f"{lag}{source}, acceptable.recovery.lag is {counted(acceptable, 'record')}"
+        rows.append(Explained(f"{copy.task} on {copy.process_id}", "warm-up caught up", answer, sentence))
+    return rows

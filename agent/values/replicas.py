@@ -1,0 +1,122 @@
+"""Which replicas has a partition before and after the reassignment that runs, and which rack could take one? Pure.
+
+While a reassignment runs, ``PartitionState.replicas`` is the union of old and new, and neither the old spread nor the
+new one can be read off it. What is decided about a partition is decided by its target (KIP-455: the replicas without
+those that are being removed); what may have been lost is judged by the replicas from before it (without those that are
+being added), as Kafka counts under-replicated partitions (``Partition.isUnderReplicated``).
+
+A rack keeps more replicas than it must by KIP-36's rule, made general: no rack holds two replicas more than another
+rack that has a broker to take one. Judged by what is certain only: a replica whose rack is unknown may fill one of the
+racks that seem free, so there must be more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from agent.values.snapshot import BrokerState, PartitionState, RackState, Reassignment, Snapshot, TopicState
+
+Replicas = tuple[int, ...]
+
+
+class RackRoom(NamedTuple):
+    """Which rack each broker is in, and which brokers of a rack may take a replica."""
+
+    rack_of: Mapping[int, str]
+    """Broker -> rack, brokers of known rack only."""
+    takers: Mapping[str, tuple[int, ...]]
+    """Rack -> its brokers that are alive, unfenced and not cordoned, sorted; racks and brokers sorted."""
+
+
+class Crowding(NamedTuple):
+    """A rack that holds more of a partition than it must."""
+
+    rack: str
+    replicas: Replicas
+    """The replicas in it."""
+    free: tuple[str, ...]
+    """Racks that could take one of them, as far as is known, sorted."""
+
+
+def rack_room(brokers: Iterable[BrokerState], leave_out: frozenset[int] = frozenset()) -> RackRoom:
+    """The racks of a set of brokers; those left out keep their replicas but offer no room."""
+    rack_of: dict[int, str] = {}
+    takers: dict[str, list[int]] = {}
+    for broker in brokers:
+        if broker.rack.state is not RackState.KNOWN or broker.rack.name is None:
+            continue
+        rack_of[broker.id] = broker.rack.name
+        if broker.alive and not broker.cordoned and broker.id not in leave_out:
+            takers.setdefault(broker.rack.name, []).append(broker.id)
+    return RackRoom(rack_of, {rack: tuple(sorted(takers[rack])) for rack in sorted(takers)})
+
+
+def crowding(replicas: Replicas, room: RackRoom) -> Crowding | None:
+    """The fullest rack that could hand a replica to an emptier one, or None."""
+    held: dict[str, list[int]] = {}
+    unknown = 0
+    for replica in replicas:
+        rack = room.rack_of.get(replica)
+        if rack is None:
+            unknown += 1
+        else:
+            held.setdefault(rack, []).append(replica)
+    if len(held) + unknown == len(replicas):  # one replica in each rack
+        return None
+    fullest = min(held, key=lambda rack: (-len(held[rack]), rack))
+    limit = len(held[fullest]) - 2
+    free = tuple(
+        rack
+        for rack, takers in room.takers.items()
+        if len(held.get(rack, ())) <= limit and any(taker not in replicas for taker in takers)
+    )
+    # Each unknown replica may sit in one of the racks that seem free.
+    return Crowding(fullest, tuple(held[fullest]), free) if len(free) > unknown else None
+
+
+def target_replicas(state: PartitionState, reassignment: Reassignment | None) -> Replicas:
+    """The replicas once the running reassignment is through, in assignment order; as they are where none runs."""
+    if reassignment is None:
+        return state.replicas
+    target = tuple([replica for replica in reassignment.replicas if replica not in reassignment.removing])
+    return target or state.replicas
+
+
+def original_replicas(state: PartitionState, reassignment: Reassignment | None) -> Replicas:
+    """The replicas from before the running reassignment, in assignment order; as they are where none runs."""
+    if reassignment is None or not reassignment.adding:
+        return state.replicas
+    return tuple(replica for replica in state.replicas if replica not in reassignment.adding)
+
+
+# The snapshot as it is once what moves has moved: replica lists are the targets of the reassignments that run.
+#
+# While a reassignment runs, a replica list is the union of old and new. Nothing is planned for such a partition, but it
+# counts: for how many replicas and preferred leaders each broker has, it counts with its target, as in the findings.
+#
+# Invariant: topics of which nothing moves are the same objects as before.
+
+
+def settled(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot with the target of every running reassignment as its partition's replicas."""
+    if not snapshot.reassignments:
+        return snapshot
+    moving = {partition.topic for partition in snapshot.reassignments}
+    topics = {
+        name: settled_topic(topic, snapshot) if name in moving else topic for name, topic in snapshot.topics.items()
+    }
+    return replace(snapshot, topics=topics)
+
+
+def settled_topic(topic: TopicState, snapshot: Snapshot) -> TopicState:
+    """The same of one topic."""
+    running = snapshot.reassignments
+    if not any(state.id in running for state in topic.partitions):
+        return topic
+    partitions = (
+        state._replace(replicas=target_replicas(state, running[state.id])) if state.id in running else state
+        for state in topic.partitions
+    )
+    return topic._replace(partitions=tuple(partitions))

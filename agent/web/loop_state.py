@@ -1,0 +1,161 @@
+"""What the loop is doing, for those who look in from another thread: health, metrics, the page.
+
+One frozen value that is replaced as a whole, so a reader never sees half a cycle. Unknown is None: before the first
+look nothing is counted as zero.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from agent.record.recorder import Recording
+from agent.values.clock import Instant
+from agent.values.cycle import Cycle
+from agent.values.last_known import LastKnown, is_failed
+from agent.values.progress import ActingNow
+from agent.values.words import lasted
+
+
+class Failure(NamedTuple):
+    """A cycle that ended without a result."""
+
+    cycle: int
+    sentence: str
+    at_ms: int
+    """Epoch milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopState:
+    """The loop at one instant. Durations are taken from the monotonic clock."""
+
+    started: Instant
+    cycle: Cycle | None = None
+    """The last one that succeeded."""
+    planned: Cycle | None = None
+    """The last one that planned, and saw what there is: without topics or groups nothing would be proposed."""
+    known: LastKnown | None = None
+    """Counts and findings as looks last confirmed them."""
+    recording: Recording | None = None
+    last_end: Instant | None = None
+    """When a cycle last ended, in whatever way."""
+    last_success: Instant | None = None
+    running_since: Instant | None = None
+    """When the cycle that is running began; None while none is."""
+    failure: Failure | None = None
+    """The last failure; None once a cycle has succeeded again."""
+    succeeded: int = 0
+    failed: int = 0
+    skipped: int = 0
+    """Looks that were due while one was running."""
+    overran: int = 0
+    """Cycles that took longer than the time between two looks."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Stage -> seconds spent in it since the start."""
+    acts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(kind of proposal, done or not done) -> how often since the start."""
+    acting: ActingNow | None = None
+    """None outside of mode execute."""
+    stopping: bool = False
+
+
+class LoopWatch:
+    """Holds the state of a running loop; the loop's thread writes, any thread reads."""
+
+    def __init__(self, started: Instant) -> None:
+        self._lock = threading.Lock()
+        self._state = LoopState(started=started)
+
+    @property
+    def state(self) -> LoopState:
+        """The state now."""
+        return self._state
+
+    def began(self, at: Instant) -> None:
+        """A cycle has begun."""
+        self._update(running_since=at)
+
+    def succeeded(self, cycle: Cycle, recording: Recording, at: Instant) -> None:
+        """A cycle has ended with a result."""
+        before = self._state
+        spent = {stage: before.seconds.get(stage, 0.0) + ms / 1_000 for stage, ms in cycle.stages_ms.items()}
+        self._update(
+            cycle=cycle,
+            planned=cycle if cycle.planned and not is_failed(cycle.snapshot) else before.planned,
+            known=cycle.known,
+            recording=recording,
+            last_end=at,
+            last_success=at,
+            running_since=None,
+            failure=None,
+            succeeded=before.succeeded + 1,
+            seconds={**before.seconds, **spent},
+            acts=_added(before.acts, cycle),
+        )
+
+    def failed(self, failure: Failure, at: Instant) -> None:
+        """A cycle has ended without a result."""
+        self._update(failure=failure, last_end=at, running_since=None, failed=self._state.failed + 1)
+
+    def skipped(self) -> None:
+        """A look was due while one was running."""
+        self._update(skipped=self._state.skipped + 1)
+
+    def overran(self) -> None:
+        """A cycle took longer than the time between two looks."""
+        self._update(overran=self._state.overran + 1)
+
+    def stopping(self) -> None:
+        """The process is about to end."""
+        self._update(stopping=True)
+
+    def _update(self, **changes: object) -> None:
+        with self._lock:
+            self._state = replace(self._state, **changes)  # type: ignore[arg-type] # the callers above name fields
+
+
+def _added(acts: Mapping[tuple[str, str], int], cycle: Cycle) -> Mapping[tuple[str, str], int]:
+    if not cycle.outcomes:
+        return acts
+    kinds = {proposal.id: proposal.kind.value for proposal in cycle.proposals}
+    new = Counter((kinds[one.proposal_id], "done" if one.done else "not done") for one in cycle.outcomes)
+    return Counter(acts) + new
+
+
+class Health(NamedTuple):
+    """An answer to "are you well", with every reason against it."""
+
+    well: bool
+    reasons: tuple[str, ...]
+
+
+def live(state: LoopState, now: Instant, stall_ms: int) -> Health:
+    """Whether the loop still turns: cycles end, with whatever result. An agent that is not live should be restarted."""
+    since = state.last_end or state.started
+    silent_ms = now.monotonic_ms - since.monotonic_ms
+    if silent_ms <= stall_ms:
+        return Health(well=True, reasons=())
+    return Health(well=False, reasons=(f"no cycle has ended for {silent_ms // 1_000} s",))
+
+
+def ready(state: LoopState, now: Instant, fresh_ms: int) -> Health:
+    """Whether this agent does its work: the last look succeeded, not too long ago, and in mode execute it can act.
+
+    An agent that stands by is ready; one that could not lead if it were chosen is not.
+    """
+    reasons: list[str] = []
+    if state.stopping:
+        reasons.append("the agent is stopping")
+    if state.failure is not None:
+        reasons.append(state.failure.sentence)
+    if state.last_success is None:
+        reasons.append("no look has succeeded yet")
+    elif (age_ms := now.monotonic_ms - state.last_success.monotonic_ms) > fresh_ms:
+        reasons.append(f"the last successful look was {lasted(age_ms)} ago")
+    if state.acting is not None:
+        reasons += state.acting.reasons
+    return Health(well=not reasons, reasons=tuple(reasons))
