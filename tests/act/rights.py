@@ -25,7 +25,6 @@ from confluent_kafka.admin import (
 from agent.act.leadership import Leadership
 from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import remembered
-from agent.cluster import EmbeddedCluster
 from agent.observe import Clients, Recall, Scope, observe
 from agent.values.clock import system_clock
 from agent.wire.change import Answered
@@ -35,6 +34,7 @@ from agent.wire.hand import WireHand
 from agent.wire.membership_calls import JoinAsk
 from assignors.problem import TopicPartition
 from config.kafka_client import KafkaClientConfig
+from testbed.cluster import EmbeddedCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_MS = 10_000

@@ -26,7 +26,6 @@ from agent.act.leadership import Leadership
 from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import LeasePlan, remembered
 from agent.act.topic_checks import Agreed, writable
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.errors import NotAllowed
 from agent.journal.leader import leader_in
 from agent.journal.trust import JournalKey
@@ -38,6 +37,7 @@ from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition as Partition
 from config.kafka_client import KafkaClientConfig
 from config.load import load_settings
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 from tests.act.rights import Grants, Right, config_of, documented
 from tests.observe.live import wait_for
 

@@ -60,8 +60,8 @@ FOREIGN = {
 }  # fmt: skip
 """What takes long to load and is of no use to a look without a problem to solve."""
 OWN = {
-    "agent.act", "agent.demo", "agent.doctor", "agent.execute.machine", "agent.maven", "agent.probing",
-    "agent.simulate", "agent.start", "agent.web",
+    "agent.act", "agent.doctor", "agent.execute.machine", "agent.probing", "agent.simulate", "agent.start",
+    "agent.web", "pipeline.maven", "testbed",
 }  # fmt: skip
 
 

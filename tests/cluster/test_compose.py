@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
-from agent.cluster.settings import Node, broker_settings
-from agent.cluster.spec import DEFAULT_VERSION, ClusterSpec
 from config.sources import environment_names
+from testbed.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
+from testbed.cluster.settings import Node, broker_settings
+from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec
 
 TOP = Path(__file__).resolve().parents[2]
 BROKERS = tuple(COMPOSE_PORTS)

@@ -10,13 +10,13 @@ import pytest
 
 from agent.act.leadership import Leadership, read_journal
 from agent.act.leadership_plan import LeadershipPlan
-from agent.cluster import EmbeddedCluster
 from agent.execute.obey import obey
 from agent.journal.commands import pause_in
 from agent.observe import Clients, Recall, Scope, observe
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits
 from config.kafka_client import KafkaClientConfig
+from testbed.cluster import EmbeddedCluster
 from tests.command import rackwise
 from tests.observe.live import wait_for
 

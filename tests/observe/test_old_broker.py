@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.doctor import CheckState, diagnose
 from agent.observe import Recall, Scope, observe
 from agent.seen import see
@@ -16,6 +15,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.plan import Plan
 from assignors.problem import TopicPartition
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.hostile import GOOD, HELD
 from tests.observe.live import clients_of, commit, consumer, delete_groups, gaps, produce, topics
 from tests.raw_member import RawMember

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.cluster import ClusterSpec
 from agent.plan.changes import RemoveRack
 from agent.plan.loss import rack_losses
 from agent.plan.what_if import what_if
 from agent.plan.world import World
 from agent.values.limits import Limits
 from agent.values.snapshot import Snapshot
+from testbed.cluster import ClusterSpec
 from tests.command import rackwise
 from tests.conftest import ClusterFactory
 from tests.eye import Eye, settings_for

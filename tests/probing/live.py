@@ -15,7 +15,6 @@ from typing import NamedTuple, Self
 from agent.act.trigger import Trigger
 from agent.cut import to_limits
 from agent.cycle import Cycle
-from agent.demo.workload import Workload
 from agent.execute.refusals import refusal
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
@@ -37,6 +36,7 @@ from agent.values.proposal import ProposalReason
 from agent.values.snapshot import StreamsGroup
 from agent.wire.hand import WireHand
 from config.settings import Settings
+from testbed.demo.workload import Workload
 from tests.act.triggers import MemoryJournal
 from tests.eye import Eye
 

@@ -10,7 +10,6 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.cluster import EmbeddedCluster
 from agent.cycle import Cycle, sentence
 from agent.daemon import Agent
 from agent.values.finding import FindingReason
@@ -19,6 +18,7 @@ from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, Topi
 from agent.weights.codec import to_records
 from config.kafka_client import KafkaClientConfig
 from pipeline.weights_topic import Change, make_topic, standing, write
+from testbed.cluster import EmbeddedCluster
 from tests.observe.live import delete_groups, wait_for
 from tests.record.live import agent, described
 
