@@ -80,7 +80,7 @@ def load(command: PluggedCommand) -> typer.Typer:
         why = f"{command.value} of package {command.packages[0]}: {type(error).__name__}: {reason(error)}"
         raise GaveUp(f"The command {command.name} cannot be loaded", why=why, todo=todo) from error
     if not isinstance(found, typer.Typer):
-        why = f"{command.value} of package {command.packages[0]} is no typer.Typer"
+        why = f"{command.value} of package {command.packages[0]} is not a typer.Typer"
         raise GaveUp(f"The command {command.name} cannot be loaded", why=why, todo=todo)
     return found
 

@@ -143,7 +143,7 @@ def test_a_command_that_cannot_be_loaded_says_why(
 def test_what_is_no_application_is_not_called(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
     install("def app() -> None:\n    raise AssertionError")
     assert called("audit") == 1
-    assert "  why: acme:app of package acme is no typer.Typer\n" in capsys.readouterr().err
+    assert "  why: acme:app of package acme is not a typer.Typer\n" in capsys.readouterr().err
 
 
 def test_the_shell_completes_words_of_plugged_commands_beside_a_broken_one(
