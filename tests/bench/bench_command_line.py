@@ -16,13 +16,13 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.demo.workload import Workload
-from agent.demo.workload.scenes import DEMO_RACKS, demo_plan
 from agent.observe.context import Recall
 from agent.observe.look import observe
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
+from testbed.cluster import ClusterSpec, EmbeddedCluster
+from testbed.demo.workload import Workload
+from testbed.demo.workload.scenes import DEMO_RACKS, demo_plan
 from tests.command import environment
 from tests.observe.live import clients_of
 

@@ -62,7 +62,7 @@ FOREIGN = {
 }  # fmt: skip
 """What takes long to load and is of no use to a look without a problem to solve."""
 OWN = {
-    "agent.act", "agent.demo", "agent.explain.doctor", "agent.execute.reassign.machine", "agent.maven", "agent.probing",
+    "agent.act", "agent.explain.doctor", "agent.execute.reassign.machine", "pipeline.maven", "testbed", "agent.probing",
     "agent.simulate.simulate", "agent.daemon.start", "agent.web",
 }  # fmt: skip
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import Workload
 from agent.observe.context import Clients
 from agent.observe.look import observe
 from agent.observe.scope import Scope
@@ -15,6 +13,8 @@ from agent.values.clock import system_clock
 from agent.values.kafka import STABLE
 from agent.values.observation import Observation
 from assignors.problem import TaskId
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import Workload
 from tests.observe.live import clients_of, gaps, wait_for
 
 CLASSIC, STREAMS = "shop", "shop-next"
