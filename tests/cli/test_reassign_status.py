@@ -148,4 +148,4 @@ def test_a_copy_is_shown_with_its_units_and_whole_only_when_it_is() -> None:
     cells = copy_cells(row)
     assert [cells[name] for name in COPIES] == ["t-0", 2, "3.0 GB", "3.0 GB", "99 %", "50.0 MB/s", "12 s"]
     cells = copy_cells({**row, "seconds_left": 7_200, "bytes": None, "copied_share": None, "bytes_per_s": None})
-    assert [cells[name] for name in COPIES[2:]] == [None, "3.0 GB", None, None, "120 min"]
+    assert [cells[name] for name in COPIES[2:]] == [None, "3.0 GB", None, None, "2 h"]
