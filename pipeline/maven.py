@@ -20,7 +20,7 @@ from pathlib import Path
 from agent.errors import GaveUp
 
 Progress = Callable[[str], None]
-"""Is told one short line per step."""
+"""Called with one short line per step."""
 
 AGENT_PREFIX = "jmx_prometheus_javaagent-"
 """A jar of this name is an agent: it lies apart, in ``agents``, so that no classpath has it."""
@@ -156,7 +156,7 @@ def _publish(temporary: Path, directory: Path) -> None:
     try:
         temporary.rename(directory)
     except OSError:
-        # Somebody else was quicker; the name holds the digest, so theirs is as good.
+        # Another process was quicker; the name holds the digest, so theirs is as good.
         if not directory.is_dir():
             raise
 
