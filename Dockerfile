@@ -22,6 +22,7 @@ COPY agent agent
 COPY assignors assignors
 COPY config config
 COPY pipeline pipeline
+COPY testbed testbed
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /dist .
 
 FROM dependencies AS installed
@@ -66,9 +67,9 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jdk-headless maven \
  && rm -rf /var/lib/apt/lists/*
 ENV RACKWISE_CACHE=/opt/rackwise-cache RACKWISE_STATE=/tmp/rackwise
-RUN python -m agent.demo.workload --compile-only \
+RUN python -m testbed.demo.workload --compile-only \
  && rm -rf ~/.m2
 USER 10001:10001
 HEALTHCHECK NONE
-ENTRYPOINT ["python", "-m", "agent.demo.workload"]
+ENTRYPOINT ["python", "-m", "testbed.demo.workload"]
 CMD ["--help"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.errors import BadInput
-from agent.maven.jars import resolved
+from pipeline.maven import resolved
 
 COORDINATES = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",

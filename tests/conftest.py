@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.cluster.driver import BrokerDriver, ClusterDriver, ComposeDriver
-from agent.cluster.errors import ClusterError
-from agent.demo.workload import Workload, demo_plan
-from agent.demo.workload.scenes import DEMO_RACKS
+from testbed.cluster import ClusterSpec, EmbeddedCluster
+from testbed.cluster.driver import BrokerDriver, ClusterDriver, ComposeDriver
+from testbed.cluster.errors import ClusterError
+from testbed.demo.workload import Workload, demo_plan
+from testbed.demo.workload.scenes import DEMO_RACKS
 
 # Quick and the same every time for each change; RACKWISE_TEST_HYPOTHESIS=night looks for more.
 # No test says anything about time: a machine that is busy with brokers is slow.

@@ -12,10 +12,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from agent.cluster import ClusterSpec, ClusterState, Found
-from agent.cluster.manifest import Manifest, Member
-from agent.cluster.processes import ProcessId
-from agent.cluster.settings import Node
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, written
 from agent.journal.commands import Answer, Command, Pause, Verb, answered, paused
@@ -40,6 +36,10 @@ from agent.values.observation import (
 from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
 from assignors.problem import TaskId, TopicPartition
 from config.foreign_text import harmless
+from testbed.cluster import ClusterSpec, ClusterState, Found
+from testbed.cluster.manifest import Manifest, Member
+from testbed.cluster.processes import ProcessId
+from testbed.cluster.settings import Node
 from tests.builders import Answers, an_observation, consumer, instance, process_id, reader, streams_member, subtopology
 from tests.foreign import POISONS
 from tests.journals import journal

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent.cluster import EmbeddedCluster
+from testbed.cluster import EmbeddedCluster
 from tests.command import RACKWISE, ROOT, environment
 
 

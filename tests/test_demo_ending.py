@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agent.demo.ending import money_lines, share_lines
-from agent.demo.news import with_line
-from agent.demo.shares import Share
 from agent.values.assessment import Measure
 from agent.values.limits import Limits
+from testbed.demo.ending import money_lines, share_lines
+from testbed.demo.news import with_line
+from testbed.demo.shares import Share
 from tests.record.test_proposals import a_proposal
 
 SHARES = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.demo.news import warmup_sentence
 from agent.values.snapshot import LagSource, Range, Role, TaskCopy
 from assignors.problem import TaskId
+from testbed.demo.news import warmup_sentence
 from tests.snapshots import a_cluster
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.demo.needs import Unmet
-from agent.demo.patience import Patience
-from agent.demo.screen import Screen
-from agent.demo.spark import Failed, SparkSide, Where, check_spark
+from testbed.demo.needs import Unmet
+from testbed.demo.patience import Patience
+from testbed.demo.screen import Screen
+from testbed.demo.spark import Failed, SparkSide, Where, check_spark
 
 
 def side(report: Path) -> SparkSide:

@@ -21,10 +21,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from agent.daemon.daemon import Agent, Pace
-from agent.demo.ending import Published, summary
-from agent.demo.news import News
-from agent.demo.screen import Line as Shown
-from agent.demo.screen import Screen
 from agent.errors import RackwiseError, told
 from agent.loop import Line, run_cycle
 from agent.record.publisher import Counts
@@ -45,6 +41,10 @@ from pipeline.report.document import Report
 from pipeline.report.facts import Facts
 from pipeline.report.html import to_html
 from pipeline.report.markdown import to_markdown
+from testbed.demo.ending import Published, summary
+from testbed.demo.news import News
+from testbed.demo.screen import Line as Shown
+from testbed.demo.screen import Screen
 from tests.foreign import POISONS, formulas, spelled
 from tests.hostile_world import FORGED, Name, observation, poisoned, twin
 

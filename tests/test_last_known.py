@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.demo.news import News
 from agent.loop import Line, run_cycle
 from agent.record.publisher import Counts
 from agent.record.recorder import Recording
@@ -27,6 +26,7 @@ from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, Part, RawPartition
 from agent.web.loop_state import LoopState, LoopWatch
 from agent.web.metrics import METRICS, Caps, RackwiseCollector
+from testbed.demo.news import News
 from tests.world import a_world, next_look
 
 LIMITS = Limits()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from copy import copy
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo
 
 from agent.cli import (
     acting,
@@ -20,16 +23,20 @@ from agent.cli import (
     simulating,
     top,
 )
-from agent.cli.examples import add_examples
+from agent.cli.examples import EXAMPLES, add_examples
 from agent.cli.output import emit_line
-from agent.cluster.commands import cluster_app
+from agent.cli.plugged_commands import add, load, plugged_commands
+from agent.cli.short_helps import SHORT
+from agent.errors import GaveUp
 from pipeline.cli import spark_app
 
 ORDER = (
     "status", "doctor", "groups", "topics", "racks", "top", "plan", "explain", "simulate", "run", "config",
     "proposals", "reassign", "pause", "resume", "spark", "assign", "optimize", "demo", "cluster",
 )  # fmt: skip
-"""The commands as the help lists them: those of a new user first, those that act after them."""
+"""The commands as the help lists them: those of a new user first, those that act after them. Others come last."""
+_COMPLETING = "_RACKWISE_COMPLETE"
+"""The variable by which a shell asks for the words that complete a line."""
 
 
 class _InOrder(TyperGroup):
@@ -37,7 +44,8 @@ class _InOrder(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names in the order of the help."""
-        return sorted(super().list_commands(ctx), key=ORDER.index)
+        place = {name: number for number, name in enumerate(ORDER)}
+        return sorted(super().list_commands(ctx), key=lambda name: (place.get(name, len(ORDER)), name))
 
 
 app = typer.Typer(
@@ -68,24 +76,49 @@ app.command()(simulating.simulate)
 app.command()(assigning.optimize)
 app.command()(assigning.assign)
 app.add_typer(configuring.config_app, name="config")
-app.add_typer(cluster_app, name="cluster")
 app.add_typer(spark_app, name="spark")
-app.command()(running.demo)
-add_examples(app)
+add_examples(app, EXAMPLES, SHORT)
 
 
 def command_line(asked: str) -> typer.Typer:
-    """The application; without all other commands where ``asked`` is one.
+    """The application; without all other commands where ``asked`` is one. Raises GaveUp where it cannot be loaded.
 
     Typer looks into every parameter of every command that it is given, which takes longer than to look at a cluster.
     """
-    commands = [one for one in app.registered_commands if one.callback is not None and one.callback.__name__ == asked]
-    groups = [one for one in app.registered_groups if one.name == asked]
-    if not commands and not groups:
-        return app
-    alone = copy(app)
-    alone.registered_commands, alone.registered_groups = commands, groups
+    alone = _copy()
+    alone.registered_commands = [one for one in app.registered_commands if _name(one) == asked]
+    alone.registered_groups = [one for one in app.registered_groups if one.name == asked]
+    if alone.registered_commands or alone.registered_groups:
+        return alone
+    plugged = plugged_commands().get(asked)
+    if plugged is None:
+        return whole(loaded=_COMPLETING in os.environ)
+    add(alone, plugged, load(plugged))
     return alone
+
+
+def whole(*, loaded: bool) -> typer.Typer:
+    """The application with the commands of installed packages: loaded, or as lines of the help."""
+    everything = _copy()
+    own = {*map(_name, app.registered_commands), *(one.name for one in app.registered_groups)}
+    for name, plugged in plugged_commands().items():
+        if name not in own:
+            line = typer.Typer()
+            line.command()(lambda: None)
+            with suppress(GaveUp):  # its package is broken, which the command itself says when it is called
+                line = load(plugged) if loaded else line
+            add(everything, plugged, line)
+    return everything
+
+
+def _copy() -> typer.Typer:
+    made = copy(app)
+    made.registered_commands, made.registered_groups = [*app.registered_commands], [*app.registered_groups]
+    return made
+
+
+def _name(command: CommandInfo) -> str | None:
+    return command.callback.__name__ if command.callback is not None else None
 
 
 def _version(asked: bool) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import typer
 from typer.core import TyperCommand
@@ -78,12 +78,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "config schema": ("rackwise config schema",),
     "config docs": ("rackwise config docs",),
     "config example": ("rackwise config example",),
-    "cluster up": ("rackwise cluster up", "rackwise cluster up --name wide --racks a,a,b,b,c,c --version 4.3.1"),
-    "cluster down": ("rackwise cluster down", "rackwise cluster down --all --clear"),
-    "cluster status": ("rackwise cluster status", "rackwise cluster status -o json"),
-    "cluster logs": ("rackwise cluster logs --broker 1 --follow",),
-    "cluster broker": ("rackwise cluster broker 1 stop", "rackwise cluster broker 1 start --rack b"),
-    "cluster fault": ("rackwise cluster fault delay 1 --delay-ms 2000", "rackwise cluster fault pass"),
     "spark ingest": (
         f"rackwise spark ingest {_AT} --tables /data/rackwise",
         f"rackwise spark ingest {_AT} --tables /data/rackwise --once --weights",
@@ -99,7 +93,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         f"rackwise spark fleet {_AT} --tables /data/rackwise --publish",
     ),
     "spark weights": (f"rackwise spark weights {_AT} --tables /data/rackwise --window 24h",),
-    "demo": ("rackwise demo --seconds 90", "rackwise demo --spark --report report"),
 }
 """Command -> lines as they are typed. Each is parsed by a test."""
 
@@ -114,75 +107,24 @@ class PlainCommand(TyperCommand):
                 vars(parameter)["display_type_rich"] = lambda ctx: None  # noqa: ARG005 (typer names it)
 
 
-def add_examples(app: typer.Typer) -> None:
-    """Give every command of an application and of its groups its examples, its short help and plain arguments."""
-    _add(app, "")
+def add_examples(
+    app: typer.Typer, examples: Mapping[str, Sequence[str]], short_helps: Mapping[str, str], before: str = ""
+) -> None:
+    """Give every command of an application and of its groups its examples, its short help and plain arguments.
 
-
-def _add(app: typer.Typer, before: str) -> None:
+    ``before`` is what is typed before the names of these commands, with a space at its end: "cluster ".
+    """
     for command in app.registered_commands:
         name = command.name or (command.callback.__name__ if command.callback is not None else "")
-        command.epilog, command.cls = _epilog(f"{before}{name}"), PlainCommand
-        command.short_help = SHORT.get(f"{before}{name}")
+        command.epilog, command.cls = _epilog(examples.get(f"{before}{name}")), PlainCommand
+        command.short_help = short_helps.get(f"{before}{name}")
     for group in app.registered_groups:
         if group.typer_instance is not None and group.name is not None:
-            _add(group.typer_instance, f"{before}{group.name} ")
-            group.epilog = _epilog(f"{before}{group.name}")
-            group.short_help = SHORT.get(f"{before}{group.name}")
+            add_examples(group.typer_instance, examples, short_helps, f"{before}{group.name} ")
+            group.epilog = _epilog(examples.get(f"{before}{group.name}"))
+            group.short_help = short_helps.get(f"{before}{group.name}")
 
 
-def _epilog(command: str) -> str | None:
+def _epilog(lines: Sequence[str] | None) -> str | None:
     """Lines that are left as they are, below a word that says what they are; None where there are none."""
-    lines = EXAMPLES.get(command)
     return None if lines is None else "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
-
-
-SHORT: Final[Mapping[str, str]] = {
-    "status": "Summary: size, traffic across racks, $/day, findings.",
-    "doctor": "Faults behind traffic across racks, each with its fix.",
-    "groups": "Consumer groups, costliest first, with their lag.",
-    "topics": "Topics, costliest first, with their readers.",
-    "racks": "Racks: what each holds, and what losing it would do.",
-    "top": "Live: traffic across racks and $/day, by group and topic.",
-    "plan": "What rackwise would do now; publishes nothing.",
-    "explain": "Why something is proposed or not, rule by rule.",
-    "simulate": "What changes of brokers, racks and groups would do.",
-    "run": "Run the agent; a dry run unless --mode execute.",
-    "config": "Settings: check, show, schema, docs, example.",
-    "proposals": "Proposals of the agent: list, approve, follow, cancel.",
-    "reassign": "Reassignments: status, verify, cancel, rollback.",
-    "pause": "Begin no new batch and no rebalance until resume.",
-    "resume": "End a pause.",
-    "spark": "Data pipeline: tables, reports, backtests, weights.",
-    "assign": "Run Kafka's own assignors and replica placers on cases.",
-    "optimize": "The cheapest assignment of Kafka Streams tasks.",
-    "demo": "A local three-rack cluster with the agent in dry run.",
-    "cluster": "Kafka brokers on this machine, one per rack.",
-    "proposals list": "Open proposals; the same as proposals alone.",
-    "proposals approve": "Approve exactly this plan.",
-    "proposals apply": "Approve the proposal and follow it until it ends.",
-    "proposals cancel": "Start no further batch and revert moving partitions.",
-    "proposals history": "Approvals, commands, plans and rebalances so far.",
-    "reassign status": "Plans, and every reassignment in progress.",
-    "reassign verify": "Check that all planned replicas are in place.",
-    "reassign cancel": "Start no further batch and revert moving partitions.",
-    "reassign rollback": "Restore the replicas from before the plan.",
-    "config check": "Check settings and key files.",
-    "config show": "Every setting in force, with secrets as stars.",
-    "config schema": "JSON Schema of the settings file, for editors.",
-    "config docs": "The table of all settings, as Markdown.",
-    "config example": "A settings file with every setting and its default.",
-    "cluster up": "Start a cluster that keeps running.",
-    "cluster down": "End a cluster at once and remove its data.",
-    "cluster status": "Clusters on this machine, and their leftovers.",
-    "cluster logs": "Print the brokers' own logs.",
-    "cluster broker": "Stop, kill, freeze, thaw, start or restart a broker.",
-    "cluster fault": "Harm what goes through the recording proxy.",
-    "spark ingest": "Read rackwise's topics into tables.",
-    "spark refresh": "Work out silver and gold again from bronze.",
-    "spark report": "Write a report that begins with what to do first.",
-    "spark backtest": "Recorded history under other settings, ranked.",
-    "spark fleet": "Plan every group of every cluster exactly.",
-    "spark weights": "Write changed weights to the weights topic.",
-}
-"""Command -> its line in the help of what is above it; its own help says the rest."""

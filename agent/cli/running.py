@@ -1,10 +1,8 @@
-"""``run`` and ``demo``: the agent as a process."""
+"""``run``: the agent as a process."""
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -41,25 +39,3 @@ def run(
     if dry_run:
         flags["dry_run"] = True
     raise typer.Exit(run_agent(options.settings(config, properties, assign, bootstrap, flags), once=once))
-
-
-def demo(
-    seconds: Annotated[
-        int | None,
-        typer.Option(
-            "--seconds", metavar="N", help="Seconds to run, from the first cycle on; DEMO_SECONDS is the same."
-        ),
-    ] = None,
-    version: Annotated[str | None, typer.Option("--kafka", metavar="VERSION", help="Version of Kafka to run.")] = None,
-    spark: Annotated[bool, typer.Option("--spark", help="Run the pipeline beside it; SPARK=1 is the same.")] = False,
-    report: Annotated[
-        Path,
-        typer.Option("--report", metavar="FOLDER", help="With --spark: folder for the report that the demo ends with."),
-    ] = Path("rackwise-report"),
-) -> None:
-    """Start a local three-rack cluster with real consumer groups, and the agent in dry run."""
-    from agent.demo.show import show
-
-    long = seconds or int(os.environ.get("DEMO_SECONDS", "180"))
-    wanted = spark or os.environ.get("SPARK", "") not in {"", "0"}
-    raise typer.Exit(show(seconds=long, version=version, report=report if wanted else None))

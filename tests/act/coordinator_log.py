@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from agent.cluster import EmbeddedCluster
+from testbed.cluster import EmbeddedCluster
 from tests.act.triggers import Stretch
 
 _LINE = re.compile(

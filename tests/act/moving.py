@@ -14,13 +14,13 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from agent.act.journal.file_journal import FileJournal
 from agent.act.reassign.mover import Mover
-from agent.cluster import EmbeddedCluster
 from agent.execute.reassign.messages import May
 from agent.journal.leader import Leader
 from agent.values.reassignment import Plan, Policy, Target
 from agent.wire.config_changes import Holder, Setting
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
+from testbed.cluster import EmbeddedCluster
 from tests.observe.live import wait_for
 
 DEADLINE_MS = 10_000

@@ -25,7 +25,6 @@ from confluent_kafka.admin import (
 from agent.act.lead.leadership import Leadership
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import remembered
-from agent.cluster import EmbeddedCluster
 from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
 from agent.observe.scope import Scope
@@ -37,6 +36,7 @@ from agent.wire.hand import WireHand
 from agent.wire.membership_calls import JoinAsk
 from assignors.problem import TopicPartition
 from config.kafka_client import KafkaClientConfig
+from testbed.cluster import EmbeddedCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_MS = 10_000

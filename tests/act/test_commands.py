@@ -15,11 +15,11 @@ from agent.act.commands.commands_spool import SpoolInbox, spool_command, spooled
 from agent.act.commands.commands_topic import TopicInbox, end_of, first_position, send_command
 from agent.act.commands.inbox import MAX_BYTES, POSITION, Command, Inbox, command_bytes, command_of
 from agent.act.own_files import user_at_host
-from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ClusterUnreachable, ConfigError
 from agent.execute.commands.identity import Came
 from agent.journal.codec import applied, numbered
 from agent.values.journal import Entry, View, Write
+from testbed.cluster.driver import ClusterDriver
 from tests.act.journals import delete_topics, make_topics, new_prefix
 from tests.conftest import WatchedCluster
 from tests.journals import journal

@@ -17,13 +17,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.act.journal.journal_topic import Witness, read_journal_topic
 from agent.act.journal.kafka_journal import KafkaJournal
-from agent.cluster import EmbeddedCluster, Fault, FaultKind
-from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.codec import MAX_VALUE_BYTES
 from agent.journal.leader import LEADER, leader_in
 from agent.journal.schema import journal_schema
 from agent.values.journal import View, Write
+from testbed.cluster import EmbeddedCluster, Fault, FaultKind
+from testbed.cluster.driver import ClusterDriver
 from tests.act.journals import (
     delete_topics,
     leader,

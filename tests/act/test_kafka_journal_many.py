@@ -7,12 +7,12 @@ import time
 import pytest
 
 from agent.act.journal.journal_topic import KafkaJournalPlan
-from agent.cluster.driver import ClusterDriver
 from agent.errors import FencedOut
 from agent.journal import moves
 from agent.journal.trust import JournalKey
 from agent.values.reassignment import Plan, PlanState, Target, moved_by
 from assignors.problem import TopicPartition
+from testbed.cluster.driver import ClusterDriver
 from tests.act.journals import make_topics, new_prefix, opened, plan
 from tests.conftest import WatchedCluster
 

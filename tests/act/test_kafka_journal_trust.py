@@ -18,11 +18,11 @@ from agent.act.journal.journal_topic import KafkaJournalPlan, Witness
 from agent.act.lead.leadership import Leadership
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import remembered
-from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput
 from agent.journal.leader import LEADER
 from agent.journal.trust import JournalKey, Trust, signed_witness
 from agent.values.journal import View, Write
+from testbed.cluster.driver import ClusterDriver
 from tests.act.agents import members_of
 from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said, told
 from tests.conftest import WatchedCluster

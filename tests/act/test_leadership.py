@@ -15,13 +15,13 @@ from agent.act.journal.journal import Journal
 from agent.act.lead.leadership import Leadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
-from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavailable
 from agent.journal.leader import LEADER, leader_in
 from agent.observe.context import Recall
 from agent.observe.look import observe
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
+from testbed.cluster.driver import ClusterDriver
 from tests.act.agents import members_of
 from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said
 from tests.conftest import WatchedCluster

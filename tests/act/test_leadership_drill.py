@@ -22,10 +22,10 @@ from confluent_kafka.admin import AdminClient
 
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.lead.leadership import Leadership
-from agent.cluster import EmbeddedCluster
 from agent.errors import Fatal, JournalUnavailable
 from agent.journal.leader import LEADER
 from agent.values.journal import Write
+from testbed.cluster import EmbeddedCluster
 from tests.act.agents import StandingAgent, members_of, the_leader
 from tests.act.journals import (
     CLUSTER,

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from agent.act.reassign.mover import Mover
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.propose.reassignment_json import read_reassignment_json
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
 from agent.values.progress import Status
@@ -16,6 +15,7 @@ from agent.values.reassignment import PlanState, Policy
 from agent.wire.config_changes import Holder, Setting
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.moving import (
     DEADLINE_MS,
     MB,

@@ -10,13 +10,13 @@ import pytest
 
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.reassign.mover import Mover
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.execute.reassign.messages import May
 from agent.journal import moves
 from agent.journal.codec import MAX_VALUE_BYTES
 from agent.values.reassignment import ENDED, End, PlanState, Policy
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.journals import delete_topics, make_topics, new_prefix, opened, plan, records
 from tests.act.moving import placement, plan_for, throttles, topic_with
 from tests.observe.live import wait_for

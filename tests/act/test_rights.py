@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 from tests.act.rights import ASKED, GROUP, TOPIC, Grants, Right, abilities, config_of, documented
 from tests.observe.live import wait_for
 

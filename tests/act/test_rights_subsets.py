@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
+from testbed.cluster import EmbeddedCluster
 from tests.act.rights import ASKED, Grants, Right, abilities, config_of
 from tests.act.test_rights import LOST, NAMED, SILENT, USER, lost, secured
 from tests.observe.live import wait_for

@@ -26,7 +26,6 @@ from agent.act.journal.topic_checks import Agreed, writable
 from agent.act.lead.leadership import Leadership
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import LeasePlan, remembered
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.daemon.start import agent_of
 from agent.errors import NotAllowed
 from agent.journal.leader import leader_in
@@ -40,6 +39,7 @@ from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition as Partition
 from config.kafka_client import KafkaClientConfig
 from config.load import load_settings
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 from tests.act.rights import Grants, Right, config_of, documented
 from tests.observe.live import wait_for
 

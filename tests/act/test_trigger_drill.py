@@ -17,13 +17,8 @@ from threading import Thread
 import pytest
 
 from agent.act.rebalance.trigger import Trigger
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
-from agent.demo.workload import ClusterFacts, Workload, WorkloadPlan
-from agent.demo.workload.placement import spread
-from agent.demo.workload.plan import JavaGroupPlan, LoadPlan, TopicPlan
-from agent.demo.workload.scenes import classic_application
 from agent.execute.rebalance.refusals import RefusalReason, refusal
 from agent.execute.rebalance.trigger_judging import judge
 from agent.journal.triggers import Effect, Path, TriggerVerdict, path_at, triggers, worked
@@ -34,6 +29,11 @@ from agent.values.snapshot import Snapshot
 from agent.values.verdict import Outcome
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
+from testbed.cluster import ClusterSpec, EmbeddedCluster
+from testbed.demo.workload import ClusterFacts, Workload, WorkloadPlan
+from testbed.demo.workload.placement import spread
+from testbed.demo.workload.plan import JavaGroupPlan, LoadPlan, TopicPlan
+from testbed.demo.workload.scenes import classic_application
 from tests.act.coordinator_log import coordinators_said, rebalances
 from tests.act.pulse import Pulse, Window, longest_of, outside
 from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told, wire_of

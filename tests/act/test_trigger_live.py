@@ -12,9 +12,6 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Partition
 
 from agent.act.rebalance.trigger import Trigger
-from agent.cluster import EmbeddedCluster
-from agent.demo.show import demo_settings
-from agent.demo.workload import Workload
 from agent.execute.rebalance.refusals import RefusalReason, refusal
 from agent.execute.rebalance.trigger_judging import judge
 from agent.journal.triggers import Effect, Path, TriggerVerdict, learned_of, path_at, triggers
@@ -24,6 +21,9 @@ from agent.values.limits import ExecuteLimits, Limits, Told, TriggerLimits
 from agent.values.memory import ChangeCause, Memory, RackChange
 from agent.values.snapshot import Snapshot
 from agent.wire.hand import WireHand
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.show import demo_settings
+from testbed.demo.workload import Workload
 from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told
 from tests.eye import Eye
 from tests.observe.live import delete_groups

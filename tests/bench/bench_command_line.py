@@ -16,9 +16,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.demo.workload import Workload
-from agent.demo.workload.scenes import DEMO_RACKS, demo_plan
+from testbed.cluster import ClusterSpec, EmbeddedCluster
+from testbed.demo.workload import Workload
+from testbed.demo.workload.scenes import DEMO_RACKS, demo_plan
 from tests.command import environment
 
 RACKWISE = str(Path(sys.executable).with_name("rackwise"))

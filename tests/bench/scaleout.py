@@ -17,13 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.demo.workload import ClusterFacts, Workload, WorkloadPlan
-from agent.demo.workload.placement import spread
-from agent.demo.workload.plan import LoadPlan, StreamsPlan, TopicPlan, TopologyPlan
 from agent.probing.values import Decision
 from agent.values.cycle import Cycle
 from config.settings import Settings
+from testbed.cluster import ClusterSpec, EmbeddedCluster
+from testbed.demo.workload import ClusterFacts, Workload, WorkloadPlan
+from testbed.demo.workload.placement import spread
+from testbed.demo.workload.plan import LoadPlan, StreamsPlan, TopicPlan, TopologyPlan
 from tests.eye import settings_for
 from tests.probing.live import Followed, Restoring, at_rest, driver_of
 

@@ -19,10 +19,10 @@ from typing import NamedTuple, Self
 
 import psutil
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import spark_session
 from pipeline.tables import Tables
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.pipeline.topics import Counted, Topics, counted
 
 MANY = int(os.environ.get("RACKWISE_BENCH_EVENTS", "6000000"))

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.telemetry.events import to_lines
 from agent.values.observation import Observation
 from config.load import load_settings
@@ -33,6 +32,7 @@ from pipeline.stream.ingest import Ingest, Names, plans, streams
 from pipeline.stream.live import Live
 from pipeline.stream.topic import Reading
 from pipeline.tables import Tables
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.builders import an_observation, reader
 from tests.pipeline.told import events_of
 from tests.snapshots import tp

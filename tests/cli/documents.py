@@ -13,7 +13,7 @@ from referencing.jsonschema import DRAFT202012
 from typer.main import get_command
 
 from agent.act.journal.file_journal import FileJournal
-from agent.cli.app import app
+from agent.cli.app import whole
 from agent.cli.documents.catalogue import Document
 from agent.cli.documents.schema import document_schema
 from agent.journal import moves
@@ -136,7 +136,7 @@ def commands() -> Iterator[tuple[str, Any]]:
         else:
             yield " ".join(words), command
 
-    yield from below(get_command(app), ())
+    yield from below(get_command(whole(loaded=True)), ())
 
 
 def answering() -> list[str]:

@@ -18,14 +18,14 @@ from agent.cli import asking, following
 from agent.cli.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, command_name, documents_of
 from agent.cli.documents.schema import document_schema, documents_table, file_name, schema_text
 from agent.cli.output import Format
-from agent.cluster.leftovers import ClusterState, Found
-from agent.cluster.manifest import Manifest, Member
-from agent.cluster.processes import ProcessId
-from agent.cluster.settings import Node
-from agent.cluster.spec import ClusterSpec
 from agent.values.limits import ExecuteLimits, GroupLimits, Limits
 from pipeline.commands import backtest
 from pipeline.jobs.backtest import Done as Lived
+from testbed.cluster.leftovers import ClusterState, Found
+from testbed.cluster.manifest import Manifest, Member
+from testbed.cluster.processes import ProcessId
+from testbed.cluster.settings import Node
+from testbed.cluster.spec import ClusterSpec
 from tests.cli.conftest import Record, Run
 from tests.cli.documents import (
     ALONE,
@@ -74,10 +74,10 @@ def world(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> Pa
     file = record(a_cluster(), Limits(groups={"app": GroupLimits(known=True)}))
     journal_of(tmp_path / "journal")
     monkeypatch.setattr("agent.observe.look.observe", lambda *_: a_cluster().at())
-    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
+    monkeypatch.setattr("agent.daemon.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
     found = a_local_cluster(tmp_path)
-    monkeypatch.setattr("agent.cluster.find_cluster", lambda _name: found[0])
-    monkeypatch.setattr("agent.cluster.find_clusters", lambda: found)
+    monkeypatch.setattr("testbed.cluster.find_cluster", lambda _name: found[0])
+    monkeypatch.setattr("testbed.cluster.find_clusters", lambda: found)
     for module in (asking, following):
         monkeypatch.setattr(module, "POLL_S", 0.02)
     return file

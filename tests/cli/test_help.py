@@ -9,23 +9,29 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from agent.cli.app import app
+from agent.cli.app import whole
 from agent.cli.documents.catalogue import NOT_YET
-from agent.cli.examples import EXAMPLES, SHORT
+from agent.cli.examples import EXAMPLES as OWN_EXAMPLES
+from agent.cli.short_helps import SHORT as OWN_SHORT
+from testbed.cluster import commands as of_cluster
+from testbed.demo import command as of_demo
 from tests.cli.documents import commands
 
+APP = whole(loaded=True)
+EXAMPLES = {**OWN_EXAMPLES, **of_cluster.EXAMPLES, **of_demo.EXAMPLES}
+SHORT = {**OWN_SHORT, **of_cluster.SHORT}
 COMMANDS = [name for name, _ in commands()]
 LINES = [(name, line) for name, lines in EXAMPLES.items() if name in COMMANDS for line in lines]
 
 
 def help_of(name: str) -> str:
-    done = CliRunner().invoke(app, [*name.split(), "--help"], prog_name="rackwise")
+    done = CliRunner().invoke(APP, [*name.split(), "--help"], prog_name="rackwise")
     assert done.exit_code == 0, done.output
     return done.output
 
 
 def test_every_command_has_examples_and_no_example_is_of_another() -> None:
-    assert sorted({*COMMANDS} - {*EXAMPLES}) == [], "add them in agent/cli/examples.py"
+    assert sorted({*COMMANDS} - {*EXAMPLES}) == [], "add them in agent/cli/examples.py, or in the module of the command"
     assert {*EXAMPLES} - {*COMMANDS} <= {*NOT_YET}
 
 
@@ -41,7 +47,7 @@ def test_an_example_is_one_that_the_parser_takes(name: str, line: str) -> None:
     program, *words = shlex.split(line)
     assert program == "rackwise"
     assert " ".join(words).startswith(name)
-    command, context = get_command(app), None
+    command, context = get_command(APP), None
     while True:
         context = command.make_context(program, words, parent=context)
         left = [*context._protected_args, *context.args]

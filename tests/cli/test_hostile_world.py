@@ -18,9 +18,8 @@ import pytest
 import typer
 import yaml
 
-from agent.cli.app import app
+from agent.cli.app import whole
 from agent.cli.table_layout import text_width
-from agent.cluster.errors import ClusterError
 from agent.journal.commands import Answer
 from agent.simulate.evaluation import see
 from agent.telemetry.events import to_lines
@@ -29,6 +28,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from assignors.problem import TopicPartition
+from testbed.cluster.errors import ClusterError
 from tests.builders import an_observation, consumer
 from tests.cli.conftest import Run
 from tests.command import Done
@@ -158,7 +158,7 @@ def leaves() -> list[str]:
         for name, child in children.items():
             yield from below(child, (*words, name))
 
-    return sorted(below(typer.main.get_command(app), ()))
+    return sorted(below(typer.main.get_command(whole(loaded=True)), ()))
 
 
 def test_every_command_has_a_case() -> None:
@@ -179,16 +179,16 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         settings = {"kafka": {"bootstrap.servers": "127.0.0.1:1", **values}, "topics": {"prefix": "x."}}
         (tmp_path / "settings.yaml").write_text(json.dumps(settings))
         monkeypatch.setattr("agent.observe.knock.knock", lambda *_, **__: "cluster")
-        monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: published(name))
+        monkeypatch.setattr("agent.daemon.daemon.start.read_proposals", lambda _loaded, _tell: published(name))
         monkeypatch.setattr("agent.observe.knock.knock", lambda *_, **__: None)
         monkeypatch.setattr("agent.cli.asking.journal", lambda _plan: journal_of(name))
         monkeypatch.setattr("agent.cli.asking.ask", lambda *_: Answer(True, name(LINE), 0))
         monkeypatch.setattr("agent.observe.look.observe", lambda *_: observation(name))
         monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: seen(name))
-        monkeypatch.setattr("agent.cluster.find_clusters", lambda: found)
-        monkeypatch.setattr("agent.cluster.find_cluster", lambda _name: found[0])
-        monkeypatch.setattr("agent.cluster.clear_cluster", lambda _directory: None)
-        monkeypatch.setattr("agent.cluster.EmbeddedCluster", _Local(text, log))
+        monkeypatch.setattr("testbed.cluster.find_clusters", lambda: found)
+        monkeypatch.setattr("testbed.cluster.find_cluster", lambda _name: found[0])
+        monkeypatch.setattr("testbed.cluster.clear_cluster", lambda _directory: None)
+        monkeypatch.setattr("testbed.cluster.EmbeddedCluster", _Local(text, log))
         return World(name, recorded(name), tmp_path)
 
     return put

@@ -176,8 +176,8 @@ WRITERS = {
     "agent/cli/output.py": "the border of the command line",
     "agent/cli/ending.py": "errors, harmless by `told`, and the help",
     "agent/cli/top.py": "the codes that steer a live page; names in it have gone through the border",
-    "agent/demo/screen.py": "the border of the demo",
-    "agent/demo/workload/__main__.py": "a tool of the developers; it tells of what it made itself",
+    "testbed/demo/screen.py": "the border of the demo",
+    "testbed/demo/workload/__main__.py": "a tool of the developers; it tells of what it made itself",
     "pipeline/options.py": "the border of the pipeline's commands",
     "pipeline/submit.py": "errors, harmless by `told`",
 }
@@ -186,7 +186,7 @@ WRITERS = {
 def test_nothing_but_the_borders_writes_to_a_stream() -> None:
     found = {
         str(path.relative_to(ROOT))
-        for package in ("agent", "assignors", "config", "pipeline")
+        for package in ("agent", "assignors", "config", "pipeline", "testbed")
         for path in (ROOT / package).rglob("*.py")
         if any(map(_writes, ast.walk(ast.parse(path.read_text()))))
     }

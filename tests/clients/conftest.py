@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
+from testbed.cluster import EmbeddedCluster
 from tests.clients.live import Lab, demo_topics
 
 

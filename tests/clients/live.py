@@ -21,11 +21,11 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPyt
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as KafkaPythonRoundRobin
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as KafkaPythonSticky
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import demo_plan
-from agent.demo.workload.facts import ClusterFacts
-from agent.demo.workload.java import JavaHost
 from assignors.problem import TopicPartition
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import demo_plan
+from testbed.demo.workload.facts import ClusterFacts
+from testbed.demo.workload.java import JavaHost
 from tests.clients.simulated import make
 from tests.cluster.live import admin, produce
 

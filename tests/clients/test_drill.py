@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import Workload
 from assignors.problem import TopicPartition
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import Workload
 from tests.clients.live import (
     BUILT_IN,
     DROP_IN,

@@ -15,9 +15,9 @@ import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-from agent.demo.workload import demo_plan
-from agent.demo.workload.facts import ClusterFacts
 from assignors import ConsumerMember, ConsumerProblem, optimal_consumer
+from testbed.demo.workload import demo_plan
+from testbed.demo.workload.facts import ClusterFacts
 from tests.clients.given import aiokafka_cluster, kafka_python_cluster
 from tests.clients.live import BUILT_IN, DROP_IN
 from tests.clients.simulated import Consumer, Group, InJoin, make

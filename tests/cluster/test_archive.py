@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.cluster.archive import do_without_archive, needs_archive
-from agent.cluster.jars import JarSet, kafka_jars
+from testbed.cluster import ClusterSpec, EmbeddedCluster
+from testbed.cluster.archive import do_without_archive, needs_archive
+from testbed.cluster.jars import JarSet, kafka_jars
 from tests.cluster.live import described
 
 pytestmark = pytest.mark.integration

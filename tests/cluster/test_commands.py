@@ -11,10 +11,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from agent.cluster.commands import cluster_app
-from agent.cluster.leftovers import clear_cluster, find_clusters
-from agent.cluster.proxy_process import read_faults
 from agent.errors import RackwiseError
+from testbed.cluster.commands import cluster_app
+from testbed.cluster.leftovers import clear_cluster, find_clusters
+from testbed.cluster.proxy_process import read_faults
 from tests.cluster.live import admin, brokers_told, create_topic, described, eventually
 
 

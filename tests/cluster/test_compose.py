@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from agent.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
-from agent.cluster.settings import Node, broker_settings
-from agent.cluster.spec import DEFAULT_VERSION, ClusterSpec
 from config.sources import environment_names
+from testbed.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
+from testbed.cluster.settings import Node, broker_settings
+from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec
 
 TOP = Path(__file__).resolve().parents[2]
 BROKERS = tuple(COMPOSE_PORTS)
@@ -206,3 +209,31 @@ def test_the_build_context_lets_in_what_is_copied_and_nothing_else() -> None:
     }
     assert "*" in lines
     assert allowed == copied
+
+
+def copied_in(dockerfile: Path) -> set[str]:
+    """The names at the top of the checkout that a Dockerfile copies."""
+    return {
+        name
+        for line in re.findall(r"^COPY (?!--from)(.*)", dockerfile.read_text(), re.MULTILINE)
+        for name in line.split()[:-1]
+    }
+
+
+def test_the_image_has_every_package_of_the_wheel() -> None:
+    packages = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
+        "packages"
+    ]
+    assert "testbed" in packages
+    assert {*packages} <= copied_in(TOP / "Dockerfile")
+
+
+def test_the_image_of_the_workload_alone_has_every_package_that_it_imports() -> None:
+    asked = "import sys, testbed.demo.workload.__main__; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=TOP)
+    imported = {name for name in done.stdout.split() if (TOP / name / "__init__.py").exists()}
+    assert imported >= {"agent", "testbed"}
+    assert imported == copied_in(TOP / "testbed" / "demo" / "workload" / "Dockerfile") - {
+        "pom.xml",
+        "requirements.lock",
+    }

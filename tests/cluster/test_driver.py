@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.cluster.driver import COMPOSE_PORTS, BrokerDriver, ClusterDriver, ComposeDriver
-from agent.cluster.errors import BadSpec, ClusterError
+from testbed.cluster import EmbeddedCluster
+from testbed.cluster.driver import COMPOSE_PORTS, BrokerDriver, ClusterDriver, ComposeDriver
+from testbed.cluster.errors import BadSpec, ClusterError
 
 DOCKER = """#!/usr/bin/env python3
 import json, os, pathlib, sys

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from agent.cluster import ClusterError, EmbeddedCluster
-from agent.cluster.driver import ClusterDriver
+from testbed.cluster import ClusterError, EmbeddedCluster
+from testbed.cluster.driver import ClusterDriver
 from tests.cluster.live import described, eventually
 
 pytestmark = pytest.mark.harm

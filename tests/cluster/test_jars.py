@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.cluster.jars import kafka_jars
-from agent.maven.errors import ToolError
-from agent.maven.jars import pom_file, resolved
-from agent.maven.toolchain import java, maven
+from pipeline.maven import ToolError, java, maven, pom_file, resolved
+from testbed.cluster.jars import kafka_jars
 
 JAVA_17 = "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2"
 JAVA_8 = "echo 'java version \"1.8.0_402\"' >&2"

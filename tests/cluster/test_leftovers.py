@@ -14,15 +14,15 @@ import pytest
 
 from agent.cli.asking import confirm
 from agent.cli.output import Format
-from agent.cluster import commands
-from agent.cluster.errors import ClusterError
-from agent.cluster.launch import TAG
-from agent.cluster.leftovers import ClusterState, clear_cluster, find_cluster, find_clusters
-from agent.cluster.manifest import Manifest, Member, read_manifest, write_manifest
-from agent.cluster.processes import ProcessId
-from agent.cluster.settings import Node
-from agent.cluster.spec import ClusterSpec, Security
 from agent.errors import GaveUp
+from testbed.cluster import commands
+from testbed.cluster.errors import ClusterError
+from testbed.cluster.launch import TAG
+from testbed.cluster.leftovers import ClusterState, clear_cluster, find_cluster, find_clusters
+from testbed.cluster.manifest import Manifest, Member, read_manifest, write_manifest
+from testbed.cluster.processes import ProcessId
+from testbed.cluster.settings import Node
+from testbed.cluster.spec import ClusterSpec, Security
 
 Start = Callable[..., ProcessId]
 ENDED = ProcessId(pid=os.getpid(), create_time=1.0)

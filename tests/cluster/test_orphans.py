@@ -13,15 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent.cluster.leftovers import ClusterState, clear_cluster, find_cluster, find_clusters, tagged
-from agent.cluster.processes import ProcessId, wait_gone
+from testbed.cluster.leftovers import ClusterState, clear_cluster, find_cluster, find_clusters, tagged
+from testbed.cluster.processes import ProcessId, wait_gone
 from tests.cluster.live import eventually
 
 pytestmark = pytest.mark.integration
 
 PARENT = """
 import sys, time
-from agent.cluster import ClusterSpec, EmbeddedCluster
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 with EmbeddedCluster.start(ClusterSpec(racks=("a",)), name="orphaned"):
     print("ready", flush=True)
     time.sleep(600)
@@ -110,5 +110,5 @@ def test_what_outlives_even_the_watchdog_is_found_and_cleared_when_asked(parent:
 
 
 def rackwise_cluster(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = (sys.executable, "-c", "from agent.cluster.commands import cluster_app; cluster_app()", *arguments)
+    command = (sys.executable, "-c", "from testbed.cluster.commands import cluster_app; cluster_app()", *arguments)
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=os.environ)

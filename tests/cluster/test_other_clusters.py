@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.cluster import ClusterError, ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterError, ClusterSpec, EmbeddedCluster, Security
 from tests.cluster.live import admin, consume, create_topic, described, eventually, kafka_admin, produce
 from tests.conftest import ClusterFactory
 

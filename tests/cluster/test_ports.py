@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.cluster import ports
-from agent.cluster.errors import ClusterError
+from testbed.cluster import ports
+from testbed.cluster.errors import ClusterError
 
 
 def test_ports_are_distinct_held_and_outside_the_range_of_outgoing_connections() -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.cluster.processes import ProcessId, kill_all, wait_gone
+from testbed.cluster.processes import ProcessId, kill_all, wait_gone
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from agent.cluster import ClusterError, EmbeddedCluster, Fault, FaultKind
-from agent.cluster.ports import hold_ports
-from agent.cluster.proxy import RecordingProxy
+from testbed.cluster import ClusterError, EmbeddedCluster, Fault, FaultKind
+from testbed.cluster.ports import hold_ports
+from testbed.cluster.proxy import RecordingProxy
 from tests.cluster.live import QUIET, admin, brokers_told, consume, create_topic, described, eventually, produce
 
 TOPIC = "proxied"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
 
-from agent.cluster.requests import Header, Subject, api_name, read_header, record, without_brokers
+from testbed.cluster.requests import Header, Subject, api_name, read_header, record, without_brokers
 
 TOPIC = Subject("topic", "orders")
 

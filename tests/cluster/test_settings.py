@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agent.cluster.settings import (
+from testbed.cluster.settings import (
     RACK_AWARE_SELECTOR,
     Node,
     as_properties,
     broker_settings,
     common_settings,
 )
-from agent.cluster.spec import ClusterSpec, Security, Version
+from testbed.cluster.spec import ClusterSpec, Security, Version
 
 PLAIN = Node(id=2, rack="b", internal_port=1, controller_port=2, client_port=3, data_directory="data")
 PROXIED = Node(

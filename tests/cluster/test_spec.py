@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent.cluster.errors import BadSpec
-from agent.cluster.spec import ClusterSpec, Version
+from testbed.cluster.errors import BadSpec
+from testbed.cluster.spec import ClusterSpec, Version
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from agent.cluster.jars import kafka_jars
+from testbed.cluster.jars import kafka_jars
 
 SOURCE = Path(__file__).parents[1] / "java" / "DecodeOracle.java"
 KAFKA = "4.3.1"

@@ -67,7 +67,11 @@ SECTIONS = (
         PIPELINE,
     ),
     ("settings", "", ("config",)),
-    ("embedded cluster and demo", "", ("agent/cluster", "agent/demo", "agent/demo/workload", "agent/maven")),
+    (
+        "test bed: embedded cluster and demo",
+        "the agent does not import it",
+        ("testbed", "testbed/cluster", "testbed/demo", "testbed/demo/workload"),
+    ),
 )
 
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from agent.cli.app import app
+from agent.cli.app import whole
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "sentences.txt"
 TO_REWRITE = ROOT / "tests" / "golden" / "sentences_to_rewrite.txt"
-PACKAGES = ("agent", "assignors", "config", "pipeline")
+PACKAGES = ("agent", "assignors", "config", "pipeline", "testbed")
 # Texts of schemas are kept in docs/schemas and docs/tables.md.
 NOT_READ = (
     "agent.cli.documents",
@@ -125,7 +125,7 @@ def _helps() -> Iterator[tuple[str, str]]:
         for below in getattr(command, "commands", {}).values():
             yield from of(below)
 
-    yield from of(get_command(app))
+    yield from of(get_command(whole(loaded=True)))
 
 
 class _Reader(ast.NodeVisitor):

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agent.cluster import EmbeddedCluster
 from agent.journal import moves
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, End, Plan, PlanState
 from agent.wire.config_changes import Holder, Setting, Throttles
 from assignors.problem import TopicPartition
+from testbed.cluster import EmbeddedCluster
 from tests.act.moving import DEADLINE_MS, placement, throttles
 from tests.drill.harness import drilled
 from tests.drill.moves import Row, Run, journal_topics, mend, running

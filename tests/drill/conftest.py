@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.cluster import embedded as embedding
+from testbed.cluster import ClusterSpec, EmbeddedCluster
+from testbed.cluster import embedded as embedding
 from tests.drill.harness import OUTCOMES, table
 from tests.drill.watching import WatchingProxy
 

@@ -19,7 +19,6 @@ from confluent_kafka.admin import AdminClient
 
 from agent.act.journal.file_journal import read_file
 from agent.act.lead.leadership import read_journal
-from agent.cluster import EmbeddedCluster
 from agent.values.journal import View
 from agent.values.kafka import LEADER_REPLICAS
 from agent.values.reassignment import Plan, PlanState
@@ -27,6 +26,7 @@ from agent.values.typed_json import to_json
 from agent.wire.config_changes import Holder, Setting
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
+from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics, leadership_plan, make_topics, new_prefix
 from tests.act.moving import DEADLINE_MS, Placement, kafka_tool, placement, plan_for, set_config, throttles, topic_with
 from tests.drill.harness import Clocks

@@ -16,9 +16,9 @@ from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.act.journal.journal_witness import witness_path
-from agent.cluster import EmbeddedCluster
 from agent.errors import BadInput
 from agent.wire.config_changes import Holder, Setting
+from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics
 from tests.act.moving import DEADLINE_MS, set_config, throttles
 from tests.drill.checking import survives

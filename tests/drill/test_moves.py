@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from agent.cluster import EmbeddedCluster, Fault, FaultKind
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from agent.values.reassignment import PlanState
 from agent.wire.config_changes import Holder, Setting
 from assignors.problem import TopicPartition
+from testbed.cluster import EmbeddedCluster, Fault, FaultKind
 from tests.act.moving import DEADLINE_MS, kafka_tool, plan_for, set_config, topic_with
 from tests.drill.checking import survives
 from tests.drill.harness import SEEDS

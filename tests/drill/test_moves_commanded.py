@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
 from agent.journal import moves
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import Plan, PlanState, Target
+from testbed.cluster import EmbeddedCluster
 from tests.act.moving import DEADLINE_MS
 from tests.drill.checking import survives
 from tests.drill.harness import SEEDS

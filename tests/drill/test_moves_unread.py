@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from agent.cluster import EmbeddedCluster
 from agent.values.reassignment import PlanState
+from testbed.cluster import EmbeddedCluster
 from tests.drill.checking import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import EITHER, SLOWLY, Harm, Row, Run, controller_of

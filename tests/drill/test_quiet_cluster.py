@@ -16,11 +16,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.act.lead.leadership import read_journal
-from agent.cluster import EmbeddedCluster
-from agent.demo.show import demo_settings
-from agent.demo.workload import Workload
 from agent.values.journal import View, under
 from agent.values.snapshot import ConsumerGroup, OtherGroup, StreamsGroup
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.show import demo_settings
+from testbed.demo.workload import Workload
 from tests.act.journals import leadership_plan
 from tests.eye import Eye
 from tests.running import Running, wait_for

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
-from agent.cluster import embedded as embedding
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import embedded as embedding
 from tests.act.rights import Grants, Right, documented
 from tests.drill.checking import survived
 from tests.drill.harness import SEEDS, drilled

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
 from agent.errors import FencedOut
+from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics, make_topics, new_prefix
 from tests.drill.checking import check
 from tests.drill.harness import SEEDS, drilled

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.command import RACKWISE, ROOT, environment, rackwise
 from tests.running import wait_for
 

@@ -17,7 +17,7 @@ from tests.wire.fake_broker import FakeBroker
 
 ASKING = [command for command, row in ROWS.items() if row.asks]
 CLIENTS = {"Producer", "Consumer", "AdminClient", "SerializingProducer", "DeserializingConsumer"}
-WORKLOAD = ROOT / "agent" / "demo" / "workload"
+WORKLOAD = ROOT / "testbed" / "demo" / "workload"
 """Plays the clients of other people, each with a name of its own."""
 
 
@@ -29,7 +29,7 @@ WORKLOAD = ROOT / "agent" / "demo" / "workload"
 def test_every_request_of_a_command_goes_out_under_the_client_id(
     run: Run, command: Command, name: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.daemon.start._READ_MS", 300)
+    monkeypatch.setattr("agent.daemon.daemon.start._READ_MS", 300)
     monkeypatch.setattr("agent.cli.asking.READ_MS", 300)
     monkeypatch.setattr("agent.record.weights.FIRST_WAIT_MS", 300)
     given = () if name is None else ("--set", f"kafka.client.id={name}")
@@ -51,7 +51,7 @@ def test_every_client_of_librdkafka_is_made_of_the_one_set_of_settings() -> None
     """Read from the code: a client that is made otherwise would have another name, or lines of its own on stderr."""
     made = [
         (path.relative_to(ROOT), call)
-        for package in ("agent", "pipeline", "config", "assignors")
+        for package in ("agent", "assignors", "config", "pipeline", "testbed")
         for path in sorted((ROOT / package).rglob("*.py"))
         if WORKLOAD not in path.parents
         for call in _clients_made(path)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.values.observation import GapCause
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 from tests.command import Done
 from tests.errors.conftest import Run
 from tests.errors.ended import assert_clean, assert_told

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.show import demo_settings
-from agent.demo.workload import Workload
 from agent.values.cycle import Cycle
 from config.settings import Settings
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.show import demo_settings
+from testbed.demo.workload import Workload
 from tests.eye import Eye
 
 EyeOn = Callable[..., Eye]

@@ -10,7 +10,6 @@ import pytest
 
 from agent.act.lead.leadership import Leadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.cluster import EmbeddedCluster
 from agent.execute.commands.apply import obey
 from agent.journal.commands import pause_in
 from agent.observe.context import Clients, Recall
@@ -19,6 +18,7 @@ from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits
 from config.kafka_client import KafkaClientConfig
+from testbed.cluster import EmbeddedCluster
 from tests.command import rackwise
 from tests.observe.live import wait_for
 

@@ -18,14 +18,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.cluster.requests import Recorded
 from agent.daemon.start import agent_of
-from agent.demo.workload import Workload
 from agent.propose.codec import proposal_to_bytes
 from agent.record.files import read_events
 from agent.simulate.replay import recorded_looks, replay_look
 from config.load import load_settings
+from testbed.cluster import EmbeddedCluster
+from testbed.cluster.requests import Recorded
+from testbed.demo.workload import Workload
 from tests.command import RACKWISE, ROOT, environment, rackwise
 from tests.workload.brokers import admin
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.cluster import EmbeddedCluster, Fault, FaultKind
-from agent.demo.workload import Workload
-from agent.demo.workload.plan import FaultKind as Seeded
 from agent.values.cycle import Cycle
+from testbed.cluster import EmbeddedCluster, Fault, FaultKind
+from testbed.demo.workload import Workload
+from testbed.demo.workload.plan import FaultKind as Seeded
 from tests.command import Done, rackwise
 from tests.integration.test_first_look import GROUPS
 

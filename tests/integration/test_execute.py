@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from agent.act.lead.leadership import read_journal
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.values.journal import View
 from agent.wire.client import WireClient
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.journals import leadership_plan
 from tests.command import Done, rackwise
 from tests.running import Running, wait_for

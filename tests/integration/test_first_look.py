@@ -7,9 +7,6 @@ from itertools import combinations
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import Workload
-from agent.demo.workload.plan import FaultKind
 from agent.explain.doctor import CheckState, diagnose
 from agent.values.assessment import Measure
 from agent.values.cycle import Cycle
@@ -17,6 +14,9 @@ from agent.values.finding import FindingReason
 from agent.values.plan import Plan
 from agent.values.proposal import ProposalKind, ProposalReason
 from agent.values.snapshot import ConsumerGroup, GroupKind, LagSource, StreamsGroup
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import Workload
+from testbed.demo.workload.plan import FaultKind
 from tests.eye import found, told
 
 QUESTION_OF = {

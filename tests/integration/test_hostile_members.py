@@ -8,13 +8,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
 from agent.daemon.start import agent_of
-from agent.demo.show import demo_settings
-from agent.demo.workload import Workload
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
 from agent.values.snapshot import OtherGroup
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.show import demo_settings
+from testbed.demo.workload import Workload
 from tests.eye import Eye, told
 from tests.hostile import GOOD, HELD, HOSTILE, Hostile
 from tests.integration.test_first_look import GROUPS

@@ -10,11 +10,11 @@ import pytest
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import Workload
-from agent.demo.workload.consumers import Member
-from agent.demo.workload.plan import LibrdkafkaGroupPlan, Protocol
 from agent.values.finding import FindingReason
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import Workload
+from testbed.demo.workload.consumers import Member
+from testbed.demo.workload.plan import LibrdkafkaGroupPlan, Protocol
 from tests.eye import Eye, found, settings_for, told
 from tests.observe.live import delete_groups
 from tests.workload.brokers import admin

@@ -15,8 +15,8 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import Workload
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import Workload
 from tests.command import RACKWISE, ROOT, environment, rackwise
 
 PREFIX = "rackwise-money"

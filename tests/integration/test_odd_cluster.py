@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason, Severity
 from agent.values.proposal import ProposalReason
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 from tests.command import Done, rackwise
 from tests.eye import Eye, found, settings_for, told
 

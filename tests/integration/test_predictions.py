@@ -15,19 +15,19 @@ import pytest
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AiokafkaRange
 from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPythonRange
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload.consumers import Group as LibrdkafkaGroup
-from agent.demo.workload.java import JavaHost
-from agent.demo.workload.placement import spread
-from agent.demo.workload.plan import LibrdkafkaGroupPlan, LoadPlan, Protocol, TopicPlan, TopologyPlan
-from agent.demo.workload.producers import LoadGenerator
-from agent.demo.workload.topics import create_topics
 from agent.predict.predict import predict
 from agent.predict.seen import SHARED_BUCKET
 from agent.values.limits import GroupLimits, Limits
 from agent.values.prediction import Basis, Certainty, Given, Prediction
 from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from assignors.problem import TaskId, TopicPartition
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload.consumers import Group as LibrdkafkaGroup
+from testbed.demo.workload.java import JavaHost
+from testbed.demo.workload.placement import spread
+from testbed.demo.workload.plan import LibrdkafkaGroupPlan, LoadPlan, Protocol, TopicPlan, TopologyPlan
+from testbed.demo.workload.producers import LoadGenerator
+from testbed.demo.workload.topics import create_topics
 from tests.clients.live import Lab
 from tests.eye import Eye, settings_for
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import Workload
 from agent.probing.values import Decision
 from agent.values.cycle import Cycle
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import Workload
 from tests.bench.scaleout import INTERVAL_S, TASKS, measure, plan, report, settings_of
 from tests.probing.live import Driver, at_rest, driver_of
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.show import demo_settings
-from agent.demo.workload import Workload
 from agent.propose.reassignment_json import read_reassignment_json
 from agent.values.finding import FindingReason
 from agent.values.proposal import ProposalKind
 from assignors.problem import TopicPartition
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.show import demo_settings
+from testbed.demo.workload import Workload
 from tests.command import rackwise
 from tests.eye import Eye, found, told
 from tests.integration.test_first_look import held_by_rack

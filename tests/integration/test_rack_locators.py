@@ -13,7 +13,6 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.propose.codec import proposal_to_json
 from agent.simulate.replay import replay
 from agent.telemetry.events import from_lines, to_lines
@@ -25,6 +24,7 @@ from agent.values.observation import GapCause, Part
 from agent.values.proposal import ProposalKind
 from agent.values.snapshot import ConsumerGroup, RackState
 from config.load import load_settings
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.command import rackwise
 from tests.eye import Eye, found, told
 from tests.observe.live import wait_for

@@ -15,17 +15,17 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.show import demo_settings
-from agent.demo.workload import ClusterFacts, Workload, WorkloadPlan
-from agent.demo.workload.placement import spread
-from agent.demo.workload.plan import LoadPlan, TopicPlan, TopologyPlan
-from agent.demo.workload.producers import LoadGenerator
-from agent.demo.workload.scenes import classic_application
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason, Severity
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import LagSource, Range, Role, TaskCopy
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.show import demo_settings
+from testbed.demo.workload import ClusterFacts, Workload, WorkloadPlan
+from testbed.demo.workload.placement import spread
+from testbed.demo.workload.plan import LoadPlan, TopicPlan, TopologyPlan
+from testbed.demo.workload.producers import LoadGenerator
+from testbed.demo.workload.scenes import classic_application
 from tests.eye import Eye, found, told
 
 ACCEPTABLE = 1_000

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload.consumers import Group
-from agent.demo.workload.placement import spread
-from agent.demo.workload.plan import LibrdkafkaGroupPlan, Protocol, TopicPlan
-from agent.demo.workload.topics import create_topics
 from agent.values.snapshot import ConsumerGroup
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload.consumers import Group
+from testbed.demo.workload.placement import spread
+from testbed.demo.workload.plan import LibrdkafkaGroupPlan, Protocol, TopicPlan
+from testbed.demo.workload.topics import create_topics
 from tests.command import rackwise
 from tests.eye import Eye, settings_for
 

@@ -11,7 +11,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaPythonPartition
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.errors import ClusterUnreachable
 from agent.observe.context import Recall
 from agent.observe.look import observe
@@ -19,6 +18,7 @@ from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import GapCause, Observation, Part, RawReassignment
 from assignors.problem import TopicPartition
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.hostile import GOOD, HELD
 from tests.observe.live import clients_of, gaps, produce, wait_for
 from tests.raw_member import RawMember

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from agent.cluster import EmbeddedCluster
 from agent.observe.look import observe
 from agent.values.clock import system_clock
 from agent.values.observation import Part
+from testbed.cluster import EmbeddedCluster
 from tests.hostile import GOOD, HELD, HOSTILE
 from tests.observe.live import clients_of, gaps
 from tests.raw_member import RawMember

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from agent.cluster import EmbeddedCluster
-from agent.cluster.proxy import Fault, FaultKind
 from agent.errors import ClusterUnreachable, NoBrokersYet, WrongCluster
 from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
@@ -17,6 +15,8 @@ from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import GapCause, Part
 from assignors.problem import TopicPartition
+from testbed.cluster import EmbeddedCluster
+from testbed.cluster.proxy import Fault, FaultKind
 from tests.hostile import GOOD, HELD
 from tests.observe.live import (
     CLIENT_ID,

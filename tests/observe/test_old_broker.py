@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.explain.doctor import CheckState, diagnose
 from agent.observe.context import Recall
 from agent.observe.look import observe
@@ -18,6 +17,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.plan import Plan
 from assignors.problem import TopicPartition
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.hostile import GOOD, HELD
 from tests.observe.live import clients_of, commit, consumer, delete_groups, gaps, produce, topics
 from tests.raw_member import RawMember

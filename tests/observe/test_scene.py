@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import Workload
 from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import Observation
 from assignors.problem import TaskId
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import Workload
 from tests.observe.live import clients_of, gaps
 
 CLASSIC, STREAMS = "shop", "shop-next"

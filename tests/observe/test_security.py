@@ -19,7 +19,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # documented t
     ResourceType,
 )
 
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed
 from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
@@ -27,6 +26,7 @@ from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import GapCause, Observation, Part, Rights
 from config.kafka_client import KafkaClientConfig
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 from tests.observe.live import commit, gaps, kinds, topics, wait_for
 
 pytestmark = pytest.mark.integration

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from pipeline.session import short_job, small_batches, spark_session
 from pipeline.tables import Format, Tables
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 
 SMALL = {
     **small_batches("local[2]"),

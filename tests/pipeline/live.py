@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
 
-from agent.cluster import EmbeddedCluster
+from testbed.cluster import EmbeddedCluster
 
 RECORD_BYTES = 1_000
 PATIENT = {"broker.session.timeout.ms": "120000", "replica.lag.time.max.ms": "120000"}

@@ -9,7 +9,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import functions as F
 
-from agent.cluster import EmbeddedCluster
 from agent.propose.codec import proposal_to_bytes
 from agent.telemetry.proposal_records import CREATED
 from pipeline.backtest.strategies import chosen
@@ -18,6 +17,7 @@ from pipeline.schemas.backtest import UNITS
 from pipeline.schemas.bronze import PROPOSALS, TELEMETRY
 from pipeline.tables import Batch, Tables
 from pipeline.transforms import parse
+from testbed.cluster import EmbeddedCluster
 from tests.observe.live import consumer, delete_groups, produce, topics
 from tests.record.live import agent
 

@@ -10,11 +10,11 @@ from threading import Event
 import pytest
 from confluent_kafka import TopicPartition
 
-from agent.cluster import EmbeddedCluster
 from agent.errors import BadInput, ConfigError, RackwiseError, WrongCluster
 from pipeline.errors import DataLost
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.tables import Format, Tables
+from testbed.cluster import EmbeddedCluster
 from tests.pipeline.topics import MS, Counted, Topics, counted, event
 
 HOUR_MS = 3_600_000

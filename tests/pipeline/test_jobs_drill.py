@@ -17,7 +17,6 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Position
 from pyspark.sql import SparkSession
 
-from agent.cluster import EmbeddedCluster
 from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.record.weights import WeightsReader
 from agent.simulate.replay import replay_look
@@ -29,6 +28,7 @@ from pipeline.jobs.backtest import Wanted, run_backtest
 from pipeline.jobs.refresh import RefreshSettings, refresh
 from pipeline.schemas.backtest import UNITS
 from pipeline.tables import Format, Tables
+from testbed.cluster import EmbeddedCluster
 from tests.command import RACKWISE, ROOT, Done, environment, rackwise
 from tests.pipeline.contents import contents
 from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, with_tasks

@@ -17,7 +17,6 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from agent.cluster import EmbeddedCluster
 from agent.propose.codec import proposal_to_bytes
 from agent.simulate.replay import replay_look
 from agent.telemetry.events import to_lines
@@ -26,6 +25,7 @@ from agent.telemetry.proposal_records import slot
 from pipeline.schemas.bronze import JOURNAL, QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import Tables
+from testbed.cluster import EmbeddedCluster
 from tests.pipeline.contents import BRONZE, EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.killed import POINTS, WITH_JAVA

@@ -19,7 +19,6 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from assignors.problem import TopicPartition
 from pipeline.jobs.refresh import RefreshSettings, refresh
 from pipeline.schemas.bronze import TELEMETRY
@@ -27,6 +26,7 @@ from pipeline.schemas.gold import LEDGER
 from pipeline.schemas.silver import PARTITIONS
 from pipeline.tables import Batch, Tables
 from pipeline.transforms.producers import ProducerRow
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.moving import REASSIGN, kafka_tool, reassignment_file
 from tests.pipeline.live import PATIENT, Counted, Paced, Reading, counted, since
 from tests.pipeline.told import telemetry_of_file

@@ -21,7 +21,6 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from pipeline.jobs.refresh import RefreshSettings, refresh
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, TELEMETRY
 from pipeline.schemas.gold import OUTCOMES
@@ -30,6 +29,7 @@ from pipeline.tables import Batch, Tables
 from pipeline.transforms import parse
 from pipeline.transforms.outcomes import SETTLE_MS
 from pipeline.transforms.prices import PriceRow
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.command import rackwise
 from tests.pipeline.live import PATIENT, Paced, Reading, bytes_per_s
 from tests.pipeline.told import telemetry_of_file

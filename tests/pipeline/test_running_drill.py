@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from agent.cluster import ClusterSpec
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.tables import Tables
+from testbed.cluster import ClusterSpec
 from tests.conftest import ClusterFactory
 from tests.pipeline.topics import Counted, Topics, counted
 

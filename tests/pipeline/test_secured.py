@@ -18,12 +18,12 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.cimpl import NewTopic
 
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.errors import AuthenticationFailed, NotAllowed, RackwiseError, TlsFailed
 from config.kafka_client import KafkaClientConfig
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.stream.ingest import Names
 from pipeline.tables import Tables
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 from tests.pipeline.topics import Counted, counted, event, runner
 
 pytestmark = [pytest.mark.integration, pytest.mark.drill, pytest.mark.timeout(900)]

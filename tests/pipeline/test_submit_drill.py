@@ -21,7 +21,6 @@ import pytest
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from agent.cluster import EmbeddedCluster
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from config.load import load_settings
@@ -39,6 +38,7 @@ from pipeline.schemas.bronze import QUARANTINE
 from pipeline.schemas.fleet import PLANS
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import Tables
+from testbed.cluster import EmbeddedCluster
 from tests.pipeline.contents import contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.test_jobs_drill import prefix_of, read

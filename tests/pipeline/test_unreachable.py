@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, NotAllowed, RackwiseError, TlsFailed
 from config.kafka_client import KafkaClientConfig
 from pipeline import errors, session
@@ -19,6 +18,7 @@ from pipeline.cli import spark_app
 from pipeline.errors import DataLost
 from pipeline.kafka import Brokers
 from pipeline.stream.ingest import TELEMETRY, Ingest
+from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.observe.live import wait_for
 
 

@@ -14,7 +14,6 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import functions as F
 
-from agent.cluster import EmbeddedCluster
 from agent.journal.codec import to_bytes
 from agent.telemetry.cloud_events import headers, source
 from agent.telemetry.proposal_records import CREATED
@@ -25,6 +24,7 @@ from pipeline.schemas.table import Table
 from pipeline.stream.ingest import Following, Ingest, Names, plans, streams
 from pipeline.stream.topic import Reading
 from pipeline.tables import Tables
+from testbed.cluster import EmbeddedCluster
 
 MS = 1_767_323_045_000
 _prefixes = (f"rackwise-test-{number}" for number in itertools.count())

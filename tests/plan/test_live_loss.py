@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.cluster import ClusterSpec
 from agent.simulate.changes import RemoveRack
 from agent.simulate.loss import rack_losses
 from agent.simulate.what_if import World, what_if
 from agent.values.limits import Limits
 from agent.values.snapshot import Snapshot
+from testbed.cluster import ClusterSpec
 from tests.command import rackwise
 from tests.conftest import ClusterFactory
 from tests.eye import Eye, settings_for

@@ -14,7 +14,6 @@ from typing import NamedTuple, Self
 
 from agent.act.rebalance.trigger import Trigger
 from agent.daemon.limits_from_settings import to_limits
-from agent.demo.workload import Workload
 from agent.execute.rebalance.refusals import refusal
 from agent.execute.rebalance.trigger_judging import judge, learn
 from agent.probing.check import next_look_ms
@@ -26,6 +25,7 @@ from agent.values.proposal import ProposalReason
 from agent.values.snapshot import StreamsGroup
 from agent.wire.hand import WireHand
 from config.settings import Settings
+from testbed.demo.workload import Workload
 from tests.act.triggers import MemoryJournal
 from tests.eye import Eye
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from agent.cluster import EmbeddedCluster
 from agent.plan.make import make_plan
 from agent.propose.reassignment_json import read_reassignment_json, reassignment_json, rollback_json
 from agent.values.assessment import Detection
@@ -20,6 +19,7 @@ from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.snapshot import Snapshot
 from assignors.problem import TopicPartition
+from testbed.cluster import EmbeddedCluster
 from tests.eye import Eye, settings_for
 from tests.observe.live import wait_for
 

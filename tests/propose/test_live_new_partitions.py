@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.cluster import EmbeddedCluster
+from testbed.cluster import EmbeddedCluster
 from tests.command import rackwise
 from tests.observe.live import wait_for
 from tests.workload.brokers import kafka_tool

@@ -17,7 +17,6 @@ import pytest
 from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.daemon.start import read_proposals
 from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.record.own_topics import OwnTopic
@@ -26,6 +25,7 @@ from agent.simulate.replay import recorded_looks, replay_look
 from agent.telemetry.events import from_lines
 from agent.telemetry.proposal_records import Life
 from agent.values.proposal import ProposalReason
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 from tests.observe.live import consumer, delete_groups, topics, wait_for
 from tests.record.live import agent, bodies, described, loaded, read_all
 from tests.test_loop import cycle

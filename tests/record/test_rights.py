@@ -13,11 +13,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.daemon.start import agent_of
 from agent.record.recorder import Recording
 from config.kafka_client import KafkaClientConfig
 from config.load import load_settings
+from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 
 LOOK = (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 

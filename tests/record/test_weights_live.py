@@ -10,7 +10,6 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.cluster import EmbeddedCluster
 from agent.daemon.daemon import Agent
 from agent.telemetry.weights import to_records
 from agent.values.cycle import Cycle, sentence
@@ -19,6 +18,7 @@ from agent.values.proposal import Proposal, ProposalReason
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, TopicWeights, Weights
 from config.kafka_client import KafkaClientConfig
 from pipeline.weights_topic import Change, make_topic, standing, write
+from testbed.cluster import EmbeddedCluster
 from tests.observe.live import delete_groups, wait_for
 from tests.record.live import agent, described
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("agent", "assignors", "config", "pipeline")
+PACKAGES = ("agent", "assignors", "config", "pipeline", "testbed")
 ABORTING = {"describe_cluster", "describe_consumer_groups"}
 """Each can end the process by an assertion in C: on one byte of a stranger's, or on an answer without brokers."""
 KAFKA_PYTHON_IN = {
     "agent/wire/protocol.py",
-    "agent/cluster/requests.py",
-    "agent/cluster/readiness.py",
+    "testbed/cluster/requests.py",
+    "testbed/cluster/readiness.py",
     "assignors/clients/kafka_python.py",
 }
 """The way in; the embedded cluster, which reads requests in its proxy and asks whether brokers are up; and the plug for

@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from agent.cluster import EmbeddedCluster
+from testbed.cluster import EmbeddedCluster
 
 
 def admin(cluster: EmbeddedCluster) -> AdminClient:

@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import WorkloadError
-from agent.demo.workload.__main__ import main
-from agent.demo.workload.compiled import compiled
-from agent.demo.workload.java import JavaHost
-from agent.demo.workload.plan import TopologyPlan
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import WorkloadError
+from testbed.demo.workload.__main__ import main
+from testbed.demo.workload.compiled import compiled
+from testbed.demo.workload.java import JavaHost
+from testbed.demo.workload.plan import TopologyPlan
 from tests.workload import brokers
 
 
@@ -32,7 +32,7 @@ from tests.workload import brokers
 def test_jvm_and_its_directory_go_with_their_owner(
     demo_cluster: EmbeddedCluster, tmp_path: Path, how: signal.Signals
 ) -> None:
-    command = [sys.executable, "-m", "agent.demo.workload", "--scene", "parts"]
+    command = [sys.executable, "-m", "testbed.demo.workload", "--scene", "parts"]
     with subprocess.Popen(
         [*command, "--bootstrap-servers", demo_cluster.bootstrap_servers],
         stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}, start_new_session=True,
@@ -80,7 +80,7 @@ def test_missing_compiler_is_a_sentence_with_what_to_do(
     only_java = tmp_path / "bin"
     only_java.mkdir()
     (only_java / "java").symlink_to(demo_cluster.jars.java)
-    monkeypatch.setattr("agent.demo.workload.compiled.cache_home", lambda: tmp_path / "cache")
+    monkeypatch.setattr("testbed.demo.workload.compiled.cache_home", lambda: tmp_path / "cache")
     monkeypatch.setenv("PATH", str(only_java))
     with pytest.raises(WorkloadError, match=r"javac is not on PATH.*Install a JDK 17"):
         compiled(demo_cluster.spec.version, lambda _line: None)
@@ -92,8 +92,8 @@ def test_compiler_that_refuses_leaves_nothing_half_done(
     sources = tmp_path / "java"
     sources.mkdir()
     (sources / "Broken.java").write_text("class Broken {")
-    monkeypatch.setattr("agent.demo.workload.compiled.cache_home", lambda: tmp_path / "cache")
-    monkeypatch.setattr("agent.demo.workload.compiled._SOURCES", sources)
+    monkeypatch.setattr("testbed.demo.workload.compiled.cache_home", lambda: tmp_path / "cache")
+    monkeypatch.setattr("testbed.demo.workload.compiled._SOURCES", sources)
     with pytest.raises(WorkloadError, match=r"could not be compiled.*Broken\.java"):
         compiled(demo_cluster.spec.version, lambda _line: None)
     assert list((tmp_path / "cache" / "workload").iterdir()) == []

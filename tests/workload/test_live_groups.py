@@ -6,11 +6,11 @@ import uuid
 
 import pytest
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import Workload
-from agent.demo.workload.placement import spread
-from agent.demo.workload.plan import FaultKind, Protocol
 from agent.wire.client import WireClient
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import Workload
+from testbed.demo.workload.placement import spread
+from testbed.demo.workload.plan import FaultKind, Protocol
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration

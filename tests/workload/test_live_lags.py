@@ -15,10 +15,10 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from agent.cluster import EmbeddedCluster
-from agent.demo.workload import Workload, WorkloadError, parts_plan
 from agent.values.finding import FindingReason
 from agent.values.snapshot import Statefulness, StreamsGroup
+from testbed.cluster import EmbeddedCluster
+from testbed.demo.workload import Workload, WorkloadError, parts_plan
 from tests.eye import Eye, found, settings_for
 from tests.workload import brokers
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.demo.workload import ClusterFacts, Workload, WorkloadPlan, demo_plan
+from testbed.cluster import ClusterSpec, EmbeddedCluster
+from testbed.demo.workload import ClusterFacts, Workload, WorkloadPlan, demo_plan
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration

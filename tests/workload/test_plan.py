@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent.demo.workload import ClusterFacts, WorkloadPlan, demo_plan, parts_plan, small_plan
-from agent.demo.workload.placement import crowded, led_from, spread
-from agent.demo.workload.plan import FaultKind, fitted
-from agent.demo.workload.producers import partition_weights
-from agent.demo.workload.readiness import unready, unsettled
+from testbed.demo.workload import ClusterFacts, WorkloadPlan, demo_plan, parts_plan, small_plan
+from testbed.demo.workload.placement import crowded, led_from, spread
+from testbed.demo.workload.plan import FaultKind, fitted
+from testbed.demo.workload.producers import partition_weights
+from testbed.demo.workload.readiness import unready, unsettled
 
 FOUR: Mapping[int, str | None] = {1: "a", 2: "b", 3: "c", 4: "a"}
 THREE: Mapping[int, str | None] = {1: "a", 2: "b", 3: "c"}

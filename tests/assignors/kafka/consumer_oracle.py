@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent.cluster.jars import kafka_jars
+from testbed.cluster.jars import kafka_jars
 
 SOURCE = Path(__file__).parents[2] / "java" / "ConsumerOracle.java"
 KAFKA = "4.3.1"

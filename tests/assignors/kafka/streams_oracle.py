@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent.cluster.jars import kafka_jars
+from testbed.cluster.jars import kafka_jars
 from tests.assignors.kafka.consumer_oracle import ConsumerOracle
 
 SOURCE = Path(__file__).parents[2] / "java" / "StreamsOracle.java"

@@ -10,7 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from agent.maven.toolchain import java
 from assignors.kafka.java import (
     JavaHeap,
     JavaRandom,
@@ -30,6 +29,7 @@ from assignors.kafka.java import (
     utf16_key,
     uuid_halves,
 )
+from pipeline.maven import java
 
 SOURCE = Path(__file__).parents[2] / "java" / "LibraryOracle.java"
 Ask = Callable[[Iterable[str]], list[list[int]]]

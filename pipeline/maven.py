@@ -1,0 +1,191 @@
+"""Jars by Maven: the Java and the Maven of this machine, and how a set of jars gets into the cache.
+
+Maven resolves each set once, out of the project's one pom. Invariants: a tool is used only after it has printed its
+version; a directory of the cache is whole or absent. Maven fills a temporary neighbour, which is renamed at the end.
+Its name holds what was asked for and a digest of the pom, so a changed pom never finds older jars.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from agent.errors import GaveUp
+
+Progress = Callable[[str], None]
+"""Is told one short line per step."""
+
+AGENT_PREFIX = "jmx_prometheus_javaagent-"
+"""A jar of this name is an agent: it lies apart, in ``agents``, so that no classpath has it."""
+OLDEST_JAVA = 17
+OLDEST_MAVEN = (3, 6)
+_TIMEOUT_S = 60
+_ERROR_PREFIX = "[ERROR] "
+_DOWNLOADED = re.compile(r"Downloaded from \S+: \S*/(\S+\.jar) ")
+
+
+class ToolError(GaveUp):
+    """Java, Maven or a jar could not be had: something is missing on this machine, or Maven failed (exit code 1)."""
+
+
+def resolved(
+    name: str, stem: str, profile: str, properties: tuple[str, ...] = (), on_progress: Progress | None = None
+) -> Path:
+    """The directory with the jars of a profile of the pom; from the cache, else by Maven. Raises ToolError."""
+    pom = pom_file()
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:8]
+    directory = cache_home() / "jars" / f"{stem}-{digest}"
+    if not directory.is_dir():
+        _fill(directory, name, (str(maven()), "-B", "-f", str(pom), f"-P{profile}", *properties), on_progress)
+    return directory
+
+
+def pom_file() -> Path:
+    """The one pom: at the top of a checkout, where this package has a link to it, and in the package in a wheel."""
+    pom = Path(__file__).with_name("pom.xml").resolve()
+    if not pom.is_file():
+        raise ToolError("The list of jars is missing", why=f"there is no {pom}", todo="Install rackwise again.")
+    return pom
+
+
+def cache_home() -> Path:
+    """`$RACKWISE_CACHE`, else `rackwise` in the XDG cache directory; nothing is made there."""
+    return home("RACKWISE_CACHE", "XDG_CACHE_HOME", Path(".cache"))
+
+
+def home(own: str, xdg: str, below_home: Path) -> Path:
+    """The directory that variable ``own`` names, else `rackwise` in that of the XDG base directory rules."""
+    if said := os.environ.get(own):
+        return Path(said).expanduser().absolute()
+    base = os.environ.get(xdg, "")
+    # XDG says that a relative path there is to be ignored.
+    return (Path(base) if Path(base).is_absolute() else Path.home() / below_home) / "rackwise"
+
+
+def java() -> Path:
+    """The Java on the path; ToolError when it is missing or older than 17."""
+    found = _tool("java", f"brokers need JDK {OLDEST_JAVA}", "openjdk-17-jdk-headless")
+    numbers = re.search(r'version "(?:1\.)?(\d+)', answer := _output(found, "-version"))
+    if numbers is None:
+        raise ToolError(f"the version of {found} is unknown", why=_first_line(answer), todo="Install JDK 17 again.")
+    if int(numbers.group(1)) < OLDEST_JAVA:
+        raise ToolError(
+            f"Java {numbers.group(1)} at {found} is too old",
+            why=f"brokers need {OLDEST_JAVA} or newer",
+            todo="Put a newer JDK first on PATH, for example with `apt install openjdk-17-jdk-headless`.",
+        )
+    return found
+
+
+def maven() -> Path:
+    """The Maven on the path; ToolError when it is missing or older than 3.6."""
+    found = _tool("mvn", "the jars of Kafka are downloaded with Maven", "maven")
+    numbers = re.search(r"Apache Maven (\d+)\.(\d+)", answer := _output(found, "-v"))
+    if numbers is None:
+        raise ToolError(f"the version of {found} is unknown", why=_first_line(answer), todo="Install Maven again.")
+    if (int(numbers.group(1)), int(numbers.group(2))) < OLDEST_MAVEN:
+        least = ".".join(map(str, OLDEST_MAVEN))
+        raise ToolError(
+            f"{numbers.group(0)} at {found} is too old",
+            why=f"{least} or newer is needed",
+            todo="Put a newer one first on PATH.",
+        )
+    return found
+
+
+def _fill(directory: Path, name: str, command: tuple[str, ...], on_progress: Progress | None) -> None:
+    say = on_progress or (lambda _line: None)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
+    try:
+        say(f"downloading the jars of {name} with Maven (once)")
+        _run_maven(name, (*command, "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"), say)
+        count = _put_agents_aside(temporary)
+        if count == 0:
+            raise ToolError(f"Maven ended without an error but copied no jar of {name}", todo=f"Check {pom_file()}.")
+        temporary.chmod(0o755)
+        _publish(temporary, directory)
+        say(f"{count} jars of {name} are in {directory}")
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _run_maven(name: str, command: tuple[str, ...], say: Progress) -> None:
+    tail: deque[str] = deque(maxlen=40)
+    count = 0
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            tail.append(line.strip())
+            if downloaded := _DOWNLOADED.search(line):
+                count += 1
+                say(f"jar {count}: {downloaded[1]}")
+    if process.returncode:
+        errors = [line.removeprefix(_ERROR_PREFIX) for line in tail if line.startswith(_ERROR_PREFIX)]
+        raise ToolError(
+            f"Maven could not download the jars of {name}",
+            why=errors[0] if errors else " ".join(tail)[-500:],
+            todo="Check the version and the network, then try again.",
+        )
+
+
+def _put_agents_aside(directory: Path) -> int:
+    """Move agents out of the classpath's directory; how many jars there are in all."""
+    jars = tuple(directory.glob("*.jar"))
+    (directory / "agents").mkdir()
+    for jar in jars:
+        if jar.name.startswith(AGENT_PREFIX):
+            jar.rename(directory / "agents" / jar.name)
+    return len(jars)
+
+
+def _publish(temporary: Path, directory: Path) -> None:
+    try:
+        temporary.rename(directory)
+    except OSError:
+        # Somebody else was quicker; the name holds the digest, so theirs is as good.
+        if not directory.is_dir():
+            raise
+
+
+def _tool(name: str, why: str, package: str) -> Path:
+    found = shutil.which(name)
+    if found is None:
+        raise ToolError(
+            f"{name} is not on PATH", why=why, todo=f"Install it, for example with `apt install {package}`."
+        )
+    return Path(found)
+
+
+def _output(tool: Path, argument: str) -> str:
+    try:
+        done = subprocess.run(
+            (str(tool), argument),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(f"{tool} {argument} could not be run", why=str(error), todo="Install it again.") from error
+    return done.stdout
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "it printed nothing")[:200]

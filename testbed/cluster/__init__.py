@@ -1,0 +1,40 @@
+"""An embedded Kafka cluster: real brokers on this machine, for the demo, the tests and for trying things out.
+
+Invariants: every broker process belongs to a manifest on disk, is bound to 127.0.0.1 only, and is never left behind.
+Exports are loaded on first use, so that the command line stays quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from testbed.cluster.broker import KEEP, Broker
+    from testbed.cluster.embedded import EmbeddedCluster
+    from testbed.cluster.errors import ClusterError
+    from testbed.cluster.leftovers import ClusterState, Found, clear_cluster, find_cluster, find_clusters
+    from testbed.cluster.proxy import Fault, FaultKind, RecordingProxy
+    from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec, Security
+
+_NAMES = {
+    "broker": ("KEEP", "Broker"),
+    "embedded": ("EmbeddedCluster",),
+    "errors": ("ClusterError",),
+    "leftovers": ("ClusterState", "Found", "clear_cluster", "find_cluster", "find_clusters"),
+    "proxy": ("Fault", "FaultKind", "RecordingProxy"),
+    "spec": ("DEFAULT_VERSION", "ClusterSpec", "Security"),
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+
+__all__ = [
+    "DEFAULT_VERSION", "KEEP", "Broker", "ClusterError", "ClusterSpec", "ClusterState", "EmbeddedCluster", "Fault",
+    "FaultKind", "Found", "RecordingProxy", "Security", "clear_cluster", "find_cluster", "find_clusters",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,53 @@
+"""Where the jars of one Kafka version are; `pipeline.maven` gets them there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.maven import AGENT_PREFIX, Progress, java, resolved
+from testbed.cluster.errors import ClusterError
+from testbed.cluster.spec import Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JarSet:
+    """Jars of one resolved set, in one directory."""
+
+    directory: Path
+    java: Path
+    """The Java that runs them."""
+
+    @property
+    def classpath(self) -> str:
+        """For `java -cp`; every jar but the agent."""
+        return str(self.directory / "*")
+
+    @property
+    def jars(self) -> tuple[Path, ...]:
+        """The jars on the classpath, by name."""
+        return tuple(sorted(self.directory.glob("*.jar")))
+
+    @property
+    def class_archive(self) -> Path:
+        """Where a broker's classes are kept ready for Java to map; `testbed.cluster.archive` makes it."""
+        return self.directory / "broker.jsa"
+
+    @property
+    def jmx_agent(self) -> Path:
+        """Jar of the JMX exporter; ClusterError when this set has none."""
+        found = sorted((self.directory / "agents").glob(f"{AGENT_PREFIX}*.jar"))
+        if not found:
+            raise ClusterError(f"{self.directory} has no JMX exporter", todo="Delete it, so that it is resolved again.")
+        return found[-1]
+
+
+def kafka_jars(version: str, on_progress: Progress | None = None) -> JarSet:
+    """Broker, clients, Streams, tools and JMX agent of one Kafka version; from the cache, else by Maven.
+
+    ToolError when Java or Maven is missing or too old, or Maven cannot get a jar.
+    """
+    profile = f"kafka-{Version.parse(version).major}"
+    runner = java()
+    directory = resolved(f"Kafka {version}", version, profile, (f"-Dkafka.version={version}",), on_progress)
+    return JarSet(directory=directory, java=runner)

@@ -1,0 +1,133 @@
+"""Which clusters are on this machine, which of them nobody owns any more, and how one is cleared.
+
+Invariant: clearing ends a cluster's processes first and removes its directory last, so a broken-off clearing is found
+again. A cluster that is starting, or whose owner lives, is never called left behind.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import psutil
+
+from agent.values.words import counted
+from testbed.cluster.errors import ClusterError
+from testbed.cluster.launch import TAG
+from testbed.cluster.manifest import Manifest, clusters_home, read_manifest
+from testbed.cluster.processes import ProcessId, kill_all
+
+
+class ClusterState(StrEnum):
+    """How a cluster is doing, as its directory and its processes tell."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    PARTLY_RUNNING = "partly running"
+    LEFT_BEHIND = "left behind"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One cluster's directory."""
+
+    directory: Path
+    state: ClusterState
+    why: str
+    """The reason of the state, as a clause."""
+    manifest: Manifest | None
+    """None when it cannot be read."""
+
+    @property
+    def name(self) -> str:
+        """Name of the cluster."""
+        return self.directory.name
+
+    @property
+    def held(self) -> bool:
+        """True while the process it belongs to, or the one that starts it, runs."""
+        if self.manifest is None:
+            return False
+        owner = self.manifest.owner
+        return self.state is ClusterState.STARTING or (owner is not None and owner.alive)
+
+    @property
+    def alive_brokers(self) -> tuple[int, ...]:
+        """Ids of brokers whose process runs or is frozen."""
+        members = self.manifest.members if self.manifest else ()
+        return tuple(one.node.id for one in members if one.process is not None and one.process.alive)
+
+
+def find_clusters() -> tuple[Found, ...]:
+    """All clusters of this user on this machine, by name."""
+    home = clusters_home()
+    names = sorted(one for one in home.iterdir() if one.is_dir()) if home.is_dir() else ()
+    return tuple(
+        found for one in names if not one.name.startswith(".") and (found := find_cluster(one.name)) is not None
+    )
+
+
+def find_cluster(name: str) -> Found | None:
+    """The cluster of this name; None when there is none."""
+    directory = clusters_home() / name
+    if not directory.is_dir():
+        return None
+    try:
+        manifest = read_manifest(directory)
+    except ClusterError as error:
+        return Found(directory=directory, state=ClusterState.LEFT_BEHIND, why=str(error), manifest=None)
+    if manifest is None:
+        return Found(directory=directory, state=ClusterState.LEFT_BEHIND, why="it has no manifest", manifest=None)
+    state, why = _state(manifest)
+    return Found(directory=directory, state=state, why=why, manifest=manifest)
+
+
+def clear_cluster(directory: Path) -> None:
+    """End whatever belongs to the cluster and remove its directory; fine when it is gone already."""
+    if not directory.is_dir():
+        return
+    try:
+        manifest = read_manifest(directory)
+    except ClusterError:
+        # The tag finds its brokers without the manifest.
+        manifest = None
+    named = manifest.processes if manifest is not None else ()
+    if left := kill_all({*named, *tagged(directory)}):
+        pids = ", ".join(str(one.pid) for one in left)
+        raise ClusterError(f"Processes of cluster {directory.name} do not end, not even by SIGKILL", why=f"pids {pids}")
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def tagged(directory: Path) -> tuple[ProcessId, ...]:
+    """Processes that carry the cluster's tag: also one that was started right before a crash and is in no manifest."""
+    tag = f"{TAG}{directory}"
+    found = []
+    for process in psutil.process_iter(("cmdline",)):
+        if tag in (process.info["cmdline"] or ()):
+            with suppress(psutil.NoSuchProcess):
+                found.append(ProcessId.of(process.pid))
+    return tuple(found)
+
+
+def _state(manifest: Manifest) -> tuple[ClusterState, str]:
+    if manifest.owner is not None and not manifest.owner.alive:
+        return ClusterState.LEFT_BEHIND, f"process {manifest.owner.pid}, its owner, has ended"
+    if not manifest.ready:
+        if manifest.starter.alive:
+            return ClusterState.STARTING, f"process {manifest.starter.pid} is starting it"
+        return ClusterState.LEFT_BEHIND, "its start was interrupted"
+    return _state_of_ready(manifest)
+
+
+def _state_of_ready(manifest: Manifest) -> tuple[ClusterState, str]:
+    alive = [one.process is not None and one.process.alive for one in manifest.members]
+    if all(alive):
+        return ClusterState.RUNNING, "all brokers run"
+    if any(alive):
+        return ClusterState.PARTLY_RUNNING, f"running: {alive.count(True)} of {counted(len(alive), 'broker')}"
+    if manifest.owner is not None:
+        return ClusterState.PARTLY_RUNNING, f"no broker runs, but process {manifest.owner.pid} owns it"
+    return ClusterState.LEFT_BEHIND, "none of its brokers runs"

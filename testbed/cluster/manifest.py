@@ -1,0 +1,108 @@
+"""Which processes and ports belong to a cluster's directory.
+
+Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so whoever comes
+later, after a crash too, can tell what is left and end it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from pipeline.maven import home
+from testbed.cluster.errors import ClusterError
+from testbed.cluster.processes import ProcessId
+from testbed.cluster.settings import Node, Route
+from testbed.cluster.spec import ClusterSpec
+
+FILE_NAME = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One broker of a cluster and the process it last ran as."""
+
+    node: Node
+    process: ProcessId | None = None
+    """None before the first start and after an orderly stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A cluster on this machine, as its directory tells it."""
+
+    name: str
+    cluster_id: str
+    spec: ClusterSpec
+    members: tuple[Member, ...]
+    owner: ProcessId | None
+    """The process the cluster must not outlive; None for a detached one."""
+    starter: ProcessId
+    """The process that starts it, for telling a start in progress from one that was broken off."""
+    ready: bool = False
+    """True once all brokers have answered."""
+    helpers: tuple[ProcessId, ...] = ()
+    """Watchdog and proxy."""
+
+    @property
+    def processes(self) -> tuple[ProcessId, ...]:
+        """Everything that was started for this cluster, alive or not."""
+        return (*(one.process for one in self.members if one.process), *self.helpers)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Of the client listeners."""
+        return ",".join(f"127.0.0.1:{one.node.client_port}" for one in self.members)
+
+    @property
+    def proxied_bootstrap_servers(self) -> str | None:
+        """Of the recording proxy; None when the cluster has none."""
+        routes = self.proxy_routes.values()
+        return ",".join(f"127.0.0.1:{route.listen_port}" for route in routes) or None
+
+    @property
+    def proxy_routes(self) -> Mapping[int, Route]:
+        """Broker -> its way through the proxy; empty when the cluster has none."""
+        return {one.node.id: one.node.route for one in self.members if one.node.route is not None}
+
+    def with_member(self, member: Member) -> Manifest:
+        """The same cluster with this member in the place of the one with its id."""
+        changed = tuple(member if one.node.id == member.node.id else one for one in self.members)
+        return replace(self, members=changed)
+
+
+_ADAPTER = TypeAdapter(Manifest)
+
+
+def clusters_home() -> Path:
+    """The directory that has one directory per cluster: in `$RACKWISE_STATE`, else in `rackwise` in XDG's for state."""
+    return home("RACKWISE_STATE", "XDG_STATE_HOME", Path(".local") / "state") / "clusters"
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Put it into the cluster's directory, whole or not at all; only the user may read it, it may hold passwords."""
+    temporary = directory / f".{FILE_NAME}.{os.getpid()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(manifest), file, indent=1)
+    temporary.replace(directory / FILE_NAME)
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """What the directory tells; None when it has no manifest, ClusterError when it cannot be read."""
+    path = directory / FILE_NAME
+    try:
+        return _ADAPTER.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise ClusterError(
+            f"{path} cannot be read",
+            why=str(error).splitlines()[0],
+            todo=f"Clear the cluster with `rackwise cluster down --name {directory.name}`.",
+        ) from error

@@ -1,0 +1,92 @@
+"""What an embedded cluster is to look like.
+
+Invariant: a spec is a plain value; nothing is started, written or looked up by making one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from testbed.cluster.errors import BadSpec
+
+DEFAULT_VERSION = "4.3.1"
+_RACK_OR_NONE = re.compile(r"[^\s,=]+")
+
+
+class Version(NamedTuple):
+    """A Kafka release, so that 3.10 counts as newer than 3.9."""
+
+    major: int
+    minor: int
+    patch: int
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """The version in a text such as `4.3.1`; BadSpec when it is none, or too old for KRaft."""
+        found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", text.strip())
+        if found is None:
+            raise BadSpec(f"{text!r} is no Kafka version", todo=f"Give three numbers, for example {DEFAULT_VERSION}.")
+        version = cls(*(int(part) for part in found.groups()))
+        if version < OLDEST:
+            raise BadSpec(
+                f"Kafka {text} is too old for the embedded cluster",
+                why="it runs KRaft with SCRAM users",
+                todo="Give 3.5.0 or newer.",
+            )
+        return version
+
+
+OLDEST = Version(3, 5, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """TLS and SCRAM-SHA-512 on the client listeners, and Kafka's StandardAuthorizer behind them.
+
+    The brokers among themselves stay in plain text on 127.0.0.1. The first user is the super user.
+    """
+
+    users: Mapping[str, str] = field(default_factory=lambda: {"admin": "admin-secret", "rackwise": "rackwise-secret"})
+    """User name -> password."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSpec:
+    """An embedded cluster: one combined broker and controller per rack."""
+
+    version: str = DEFAULT_VERSION
+    racks: tuple[str | None, ...] = ("a", "b", "c")
+    """One broker each, ids from 1; None is a broker without `broker.rack`."""
+    broker_properties: Mapping[str, str] = field(default_factory=dict)
+    """Kafka's dotted names; they win over the settings of `testbed.cluster.settings`."""
+    rack_aware_selector: bool = True
+    """False leaves `replica.selector.class` out, as a cluster without follower fetching has it."""
+    jmx: bool = False
+    """Each broker serves its byte counters over HTTP."""
+    proxied: bool = False
+    """Each broker has a second client listener, which advertises the recording proxy."""
+    security: Security | None = None
+    heap: str = "512m"
+
+    def __post_init__(self) -> None:
+        Version.parse(self.version)
+        if not self.racks:
+            raise BadSpec("A cluster needs at least one broker", todo="Give at least one rack.")
+        for rack in self.racks:
+            if rack is not None and not _RACK_OR_NONE.fullmatch(rack):
+                raise BadSpec(f"{rack!r} is no rack name", todo="Give a name without blanks, commas or equals signs.")
+        if not re.fullmatch(r"\d+[mgMG]", self.heap):
+            raise BadSpec(f"{self.heap!r} is no heap size", todo="Give a number with m or g, for example 512m.")
+
+    @property
+    def kafka(self) -> Version:
+        """The version as numbers."""
+        return Version.parse(self.version)
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """Ids of the brokers, in the order of `racks`."""
+        return tuple(range(1, len(self.racks) + 1))

@@ -1,0 +1,41 @@
+"""``rackwise demo``: its options; all else is loaded when it runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.cli.examples import add_examples
+
+EXAMPLES = {"demo": ("rackwise demo --seconds 90", "rackwise demo --spark --report report")}
+
+demo_app = typer.Typer(add_completion=False)
+
+
+@demo_app.command()
+def demo(
+    seconds: Annotated[
+        int | None,
+        typer.Option(
+            "--seconds", metavar="N", help="Seconds to run, from the first cycle on; DEMO_SECONDS is the same."
+        ),
+    ] = None,
+    version: Annotated[str | None, typer.Option("--kafka", metavar="VERSION", help="Version of Kafka to run.")] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Run the pipeline beside it; SPARK=1 is the same.")] = False,
+    report: Annotated[
+        Path,
+        typer.Option("--report", metavar="FOLDER", help="With --spark: folder for the report that the demo ends with."),
+    ] = Path("rackwise-report"),
+) -> None:
+    """Start a local three-rack cluster with real consumer groups, and the agent in dry run."""
+    from testbed.demo.show import show
+
+    long = seconds or int(os.environ.get("DEMO_SECONDS", "180"))
+    wanted = spark or os.environ.get("SPARK", "") not in {"", "0"}
+    raise typer.Exit(show(seconds=long, version=version, report=report if wanted else None))
+
+
+add_examples(demo_app, EXAMPLES, {})
