@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from testbed.cluster.embedded import EmbeddedCluster
     from testbed.cluster.errors import ClusterError
     from testbed.cluster.leftovers import ClusterState, Found, clear_cluster, find_cluster, find_clusters
-    from testbed.cluster.proxy import Fault, FaultKind, RecordingProxy
-    from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec, Security
+    from testbed.cluster.proxy import RecordingProxy
+    from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec, Fault, FaultKind, Security
 
 _NAMES = {
     "broker": ("KEEP", "Broker"),
     "embedded": ("EmbeddedCluster",),
     "errors": ("ClusterError",),
     "leftovers": ("ClusterState", "Found", "clear_cluster", "find_cluster", "find_clusters"),
-    "proxy": ("Fault", "FaultKind", "RecordingProxy"),
-    "spec": ("DEFAULT_VERSION", "ClusterSpec", "Security"),
+    "proxy": ("RecordingProxy",),
+    "spec": ("DEFAULT_VERSION", "ClusterSpec", "Fault", "FaultKind", "Security"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -21,6 +21,7 @@ from agent.cli.examples import add_examples
 from agent.cli.output import Format, chosen, emit, emit_line, say
 from agent.values.words import counted
 from testbed import cluster as local
+from testbed.cluster.spec import FaultKind
 
 if TYPE_CHECKING:
     from agent.cli.documents.cluster import LocalCluster
@@ -55,18 +56,6 @@ cluster_app = typer.Typer(
 Name = Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="Name of the cluster.")]
 Clear = Annotated[bool, typer.Option("--clear", help="Remove what interrupted clusters left behind, without asking.")]
 Output = Annotated[Format | None, typer.Option("--output", "-o", help="Form of the answer.")]
-
-
-class FaultName(StrEnum):
-    """The proxy's faults, named here so that the command line need not load the proxy to show its help."""
-
-    PASS = "pass"  # noqa: S105 a mode, no password
-    DELAY = "delay"
-    BLACKHOLE = "blackhole"
-    MUTE = "mute"
-    RESET = "reset"
-    REFUSE = "refuse"
-    NO_BROKERS = "no-brokers"
 
 
 class Action(StrEnum):
@@ -193,7 +182,7 @@ def broker(
 
 @cluster_app.command()
 def fault(
-    kind: Annotated[FaultName, typer.Argument(help="What happens to connections through the proxy.")],
+    kind: Annotated[FaultKind, typer.Argument(help="What happens to connections through the proxy.")],
     broker_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Broker id; default: all.")] = None,
     *,
     delay_ms: Annotated[
@@ -206,7 +195,7 @@ def fault(
 ) -> None:
     """Harm what goes through the recording proxy; pass lifts it."""
     cluster = local.EmbeddedCluster.open(name)
-    cluster.inject(local.Fault(local.FaultKind(kind.value), delay_ms), broker_id)
+    cluster.inject(local.Fault(kind, delay_ms), broker_id)
     say(f"{'all brokers' if broker_id is None else f'broker {broker_id}'}: {kind.value}")
 
 

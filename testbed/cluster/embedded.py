@@ -28,9 +28,9 @@ from testbed.cluster.jars import JarSet, kafka_jars
 from testbed.cluster.leftovers import clear_cluster
 from testbed.cluster.making import launch_all, new_directory, new_manifest
 from testbed.cluster.manifest import clusters_home, read_manifest
-from testbed.cluster.proxy import Fault, RecordingProxy
+from testbed.cluster.proxy import RecordingProxy
 from testbed.cluster.proxy_process import read_faults, start_proxy_process, wait_for_proxy, write_faults
-from testbed.cluster.spec import ClusterSpec
+from testbed.cluster.spec import ClusterSpec, Fault
 
 _READY_TIMEOUT_S = 90.0
 

@@ -15,13 +15,13 @@ import threading
 from collections import deque
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import Self, TypeVar
 
 from testbed.cluster.errors import BadSpec, ClusterError
 from testbed.cluster.requests import DESCRIBE_CLUSTER, METADATA, Header, Recorded, read_header, record, without_brokers
 from testbed.cluster.settings import Route
+from testbed.cluster.spec import PASS, Fault, FaultKind
 
 T = TypeVar("T")
 
@@ -33,34 +33,6 @@ _KEPT = 100_000
 _MOST_AWAITED = 1_000
 _CALL_TIMEOUT_S = 10.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
-
-
-class FaultKind(StrEnum):
-    """What happens to the connections of one broker."""
-
-    PASS = "pass"  # noqa: S105 a mode, no password
-    DELAY = "delay"
-    """Each request waits before it is passed on."""
-    BLACKHOLE = "blackhole"
-    """Connections are taken and stay open; nothing passes either way until the fault is lifted."""
-    MUTE = "mute"
-    """Requests reach the broker and are done; answers do not come back until the fault is lifted."""
-    RESET = "reset"
-    """Open connections are reset, new ones as soon as they are made."""
-    REFUSE = "refuse"
-    """Open connections are reset, and nobody listens."""
-    NO_BROKERS = "no-brokers"
-    """Answers pass, but those that list brokers list none, as from a cluster that is still forming."""
-
-
-class Fault(NamedTuple):
-    """A mode and, for `DELAY`, how long."""
-
-    kind: FaultKind = FaultKind.PASS
-    delay_ms: int = 0
-
-
-PASS = Fault()
 
 
 @dataclass(slots=True)

@@ -18,9 +18,10 @@ from testbed.cluster.errors import ClusterError
 from testbed.cluster.launch import TAG
 from testbed.cluster.manifest import read_manifest
 from testbed.cluster.processes import ProcessId
-from testbed.cluster.proxy import PASS, Fault, FaultKind, RecordingProxy
+from testbed.cluster.proxy import RecordingProxy
 from testbed.cluster.requests import Recorded
 from testbed.cluster.settings import Route
+from testbed.cluster.spec import PASS, Fault, FaultKind
 
 RECORDS_FILE = "proxy.jsonl"
 FAULTS_FILE = "faults.json"

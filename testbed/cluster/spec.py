@@ -1,4 +1,4 @@
-"""What an embedded cluster is to look like.
+"""What an embedded cluster is to look like, and how connections to it may fail.
 
 Invariant: a spec is a plain value; nothing is started, written or looked up by making one.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 from testbed.cluster.errors import BadSpec
@@ -90,3 +91,31 @@ class ClusterSpec:
     def broker_ids(self) -> tuple[int, ...]:
         """Ids of the brokers, in the order of `racks`."""
         return tuple(range(1, len(self.racks) + 1))
+
+
+class FaultKind(StrEnum):
+    """What happens to the connections of one broker."""
+
+    PASS = "pass"  # noqa: S105 a mode, no password
+    DELAY = "delay"
+    """Each request waits before it is passed on."""
+    BLACKHOLE = "blackhole"
+    """Connections are taken and stay open; nothing passes either way until the fault is lifted."""
+    MUTE = "mute"
+    """Requests reach the broker and are done; answers do not come back until the fault is lifted."""
+    RESET = "reset"
+    """Open connections are reset, new ones as soon as they are made."""
+    REFUSE = "refuse"
+    """Open connections are reset, and nobody listens."""
+    NO_BROKERS = "no-brokers"
+    """Answers pass, but those that list brokers list none, as from a cluster that is still forming."""
+
+
+class Fault(NamedTuple):
+    """A mode and, for `DELAY`, how long."""
+
+    kind: FaultKind = FaultKind.PASS
+    delay_ms: int = 0
+
+
+PASS = Fault()

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
 from assignors.problem import TopicPartition
-from testbed.cluster.proxy import Fault, FaultKind, RecordingProxy
+from testbed.cluster.proxy import RecordingProxy
 from testbed.cluster.requests import Header
 from testbed.cluster.settings import Route
+from testbed.cluster.spec import Fault, FaultKind
 
 METADATA, DESCRIBE_CONFIGS, ALTER_CONFIGS, LIST_REASSIGNMENTS = 3, 32, 44, 46
 _ALTER = 45

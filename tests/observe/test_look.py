@@ -16,7 +16,7 @@ from agent.values.clock import system_clock
 from agent.values.observation import GapCause, Part
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
-from testbed.cluster.proxy import Fault, FaultKind
+from testbed.cluster.spec import Fault, FaultKind
 from tests.hostile import GOOD, HELD
 from tests.observe.live import (
     CLIENT_ID,
