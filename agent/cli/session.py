@@ -83,7 +83,7 @@ def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
     from agent.values.clock import system_clock
 
     # Most of a look is waiting for brokers: the stages that follow it are loaded meanwhile.
-    loading = load_beside("agent.simulate.simulate.simulate.evaluation")
+    loading = load_beside("agent.simulate.evaluation")
     scope = to_scope(loaded.settings)
     with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
 

@@ -76,7 +76,7 @@ Start = Callable[..., FileAgent]
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; what stands in the proposals topic is one proposal."""
-    monkeypatch.setattr("agent.daemon.daemon.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
     monkeypatch.setattr(asking, "POLL_S", 0.02)
     monkeypatch.setattr(following, "POLL_S", 0.02)
     return tmp_path / "journal"
@@ -117,7 +117,7 @@ def test_a_published_proposal_says_how_old_its_figures_are(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seven_min_ago = MOVE._replace(created_ms=system_clock().wall_ms - 7 * 60_000 - 5_000)
-    monkeypatch.setattr("agent.daemon.daemon.daemon.start.read_proposals", lambda _loaded, _tell: (seven_min_ago,))
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (seven_min_ago,))
     shown = " ".join(here("proposals", "-o", "table", "-b", NOBODY).stdout.split())
     assert "7 min ago" in shown
     assert "figures" in shown

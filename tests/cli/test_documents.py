@@ -74,7 +74,7 @@ def world(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> Pa
     file = record(a_cluster(), Limits(groups={"app": GroupLimits(known=True)}))
     journal_of(tmp_path / "journal")
     monkeypatch.setattr("agent.observe.look.observe", lambda *_: a_cluster().at())
-    monkeypatch.setattr("agent.daemon.daemon.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
     found = a_local_cluster(tmp_path)
     monkeypatch.setattr("testbed.cluster.find_cluster", lambda _name: found[0])
     monkeypatch.setattr("testbed.cluster.find_clusters", lambda: found)

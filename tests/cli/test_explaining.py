@@ -134,7 +134,7 @@ def test_a_proposal_that_only_the_agent_makes_is_explained(
     given(path)
     (own,) = here("plan", "-o", "json", *telemetry(path), *options(path)).json
     published = MOVE._replace(id="p-0123456789ab", created_ms=world().at().taken_ms - 180_000)
-    monkeypatch.setattr("agent.daemon.daemon.daemon.start.read_proposals", lambda *_: (published,))
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda *_: (published,))
     done = here("explain", published.id, "-o", "json", *telemetry(path), *options(path))
     assert done.exit_code == 0, done.stderr
     assert f"{published.id} is open: the agent proposed it 3 min ago for topic/t, with figures of then" in done.stderr

@@ -179,7 +179,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         settings = {"kafka": {"bootstrap.servers": "127.0.0.1:1", **values}, "topics": {"prefix": "x."}}
         (tmp_path / "settings.yaml").write_text(json.dumps(settings))
         monkeypatch.setattr("agent.observe.knock.knock", lambda *_, **__: "cluster")
-        monkeypatch.setattr("agent.daemon.daemon.daemon.start.read_proposals", lambda _loaded, _tell: published(name))
+        monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: published(name))
         monkeypatch.setattr("agent.observe.knock.knock", lambda *_, **__: None)
         monkeypatch.setattr("agent.cli.asking.journal", lambda _plan: journal_of(name))
         monkeypatch.setattr("agent.cli.asking.ask", lambda *_: Answer(True, name(LINE), 0))

@@ -61,8 +61,8 @@ FOREIGN = {
 }  # fmt: skip
 """What takes long to load and is of no use to a look without a problem to solve."""
 OWN = {
-    "agent.act", "agent.explain.doctor", "agent.execute.reassign.machine", "agent.probing", "agent.simulate.simulate.simulate",
-    "agent.daemon.daemon.start", "agent.web", "pipeline.maven", "testbed",
+    "agent.act", "agent.explain.doctor", "agent.execute.reassign.machine", "agent.probing", "agent.simulate.simulate",
+    "agent.daemon.start", "agent.web", "pipeline.maven", "testbed",
 }  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
         "from agent.cli.ending import run; "
         f"run(['status', '--replay', {str(file)!r}], debug=False, interruptible=False)"
     )
-    assert "agent.simulate.simulate.simulate.evaluation" in loaded
+    assert "agent.simulate.evaluation" in loaded
     assert_only_what_is_used(loaded)
 
 

@@ -32,8 +32,8 @@ def test_the_log_begins_with_the_topics_that_are_created(
 ) -> None:
     answers = an_observation(a=(1,), b=(2,), c=(3,)).topic("rackwise.proposals", (1, 2, 3))
     asked: list[str] = []
-    monkeypatch.setattr("agent.daemon.daemon.daemon.start.observe", lambda *_: answers.at())
-    monkeypatch.setattr("agent.daemon.daemon.daemon.daemon.LEAD_WITHIN_S", 0.1)
+    monkeypatch.setattr("agent.daemon.start.observe", lambda *_: answers.at())
+    monkeypatch.setattr("agent.daemon.daemon.LEAD_WITHIN_S", 0.1)
     monkeypatch.setattr("agent.record.recorder.RESTORE_MS", 100)
     monkeypatch.setattr(
         "agent.record.own_topics.OwnTopics._create",

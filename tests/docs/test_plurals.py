@@ -46,7 +46,7 @@ FINE = frozenset(
         "agent.cli.examples: rackwise plan {} --reassignment-json moves.json --rollback-json back.json",
         "pipeline.report.first: Give {} leaders in the racks of its readers",
         # a figure with its unit, or a range
-        "agent.act.journal.journal.journal.kafka_journal: another client wrote {} at offsets {} to {}",
+        "agent.act.journal.kafka_journal: another client wrote {} at offsets {} to {}",
         "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
         "agent.predict.classic: it does not converge within {} rebalances",
         "agent.values.windows: and no opening within {} days",
@@ -57,10 +57,10 @@ FINE = frozenset(
         "pipeline.jobs.weights: {} records written",
         "pipeline.report.words: {} days",
         # never one
-        "agent.act.journal.journal.journal.topic_checks: {} has {} partitions, and only partition 0 counts",
+        "agent.act.journal.topic_checks: {} has {} partitions, and only partition 0 counts",
         "agent.load_settings: {} settings cannot be used",  # of one its own sentence is told
         "agent.execute.reassign.still: {} has replicas {}, not {} as when the move was decided",
-        "agent.act.journal.journal.journal.journal_topic: it has {} partitions, and the journal needs exactly one",
+        "agent.act.journal.journal_topic: it has {} partitions, and the journal needs exactly one",
         "agent.execute.commands.commanded: {} moves at once are more than execute.max_moves_per_cluster ({})",
         "agent.plan.new_partitions: {} new partitions are too many",
         "agent.telemetry.looks: the events belong to {} looks; give those of one",

@@ -104,7 +104,7 @@ def test_without_brokers_in_the_settings_every_command_that_asks_ends_with_2(run
 def test_brokers_that_hang_up_on_the_second_client_are_told_without_a_line_of_its_library(
     run: Run, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.daemon.daemon.daemon.start._READ_MS", 400)
+    monkeypatch.setattr("agent.daemon.start._READ_MS", 400)
     monkeypatch.setattr("agent.cli.asking.READ_MS", 400)
     with FakeBroker({}) as broker:
         done = run(*command, *ROWS[command].given, "--bootstrap-servers", f"127.0.0.1:{broker.port}")
