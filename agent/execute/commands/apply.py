@@ -9,13 +9,12 @@ between the two loses nothing, and of the very attempt that it was about. Approv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from agent.errors import BadInput, reason
 from agent.execute.commands import agreeing, turning
-from agent.execute.commands.commanded import Begins, Foresee, Result, Room, Spoken, refused
+from agent.execute.commands.commanded import Begins, Foresee, Result, Room, Spoken, refused, unplanned
 from agent.execute.commands.identity import ANSWERED_FOR_MS, STOPPING, Came, People, against, by, sender_of, too_late
 from agent.execute.reassign.messages import Accepted, May, Said, Word
 from agent.execute.reassign.transitions import turned
@@ -42,7 +41,6 @@ from agent.values.reassignment import Plan
 from agent.values.typed_json import UnreadableError
 
 _PAUSING = (Verb.PAUSE, Verb.RESUME)
-_OF_PROPOSALS = (Verb.APPROVE, Verb.APPLY, Verb.CANCEL)
 _WORDS = {
     Verb.PAUSE: Word.PAUSE,
     Verb.RESUME: Word.RESUME,
@@ -78,55 +76,74 @@ class Obeyed(NamedTuple):
     words: tuple[Spoken, ...] = ()
     look_now: bool = False
     """True when something was approved or resumed, so that the next planning need not be waited for."""
+    unheard: bool = False
+    """True when a command that is to stop something waits for the first planning."""
 
 
 def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     waiting: Sequence[Waiting],
     view: View,
-    standing: Sequence[Proposal],
+    standing: Sequence[Proposal] | None,
     limits: ExecuteLimits,
     now_ms: int,
     foresee: Foresee = lambda _proposal, _view: None,
     begins: Begins = lambda _plan, _view: May(begin=True),
     *,
     people: People = MappingProxyType({}),
+    full: bool = False,
 ) -> Obeyed:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
 
-    ``standing`` are the proposals of the last planning; ``foresee`` is what the guard would say of one of them and
+    ``standing`` are the proposals of the last planning, None before the first: until then what rests on them waits, and
+    so does what comes after it, in its order; only what stops something is answered out of turn. A leader that has
+    forgotten such an answer obeys it once more, in its turn, which does no harm. ``full`` says that more commands may
+    wait behind these, so that none of these can wait. ``foresee`` is what the guard would say of a proposal and
     ``begins`` what it says before each batch, so that an answer is made from what the agent is going to do;
-    ``people`` are those who can prove a command. Raises
-    UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may be
-    changed.
+    ``people`` are those who can prove a command.
+
+    Raises UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may
+    be changed.
     """
-    by_id = {proposal.id: proposal for proposal in standing}
-    total = Obeyed()
+    if not waiting:
+        return Obeyed()
+    by_id, planned = {proposal.id: proposal for proposal in standing or ()}, standing is not None
+    room = Room(view, by_id, _plans(view), limits, now_ms, foresee, begins, planned)
+    total, waits = Obeyed(), False
     for one in waiting:
         if answer_to(view, one.id) is not None:
             continue
-        room = Room(view, by_id, _plans(view), limits, now_ms, foresee, begins)
+        if not full and _must_wait(one, room, behind=waits):
+            waits, total = True, total._replace(unheard=total.unheard or stops((one,)))
+            continue
         command, result = _obey_one(one, room, people)
         result = _writable(result, now_ms)
         answer = Answer(result.done, result.sentence, now_ms, result.plan)
-        writes = (*result.writes, answered(command, answer), one.after)
+        # The position stays before what waits.
+        writes = (*result.writes, answered(command, answer), *(() if waits else (one.after,)))
         view = _shown(view, writes, now_ms)
-        total = Obeyed((*total.writes, *writes), (*total.words, *result.words), total.look_now or result.look_now)
+        room = room._replace(view=view, plans=_plans(view))
+        total = total._replace(
+            writes=(*total.writes, *writes),
+            words=(*total.words, *result.words),
+            look_now=total.look_now or result.look_now,
+        )
     if not total.writes:
         return total
     return total._replace(writes=(*total.writes, *forgotten(view, now_ms - ANSWERED_FOR_MS)))
 
 
-W = TypeVar("W", bound=Waiting)
-
-
-def answerable(waiting: Sequence[W]) -> Sequence[W]:
-    """The first of them that can be answered without knowing what is proposed, such as pauses and what ends them."""
-    return tuple(takewhile(lambda one: _verb(one) not in _OF_PROPOSALS, waiting))
+def _must_wait(one: Waiting, room: Room, *, behind: bool) -> bool:
+    """Whether it waits for the first planning: for what is proposed, or for its turn, where it stops nothing."""
+    try:
+        command = command_from_json(dict(one.value))
+    except UnreadableError:
+        return behind
+    return not room.can_answer(command) or (behind and command.verb not in STOPPING)
 
 
 def stops(waiting: Iterable[Waiting]) -> bool:
-    """Whether any of them is to stop something."""
-    return any(_verb(one) in STOPPING for one in waiting)
+    """Whether any of them is to stop something; a rollback stops what it takes back."""
+    return any(_verb(one) in (*STOPPING, Verb.ROLLBACK) for one in waiting)
 
 
 def _verb(one: Waiting) -> Verb | None:
@@ -227,6 +244,8 @@ def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result
         command = by(sender, command)
         why_not = against(sender, command, people) or too_late(one, sender, command, room.limits, room.now_ms)
         command = command._replace(at_ms=min(command.at_ms, room.now_ms))  # a time of the future counts as now
+        if why_not is None and not room.can_answer(command):
+            return command, unplanned(command)
         return command, _VERBS[command.verb](command, room) if why_not is None else refused(why_not)
     except UnreadableError:
         raise
