@@ -12,7 +12,7 @@ from agent.guard.judge import guard
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, written
 from agent.journal.codec import applied, numbered
-from agent.journal.commands import KEPT, Verb, history, pause_in
+from agent.journal.commands import KEPT, Verb, history, pause_in, signed_until
 from agent.values.journal import View, Write
 from agent.values.limits import ApprovalRule, ExecuteLimits, Limits, Mode
 from agent.values.memory import Memory
@@ -70,14 +70,70 @@ def flood(view: View, now_ms: int = NOW_MS) -> View:
 def test_what_a_proven_person_asked_for_is_not_said_again_after_what_stopped_it(
     proven: Verb, then: Verb, state: PlanState, paused: bool
 ) -> None:
-    """A proven person's answers are kept for longer than the answer that the plan has heard last."""
+    """A proven person's answers are kept for longer than others, but for the one that the plan has heard last."""
     view = heard({**VIEW, **journal(plan(), at_ms=NOW_MS)}, about_plan(proven, "c-proven", by=BY_ANN))
     view = flood(heard(view, about_plan(then, "c-then")))
-    kept = {command.id for command, _ in history(view)}
-    assert ("c-proven" in kept, "c-then" in kept) == (True, False)
+    kept = {one.command.id for one in history(view)}
+    assert {"c-proven", "c-then"} <= kept, "what the plan has heard last is not forgotten"
     (now,) = moves.plans(view)
     assert (now.state, now.paused) == (state, paused)
     assert words_again(view) == ()
+
+
+@pytest.mark.parametrize("verb", [Verb.CANCEL, Verb.ROLLBACK, Verb.PAUSE])
+def test_what_a_plan_does_not_show_yet_is_kept_however_many_commands_come_in_between(verb: Verb) -> None:
+    """Answered, then many others before the mover wrote it down, then another leader."""
+    view = journal(plan(), at_ms=NOW_MS)
+    asked = obey([about_plan(verb, "c-first")], view, STANDING, LIMITS, NOW_MS)
+    view = flood(grown(view, *asked.writes, now_ms=NOW_MS))
+    assert words_again(view) == asked.words
+    (word,) = asked.words
+    assert isinstance(word, Said)
+    (before,) = moves.plans(view)
+    view = flood(flood(grown(view, *moves.write(turned(before, word).plan), now_ms=NOW_MS)))
+    assert words_again(view) == ()
+    assert len(history(view)) <= KEPT + 1
+
+
+def test_a_way_back_that_was_promised_is_kept_however_many_commands_come_in_between() -> None:
+    view = journal(plan(PlanState.DONE), at_ms=NOW_MS)
+    asked = obey([ask(Verb.ROLLBACK, MOVE, id_="c-back")], view, STANDING, LIMITS, NOW_MS)
+    view = flood(grown(view, *asked.writes, now_ms=NOW_MS))
+    (word,) = words_again(view)
+    assert isinstance(word, Accepted)
+    view = flood(grown(view, *moves.write(word.plan), now_ms=NOW_MS))
+    assert words_again(view) == ()
+
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize("ahead_ms", [0, SIGNED_FOR_MS - MINUTE])
+def test_a_signed_command_is_obeyed_once_whatever_the_clock_of_the_agent_does(ahead_ms: int) -> None:
+    """The leader's clock jumps three days and back, and so many commands come meanwhile that answers are forgotten."""
+    resume = wish(Verb.RESUME, by=BY_ANN, id_="c-resume", at_ms=NOW_MS + ahead_ms)
+    view = heard({**VIEW}, ask(Verb.PAUSE, id_="c-1")._replace(came=LIVE), resume)
+    view = heard(view, ask(Verb.PAUSE, id_="c-2")._replace(came=LIVE), now_ms=NOW_MS + MINUTE)
+    view = flood(view, NOW_MS + 3 * DAY)
+    assert "command/c-resume" not in view
+    again = obey([resume], view, STANDING, LIMITS, NOW_MS + 2 * MINUTE, people=PEOPLE)
+    told = done(again, view, "c-resume")
+    assert (told.done, "may have been answered before; send it again" in told.sentence) == (False, True)
+    assert pause_in(grown(view, *again.writes, now_ms=NOW_MS)) is not None
+    anew = wish(Verb.RESUME, by=BY_ANN, id_="c-anew", at_ms=NOW_MS + ahead_ms + 1)
+    assert done(obey([anew], view, STANDING, LIMITS, NOW_MS + 3 * MINUTE, people=PEOPLE), view, "c-anew").done
+    stop = wish(Verb.PAUSE, by=BY_ANN, id_="c-stop", at_ms=NOW_MS)
+    assert done(obey([stop], view, STANDING, LIMITS, NOW_MS, people=PEOPLE), view, "c-stop").done, "stops at any time"
+
+
+def test_what_was_forgotten_is_remembered_as_the_latest_time_of_all() -> None:
+    view = {**VIEW}
+    for name, at_ms in (("c-late", NOW_MS + MINUTE), ("c-early", NOW_MS)):
+        view = heard(view, wish(Verb.RESUME, by=BY_ANN, id_=name, at_ms=at_ms))
+        view = flood(view, NOW_MS + 3 * DAY)
+        assert signed_until(view) == NOW_MS + MINUTE
+    odd = {**view, "command-forgotten": view["command-forgotten"]._replace(value={"until_ms": "soon"})}
+    assert signed_until(odd) == 0
 
 
 def test_a_signed_command_of_a_clock_that_is_ahead_is_never_obeyed_twice() -> None:
