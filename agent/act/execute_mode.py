@@ -25,7 +25,7 @@ from agent.act.lead.led import Hearing, Leads, Led, Notices, defect, now_of
 from agent.act.reassign.mover import Mover
 from agent.act.rebalance.trigger import Trigger
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
-from agent.execute.commands.apply import answerable, obey, stops, words_again
+from agent.execute.commands.apply import obey, stops, words_again
 from agent.execute.commands.commanded import Foreseen
 from agent.execute.commands.identity import People
 from agent.execute.reassign.accepting import NotCarriedOut, policy_of, traffic_of
@@ -257,7 +257,9 @@ class Acting:
     # --- the thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._stop.wait(_TICK_S):
+        more = False
+        while not self._stop.wait(0 if more else _TICK_S):
+            more = False
             try:
                 with self._lock:
                     self._follow()
@@ -265,7 +267,7 @@ class Acting:
                         self._notices.notice(self._leadership)
                         self._led.check()
                         self._word(self._led)
-                        self._answer(self._led)
+                        more = self._answer(self._led)
             except Fatal as error:
                 self.on_fatal(error)
                 return
@@ -329,10 +331,12 @@ class Acting:
         until = time.monotonic() + _HEAR_S
         while (why := self._unheard(led.hearing)) is not None and time.monotonic() < until and not self._stop.is_set():
             try:
-                self._answer(led)
+                more = self._answer(led)
             except (JournalUnavailable, UnreadableError) as error:
                 return str(error)
-            time.sleep(_TICK_S / 10)
+            if led.hearing.for_planning:
+                return self._unheard(led.hearing)
+            time.sleep(0 if more else _TICK_S / 10)
         return why
 
     def _unheard(self, hearing: Hearing) -> str | None:
@@ -356,31 +360,36 @@ class Acting:
             led.say(words_again(view, self._limits.execute.approval_valid_ms))
             led.worded = view
 
-    def _answer(self, led: Led) -> None:
-        """What operators ask, once this agent knows the open proposals: an approval is of one."""
+    def _answer(self, led: Led) -> bool:
+        """What operators ask; whether more of it may wait. Before the first planning nothing can be approved."""
         inbox = self._leadership.inbox()
         if inbox is None:
-            return
+            return False
         view = led.journal.view()
-        every = inbox.read(view)
-        # Before the first planning nothing can be approved; what is asked for after it waits for its turn.
-        waiting = every if self._standing is not None else answerable(every)
+        waiting = inbox.read(view)
         self._notices.tell(inbox.problem())
-        if waiting:
-            self._obey(led, waiting, view)
-        if inbox.caught_up() and len(every) < MOST_AT_ONCE and not stops(every[len(waiting) :]):
+        if waiting or (inbox.problem() is not None and inbox.unread() is None):
+            led.hearing.read_on()
+        led.hearing.stops(unheard=stops(waiting))
+        full = len(waiting) >= MOST_AT_ONCE
+        unheard = self._obey(led, waiting, view, full=full)
+        led.hearing.stops(unheard=unheard, for_planning=unheard)
+        if inbox.caught_up() and not full:
             led.hearing.answered()
+        return full
 
-    def _obey(self, led: Led, waiting: Sequence[Command], view: View) -> None:
-        now_ms = self._clock().wall_ms
+    def _obey(self, led: Led, waiting: Sequence[Command], view: View, *, full: bool) -> bool:
+        """Whether something that stops waits for the first planning."""
+        now_ms, judged = self._clock().wall_ms, (self._foresee, self._begins)
         limits, people = self._limits.execute, self._people
-        obeyed = obey(waiting, view, self._standing or (), limits, now_ms, self._foresee, self._begins, people=people)
+        obeyed = obey(waiting, view, self._standing, limits, now_ms, *judged, people=people, full=full)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
         led.say(obeyed.words)
         if obeyed.look_now:
             self.look_now()
+        return obeyed.unheard
 
     def _foresee(self, proposal: Proposal, view: View) -> Foreseen | None:
         """What the guard says of a proposal by the last look, were the journal to say this."""

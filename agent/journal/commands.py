@@ -3,6 +3,7 @@
 =====================  ==============================================================================================
 ``command/<id>``       a command with its answer: it is answered once, and read again it has the same answer
 ``pause``              who paused acting, why and since when; not there while it is not paused
+``command-forgotten``  the latest time of a signed command whose answer is no longer kept
 =====================  ==============================================================================================
 
 A command comes from outside: the right to write the commands topic (or directory) is the right to command, a matter of
@@ -11,6 +12,7 @@ rights. Its text is foreign and shown as such. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
@@ -20,6 +22,7 @@ from agent.values.typed_json import UnreadableError, from_json, to_json
 
 COMMANDS = "command"
 PAUSE = "pause"
+FORGOTTEN = "command-forgotten"
 KEPT = 200
 """Answered commands that stay."""
 MAX_TEXT = 500
@@ -78,6 +81,8 @@ class Answer(NamedTuple):
     """Name of the plan that it is about: the attempt that was meant then, whatever is attempted later."""
     unknown: bool = False
     """True when the proposal is neither open nor in the journal."""
+    signed_ms: int | None = None
+    """Epoch milliseconds of the asker's clock as they were signed, also of the future; None: not signed."""
 
 
 class Answered(NamedTuple):
@@ -131,19 +136,37 @@ def pause_in(view: View) -> Pause | None:
     return _read(Pause, entry) or Pause("an unknown operator", "the pause in the journal is unreadable", entry.at_ms)
 
 
-def forgotten(view: View, signed_until_ms: int = 0) -> tuple[Write, ...]:
-    """Deletes the oldest answered commands beyond `KEPT`; those of proven persons since that time stay.
+def forgotten(view: View, signed_until_ms: int = 0, needed: AbstractSet[str] = frozenset()) -> tuple[Write, ...]:
+    """Deletes the oldest answered commands beyond `KEPT`; those that are needed, and of persons since then, stay.
 
     So a copy of a proven command is known as answered for as long as it counts, however many others come in between.
+    That time is of a clock, which may be wrong: what is forgotten of signed ones is remembered as `signed_until`, and
+    no command counts that was signed by then.
     """
     every = tuple(under(view, COMMANDS))
-    old = [entry for entry in every[: max(0, len(every) - KEPT)] if not _stays(entry, signed_until_ms)]
-    return tuple(Write(entry.key, "deleted", None) for entry in old)
+    old = [(entry.key, _read(Answered, entry)) for entry in every[: max(0, len(every) - KEPT)]]
+    gone = [(key, one) for key, one in old if one is None or not _stays(one, signed_until_ms, needed)]
+    deleted = tuple(Write(key, "deleted", None) for key, _ in gone)
+    until, before = max((_signed_ms(one) for _, one in gone if one is not None), default=0), signed_until(view)
+    return deleted if until <= before else (*deleted, Write(FORGOTTEN, "signed", {"until_ms": until}))
 
 
-def _stays(entry: Entry, signed_until_ms: int) -> bool:
-    found = _read(Answered, entry)
-    return found is not None and found.command.person is not None and found.answer.at_ms >= signed_until_ms
+def signed_until(view: View) -> int:
+    """Epoch milliseconds: a command that was signed by then may have been answered, and the answer is gone; 0: none."""
+    entry = view.get(FORGOTTEN)
+    until = None if entry is None else entry.value.get("until_ms")
+    return until if isinstance(until, int) and is_time(until) else 0
+
+
+def _stays(one: Answered, signed_until_ms: int, needed: AbstractSet[str]) -> bool:
+    proven = one.command.person is not None and one.answer.at_ms >= signed_until_ms
+    return proven or one.command.id in needed
+
+
+def _signed_ms(one: Answered) -> int:
+    if one.answer.signed_ms is not None:
+        return one.answer.signed_ms
+    return 0 if one.command.person is None else one.command.at_ms
 
 
 def command_to_json(command: Command) -> dict[str, object]:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import structlog
 
+from agent.act.commands.inbox import MOST_AT_ONCE, Inbox
 from agent.act.commands.inbox import Command as Waiting
-from agent.act.commands.inbox import Inbox
 from agent.act.execute_mode import Acting
 from agent.act.journal.journal import Journal
 from agent.errors import Fatal, JournalUnavailable
@@ -52,12 +52,16 @@ class Box:
 
     waiting: list[Waiting] = field(default_factory=list)
     trouble: str | None = None
+    skipped: str | None = None
     reached: bool = True
 
     def read(self, view: View) -> tuple[Waiting, ...]:
         return tuple(one for one in self.waiting if answer_to(view, one.id) is None)
 
     def problem(self) -> str | None:
+        return self.trouble or self.skipped
+
+    def unread(self) -> str | None:
         return self.trouble
 
     def caught_up(self) -> bool:
@@ -127,8 +131,8 @@ def acting(leading: Leading, **more: Any) -> Iterator[Acting]:
         one.close()
 
 
-def asked(verb: Verb) -> Waiting:
-    wish = Command("c-1", verb, "ann@desk", system_clock().wall_ms, PLAN.proposal_id)
+def asked(verb: Verb, about: str | None = PLAN.proposal_id, name: str = "c-1") -> Waiting:
+    wish = Command(name, verb, "ann@desk", system_clock().wall_ms, about)
     return Waiting(wish.id, command_to_json(wish), Write("command-position", "offset", {"next": 1}))
 
 
@@ -289,6 +293,86 @@ def test_a_pause_that_waited_comes_before_the_first_thing_that_begins() -> None:
         one.close()
     assert (outcome.done, "ann@desk" in outcome.sentence) == (False, True)
     assert pause_in(journal.view()) is not None
+
+
+UNHEARD = "operators' commands that wait are answered first"
+
+
+@contextmanager
+def before_planning(journal: Journal, box: Box) -> Iterator[Acting]:
+    """An agent that leads, and whose looks have failed so far."""
+    with acting(Leading(journal, box)) as one:
+        one._standing = None
+        yield one
+
+
+@pytest.mark.parametrize("first", [Verb.APPROVE, Verb.APPLY, Verb.CANCEL])
+@pytest.mark.parametrize("stop", [Verb.PAUSE, Verb.CANCEL])
+def test_what_stops_something_is_heard_before_the_first_planning_whatever_comes_before_it(
+    first: Verb, stop: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.act.lead.led.HEAR_WITHIN_S", 0.1)
+    journal = MemoryJournal()
+    journal.append(*moves.write(PLAN))
+    about = PLAN.proposal_id if stop is Verb.CANCEL else None
+    with before_planning(journal, Box([asked(first, "p-strange", "c-0"), asked(stop, about)])) as one:
+        wait_for(lambda: answer_to(journal.view(), "c-1") is not None, "it is answered", 20)
+        assert answer_to(journal.view(), "c-0") is None, "what is proposed is not known yet"
+        assert "command-position" not in journal.view(), "the next leader reads what waits"
+        if stop is Verb.CANCEL:
+            wait_for(lambda: moves.plans(journal.view())[0].state is not PlanState.OPEN, "it is cancelled", 20)
+        else:
+            assert pause_in(journal.view()) is not None
+        one._standing = ()
+        wait_for(lambda: answer_to(journal.view(), "c-0") is not None, "after the planning its turn comes", 20)
+        assert "command-position" in journal.view()
+
+
+def test_a_cancel_that_waits_for_the_first_planning_holds_however_long_that_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agent.act.lead.led.HEAR_WITHIN_S", 0.1)
+    journal = MemoryJournal()
+    journal.append(*moves.write(PLAN))
+    with before_planning(journal, Box([asked(Verb.CANCEL, "p-strange")])) as one:
+        wait_for(lambda: one._led is not None and one._led.hearing.for_planning, "it was read", 20)
+        led = one._led
+        assert led is not None
+        led.hearing.answered()
+        assert one._may(journal, led.hearing).sentence == UNHEARD
+        assert one._hear_out(led) == UNHEARD
+        one._standing = ()
+        wait_for(lambda: led.hearing.why_not(one._leadership.inbox()) is None, "it was answered", 20)
+
+
+def test_what_waits_for_the_first_planning_gives_way_where_it_takes_all_places() -> None:
+    journal = MemoryJournal()
+    junk = [asked(Verb.APPROVE, f"p-{number}", f"j-{number}") for number in range(MOST_AT_ONCE)]
+    box = Narrow([*junk, asked(Verb.PAUSE, None)])
+    with before_planning(journal, box):
+        wait_for(lambda: pause_in(journal.view()) is not None, "the pause behind them is heard", 20)
+    refused = answer_to(journal.view(), "j-0")
+    assert refused is not None
+    assert "has not planned yet, so it is not known whether p-0 is open" in refused.answer.sentence
+
+
+class Narrow(Box):
+    """Hands out so many at once, as inboxes do."""
+
+    def read(self, view: View) -> tuple[Waiting, ...]:
+        return super().read(view)[:MOST_AT_ONCE]
+
+
+def test_what_was_passed_over_is_no_reason_to_begin_before_all_was_read() -> None:
+    journal, box = MemoryJournal(), Box(skipped="skipped 100 records of rackwise.commands: no command", reached=False)
+    with acting(Leading(journal, box)) as one:
+        wait_for(lambda: one._led is not None, "it leads", 20)
+        led = one._led
+        assert led is not None
+        assert one._may(journal, led.hearing).sentence == UNHEARD
+        box.trouble = "commands could not be read from rackwise.commands: Broker: Topic authorization failed"
+        assert one._may(journal, led.hearing).sentence != UNHEARD
+        assert one.now().notices == (box.trouble,)
 
 
 def test_what_is_not_as_it_should_be_is_told_beside_what_the_agent_does() -> None:

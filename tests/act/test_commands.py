@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from agent.act.commands.commands_spool import SpoolInbox, spool_command, spooled
 from agent.act.commands.commands_topic import TopicInbox, end_of, first_position, send_command
 from agent.act.commands.inbox import MAX_BYTES, POSITION, Command, Inbox, command_bytes, command_of
+from agent.act.lead.led import Hearing
 from agent.act.own_files import user_at_host
 from agent.errors import BadInput, ClusterUnreachable, ConfigError
 from agent.execute.commands.identity import Came
@@ -228,7 +230,127 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         spool_command(tmp_path / "spool", {"id": "a"}, at_ms=1)
 
 
+@pytest.mark.parametrize("aside", [0, 1, 3])
+def test_files_that_are_no_command_cannot_take_the_turn_of_one(tmp_path: Path, aside: int) -> None:
+    """However many, and also where the names under which they are set aside are taken."""
+    spool = tmp_path / "spool"
+    spool.mkdir(mode=0o700)
+    for number in range(1_200):
+        (spool / f"{number:014d}-x.json").symlink_to("/nowhere")
+        if aside:
+            (spool / f"{number:014d}-x.bad").touch()
+    spool_command(spool, {"id": "stop", "verb": "pause"}, at_ms=2_000_000_000_000)
+    inbox = SpoolInbox(spool)
+    for _ in range(max(1, aside)):
+        assert [one.id for one in inbox.read(placed())] == ["stop"]
+    assert inbox.unread() is None, "what is set aside is no reason to begin anything before a command"
+    assert len(list(spool.glob("*.json"))) == 1
+    assert len(list(spool.glob("*.bad"))) == 1_200 * (2 if aside else 1), "and nothing is put in the place of another"
+
+
+def test_a_directory_that_is_not_obeyed_cannot_be_read_and_a_file_is_passed_over(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool_command(spool, {"id": "a"}, at_ms=1)
+    (spool / "0-strange.json").write_bytes(b"no command")
+    inbox = SpoolInbox(spool)
+    inbox.read(placed())
+    assert (inbox.unread(), "is not a command" in (inbox.problem() or "")) == (None, True)
+    spool.chmod(0o777)
+    inbox.read(placed())
+    assert inbox.unread() == inbox.problem()
+    assert "any user may write" in (inbox.unread() or "")
+
+
 # --- by the topic -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Row:
+    """A record, or (without an offset) the end of the partition."""
+
+    at: int | None
+    data: bytes | None = None
+
+    def error(self) -> KafkaError | None:
+        return KafkaError(KafkaError._PARTITION_EOF) if self.at is None else None
+
+    def offset(self) -> int | None:
+        return self.at
+
+    def value(self) -> bytes | None:
+        return self.data
+
+    def timestamp(self) -> tuple[int, int]:
+        return (TIMESTAMP_LOG_APPEND_TIME, 1_000)
+
+
+@dataclass
+class Log:
+    """A consumer of a topic that has so many records, and perhaps more to come with each reading."""
+
+    rows: list[Row]
+    endless: bool = False
+    at: int = 0
+
+    def consume(self, most: int, timeout: float) -> list[Row]:
+        found = self.rows[self.at : self.at + most]
+        self.at += len(found)
+        if self.endless and not found:
+            self.rows += [Row(len(self.rows) + n, b"junk") for n in range(most)]
+            return self.consume(most, timeout)
+        return found if self.endless or len(found) == most else [*found, Row(None)]
+
+    def close(self) -> None:
+        pass
+
+
+def reading(log: Log, end: int) -> TopicInbox:
+    inbox = TopicInbox({}, "rackwise.commands", "rackwise")
+    inbox._consumer, inbox._end = log, end  # type: ignore[assignment] # as much of one as is used
+    return inbox
+
+
+PAUSE = command_bytes({"id": "stop", "verb": "pause"})[1]
+
+
+def test_junk_before_a_pause_does_not_keep_it_from_being_heard() -> None:
+    inbox = reading(Log([*(Row(at, b"junk") for at in range(350)), Row(350, PAUSE)]), 351)
+    hearing = Hearing()
+    assert hearing.why_not(inbox) is not None
+    assert [one.id for one in inbox.read({})] == ["stop"]
+    assert inbox.problem() == "skipped 350 records of rackwise.commands: no command"
+    assert inbox.unread() is None
+    assert hearing.why_not(inbox) is not None, "what was passed over is no reason to begin"
+    assert inbox.caught_up()
+    hearing.answered()
+    assert hearing.why_not(inbox) is None
+    inbox.read({})
+    assert inbox.problem() is None, "said once"
+
+
+def test_a_topic_that_is_written_faster_than_it_is_read_is_caught_up_with_as_it_was_when_it_was_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agent.act.commands.commands_topic._READ_S", 0.05)
+    inbox = reading(Log([*(Row(at, b"junk") for at in range(150)), Row(150, PAUSE)], endless=True), 151)
+    assert not inbox.caught_up()
+    assert [one.id for one in inbox.read({})] == ["stop"]
+    assert inbox.caught_up()
+    assert inbox.read(answered({}, *inbox.read({}))) == (), "a reading of an endless topic ends"
+
+
+def test_many_commands_are_handed_out_a_few_at_a_time_and_junk_takes_no_place_of_theirs() -> None:
+    rows = [Row(at, b"junk" if at % 2 else command_bytes({"id": f"c-{at}"})[1]) for at in range(400)]
+    inbox = reading(Log(rows), 400)
+    first = inbox.read({})
+    assert [one.id for one in first] == [f"c-{at}" for at in range(0, 200, 2)]
+    assert not inbox.caught_up()
+    assert [one.id for one in inbox.read(answered({}, *first))] == [f"c-{at}" for at in range(200, 400, 2)]
+    assert not inbox.caught_up(), "one record is left"
+    inbox.read(answered({}, *first))
+    assert not inbox.caught_up(), "and nothing is read while so many wait"
+    assert inbox.read(answered({}, *first, *inbox.read(answered({}, *first)))) == ()
+    assert inbox.caught_up()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.commands.apply import answerable, obey, stops, words_again
+from agent.execute.commands.apply import Obeyed, obey, stops, words_again
 from agent.execute.commands.identity import SIGNED_FOR_MS, Signer, signed
 from agent.execute.reassign.messages import Accepted, Said
 from agent.execute.reassign.transitions import turned
@@ -12,7 +12,7 @@ from agent.guard.judge import guard
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, written
 from agent.journal.codec import applied, numbered
-from agent.journal.commands import KEPT, Verb, history
+from agent.journal.commands import KEPT, Verb, history, pause_in, signed_until
 from agent.values.journal import View, Write
 from agent.values.limits import ApprovalRule, ExecuteLimits, Limits, Mode
 from agent.values.memory import Memory
@@ -20,7 +20,7 @@ from agent.values.reassignment import PlanState
 from agent.values.verdict import Hold
 from tests.execute.test_identity import ANN, CLUSTER, LIVE, PEOPLE, VIEW, wish
 from tests.execute.test_obey import LIMITS, MINUTE, MOVE, STANDING, Wish, ask, done, plan
-from tests.journals import journal
+from tests.journals import journal, keys
 from tests.snapshots import NOW_MS
 from tests.test_guard import shared
 
@@ -70,14 +70,70 @@ def flood(view: View, now_ms: int = NOW_MS) -> View:
 def test_what_a_proven_person_asked_for_is_not_said_again_after_what_stopped_it(
     proven: Verb, then: Verb, state: PlanState, paused: bool
 ) -> None:
-    """A proven person's answers are kept for longer than the answer that the plan has heard last."""
+    """A proven person's answers are kept for longer than others, but for the one that the plan has heard last."""
     view = heard({**VIEW, **journal(plan(), at_ms=NOW_MS)}, about_plan(proven, "c-proven", by=BY_ANN))
     view = flood(heard(view, about_plan(then, "c-then")))
-    kept = {command.id for command, _ in history(view)}
-    assert ("c-proven" in kept, "c-then" in kept) == (True, False)
+    kept = {one.command.id for one in history(view)}
+    assert {"c-proven", "c-then"} <= kept, "what the plan has heard last is not forgotten"
     (now,) = moves.plans(view)
     assert (now.state, now.paused) == (state, paused)
     assert words_again(view) == ()
+
+
+@pytest.mark.parametrize("verb", [Verb.CANCEL, Verb.ROLLBACK, Verb.PAUSE])
+def test_what_a_plan_does_not_show_yet_is_kept_however_many_commands_come_in_between(verb: Verb) -> None:
+    """Answered, then many others before the mover wrote it down, then another leader."""
+    view = journal(plan(), at_ms=NOW_MS)
+    asked = obey([about_plan(verb, "c-first")], view, STANDING, LIMITS, NOW_MS)
+    view = flood(grown(view, *asked.writes, now_ms=NOW_MS))
+    assert words_again(view) == asked.words
+    (word,) = asked.words
+    assert isinstance(word, Said)
+    (before,) = moves.plans(view)
+    view = flood(flood(grown(view, *moves.write(turned(before, word).plan), now_ms=NOW_MS)))
+    assert words_again(view) == ()
+    assert len(history(view)) <= KEPT + 1
+
+
+def test_a_way_back_that_was_promised_is_kept_however_many_commands_come_in_between() -> None:
+    view = journal(plan(PlanState.DONE), at_ms=NOW_MS)
+    asked = obey([ask(Verb.ROLLBACK, MOVE, id_="c-back")], view, STANDING, LIMITS, NOW_MS)
+    view = flood(grown(view, *asked.writes, now_ms=NOW_MS))
+    (word,) = words_again(view)
+    assert isinstance(word, Accepted)
+    view = flood(grown(view, *moves.write(word.plan), now_ms=NOW_MS))
+    assert words_again(view) == ()
+
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize("ahead_ms", [0, SIGNED_FOR_MS - MINUTE])
+def test_a_signed_command_is_obeyed_once_whatever_the_clock_of_the_agent_does(ahead_ms: int) -> None:
+    """The leader's clock jumps three days and back, and so many commands come meanwhile that answers are forgotten."""
+    resume = wish(Verb.RESUME, by=BY_ANN, id_="c-resume", at_ms=NOW_MS + ahead_ms)
+    view = heard({**VIEW}, ask(Verb.PAUSE, id_="c-1")._replace(came=LIVE), resume)
+    view = heard(view, ask(Verb.PAUSE, id_="c-2")._replace(came=LIVE), now_ms=NOW_MS + MINUTE)
+    view = flood(view, NOW_MS + 3 * DAY)
+    assert "command/c-resume" not in view
+    again = obey([resume], view, STANDING, LIMITS, NOW_MS + 2 * MINUTE, people=PEOPLE)
+    told = done(again, view, "c-resume")
+    assert (told.done, "may have been answered before; send it again" in told.sentence) == (False, True)
+    assert pause_in(grown(view, *again.writes, now_ms=NOW_MS)) is not None
+    anew = wish(Verb.RESUME, by=BY_ANN, id_="c-anew", at_ms=NOW_MS + ahead_ms + 1)
+    assert done(obey([anew], view, STANDING, LIMITS, NOW_MS + 3 * MINUTE, people=PEOPLE), view, "c-anew").done
+    stop = wish(Verb.PAUSE, by=BY_ANN, id_="c-stop", at_ms=NOW_MS)
+    assert done(obey([stop], view, STANDING, LIMITS, NOW_MS, people=PEOPLE), view, "c-stop").done, "stops at any time"
+
+
+def test_what_was_forgotten_is_remembered_as_the_latest_time_of_all() -> None:
+    view = {**VIEW}
+    for name, at_ms in (("c-late", NOW_MS + MINUTE), ("c-early", NOW_MS)):
+        view = heard(view, wish(Verb.RESUME, by=BY_ANN, id_=name, at_ms=at_ms))
+        view = flood(view, NOW_MS + 3 * DAY)
+        assert signed_until(view) == NOW_MS + MINUTE
+    odd = {**view, "command-forgotten": view["command-forgotten"]._replace(value={"until_ms": "soon"})}
+    assert signed_until(odd) == 0
 
 
 def test_a_signed_command_of_a_clock_that_is_ahead_is_never_obeyed_twice() -> None:
@@ -104,15 +160,54 @@ def test_a_cancel_is_a_no_to_what_is_proposed_now_also_where_another_plan_was_ap
     assert "no rule overrules that" in verdict.sentence
 
 
-def test_before_anything_is_proposed_pauses_are_answered_and_what_stops_more_is_waited_for() -> None:
-    first = [ask(Verb.PAUSE, id_="c1"), ask(Verb.RESUME, id_="c2")]
-    queue = [*first, ask(Verb.APPROVE, MOVE, id_="c3"), ask(Verb.PAUSE, id_="c4")]
-    assert [one.id for one in answerable(queue)] == ["c1", "c2"]
-    assert stops(queue[2:])
-    assert not stops([ask(Verb.APPROVE, MOVE), ask(Verb.RESUME)])
+def unplanned(queue: list[Wish], view: View, *, full: bool = False) -> tuple[list[str], Obeyed]:
+    """What is answered before the first planning, in its order."""
+    result = obey(queue, view, None, LIMITS, NOW_MS, full=full)
+    return [write.key.removeprefix("command/") for write in result.writes if write.key.startswith("command/")], result
+
+
+def test_before_anything_is_proposed_what_stops_something_is_answered_wherever_it_is() -> None:
+    view = journal(plan(), at_ms=NOW_MS)
+    queue = [
+        ask(Verb.PAUSE, id_="c1"), ask(Verb.RESUME, id_="c2"), ask(Verb.APPROVE, MOVE, id_="c3"),
+        ask(Verb.APPROVE, "p-strange", id_="c4"), ask(Verb.PAUSE, id_="c5"), ask(Verb.RESUME, id_="c6"),
+        ask(Verb.CANCEL, "p-strange", id_="c7"), ask(Verb.PAUSE, "p-strange", id_="c8"),
+        ask(Verb.CANCEL, MOVE, id_="c9"), ask(Verb.ROLLBACK, MOVE, id_="c10"),
+    ]  # fmt: skip
+    answered, result = unplanned(queue, view)
+    assert answered == ["c1", "c2", "c3", "c5", "c9"], "and a resume behind what waits comes in its turn"
+    assert sum(write.key == "command-position" for write in result.writes) == 3, "what waits is read again"
+    assert result.unheard
+    assert [word.word.value for word in result.words if isinstance(word, Said)] == ["cancel"]
+    after = grown(view, *result.writes, now_ms=NOW_MS)
+    assert pause_in(after) is not None
+    later = obey(queue, after, STANDING, LIMITS, NOW_MS)
+    assert [key for key, _ in keys(later.writes) if key.startswith("command/")] == [
+        "command/c4", "command/c6", "command/c7", "command/c8", "command/c10",
+    ]  # fmt: skip
+    assert not later.unheard
+
+
+@pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.APPLY, Verb.CANCEL])
+@pytest.mark.parametrize("state", [None, PlanState.DONE, PlanState.CANCELLED])
+def test_what_rests_on_what_is_proposed_waits_for_it_or_is_refused_where_it_cannot_wait(
+    verb: Verb, state: PlanState | None
+) -> None:
+    view = journal(plan(state), at_ms=NOW_MS) if state is not None else VIEW
+    assert unplanned([ask(verb, MOVE)], view) == ([], Obeyed(unheard=verb is Verb.CANCEL))
+    answered, result = unplanned([ask(verb, MOVE)], view, full=True)
+    assert answered == ["c1"]
+    assert f"refused: the leading agent has not planned yet, so it is not known whether {MOVE.id} is open" in (
+        done(result, view).sentence
+    )
+
+
+def test_what_is_no_command_is_answered_before_the_first_planning_and_stops_nothing() -> None:
     odd = ask(Verb.PAUSE)._replace(value={"id": "c1", "verb": ["pause"]})
-    assert (len(answerable([odd, queue[2]])), stops([odd])) == (1, False), "what is no command is answered so"
-    assert (answerable([ask(Verb.CANCEL, MOVE)]), stops([ask(Verb.CANCEL, MOVE)])) == ((), True)
+    assert not stops([odd])
+    assert unplanned([odd, ask(Verb.APPROVE, MOVE, id_="c2")], VIEW)[0] == ["c1"]
+    assert [stops([ask(verb, MOVE)]) for verb in (Verb.PAUSE, Verb.CANCEL, Verb.ROLLBACK)] == [True] * 3
+    assert not stops([ask(Verb.APPROVE, MOVE), ask(Verb.RESUME)])
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -31,13 +32,14 @@ _FILE_MODE = 0o644
 _SUFFIX = ".json"
 _BAD = ".bad"
 _OLD = ".old"
-_MOST_FILES = 1_000
+_MOST_STEM = 200
+"""Characters of a name that are kept where it gets another one; a name has 255 bytes at most."""
 _LIVE_MS = 60_000
 """A file that is older when it is read was not laid down just now."""
 _NUMBER = re.compile(r"0[0-9]{13}")
 """Milliseconds until the year 2286; what begins otherwise is not from here."""
-_NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.EISDIR, errno.EPERM)
-"""What no command can be; it is set aside, so that it takes no other one's turn."""
+_NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.EISDIR, errno.EPERM, errno.EACCES)
+"""What no command can be, or may not be read; it is set aside, so that it takes no other one's turn."""
 
 
 def spool_command(directory: Path, command: Mapping[str, Any], *, at_ms: int) -> str:
@@ -73,12 +75,14 @@ class SpoolInbox:
         """``before`` are the files that were there when this agent began to lead."""
         self._directory = directory
         self._before = before
+        self._unread: str | None = None
         self._problem: str | None = None
+        """What was passed over."""
         self._has_read = False
 
     def read(self, view: View) -> tuple[Command, ...]:
         """See `Inbox`."""
-        self._problem, self._has_read = None, True
+        self._unread, self._problem, self._has_read = None, None, True
         try:
             with own_directory(self._directory) as directory:
                 return self._read(directory, view)
@@ -86,12 +90,16 @@ class SpoolInbox:
             return ()
         except OSError as error:
             why = reason_of(error)
-            self._problem = f"no command is accepted from {self._directory}: {why}"
+            self._unread = f"no command is accepted from {self._directory}: {why}"
             return ()
 
     def problem(self) -> str | None:
         """See `Inbox`."""
-        return self._problem
+        return self._unread or self._problem
+
+    def unread(self) -> str | None:
+        """See `Inbox`: a file that cannot be read keeps no other one from being read."""
+        return self._unread
 
     def caught_up(self) -> bool:
         """See `Inbox`: each read is of the whole directory."""
@@ -104,7 +112,7 @@ class SpoolInbox:
         names = _names(directory)
         if POSITION not in view:
             names = self._put_away(directory, names)
-        found = (self._readable(directory, name, view) for name in names[:_MOST_FILES])
+        found = (self._readable(directory, name, view) for name in names)
         return tuple(islice((one for one in found if one is not None), MOST_AT_ONCE))
 
     def _put_away(self, directory: int, names: list[str]) -> list[str]:
@@ -167,10 +175,17 @@ def _last(directory: int) -> int:
 
 
 def _rename(directory: int, name: str, suffix: str) -> str:
-    """Set a file aside under another suffix; nothing is put in the place of another file's."""
+    """Set a file aside under another suffix, and under a name that is free."""
     new = f"{name.removesuffix(_SUFFIX)}{suffix}"
-    with suppress(FileNotFoundError):
-        os.stat(new, dir_fd=directory, follow_symlinks=False)
-        raise FileExistsError(errno.EEXIST, f"{new} is there already")
+    if _is_there(directory, new):
+        new = f"{name.removesuffix(_SUFFIX)[:_MOST_STEM]}-{secrets.token_hex(8)}{suffix}"
     os.rename(name, new, src_dir_fd=directory, dst_dir_fd=directory)
     return new
+
+
+def _is_there(directory: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

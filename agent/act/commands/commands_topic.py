@@ -39,6 +39,8 @@ COMMAND = "rackwise.command.v1"
 SCHEMA_ID = "urn:rackwise:command:v1"
 KIND = "offset"
 _POLL_S = 0.05
+_READ_S = 0.5
+"""So long one reading goes on while there is more."""
 _ASK_S = 10.0
 _NEWS_S = 2.0
 _PARTITION = 0
@@ -103,35 +105,45 @@ class TopicInbox:
         """The position of the journal from which the topic is read."""
         self._next = 0
         self._waiting: list[tuple[int, Command]] = []
-        self._problem: str | None = None
+        self._unread: str | None = None
+        self._passed_over = 0
+        """Records that are no command, in the last reading."""
+        self._end = 0
+        """How far the topic went when it was opened."""
         self._caught_up = False
         self._try_again = 0.0
 
     def read(self, view: View) -> tuple[Command, ...]:
         """See `Inbox`."""
         with self._lock:
-            self._problem = None if self._consumer is not None else self._problem
-            try:
-                if self._consumer is None and time.monotonic() >= self._try_again:
-                    self._consumer = self._open(view)
-                if self._consumer is not None and len(self._waiting) < MOST_AT_ONCE:
-                    self._fetch(self._consumer)
-            except KafkaException as failed:
-                self._problem = f"commands could not be read from {self._topic}: {in_words(failed.args[0])}"
-                self._forget()
+            self._passed_over = 0
             kept = view.get(POSITION)
             done = 0 if kept == self._kept else _position(kept, End(self._topic_id, self._next)) or 0
             self._waiting = [
                 (offset, one) for offset, one in self._waiting if offset >= done and not is_answered(one.id, view)
             ]
+            try:
+                if self._consumer is None and time.monotonic() >= self._try_again:
+                    self._consumer = self._open(view)
+                if self._consumer is not None:
+                    self._read_on(self._consumer, view)
+                    self._unread = None
+            except KafkaException as failed:
+                self._unread = f"commands could not be read from {self._topic}: {in_words(failed.args[0])}"
+                self._forget()
             return tuple(one for _, one in self._waiting)
 
     def problem(self) -> str | None:
         """See `Inbox`."""
-        return self._problem
+        skipped = f"skipped {counted(self._passed_over, 'record')} of {self._topic}: no command"
+        return self._unread or (skipped if self._passed_over else None)
+
+    def unread(self) -> str | None:
+        """See `Inbox`."""
+        return self._unread
 
     def caught_up(self) -> bool:
-        """See `Inbox`: the end of the partition was reached once, and it was as far as it went then."""
+        """See `Inbox`: the end of the partition was reached once, as it is now or as it was when it was opened."""
         return self._caught_up
 
     def close(self) -> None:
@@ -142,7 +154,7 @@ class TopicInbox:
     def _open(self, view: View) -> Consumer:
         """A consumer that goes on where the journal says, or at the beginning of a topic that was made anew."""
         end = end_of(self._config, self._topic)
-        self._topic_id, self._led_from = end.topic_id, self._led_from or end
+        self._topic_id, self._led_from, self._end = end.topic_id, self._led_from or end, end.offset
         self._kept = view.get(POSITION)
         position = _position(self._kept, end)
         self._next = end.offset if position is None else position
@@ -151,12 +163,20 @@ class TopicInbox:
         consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
         return consumer
 
-    def _fetch(self, consumer: Consumer) -> None:
-        passed_over = 0
-        for message in consumer.consume(MOST_AT_ONCE - len(self._waiting), timeout=_POLL_S):
+    def _read_on(self, consumer: Consumer, view: View) -> None:
+        """Until enough commands wait, all was read, or the time for it is over: junk takes no command's turn."""
+        until = time.monotonic() + _READ_S
+        while len(self._waiting) < MOST_AT_ONCE and self._fetch(consumer, view) and time.monotonic() < until:
+            pass
+
+    def _fetch(self, consumer: Consumer, view: View) -> bool:
+        """Whether there may be more now."""
+        found = consumer.consume(MOST_AT_ONCE - len(self._waiting), timeout=_POLL_S)
+        more = bool(found)
+        for message in found:
             error, offset = message.error(), message.offset()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 as above
-                self._caught_up = True
+                self._caught_up, more = True, False
                 continue
             if error is not None:
                 raise KafkaException(error)
@@ -164,14 +184,16 @@ class TopicInbox:
                 raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_ID))
             self._next = offset + 1
             value = message.value()
-            found = command_of(value.encode() if isinstance(value, str) else value)
-            if found is None:
-                passed_over += 1
+            command = command_of(value.encode() if isinstance(value, str) else value)
+            if command is None:
+                self._passed_over += 1
+                continue
+            if is_answered(command[0], view):
                 continue
             after = Write(POSITION, KIND, {"topic_id": self._topic_id, "next": self._next})
-            self._waiting.append((offset, Command(*found, after, self._came(offset, message))))
-        if passed_over:
-            self._problem = f"skipped {counted(passed_over, 'record')} of {self._topic}: no command"
+            self._waiting.append((offset, Command(*command, after, self._came(offset, message))))
+        self._caught_up = self._caught_up or self._next >= self._end
+        return more
 
     def _came(self, offset: int, message: Message) -> Came:
         kind, at_ms = message.timestamp()

@@ -43,7 +43,10 @@ class Inbox(Protocol):
         """What is not answered yet, oldest first, at most `MOST_AT_ONCE`; never raises because of a broker or disk."""
 
     def problem(self) -> str | None:
-        """Why nothing, or not everything, could be read the last time."""
+        """What was passed over, or why nothing could be read, the last time."""
+
+    def unread(self) -> str | None:
+        """Why nothing could be read the last time; None also where something was passed over that is no command."""
 
     def caught_up(self) -> bool:
         """Whether all that was there when this agent began to lead has been handed out."""

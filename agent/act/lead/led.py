@@ -25,6 +25,7 @@ from agent.wire.hand import WireHand
 
 HEAR_WITHIN_S = 30.0
 """A topic of commands without a leader is waited for so long."""
+_FIRST = "operators' commands that wait are answered first"
 
 
 class Leads(Protocol):
@@ -64,23 +65,35 @@ class Leads(Protocol):
 class Hearing:
     """Has this leadership heard what operators asked for before it? Until then nothing new begins.
 
-    A pause that waited while no agent led comes before all that it is to hold. What cannot be read does not hold.
+    A pause that waited while no agent led comes before all that it is to hold. What cannot be read does not hold; what
+    was read, and is to stop something, holds until it is answered, however long that takes.
     """
 
     def __init__(self) -> None:
         self._until = time.monotonic() + HEAR_WITHIN_S
         self._done = False
+        self._unheard = False
+        self.for_planning = False
+        """What is not answered waits for the first planning."""
+
+    def read_on(self) -> None:
+        """Something was read, and perhaps not yet all."""
+        self._until = time.monotonic() + HEAR_WITHIN_S
 
     def answered(self) -> None:
-        """All that waited was answered."""
+        """All that waited was read, and answered as far as it can be."""
         self._done = True
+
+    def stops(self, *, unheard: bool, for_planning: bool = False) -> None:
+        """Whether something that was read is to stop something, and is not answered."""
+        self._unheard, self.for_planning = unheard, for_planning
 
     def why_not(self, inbox: Inbox | None) -> str | None:
         """Why nothing may begin yet; None when it may."""
-        unread = inbox is not None and inbox.problem() is not None
-        if self._done or unread or time.monotonic() > self._until:
-            return None
-        return "operators' commands that wait are answered first"
+        if self._unheard:
+            return _FIRST
+        unread = inbox is not None and inbox.unread() is not None
+        return None if self._done or unread or time.monotonic() > self._until else _FIRST
 
 
 @dataclass(slots=True)

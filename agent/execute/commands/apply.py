@@ -9,20 +9,28 @@ between the two loses nothing, and of the very attempt that it was about. Approv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from agent.errors import BadInput, reason
 from agent.execute.commands import agreeing, turning
-from agent.execute.commands.commanded import Begins, Foresee, Result, Room, Spoken, refused
-from agent.execute.commands.identity import ANSWERED_FOR_MS, STOPPING, Came, People, against, by, sender_of, too_late
+from agent.execute.commands.commanded import Begins, Foresee, Result, Room, Spoken, refused, unplanned
+from agent.execute.commands.identity import (
+    ANSWERED_FOR_MS,
+    STOPPING,
+    Came,
+    People,
+    against,
+    by,
+    sender_of,
+    too_early,
+    too_late,
+)
 from agent.execute.reassign.messages import Accepted, May, Said, Word
 from agent.execute.reassign.transitions import turned
 from agent.journal import moves
 from agent.journal.codec import numbered
 from agent.journal.commands import (
-    KEPT,
     Answer,
     Answered,
     Command,
@@ -32,6 +40,7 @@ from agent.journal.commands import (
     command_from_json,
     forgotten,
     history,
+    signed_until,
 )
 from agent.journal.leader import leader_in
 from agent.values.attempts import attempt, back_of, forth_of
@@ -42,7 +51,6 @@ from agent.values.reassignment import Plan
 from agent.values.typed_json import UnreadableError
 
 _PAUSING = (Verb.PAUSE, Verb.RESUME)
-_OF_PROPOSALS = (Verb.APPROVE, Verb.APPLY, Verb.CANCEL)
 _WORDS = {
     Verb.PAUSE: Word.PAUSE,
     Verb.RESUME: Word.RESUME,
@@ -78,55 +86,74 @@ class Obeyed(NamedTuple):
     words: tuple[Spoken, ...] = ()
     look_now: bool = False
     """True when something was approved or resumed, so that the next planning need not be waited for."""
+    unheard: bool = False
+    """True when a command that is to stop something waits for the first planning."""
 
 
 def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     waiting: Sequence[Waiting],
     view: View,
-    standing: Sequence[Proposal],
+    standing: Sequence[Proposal] | None,
     limits: ExecuteLimits,
     now_ms: int,
     foresee: Foresee = lambda _proposal, _view: None,
     begins: Begins = lambda _plan, _view: May(begin=True),
     *,
     people: People = MappingProxyType({}),
+    full: bool = False,
 ) -> Obeyed:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
 
-    ``standing`` are the proposals of the last planning; ``foresee`` is what the guard would say of one of them and
+    ``standing`` are the proposals of the last planning, None before the first: until then what rests on them waits, and
+    so does what comes after it, in its order; only what stops something is answered out of turn. A leader that has
+    forgotten such an answer obeys it once more, in its turn, which does no harm. ``full`` says that more commands may
+    wait behind these, so that none of these can wait. ``foresee`` is what the guard would say of a proposal and
     ``begins`` what it says before each batch, so that an answer is made from what the agent is going to do;
-    ``people`` are those who can prove a command. Raises
-    UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may be
-    changed.
+    ``people`` are those who can prove a command.
+
+    Raises UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may
+    be changed.
     """
-    by_id = {proposal.id: proposal for proposal in standing}
-    total = Obeyed()
+    if not waiting:
+        return Obeyed()
+    by_id, planned = {proposal.id: proposal for proposal in standing or ()}, standing is not None
+    room = Room(view, by_id, _plans(view), limits, now_ms, foresee, begins, planned)
+    total, waits = Obeyed(), False
     for one in waiting:
         if answer_to(view, one.id) is not None:
             continue
-        room = Room(view, by_id, _plans(view), limits, now_ms, foresee, begins)
-        command, result = _obey_one(one, room, people)
+        if not full and _must_wait(one, room, behind=waits):
+            waits, total = True, total._replace(unheard=total.unheard or stops((one,)))
+            continue
+        command, result, signed_ms = _obey_one(one, room, people)
         result = _writable(result, now_ms)
-        answer = Answer(result.done, result.sentence, now_ms, result.plan, result.unknown)
-        writes = (*result.writes, answered(command, answer), one.after)
+        answer = Answer(result.done, result.sentence, now_ms, result.plan, result.unknown, signed_ms)
+        # The position stays before what waits.
+        writes = (*result.writes, answered(command, answer), *(() if waits else (one.after,)))
         view = _shown(view, writes, now_ms)
-        total = Obeyed((*total.writes, *writes), (*total.words, *result.words), total.look_now or result.look_now)
+        room = room._replace(view=view, plans=_plans(view))
+        total = total._replace(
+            writes=(*total.writes, *writes),
+            words=(*total.words, *result.words),
+            look_now=total.look_now or result.look_now,
+        )
     if not total.writes:
         return total
-    return total._replace(writes=(*total.writes, *forgotten(view, now_ms - ANSWERED_FOR_MS)))
+    return total._replace(writes=(*total.writes, *forgotten(view, now_ms - ANSWERED_FOR_MS, _needed(view))))
 
 
-W = TypeVar("W", bound=Waiting)
-
-
-def answerable(waiting: Sequence[W]) -> Sequence[W]:
-    """The first of them that can be answered without knowing what is proposed, such as pauses and what ends them."""
-    return tuple(takewhile(lambda one: _verb(one) not in _OF_PROPOSALS, waiting))
+def _must_wait(one: Waiting, room: Room, *, behind: bool) -> bool:
+    """Whether it waits for the first planning: for what is proposed, or for its turn, where it stops nothing."""
+    try:
+        command = command_from_json(dict(one.value))
+    except UnreadableError:
+        return behind
+    return not room.can_answer(command) or (behind and command.verb not in STOPPING)
 
 
 def stops(waiting: Iterable[Waiting]) -> bool:
-    """Whether any of them is to stop something."""
-    return any(_verb(one) in STOPPING for one in waiting)
+    """Whether any of them is to stop something; a rollback stops what it takes back."""
+    return any(_verb(one) in (*STOPPING, Verb.ROLLBACK) for one in waiting)
 
 
 def _verb(one: Waiting) -> Verb | None:
@@ -152,15 +179,32 @@ def words_again(view: View, valid_ms: int = 3_600_000) -> tuple[Spoken, ...]:
     A plan knows the latest command that changed it (`Plan.heard`), so what was answered before that is not repeated.
     ``valid_ms`` is how long an approval lasts, and with it what is taken back by a plan of its own.
     """
+    words = (word for name, asked in _asked(view).items() for word in _words_again(name, asked, view, valid_ms))
+    return tuple(words)
+
+
+def _needed(view: View) -> frozenset[str]:
+    """Ids of commands whose answers must stay: what a plan has heard last, and what it does not show yet."""
+    needed: set[str] = set()
+    for name, asked in _asked(view).items():
+        plan = moves.plan_of(view, name)
+        if plan is None:
+            needed.update([one.command.id for one in asked if _forth(one, name, view) is not None][-1:])
+        else:
+            needed.add(plan.heard)
+            needed.update(one.command.id for one in _latest(_after(asked, plan.heard)))
+    return frozenset(needed)
+
+
+def _asked(view: View) -> Mapping[str, list[Answered]]:
+    """Plan -> the commands about it that were obeyed, in their order, without approvals."""
     by_plan: dict[str, list[Answered]] = {}
-    # Older ones stay for persons alone: what was answered between them, and stopped what they began, is dropped.
-    for one in history(view)[-KEPT:]:
+    for one in history(view):
         # Before there were attempts, the proposal's id was the plan's name.
         name = one.answer.plan or one.command.proposal_id
         if one.answer.done and name is not None and one.command.verb not in agreeing.VERBS:
             by_plan.setdefault(name, []).append(one)
-    words = (word for name, asked in by_plan.items() for word in _words_again(name, asked, view, valid_ms))
-    return tuple(words)
+    return by_plan
 
 
 def _words_again(name: str, asked: list[Answered], view: View, valid_ms: int) -> Iterator[Spoken]:
@@ -205,9 +249,14 @@ def _missed(plan: Plan, view: View) -> bool:
 
 def _way_again(one: Answered, name: str, view: View, valid_ms: int) -> Accepted | None:
     """The way back that was promised, where it was not accepted yet."""
-    forth = forth_of(name)
-    plan = moves.plan_of(view, forth) if forth is not None and one.command.verb is Verb.ROLLBACK else None
+    plan = _forth(one, name, view)
     return None if plan is None else _way(one, plan, name, view, valid_ms)
+
+
+def _forth(one: Answered, name: str, view: View) -> Plan | None:
+    """The plan that the plan of that name was promised to take back."""
+    forth = forth_of(name)
+    return moves.plan_of(view, forth) if forth is not None and one.command.verb is Verb.ROLLBACK else None
 
 
 def _way(one: Answered, plan: Plan, name: str, view: View, valid_ms: int) -> Accepted | None:
@@ -215,23 +264,33 @@ def _way(one: Answered, plan: Plan, name: str, view: View, valid_ms: int) -> Acc
     return Accepted(way) if way.targets else None
 
 
-def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result]:
+def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result, int | None]:
+    """The command as it is written down, what it comes to, and the time that was signed."""
     try:
         command = command_from_json(dict(one.value))
     except UnreadableError as error:
         unread = Command(one.id, Verb.PAUSE, "", room.now_ms)
-        return unread, Result(done=False, sentence=f"refused: {error}")
+        return unread, Result(done=False, sentence=f"refused: {error}"), None
+    signed_ms = None
     try:
         leader = leader_in(room.view)
         sender = sender_of(one, people, "" if leader is None else leader.cluster)
         command = by(sender, command)
-        why_not = against(sender, command, people) or too_late(one, sender, command, room.limits, room.now_ms)
+        signed_ms = command.at_ms if sender.signed else None
+        why_not = (
+            against(sender, command, people)
+            or too_late(one, sender, command, room.limits, room.now_ms)
+            or too_early(sender, command, signed_until(room.view))
+        )
         command = command._replace(at_ms=min(command.at_ms, room.now_ms))  # a time of the future counts as now
-        return command, _VERBS[command.verb](command, room) if why_not is None else refused(why_not)
+        if why_not is None and not room.can_answer(command):
+            return command, unplanned(command), signed_ms
+        return command, _VERBS[command.verb](command, room) if why_not is None else refused(why_not), signed_ms
     except UnreadableError:
         raise
     except Exception as error:  # noqa: BLE001 else this command would come again to every agent in turn, and end each
-        return command, refused(f"internal error of rackwise ({type(error).__name__}: {reason(error)}); report it")
+        fault = f"internal error of rackwise ({type(error).__name__}: {reason(error)}); report it"
+        return command, refused(fault), signed_ms
 
 
 def _writable(result: Result, now_ms: int) -> Result:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agent.execute.reassign.messages import Accepted, May, Said
 from agent.journal.approvals import approvals
-from agent.journal.commands import Command
+from agent.journal.commands import Command, Verb
 from agent.journal.triggers import triggers
 from agent.values.attempts import attempt, latest, way_back
 from agent.values.journal import View, Write
@@ -49,6 +49,8 @@ class Room(NamedTuple):
     now_ms: int
     foresee: Foresee
     begins: Begins = lambda _plan, _view: May(begin=True)
+    planned: bool = True
+    """False before the first planning: then it is not known what is proposed."""
 
     def plan(self, name: str | None) -> Plan | None:
         """The plan that an operator means: one named in full, or the newest attempt at a proposal."""
@@ -63,6 +65,15 @@ class Room(NamedTuple):
         plan = self.plan(name)
         back = way_back(self.plans, plan.proposal_id) if plan is not None and plan.ended else None
         return plan if back is None or back.ended else back
+
+    def can_answer(self, command: Command) -> bool:
+        """Whether the answer rests on nothing but the journal, or what is proposed is known."""
+        if self.planned or command.proposal_id is None:
+            return True
+        if command.verb in (Verb.APPROVE, Verb.APPLY, Verb.CANCEL):
+            plan = (self.meant if command.verb is Verb.CANCEL else self.plan)(command.proposal_id)
+            return plan is not None and not plan.ended
+        return self.plan(command.proposal_id) is not None
 
     def knows_nothing_of(self, name: str | None) -> bool:
         """True when the name is none of an open proposal, and the journal has no plan, approval or trigger of it."""
@@ -106,6 +117,14 @@ def not_begun(name: str | None, why: str, room: Room) -> Result:
         return refused(f"{name} has not begun{why}")
     sentence = f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
     return refused(sentence)._replace(unknown=True)
+
+
+def unplanned(command: Command) -> Result:
+    """What waited for the first planning, and can wait no longer."""
+    return refused(
+        f"the leading agent has not planned yet, so it is not known whether {command.proposal_id} is open;"
+        " send it again once rackwise proposals shows it"
+    )
 
 
 def unfit(command: Command, limits: ExecuteLimits) -> str | None:

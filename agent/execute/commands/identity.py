@@ -141,6 +141,19 @@ def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimi
     return f"it was sent {lasted(age_ms)} ago and no agent led; send it again if it is still wanted"
 
 
+def too_early(sender: Sender, command: Command, until_ms: int) -> str | None:
+    """Why a signed command may have been answered before; None when it was signed after ``until_ms``.
+
+    However wrong the agent's own clock is, or was: no copy of a command counts whose answer is forgotten.
+    """
+    if not sender.signed or command.verb in STOPPING or command.at_ms > until_ms:
+        return None
+    return (
+        "it was signed at or before the time of another signed command whose answer is no longer in the journal, so it"
+        " may have been answered before; send it again"
+    )
+
+
 def _ago(age_ms: int) -> str:
     return f"{lasted(abs(age_ms))} {'ago' if age_ms >= 0 else 'ahead'}"
 
