@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from agent.guard.approving import DEFAULT_RULE
 from agent.guard.judge import guard
-from agent.journal.approvals import KEPT, ApprovalState, approvals, by_rule, plan_hash, swept, vetoed, written
+from agent.journal.approvals import (
+    KEPT,
+    KEPT_HIDDEN,
+    NO_COUNTS_MS,
+    ApprovalState,
+    approvals,
+    by_rule,
+    plan_hash,
+    swept,
+    used,
+    vetoed,
+    written,
+)
 from agent.values.journal import View, Write
 from agent.values.limits import ApprovalRule
 from agent.values.memory import Memory
-from agent.values.proposal import Predicted
+from agent.values.proposal import Predicted, Proposal
 from agent.values.verdict import Allow, Hold, HoldReason
 from tests.guarded import (
     HOUR,
@@ -151,6 +164,46 @@ def test_a_persons_no_is_kept_as_long_as_the_plan_is_proposed() -> None:
         view = journal(*swept(view, [proposal], frozenset(), NOW_MS), at_ms=NOW_MS, view=view)
     assert len(approvals(view)) == KEPT + 1
     assert isinstance(judged(shared(), view, approval_rules=(ApprovalRule(name="all"),)), Hold)
+
+
+def swept_of(view: View, standing: Sequence[Proposal], *, now_ms: int = NOW_MS, rests: bool = True) -> View:
+    """After a planning that proposes these."""
+    return journal(*swept(view, standing, frozenset(), now_ms, lambda _: rests), at_ms=now_ms, view=view)
+
+
+@pytest.mark.parametrize(
+    ("days", "rests"),
+    [
+        pytest.param(0, True, id="a gap may hide it"),
+        pytest.param(0, False, id="seen to be gone, and given today"),
+        pytest.param(30, True, id="a gap may hide it, and it was given long ago"),
+    ],
+)
+def test_a_persons_no_is_not_forgotten_for_what_others_used_up_when_one_planning_misses_its_plan(
+    days: int, rests: bool
+) -> None:
+    _, proposal = only(shared())
+    given = by_rule(proposal, DEFAULT_RULE, "", now_ms=NOW_MS, valid_ms=HOUR)
+    others = [written(used(given._replace(proposal_id=f"p-{n}"), NOW_MS)) for n in range(KEPT + 50)]
+    noes = [written(vetoed(proposal._replace(id=f"p-no-{n}"), 1, who="b", now_ms=NOW_MS, why="")) for n in range(KEPT)]
+    view = journal(*others, *noes, at_ms=NOW_MS, view=vetoed_by(shared()))
+    now_ms = NOW_MS + days * 24 * HOUR
+    for standing in ([proposal], [], [proposal]):
+        view = swept_of(view, standing, now_ms=now_ms, rests=rests)
+    answer = judged(shared(), view, approval_rules=(ApprovalRule(name="all"),))
+    assert isinstance(answer, Hold), answer.sentence
+    assert "no rule overrules that" in answer.sentence
+    assert sum(not one.vetoed for one in approvals(view)) == KEPT, "used ones are bounded apart from it"
+
+
+@pytest.mark.parametrize(("rests", "stay"), [(True, KEPT_HIDDEN), (False, KEPT)])
+def test_noes_to_what_is_proposed_no_more_are_bounded_after_a_day(rests: bool, stay: int) -> None:
+    _, proposal = only(shared())
+    noes = [vetoed(proposal._replace(id=f"p-{n}"), 1, who="b", now_ms=NOW_MS, why="") for n in range(KEPT_HIDDEN + 9)]
+    view = journal(*map(written, noes), at_ms=NOW_MS)
+    assert swept_of(view, (), now_ms=NOW_MS + NO_COUNTS_MS - 1, rests=rests) == view
+    after = swept_of(view, [proposal._replace(id="p-0")], now_ms=NOW_MS + NO_COUNTS_MS, rests=rests)
+    assert approvals(after) == (noes[0], *noes[-stay:]), "the latest, and what is proposed"
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,17 @@ class Records:
 
     @cached_property
     def moved(self) -> Mapping[str, int]:
-        """Topic -> epoch ms at which a plan of ours that moved its replicas was last heard of."""
+        """Topic -> epoch ms at which a plan of ours that moved its replicas was last heard of.
+
+        An ended plan may have lost its partitions, as there is no room for those of all: its batches still tell.
+        """
         last: dict[str, int] = {}
-        for plan, at_ms in self.plans.values():
-            for topic in whole(plan.targets).topics if plan.ended else ():
+        ended = [begun for begun in self.plans.values() if begun.plan.ended]
+        names = {plan.proposal_id for plan, _ in ended if plan.dropped}
+        told = [(plan.targets, at_ms) for plan, at_ms in ended]
+        told += [(batch.targets, at_ms) for batch, at_ms in self.batches if batch.proposal_id in names]
+        for targets, at_ms in told:
+            for topic in whole(targets).topics:
                 last[topic] = max(at_ms, last.get(topic, at_ms))
         return last
 

@@ -24,7 +24,11 @@ PREFIX = "approval"
 NO_REBALANCE = (Effect.NOT_SENT, Effect.REFUSED)
 """Effects of a trigger that uses no approval up."""
 KEPT = 200
-"""Void approvals that stay."""
+"""Void approvals that stay, and so many noes of persons to what is proposed no more."""
+KEPT_HIDDEN = 1_000
+"""Noes that stay while a planning may only have missed what they are to; one planning proposes no more by default."""
+NO_COUNTS_MS = 86_400_000
+"""A no stays for so long in any case."""
 
 
 class ApprovalState(StrEnum):
@@ -177,23 +181,36 @@ def swept(
     """Voids what no longer holds, and deletes the oldest of what is long void. What was begun stays as it is.
 
     ``begun`` holds names of plans; ``rests`` says whether what an approved plan rests on may be as it was, so that one
-    planning that could not see everything voids nothing.
+    planning that could not see everything voids nothing. Forgotten, a person's no would be overruled by a rule: it
+    stays while its plan is proposed, or may be proposed again, whatever else is void.
     """
     by_id = {proposal.id: proposal for proposal in standing}
     triggered = {entry.proposal_id: entry.intended_ms for entry in triggers(view) if entry.effect not in NO_REBALANCE}
     writes: list[Write] = []
     old: list[Approval] = []
+    noes: list[Approval] = []
     for one in approvals(view):
-        if one.vetoed and one.proposal_id in by_id:
-            continue  # forgotten, it would be approved by a rule
-        if one.state is ApprovalState.VOID or one.plan in begun:
+        if one.vetoed:
+            if one.proposal_id not in by_id and now_ms - one.at_ms >= NO_COUNTS_MS:
+                noes.append(one)
+        elif one.state is ApprovalState.VOID or one.plan in begun:
             old.append(one)
         elif why := why_void(one, by_id.get(one.proposal_id), now_ms, rests=rests(one)):
             at_ms = triggered.get(one.proposal_id, -1)
             gone = used(one, at_ms) if one.at_ms <= at_ms < one.expires_ms else voided(one, now_ms, why)
             writes.append(written(gone))
-    writes += [Write(_key(one), "deleted", None) for one in old[: max(0, len(old) - KEPT)]]
-    return tuple(writes)
+    gone = (*old[: max(0, len(old) - KEPT)], *_forgotten(noes, rests))
+    return (*writes, *(Write(_key(one), "deleted", None) for one in gone))
+
+
+def _forgotten(noes: list[Approval], rests: Callable[[Approval], bool]) -> Iterable[Approval]:
+    """The oldest noes to what is not proposed, those last whose plan this planning may only have missed."""
+    if len(noes) <= KEPT:
+        return ()
+    told = [(one, rests(one)) for one in noes]
+    hidden = [one for one, may_come_back in told if may_come_back]
+    seen_gone = [one for one, may_come_back in told if not may_come_back]
+    return (*seen_gone[: max(0, len(seen_gone) - KEPT)], *hidden[: max(0, len(hidden) - KEPT_HIDDEN)])
 
 
 def _key(approval: Approval) -> str:

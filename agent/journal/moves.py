@@ -4,8 +4,9 @@ Keys: ``plan/<plan>`` with ``targets/<plan>/<number>``, ``batch/<plan>/<number>`
 ``throttle/<kind>:<name>/<setting>``. The kind of an entry is its state, so that the journal reads as a story:
 ``intent``, ``sent``, ``acked``, ``closed``. Of a plan everything that changes is one entry; its partitions are written
 once, with it, in entries that never change (`agent.journal.targets`). Invariant: ``read`` gives back what ``write``
-was given, whatever was compacted away in between. An entry that cannot be read is `UnreadableError`: an agent that
-does not know what was begun must not begin anything.
+was given, whatever was compacted away in between. An entry that cannot be read is `UnreadableError`: an agent that does
+not know what was begun must not begin anything. What a budget, a person's no or a debt still counts is never dropped
+by a bound on number; such bounds are on what counts no more.
 """
 
 from __future__ import annotations
@@ -25,17 +26,22 @@ from agent.journal.targets import (
     size_in,
     split_of,
 )
+from agent.values.attempts import forth_of
 from agent.values.journal import Entry, View, Write, under
 from agent.values.kafka import THROTTLE_KEYS
-from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource
+from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, PlanState, Records, Resource
 from agent.values.typed_json import UnreadableError, from_json, to_json
 from assignors.problem import TopicPartition
 
 KEEP_PLANS = 200
-"""So many ended plans, the newest, stay in the journal."""
+"""So many ended plans, the newest, stay in the journal, and all whose batches were sent within a day of the newest
+batch: what is moved in a day has a budget, and a batch stays no longer than its plan."""
+KEEP_NOES = 1_000
+"""So many plans that a person ended or had taken back, the newest, stay besides: no rule begins them again. One
+planning proposes no more by default."""
 KEEP_BATCHES = 200
-"""So many batches of ended plans, the newest, stay in the journal, and all that were written within a day of the
-newest: what is moved in a day has a budget."""
+"""So many batches of ended plans, the newest, stay in the journal, and all that were sent within a day of the newest;
+the budget of a day allows no more of these."""
 _DAY_MS = 86_400_000
 KEEP_TARGET_BYTES = 16_000_000
 """Partitions of ended plans, the newest, stay up to so many bytes (some 250,000 partitions), so that they can be moved
@@ -43,6 +49,7 @@ back; those of the newest plan stay in any case."""
 _MOST_BATCH_TARGETS = 500_000
 _BATCHES: Kept[Batch] = Kept(_MOST_BATCH_TARGETS)
 _ROWS = ("targets", "cancelling", "ends")
+_BY_WORD = frozenset((PlanState.CANCELLED, PlanState.ROLLED_BACK))
 _BROKER = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
@@ -123,15 +130,17 @@ def tidy(view: View) -> tuple[Write, ...]:
     """
     parts = parts_in(view)
     every = [(entry, plan_in(entry, parts.get(_named(entry), ()))) for entry in under(view, "plan")]
-    ended = [entry for entry, plan in every if plan.ended]
-    owners = {_named(entry) for entry in ended}
-    old_plans = ended[:-KEEP_PLANS]
-    dropped = {_named(entry) for entry in old_plans}
-    closed = [entry for entry in under(view, "batch") if _owner(entry) in owners]
-    keep = {entry.key for entry in closed[-KEEP_BATCHES:]} | _of_a_day(closed)
-    old_batches = [entry for entry in closed if entry.key not in keep or _owner(entry) in dropped]
-    kept = {_named(entry) for entry, plan in every if not plan.ended} | _kept_with_targets(ended[-KEEP_PLANS:])
-    old_parts = [part for name, found in sorted(parts.items()) if name not in kept for part in found]
+    ended = {_named(entry): entry for entry, plan in every if plan.ended}
+    closed = [entry for entry in under(view, "batch") if _owner(entry) in ended]
+    lately = _of_a_day(closed)
+    noes = _noes([plan for _, plan in every if plan.ended])
+    stay = {*list(ended)[-KEEP_PLANS:], *map(_owner, lately), *noes}
+    keep = {entry.key for entry in (*closed[-KEEP_BATCHES:], *lately) if _owner(entry) in stay}
+    old_plans = [entry for name, entry in ended.items() if name not in stay]
+    old_batches = [entry for entry in closed if entry.key not in keep]
+    with_targets = _kept_with_targets([entry for name, entry in ended.items() if name in stay])
+    with_targets |= {_named(entry) for entry, plan in every if not plan.ended}
+    old_parts = [part for name, found in sorted(parts.items()) if name not in with_targets for part in found]
     return tuple(_deletions([*old_plans, *old_batches, *old_parts]))
 
 
@@ -152,10 +161,25 @@ def _header(plan: Plan) -> Write:
     return Write(_plan_key(plan.proposal_id), plan.state.value, header_value(plan))
 
 
-def _of_a_day(batches: list[Entry]) -> set[str]:
-    """The keys of those that were written within a day of the newest."""
-    newest_ms = max((entry.at_ms for entry in batches), default=0)
-    return {entry.key for entry in batches if newest_ms - entry.at_ms < _DAY_MS}
+def _of_a_day(batches: list[Entry]) -> list[Entry]:
+    """Those that were sent, and written within a day of the newest.
+
+    The newest is the one that was written last: a clock that was ahead once makes no other one old.
+    """
+    newest_ms = batches[-1].at_ms if batches else 0
+    return [entry for entry in batches if newest_ms - entry.at_ms < _DAY_MS and _batch_in(entry).sendings]
+
+
+def _noes(ended: list[Plan]) -> set[str]:
+    """The newest that a person ended or had taken back, and the plans that take these back."""
+    backs = {plan.proposal_id for plan in ended if forth_of(plan.proposal_id) is not None}
+    forths = {forth_of(name) for name in backs}
+    noes = [
+        plan.proposal_id
+        for plan in ended
+        if plan.proposal_id in backs | forths or (plan.heard and plan.state in _BY_WORD)
+    ]
+    return set(noes[-KEEP_NOES:])
 
 
 def _kept_with_targets(ended: list[Entry]) -> set[str]:

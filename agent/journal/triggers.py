@@ -24,10 +24,14 @@ from agent.values.typed_json import UnreadableError, from_json, to_json
 TRIGGERS = "trigger"
 PATHS = "learned/trigger-path"
 GROUPS = "learned/group"
+DAY_MS = 86_400_000
+"""The longest that a budget looks back."""
 KEPT = 1_000
-"""Judged triggers that stay; more than a day's budget."""
+"""Judged triggers that stay, the newest, and all that were sent within a day, which the budget of a day counts."""
 KEPT_TIMES = 100
-"""Earlier triggers of the same proposal that stay counted in its entry."""
+"""Earlier triggers of the same proposal that stay in its entry, and all of the day before it..."""
+MOST_TIMES = 1_000
+"""...up to the largest budget of a day."""
 _HARMLESS = ("NOT_SENT", "REFUSED")
 """Effects, as they are written, after which no request was sent."""
 T = TypeVar("T")
@@ -168,7 +172,12 @@ class LearnedPath(NamedTuple):
 def with_earlier(entry: TriggerEntry, view: View) -> TriggerEntry:
     """The same entry with the times of earlier ones under its key, which it is about to replace."""
     before = _read(TriggerEntry, view.get(_key(entry)))
-    return entry if before is None else replace(entry, earlier_ms=before.times_ms[-KEPT_TIMES:])
+    if before is None:
+        return entry
+    asked = before.effect is None or before.effect.name not in _HARMLESS
+    times = before.times_ms if asked else before.earlier_ms
+    of_a_day = [at for at in times if entry.intended_ms - at < DAY_MS]
+    return replace(entry, earlier_ms=max(times[-KEPT_TIMES:], tuple(of_a_day[-MOST_TIMES:]), key=len))
 
 
 def intent(entry: TriggerEntry) -> Write:
@@ -198,11 +207,12 @@ def learned(group: LearnedGroup) -> Write:
     return Write(f"{GROUPS}/{group.group_id}", "learned", to_json(LearnedGroup, group))
 
 
-def forgotten(view: View) -> tuple[Write, ...]:
-    """Deletes the oldest judged triggers beyond `KEPT`."""
+def forgotten(view: View, now_ms: int) -> tuple[Write, ...]:
+    """Deletes the oldest judged triggers beyond `KEPT`; none that a budget still counts."""
     closed = [entry for entry in _rows(view) if entry.value.get("judgement") is not None]
     oldest = sorted(closed, key=lambda entry: (_whole(entry.value.get("intended_ms")), entry.key))
-    return tuple(Write(entry.key, "forgotten", None) for entry in oldest[: max(0, len(closed) - KEPT)])
+    old = oldest[: max(0, len(closed) - KEPT)]
+    return tuple(Write(one.key, "forgotten", None) for one in old if all(now_ms - at >= DAY_MS for at in _asked(one)))
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
@@ -220,14 +230,7 @@ def open_triggers(view: View, group_id: str | None = None) -> tuple[TriggerEntry
 
 def acted_at(view: View, group_id: str | None = None) -> tuple[int, ...]:
     """Epoch milliseconds of everything that was or may have been asked of groups, for budgets and cooldowns."""
-    times: list[int] = []
-    for entry in _rows(view, group_id):
-        # Asked for each proposal, so the few fields are read as they stand.
-        earlier = entry.value.get("earlier_ms")
-        times += [at for at in earlier if isinstance(at, int)] if isinstance(earlier, list) else []
-        if entry.value.get("effect") not in _HARMLESS:
-            times.append(_whole(entry.value.get("intended_ms")))
-    return tuple(sorted(times))
+    return tuple(sorted(at for entry in _rows(view, group_id) for at in _asked(entry)))
 
 
 def path_at(view: View, release: str) -> Path | None:
@@ -272,6 +275,15 @@ def _rows(view: View, group_id: str | None = None) -> Iterator[Entry]:
 def _read_all(rows: Iterable[Entry]) -> tuple[TriggerEntry, ...]:
     found = (_read(TriggerEntry, entry) for entry in rows)
     return tuple(sorted((one for one in found if one is not None), key=lambda one: (one.intended_ms, one.proposal_id)))
+
+
+def _asked(entry: Entry) -> list[int]:
+    """When this was or may have been asked. Looked up for each proposal, so the few fields are read as they stand."""
+    earlier = entry.value.get("earlier_ms")
+    times = [at for at in earlier if isinstance(at, int)] if isinstance(earlier, list) else []
+    if entry.value.get("effect") not in _HARMLESS:
+        times.append(_whole(entry.value.get("intended_ms")))
+    return times
 
 
 def _whole(value: object) -> int:

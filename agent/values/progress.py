@@ -64,15 +64,14 @@ class Status(NamedTuple):
     """Why nothing is carried out any more; None while it is."""
     journal_failed: str | None = None
     """Why the journal could not be written lately, or a plan not at all; None when it could."""
-    said: str = ""
-    """What the executor said last of the open plans, and did not get past since."""
+    holds: tuple[str, ...] = ()
+    """What keeps open plans from going on, one for each that is held. A plan that moves, or whose turn comes later, is
+    not."""
 
     @property
     def waits(self) -> str:
-        """What the open plans wait for; empty where nothing is open, or nothing holds it."""
-        if all(one.plan.ended for one in self.plans):
-            return ""
-        return f"no new batch: {self.may_not}" if self.may_not else self.said
+        """What the first plan that is held waits for; empty where none is."""
+        return next(iter(self.holds), "")
 
 
 class Trouble(StrEnum):
@@ -110,8 +109,10 @@ class ActingNow(NamedTuple):
     """Records of the journal's topic that no agent wrote; None where records are not signed."""
     troubles: Mapping[Trouble, str] = MappingProxyType({})
     """What fails now, and why."""
+    waiting: int | None = None
+    """Open plans that are held."""
     waits: str = ""
-    """What the open plans wait for."""
+    """What the first of them waits for."""
     notices: tuple[str, ...] = ()
     """What is not as it should be, and keeps no agent from leading."""
 

@@ -75,7 +75,7 @@ METRICS: tuple[Described, ...] = (
     ),
     Described(
         "rackwise_plans_waiting", "gauge", (),
-        "Open plans while a window, a pause, a budget or the state of the cluster holds them; /readyz says which.",
+        "Open plans that a window, a pause, a budget or the state of the cluster holds, not those that move or queue.",
     ),
     Described("rackwise_plan_partitions_left", "gauge", (), "Partitions of open plans that have not moved yet."),
     Described(
@@ -210,7 +210,7 @@ def _acting(now: ActingNow) -> dict[str, Sequence[Sample]]:
         "rackwise_plans_open": now.plans,
         "rackwise_plan_partitions_left": now.partitions_left,
         "rackwise_throttles_set": now.throttles,
-        "rackwise_plans_waiting": None if now.plans is None else now.plans if now.waits else 0,
+        "rackwise_plans_waiting": now.waiting,
         "rackwise_journal_records_ignored": now.records_ignored,
     }
     found: dict[str, Sequence[Sample]] = {name: [((), value)] for name, value in told.items() if value is not None}

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from agent.act.reassign.progress import Rates, plan_progress
-from agent.execute.reassign.messages import Seen, SeenMove
+from agent.act.reassign.progress import Rates, acting_now, plan_progress
+from agent.act.reassign.telling import Telling
+from agent.execute.reassign.messages import Accepted, May, Said, Seen, SeenMove, Tick, Word
+from agent.journal import moves
+from agent.values.progress import ActingNow
 from agent.values.reassignment import Batch, End, PartitionEnd, Plan, PlanState, Target
 from assignors.problem import TopicPartition
+from tests.execute.abstract import seen_of
+from tests.execute.live import MOVE, OTHER, Live
+from tests.journals import journal
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 PLAN = Plan("p-1", tuple(Target(one, "id", (1, 2), (3, 2)) for one in (A, B)))
@@ -81,3 +87,82 @@ def test_an_ended_plan_has_no_copies_under_way() -> None:
     rates = Rates()
     rates.looked(seen((A, 1, 1_000), (A, 3, 500)), 0.0)
     assert plan_progress(PLAN._replace(state=PlanState.CANCELLED), (), rates).replicas == ()
+
+
+# --- what open plans wait for --------------------------------------------------------------------------------------
+
+FREE = May(begin=True)
+FOREIGN = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
+
+
+def now(live: Live, may: May = FREE) -> ActingNow:
+    """What is told of an executor with that machine and journal."""
+    view = journal(*map(moves.write, (*live.journal.plans, *live.journal.batches)), at_ms=1)
+    return acting_now(Telling().status(view, may, None, live.state.held), None)
+
+
+def test_a_plan_that_moves_waits_for_nothing_at_any_moment() -> None:
+    live = Live()
+    for _ in range(40):
+        live.tell(Tick(500))
+        assert (now(live).plans, now(live).waiting, now(live).waits) == (1, 0, "")
+    assert "batch 1: 1 partition moving" in live.sentences()
+    live.catch_up()
+    live.wait(10)
+    assert (now(live).plans, now(live).waiting) == (0, 0)
+
+
+def test_what_another_tool_moves_holds_a_plan_until_it_has_moved() -> None:
+    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(moves=(FOREIGN,)))
+    live.wait(10)
+    held = "no new batch: 1 partition moved by another tool, u-7 first"
+    assert (now(live).waiting, now(live).waits) == (1, held)
+    live.look_as = seen_of
+    live.wait(10)
+    assert (now(live).waiting, now(live).waits) == (0, "")
+    live.look_as = lambda cluster: seen_of(cluster)._replace(moves=(*seen_of(cluster).moves, FOREIGN))
+    live.wait(10)
+    assert now(live).waiting == 0, "what moves goes on"
+
+
+def test_a_batch_that_has_not_begun_to_move_is_held() -> None:
+    live = Live(Plan("p", (MOVE, OTHER)))
+    live.wait(0.5)
+    assert live.state.batch is not None
+    live.look_as = lambda cluster: seen_of(cluster)._replace(
+        partitions=tuple(one for one in seen_of(cluster).partitions if one.id != OTHER.id)
+    )
+    live.wait(20)
+    assert now(live).waiting == 1
+    assert now(live).waits.endswith("t-1 is not visible")
+
+
+@pytest.mark.parametrize(
+    ("may", "waiting", "waits"),
+    [
+        pytest.param(FREE, 0, "", id="one moves, and the other one's turn comes later"),
+        pytest.param(May(begin=True, held=(("q", "outside the windows"),)), 1, "no new batch: outside the windows",
+            id="a window holds one of them"),
+        pytest.param(May(begin=False, sentence="ann@desk paused acting"), 2, "no new batch: ann@desk paused acting",
+            id="a pause holds both"),
+    ],
+)  # fmt: skip
+def test_plans_that_are_held_are_counted_one_by_one(may: May, waiting: int, waits: str) -> None:
+    live = Live(Plan("p", (MOVE, OTHER)))
+    live.tell(Accepted(Plan("q", (OTHER.back(),), order=2)))
+    live.wait(10)
+    live.tell(may)
+    live.wait(10)
+    assert (now(live, may).plans, now(live, may).waiting, now(live, may).waits) == (2, waiting, waits)
+
+
+def test_a_plan_that_is_paused_is_held_and_one_that_is_cancelled_is_not() -> None:
+    live = Live()
+    live.wait(10)
+    live.tell(Said(Word.PAUSE, "p"))
+    live.wait(2)
+    assert (now(live).waiting, now(live).waits) == (1, "no new batch: the plan is paused")
+    cancelled = moves.write(Plan("p", (MOVE,), PlanState.CANCELLING))
+    paused = May(begin=False, sentence="ann@desk paused acting")
+    told = acting_now(Telling().status(journal(cancelled, at_ms=1), paused, None, {}), None)
+    assert (told.plans, told.waiting) == (1, 0), "it needs no new batch"

@@ -17,7 +17,10 @@ from agent.execute.rebalance.trigger_judging import (
 )
 from agent.journal.codec import numbered
 from agent.journal.triggers import (
+    DAY_MS,
     KEPT,
+    KEPT_TIMES,
+    MOST_TIMES,
     Effect,
     ItemMove,
     Judgement,
@@ -322,5 +325,45 @@ def test_the_oldest_judged_triggers_are_forgotten() -> None:
     done = Judgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "as predicted", 1)
     made = [replace(entry(STAY, BEFORE), proposal_id=f"p-{at}", intended_ms=NOW_MS + at) for at in range(KEPT + 2)]
     view = view_of(*(judged(one, done) for one in made), intent(replace(made[0], proposal_id="open", intended_ms=0)))
-    assert [write.key for write in forgotten(view)] == ["trigger/g/p-0", "trigger/g/p-1"]
-    assert all(write.value is None for write in forgotten(view))
+    later_ms = made[-1].intended_ms + DAY_MS
+    assert [write.key for write in forgotten(view, later_ms)] == ["trigger/g/p-0", "trigger/g/p-1"]
+    assert all(write.value is None for write in forgotten(view, later_ms))
+
+
+def test_no_trigger_that_the_budget_of_a_day_counts_is_forgotten() -> None:
+    done = Judgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "as predicted", 1)
+    sent = [replace(entry(STAY, BEFORE), proposal_id=f"p-{at}", intended_ms=NOW_MS + at) for at in range(3)]
+    sent[0] = replace(sent[0], earlier_ms=(NOW_MS,), effect=Effect.REFUSED)
+    idle = [
+        replace(entry(STAY, BEFORE), proposal_id=f"p-{at}", intended_ms=NOW_MS + at, effect=effect)
+        for effect in (Effect.REFUSED, Effect.NOT_SENT)
+        for at in range(3 if effect is Effect.REFUSED else KEPT, 2 * KEPT)
+    ]
+    view = view_of(*(judged(one, done) for one in (*sent, *idle)))
+    after = {*view} - {write.key for write in forgotten(view, NOW_MS + DAY_MS - 1)}
+    assert {f"trigger/g/p-{at}" for at in range(3)} <= after
+    assert len(after) == KEPT + 3
+    assert len({*view} - {write.key for write in forgotten(view, NOW_MS + 2 * DAY_MS)}) == KEPT
+
+
+def asked_again(times: int, every_ms: int, effect: Effect = Effect.REBALANCING) -> View:
+    """The same proposal, acted upon so often."""
+    view: View = {}
+    for number in range(times):
+        one = replace(entry(STAY, BEFORE), intended_ms=NOW_MS + number * every_ms, effect=effect)
+        view = view_of(outcome(with_earlier(one, view)))
+    return view
+
+
+def test_every_trigger_of_one_proposal_within_a_day_is_counted() -> None:
+    """The largest budget of a day is 1,000 triggers."""
+    minute_ms = 60 * SECOND
+    assert len(acted_at(asked_again(700, minute_ms), "g")) == 700
+    assert len(acted_at(asked_again(1_500, SECOND))) == MOST_TIMES + 1, "and no more than any budget allows"
+    hourly = acted_at(asked_again(KEPT_TIMES * 2, 60 * minute_ms))
+    assert len(hourly) == KEPT_TIMES + 1, "for what is older a number is enough"
+
+
+def test_what_was_not_sent_counts_no_more_once_it_is_tried_again() -> None:
+    for effect in (Effect.NOT_SENT, Effect.REFUSED):
+        assert acted_at(asked_again(5, SECOND, effect)) == ()

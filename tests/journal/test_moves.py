@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.guard.budgets import DAY_MS, batches_left
+from agent.guard.budgets import DAY_MS, HOUR_MS, batches_left
 from agent.guard.ground import Records
-from agent.journal.moves import KEEP_BATCHES, KEEP_PLANS, batches, changed, debts, plans, read, tidy, write
-from agent.values.journal import Entry, Write
+from agent.journal.moves import (
+    KEEP_BATCHES,
+    KEEP_NOES,
+    KEEP_PLANS,
+    batches,
+    changed,
+    debts,
+    plans,
+    read,
+    tidy,
+    write,
+)
+from agent.values.journal import Entry, View, Write
 from agent.values.kafka import LEADER_RATE, THROTTLE_KEYS
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import (
@@ -30,8 +42,9 @@ from agent.values.reassignment import (
     Target,
 )
 from agent.values.typed_json import UnreadableError
-from agent.values.verdict import Hold
+from agent.values.verdict import Fine, Hold
 from assignors.problem import TopicPartition
+from tests.journals import journal
 
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True).map(tuple)
 PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b-1", "c.d"]), st.integers(0, 3))
@@ -143,6 +156,99 @@ def test_what_was_moved_within_a_day_counts_against_its_budget_after_the_plan_ha
     )
     held = batches_left("p-2", Records(view).batches, limits, now_ms)
     assert isinstance(held, Hold), "all that may be moved in a day was moved"
+
+
+def tidied(view: View) -> dict[str, Entry]:
+    gone = {line.key for line in tidy(view)}
+    after = {key: entry for key, entry in view.items() if key not in gone}
+    assert tidy(after) == (), "once is enough"
+    return after
+
+
+def sent(name: str) -> list[Write]:
+    """A plan that is done, and its one batch."""
+    return lines(
+        Batch(name, 1, (TARGET,), BatchState.CLOSED, sendings=1),
+        Plan(name, (TARGET,), PlanState.DONE, moved="1"),
+    )
+
+
+TARGET = Target(TopicPartition("t", 0), "id", (1, 2), (3, 2), bytes=10)
+LAPSED = Plan("", (TARGET,), PlanState.CANCELLED, moved="0", sentence="void: its approval ended 0 min ago")
+NOON = 1_760_000_000_000
+
+
+def left_after(view: View, now_ms: int, **limits: int) -> Hold | Fine:
+    """What the budgets say of one more batch."""
+    return batches_left("p-next", Records(view).batches, replace(ExecuteLimits(), **limits), now_ms)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param([LAPSED._replace(proposal_id=f"p-{n}") for n in range(KEEP_PLANS, 1_000)], id="lapsed plans"),
+        pytest.param(
+            [
+                change
+                for n in range(KEEP_PLANS, 1_000)
+                for change in (Batch(f"p-{n}", 1, (TARGET,), BatchState.CLOSED), LAPSED._replace(proposal_id=f"p-{n}"))
+            ],
+            id="plans whose batch was withdrawn",
+        ),
+    ],
+)
+def test_plans_that_moved_nothing_do_not_make_the_budget_of_the_day_forget_those_that_did(others: list[Change]):
+    done = [line for n in range(KEEP_PLANS) for line in sent(f"p-{n}")]
+    view = journal(*done, at_ms=NOON - 2 * HOUR_MS)
+    view = tidied(journal(*lines(*others), at_ms=NOON - HOUR_MS, view=view))
+    held = left_after(view, NOON, batch_budget_per_day=KEEP_PLANS)
+    assert isinstance(held, Hold), held.sentence
+    assert held.sentence == "held: 200 of 200 batches in the last day (execute.batches_per_day)"
+    assert isinstance(left_after(view, NOON, move_budget_bytes_per_day=10 * KEEP_PLANS, batch_budget_per_day=999), Hold)
+    assert {plan.proposal_id for plan in plans(view)} >= {f"p-{n}" for n in range(KEEP_PLANS)}, "a name is not free"
+    # A day later they count no more, and only a number of them stays.
+    view = tidied(journal(*sent("p-last"), at_ms=NOON + DAY_MS, view=view, epoch=2))
+    assert len(plans(view)) == KEEP_PLANS
+    assert len(batches(view)) <= KEEP_BATCHES
+
+
+def test_a_batch_of_a_clock_that_was_ahead_makes_no_other_one_old():
+    view = journal(*sent("p-ahead"), at_ms=NOON + 10 * 365 * DAY_MS)
+    for n in range(KEEP_PLANS + 50):
+        view = journal(*sent(f"p-{n}"), at_ms=NOON - HOUR_MS + n, view=view)
+    assert tidied(view) == view, "all but one were sent today"
+
+
+def test_a_plan_that_a_person_ended_is_not_forgotten_for_plans_that_ended_by_themselves():
+    """A plan of which nothing is known is a first attempt, which a rule may approve."""
+    persons = [
+        LAPSED._replace(proposal_id="p-cancelled", heard="c1", sentence="cancelled by ann@desk"),
+        LAPSED._replace(proposal_id="p-rolled", state=PlanState.ROLLED_BACK, heard="c2"),
+        Plan("p-done", (TARGET,), PlanState.DONE, moved="1"),
+        Plan("p-done-back", (TARGET,), PlanState.DONE, moved="1", approved_by="ann@desk"),
+    ]
+    others = [LAPSED._replace(proposal_id=f"p-{n}") for n in range(KEEP_PLANS + 50)]
+    view = tidied(journal(*lines(*persons), *lines(*others), at_ms=NOON))
+    assert {plan.proposal_id for plan in plans(view)} >= {plan.proposal_id for plan in persons}
+    assert len(plans(view)) == KEEP_PLANS + len(persons)
+    assert [Records(view).next(f"p-{name}").number for name in ("cancelled", "rolled", "done")] == [2, 2, 2]
+
+
+def test_plans_that_a_person_ended_are_kept_up_to_a_number():
+    noes = [LAPSED._replace(proposal_id=f"p-{n}", heard=f"c{n}") for n in range(KEEP_NOES + 20)]
+    view = tidied(journal(*lines(*noes), at_ms=NOON))
+    assert [plan.proposal_id for plan in plans(view)] == [f"p-{n}" for n in range(20, KEEP_NOES + 20)]
+
+
+def test_a_topic_cools_down_although_there_is_no_room_for_the_partitions_of_its_plan(monkeypatch: pytest.MonkeyPatch):
+    view = journal(*sent("p-1"), at_ms=NOON - 60_000)
+    other = TARGET._replace(id=TopicPartition("u", 0))
+    view = journal(*lines(Plan("p-2", (other,) * 2, PlanState.DONE)), at_ms=NOON, view=view)
+    assert Records(view).moved == {"t": NOON - 60_000, "u": NOON}
+    monkeypatch.setattr("agent.journal.moves.KEEP_TARGET_BYTES", 1)
+    view = tidied(view)
+    assert [plan.dropped for plan in plans(view)] == [1, 0]
+    assert Records(view).moved == {"t": NOON - 60_000, "u": NOON}
 
 
 def test_an_entry_that_cannot_be_read_is_an_error():

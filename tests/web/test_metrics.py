@@ -68,7 +68,7 @@ def state(cycle: Cycle | None = CYCLE) -> LoopState:
         started=Instant(0, 0), cycle=cycle, planned=cycle,
         known=None if cycle is None else last_known(None, cycle), recording=recording, last_success=done, last_end=done,
         succeeded=4, failed=1, skipped=2, overran=3, seconds={"detect": 1.5}, acts={("trigger", "not done"): 3},
-        acting=ActingNow(leads=True, plans=2, partitions_left=7, throttles=4, records_ignored=3),
+        acting=ActingNow(leads=True, plans=2, waiting=0, partitions_left=7, throttles=4, records_ignored=3),
     )  # fmt: skip
 
 
@@ -164,8 +164,8 @@ def test_what_mode_execute_does_is_told_by_the_one_that_leads() -> None:
     assert {key[-1]: n for key, n in values(seen, "rackwise_verdicts").items()} == held, "labels are sorted by name"
     assert values(seen, "rackwise_acting_fails") == dict.fromkeys([("journal",), ("lead",), ("look",), ("plans",)], 0)
     assert values(seen, "rackwise_plans_waiting") == {(): 0}
-    held_up = ActingNow(leads=True, plans=2, troubles={Trouble.LOOK: "no answer"}, waits="no new batch: paused")
-    assert values(replace(seen, acting=held_up), "rackwise_plans_waiting") == {(): 2}
+    held_up = ActingNow(leads=True, plans=2, troubles={Trouble.LOOK: "no answer"}, waiting=1)
+    assert values(replace(seen, acting=held_up), "rackwise_plans_waiting") == {(): 1}
     assert values(replace(seen, acting=held_up), "rackwise_acting_fails")["look",] == 1
     unread = ActingNow(leads=True, troubles={Trouble.JOURNAL: "unreadable"})
     assert values(replace(seen, acting=unread), "rackwise_plans_waiting") == {}, "unknown is not zero"

@@ -77,8 +77,9 @@ class Mover:
 
     def status(self) -> Status:
         """Every plan that the journal knows, how far it is, and what holds it."""
-        failure = self._failure
-        return self._telling.status(self._known(), self._runner.last_may, None if failure is None else str(failure))
+        failure, runner = self._failure, self._runner
+        told = None if failure is None else str(failure)
+        return self._telling.status(self._known(), runner.last_may, told, runner.held)
 
     @property
     def busy(self) -> bool:

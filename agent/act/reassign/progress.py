@@ -33,6 +33,7 @@ def acting_now(status: Status, ignored: int | None, notices: tuple[str, ...] = (
         throttles=len(status.debts),
         records_ignored=ignored,
         troubles={trouble: why for trouble, why in failing.items() if why is not None},
+        waiting=len(status.holds),
         waits=status.waits,
         notices=notices,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Protocol
 
@@ -74,7 +74,7 @@ class Listener(Protocol):
 
 
 class Runner:
-    """The machine with its hands; not safe to use from several threads, but for `stop`."""
+    """The machine with its hands; not safe to use from several threads, but for `stop` and `held`."""
 
     def __init__(
         self,
@@ -136,6 +136,12 @@ class Runner:
             self._step(Known(moves.known(self._journal.view())))
         if event is not None:
             self._work_off(self._step(self._tick(), event))
+
+    @property
+    def held(self) -> Mapping[str, str]:
+        """Plan -> what keeps it from going on, as the machine found it. Callable from any thread."""
+        state = self._state
+        return {} if state is None else state.held
 
     @property
     def idle(self) -> bool:

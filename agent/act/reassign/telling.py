@@ -31,6 +31,7 @@ from agent.execute.reassign.messages import (
 from agent.journal import moves
 from agent.values.journal import View
 from agent.values.progress import PlanProgress, Status
+from agent.values.reassignment import Plan, PlanState
 from agent.values.words import counted, lasted, sized
 
 _PROGRESS_S = 10.0
@@ -56,7 +57,6 @@ class Telling:
         self._look_failed: str | None = None
         self._journal_gone: str | None = None
         self._left_aside: str | None = None
-        self._said = ""
         self._progress_at = float("-inf")
 
     def seen(self, seen: Seen) -> None:
@@ -75,7 +75,6 @@ class Telling:
 
     def answered(self, act: Act, results: tuple[Result, ...]) -> None:
         """A request was answered, or was not."""
-        self._said = ""
         what = type(act).__name__.lower()
         odd = [one for one in results if one.kind not in _FINE]
         every, not_done = len(results), len(odd)
@@ -91,13 +90,11 @@ class Telling:
 
     def said(self, say: Say) -> None:
         """The machine has something to say."""
-        self._said = say.sentence
         about = {"proposal": say.proposal_id} if say.proposal_id else {}
         (self._log.warning if say.alarm else self._log.info)("executor_says", **about, sentence=say.sentence)
 
     def finished(self, finish: Finish) -> None:
         """A plan has ended."""
-        self._said = ""
         self._log.info("plan_ended", proposal=finish.proposal_id, state=finish.state.value, sentence=finish.sentence)
 
     def progress(self, view: View) -> None:
@@ -136,11 +133,11 @@ class Telling:
         """Nothing more is carried out."""
         self._log.error("executor_ended", sentence=str(error))
 
-    def status(self, view: View, may: May | None, failure: str | None) -> Status:
-        """All of it at once."""
+    def status(self, view: View, may: May | None, failure: str | None, held_by: Mapping[str, str]) -> Status:
+        """All of it at once; ``held_by`` is what the machine found: plan -> what keeps it from going on."""
         plans = self._plans(view)
-        open_ = [one.plan.proposal_id for one in plans if not one.plan.ended]
-        held = [why for name in open_ if may is not None and (why := may.of(name)) is not None]
+        open_ = [one.plan for one in plans if not one.plan.ended]
+        held = [why for plan in open_ if may is not None and (why := may.of(plan.proposal_id)) is not None]
         none_may = may is None or not may.begin or bool(held and len(held) == len(open_))
         return Status(
             plans=plans,
@@ -150,7 +147,7 @@ class Telling:
             look_failed=self._look_failed,
             failure=failure,
             journal_failed=self._journal_gone or self._left_aside,
-            said=self._said,
+            holds=tuple(why for plan in open_ if (why := _hold(plan, may, held_by)) is not None),
         )
 
     def _plans(self, view: View) -> tuple[PlanProgress, ...]:
@@ -160,6 +157,14 @@ class Telling:
                 plan_progress(plan, (one for one in batches if one.proposal_id == plan.proposal_id), self._rates)
                 for plan in moves.plans(view)
             )
+
+
+def _hold(plan: Plan, may: May | None, held_by: Mapping[str, str]) -> str | None:
+    """What keeps an open plan from going on: what the guard says of new batches, a pause, or what the look showed."""
+    why = None if may is None or plan.state is PlanState.CANCELLING else may.of(plan.proposal_id)
+    if why or plan.paused:
+        return f"no new batch: {why or 'the plan is paused'}"
+    return held_by.get(plan.proposal_id)
 
 
 def _numbers(progress: PlanProgress) -> dict[str, Any]:

@@ -131,17 +131,18 @@ def _decide(state: State, seen: Seen, policy: Policy) -> tuple[State, Commands]:
     if decision.append is not None:
         return state._replace(waiting=decision.append), (*says, decision.append)
     name = "" if view.plan is None else view.plan.proposal_id
-    if decision.wait_for and decision.wait_for != dict(state.said).get(name):
-        says = (*says, Say(alarm=False, sentence=decision.wait_for, proposal_id=name))
-        state = _having_said(state, name, decision.wait_for)
+    say = Say(alarm=False, sentence=decision.wait_for, proposal_id=name, hold=decision.held)
+    if say.sentence and say != dict(state.said).get(name):
+        says = (*says, say)
+        state = _having_said(state, say)
     pause = policy.look_ms if state.records.plans else policy.idle_look_ms
     # People may have said something while the look was under way.
     return _go_on(_passed_on(state)._replace(next_look_ms=pause), says)
 
 
-def _having_said(state: State, name: str, sentence: str) -> State:
+def _having_said(state: State, say: Say) -> State:
     open_ = {"", *(plan.proposal_id for plan in state.records.plans)}
-    said = {plan: told for plan, told in state.said if plan in open_} | {name: sentence}
+    said = {plan: told for plan, told in state.said if plan in open_} | {say.proposal_id: say}
     return state._replace(said=tuple(sorted(said.items())))
 
 
@@ -170,9 +171,8 @@ def _troubles(state: State, answer: Answered) -> tuple[State, Commands]:
     if not bad:
         return state, ()
     words = "; ".join(f"{name(it.subject)}: {sentences[it.kind]} {it.sentence}".rstrip() for it in bad[:5])
-    name_ = state.plan.proposal_id if state.plan is not None else ""
-    told = words == dict(state.said).get(name_)
-    return _having_said(state, name_, words), () if told else (Say(alarm=True, sentence=words, proposal_id=name_),)
+    say = Say(alarm=True, sentence=words, proposal_id=state.plan.proposal_id if state.plan is not None else "")
+    return _having_said(state, say), () if say == dict(state.said).get(say.proposal_id) else (say,)
 
 
 def _wary(state: State, append: Append, policy: Policy) -> State:

@@ -307,6 +307,8 @@ class Say(NamedTuple):
     sentence: str
     proposal_id: str = ""
     """The plan that it is about; empty where it is about none or several."""
+    hold: bool = False
+    """True where this keeps the plan from going on: what moves, and what settles by itself, holds nothing."""
 
 
 class Finish(NamedTuple):

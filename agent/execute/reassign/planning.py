@@ -134,7 +134,7 @@ def _close_at_once(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decis
 def _hold(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
     """Why nothing begins now; what could lose data first."""
     why = (unsafe(view, plan, pending) if pending else None) or not_allowed(view, plan)
-    return None if why is None else Decision(wait_for=f"no new batch: {why}")
+    return None if why is None else Decision(wait_for=f"no new batch: {why}", held=True)
 
 
 def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
@@ -144,7 +144,7 @@ def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | No
         return None
     if not ready:
         why = "has replicas of before and after without a reassignment, or needs a broker that is down"
-        return Decision(wait_for=f"no new batch: of what is left, {pending[0].id} {why}")
+        return Decision(wait_for=f"no new batch: of what is left, {pending[0].id} {why}", held=True)
     targets = next_batch(ready, view.seen, view.policy, plan.max_moves)
     moves_data = any(target.moves_data for target in targets)
     rate = rate_of(targets, view.seen, view.policy, plan.throttle_bytes_per_s) if moves_data else None
@@ -169,7 +169,7 @@ def _end(view: View, plan: Plan) -> Decision:
     ends = _ends(view, plan, back=back, since=plan.turned if back else 0)
     done = [target.back() if back else target for target in plan.targets if ends.get(target.id) is End.DONE]
     if (unknown := next((target.id for target in done if _unknown_leader(view, target)), None)) is not None:
-        return Decision(wait_for=f"the leader of {unknown} is unknown")
+        return Decision(wait_for=f"the leader of {unknown} is unknown", held=True)
     late = tuple(target.id for target in done if _led_by_another(view, target))
     if late and plan.elections < view.policy.max_elections:
         state = plan.state if back else PlanState.ELECTING

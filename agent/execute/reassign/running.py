@@ -33,6 +33,8 @@ class Decision(NamedTuple):
     append: Append | None = None
     says: tuple[Say, ...] = ()
     wait_for: str = ""
+    held: bool = False
+    """True where that keeps the plan from going on."""
 
 
 def work_on_batch(view: View) -> Decision | None:
@@ -47,7 +49,7 @@ def work_on_batch(view: View) -> Decision | None:
         or (_prepare(view, batch, plan, statuses) if batch.state is BatchState.INTENT else None)
         or (_send_again(view, batch, plan, statuses) if batch.state is BatchState.SENT else None)
         or _repace(view, batch, statuses)
-        or Decision(wait_for=_waiting(view, batch, plan, statuses))
+        or _wait(view, batch, plan, statuses)
     )
 
 
@@ -278,14 +280,20 @@ def _debts(view: View, batch: Batch) -> tuple[Debt, ...]:
     return tuple(debt for debt in view.state.records.debts if (debt.proposal_id, debt.number) == key)
 
 
-def _waiting(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]) -> str:
+def _wait(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]) -> Decision:
+    settling = not statuses or view.state.unsure or batch.cancelling
+    quiet = [target for target, status in statuses.items() if status in (Status.BEFORE, Status.UNSEEN)]
+    if not settling and quiet and (why := held(view, plan, quiet)) is not None:
+        what = counted(len(quiet), "partition")
+        return Decision(wait_for=f"batch {batch.number}: {what} not moving yet: {why}", held=True)
+    return Decision(wait_for=_in_progress(view, batch, statuses))
+
+
+def _in_progress(view: View, batch: Batch, statuses: dict[Target, Status]) -> str:
     if not statuses or view.state.unsure:
         return f"batch {batch.number}: waiting until no earlier request can take effect"
     if batch.cancelling:
         return f"batch {batch.number}: waiting for cancelled moves to be taken back"
-    quiet = [target for target, status in statuses.items() if status in (Status.BEFORE, Status.UNSEEN)]
-    if quiet and (why := held(view, plan, quiet)) is not None:
-        return f"batch {batch.number}: {counted(len(quiet), 'partition')} not moving yet: {why}"
     if (weak := view.weak(statuses)) is not None:
         return f"batch {batch.number}: {weak}"
     blind = next((target.id for target in statuses if not view.progress_known(target)), None)

@@ -24,6 +24,7 @@ from agent.execute.reassign.messages import (
     Look,
     May,
     Said,
+    Say,
 )
 from agent.execute.reassign.whole import in_turn, whole
 from agent.journal.kept import Kept
@@ -88,8 +89,8 @@ class State(NamedTuple):
     """Plans that had to wait when it was their turn, since something was last begun: the next one has its turn."""
     words: tuple[Said, ...] = ()
     incoming: tuple[Plan, ...] = ()
-    said: tuple[tuple[str, str], ...] = ()
-    """Plan -> the latest sentence about waiting (empty: of none), so that it is said once."""
+    said: tuple[tuple[str, Say], ...] = ()
+    """Plan -> what was said last of its waiting (empty: of none), so that it is said once."""
     fenced: bool = False
 
     @property
@@ -119,6 +120,13 @@ class State(NamedTuple):
     def idle(self) -> bool:
         """True when there is nothing to look for."""
         return not self.records.plans and not self.records.debts
+
+    @property
+    def held(self) -> Mapping[str, str]:
+        """Plan -> what kept it from going on when it was its turn last. While a batch is open the others queue."""
+        plans = self.records.plans if self.batch is None or self.plan is None else (self.plan,)
+        names = {plan.proposal_id for plan in plans}
+        return {name: say.sentence for name, say in self.said if say.hold and name in names}
 
     def over(self, plan: Plan) -> str | None:
         """Why that plan may not begin any more; None when it may, or when a batch of it was sent."""

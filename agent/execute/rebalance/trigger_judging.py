@@ -81,7 +81,7 @@ def judge(view: View, snapshot: Snapshot) -> tuple[Write, ...]:
         judgement = judge_one(entry, snapshot)
         if judgement is not None:
             writes.append(judged(entry, judgement))
-    return (*writes, *forgotten(view))
+    return (*writes, *forgotten(view, snapshot.taken_ms))
 
 
 def judge_one(entry: TriggerEntry, snapshot: Snapshot) -> Judgement | None:
