@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.cli.loading import AskedBeside
+from agent.cli.running_agents import STALE_MS
 from agent.values.words import lasted
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class AgentsReport:
             "mode": report.mode,
             "leads": report.leads,
             "acting": list(report.acting),
-            "age_ms": max(0, observation.taken_ms - heard[0].newest_ms),
+            "age_ms": _age_ms(heard[0], observation),
             "pid": report.pid,
             "others": [
                 {
@@ -49,7 +50,7 @@ class AgentsReport:
                     "mode": one.report.mode,
                     "leads": one.report.leads,
                     "same_settings": one.report.limits_digest == report.limits_digest,
-                    "age_ms": max(0, observation.taken_ms - one.newest_ms),
+                    "age_ms": _age_ms(one, observation),
                 }
                 for one in heard[1:]
             ],
@@ -65,6 +66,10 @@ class AgentsReport:
             prefix=settings.topics.prefix,
             timeout_ms=REPORT_MS,
         )
+
+
+def _age_ms(one: Heard, observation: Observation) -> int | None:
+    return None if one.ahead_ms > STALE_MS else max(0, observation.taken_ms - one.newest_ms)
 
 
 def agent_line(look: Seen) -> str | None:
@@ -84,4 +89,6 @@ def _line(agent: AgentDocument | OtherAgent, *, several: bool) -> str:
     process = f", process {agent['pid']}" if several and agent["pid"] is not None else ""
     leads = {True: ", leads", False: ", stands by", None: ""}[agent["leads"]]
     name = agent["name"] or "(unnamed)"
-    return f"{name}{where}{process}, mode {agent['mode']}{leads}, {lasted(agent['age_ms'])} ago"
+    age_ms = agent["age_ms"]
+    age = "age unknown: its clock is ahead" if age_ms is None else f"{lasted(age_ms)} ago"
+    return f"{name}{where}{process}, mode {agent['mode']}{leads}, {age}"

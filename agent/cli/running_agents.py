@@ -51,8 +51,10 @@ def read(loaded: Loaded, cluster: str | None) -> RunningAgent | str:
 def why_not_running(agent: RunningAgent, observation: Observation, loaded: Loaded) -> str | None:
     """Why it is not taken for running, as one clause."""
     age_ms = observation.taken_ms - agent.taken_ms
-    if age_ms > max(STALE_MS, 3 * loaded.settings.poll.interval_ms):
+    if age_ms > max(STALE_MS, 3 * (agent.poll_ms or loaded.settings.poll.interval_ms)):
         return f"the newest is {lasted(age_ms)} old"
+    if agent.ahead_ms > STALE_MS:
+        return f"the newest is {lasted(agent.ahead_ms)} in the future, so its age is unknown: check its host's clock"
     return None
 
 
@@ -66,7 +68,15 @@ def named(agent: RunningAgent) -> str:
 
 def others(agent: RunningAgent, now_ms: int) -> list[str]:
     """``agent rw-1 on host kafka-1, process 4711, mode propose, 2 s ago``: the others that write telemetry."""
-    return [f"{other.name}, mode {other.report.mode}, {ago(other.newest_ms, now_ms)}" for other in agent.others]
+    return [
+        f"{other.name}, mode {other.report.mode}, {heard_ago(other.newest_ms, other.ahead_ms, now_ms)}"
+        for other in agent.others
+    ]
+
+
+def heard_ago(newest_ms: int, ahead_ms: int, now_ms: int) -> str:
+    """``2 s ago``; where its time is of the future, and no clock's small error, how far."""
+    return ago(newest_ms, now_ms) if ahead_ms <= STALE_MS else f"of {lasted(ahead_ms)} in the future"
 
 
 class Beside:

@@ -36,7 +36,7 @@ from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
 from agent.telemetry.proposal_records import Life
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
-from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE
+from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_TIME, TIMESTAMP_TYPE
 from agent.values.limits import Limits, Mode
 from agent.values.proposal import Proposal
 from agent.values.words import counted
@@ -123,8 +123,10 @@ def _acting(settings: Settings, limits: Limits) -> Acting:
 def record_plan(settings: Settings) -> RecordPlan:
     """Where cycles are written under these settings; in mode observe no topic is."""
     topics, record = settings.topics, settings.record
+    telemetry = _own_topic(settings, topics.telemetry, settings.telemetry_topic, TELEMETRY_PARTITIONS, DELETE)
+    # How old a report is, is then told by one clock, the broker's, whatever its agent's says.
     return RecordPlan(
-        telemetry=_own_topic(settings, topics.telemetry, settings.telemetry_topic, TELEMETRY_PARTITIONS, DELETE),
+        telemetry=None if telemetry is None else replace(telemetry, configs=((TIMESTAMP_TYPE, LOG_APPEND_TIME),)),
         proposals=_own_topic(settings, topics.proposals, settings.proposals_topic, 1, "compact,delete"),
         file=Path(record.file) if record.file else None,
         file_max_bytes=record.file_max_bytes,
@@ -133,6 +135,7 @@ def record_plan(settings: Settings) -> RecordPlan:
         deadline_ms=record.deadline_ms,
         prefix=topics.prefix,
         agent=_agent_name(settings),
+        poll_ms=settings.poll.interval_ms,
     )
 
 

@@ -66,7 +66,7 @@ def leading_look(
 ) -> tuple[NewestLook, tuple[Heard, ...]]:
     """The newest events of the agent that leads, or of the newest one where none does; and all agents, it first.
 
-    Where its own events cannot be read in time, those of whichever agent wrote last are the answer, and no agents.
+    Where its own events cannot be read in time, those of no other agent take their place.
     """
     found = _asked(
         lambda reader: leading_of(
@@ -87,10 +87,15 @@ def leading_of(
     if newest.why_not is not None:
         return newest, ()
     heard = agents()
-    if not heard or all(event.instance == heard[0].instance for event in newest.events.values()):
+    if not heard:
+        return NewestLook({}, "it did not show in time which agents write it"), ()
+    first = heard[0]
+    if all(event.instance == first.instance for event in newest.events.values()):
         return newest, heard
-    of_leader = newest_of_agent(heard[0].cluster, heard[0].instance)
-    return (newest, ()) if of_leader.why_not is not None else (of_leader, heard)
+    own = newest_of_agent(first.cluster, first.instance)
+    if own.why_not is None:
+        return own, heard
+    return NewestLook({}, f"{first.name} {'leads' if first.report.leads else 'writes it'}, but {own.why_not}"), heard
 
 
 def agents_heard(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> tuple[Heard, ...]:

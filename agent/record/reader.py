@@ -15,7 +15,15 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from agent.record.librdkafka import client_settings, reader_config
@@ -41,6 +49,8 @@ class Read(NamedTuple):
     key: str
     value: bytes | None
     headers: Mapping[str, str]
+    appended_ms: int | None = None
+    """Epoch milliseconds at which a broker appended it; None in a topic with `message.timestamp.type=CreateTime`."""
 
 
 class Span(NamedTuple):
@@ -146,12 +156,14 @@ def partitions_of(admin: AdminClient, topic: str, timeout_s: float) -> tuple[int
 def _read(message: Message) -> Read:
     key, value = message.key(), message.value()
     headers = {str(pair[0]): _text(pair[1]) for pair in message.headers() or ()}
+    clock, at_ms = message.timestamp()
     return Read(
         _number(message.partition()),
         _number(message.offset()),
         _text(key),
         value.encode() if isinstance(value, str) else value,
         headers,
+        at_ms if clock == TIMESTAMP_LOG_APPEND_TIME else None,
     )
 
 

@@ -49,6 +49,8 @@ class RecordPlan:
     prefix: str = "rackwise"
     agent: str = "rackwise"
     """Name of this agent among those of the cluster."""
+    poll_ms: int | None = None
+    """Time between two of its looks; None where it has no pace."""
 
     @property
     def topics(self) -> tuple[OwnTopic, ...]:
@@ -100,7 +102,9 @@ class Recorder:
     def record(self, cycle: Cycle) -> Recording:
         """Write the cycle. Never raises because of a broker or a disk; what went wrong is in the answer."""
         full = self._is_full(cycle)
-        lines = _lines(cycle, Teller(self._plan.agent, socket.gethostname(), os.getpid()), full=full)
+        lines = _lines(
+            cycle, Teller(self._plan.agent, socket.gethostname(), os.getpid(), self._plan.poll_ms), full=full
+        )
         if self._publisher is None:
             self._write_file(lines)
             return Recording(full, self.counts(), 0, self._problems())

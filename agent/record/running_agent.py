@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.record.heard import Heard, heard_in
+from agent.record.heard import WINDOW_MS, Heard, Written, heard_in, wall_ms
 from agent.record.newest_look import NewestLook, leading_look, leading_of
-from agent.telemetry.derived import ReportData
 from agent.telemetry.events import Event, Kind, LimitsData, from_lines
 from agent.telemetry.looks import memory_of
 from agent.values.limits import Limits, Mode
@@ -39,7 +38,8 @@ class RunningAgent(NamedTuple):
     cluster: str
     """Id of the cluster that it looks at."""
     taken_ms: int
-    """Epoch milliseconds of its newest look, by its clock."""
+    """Epoch milliseconds of its newest look: by the broker's clock where the topic has it, else by its own; the time
+    at which it was read, where that is of the future."""
     agent: str | None
     """Its name; None where an older rackwise wrote."""
     host: str | None
@@ -50,6 +50,10 @@ class RunningAgent(NamedTuple):
     """Mode execute: whether it led after its newest cycle; None in the other modes."""
     others: tuple[Heard, ...] = ()
     """Other agents that write to the same telemetry, by what they are to it: one in mode execute first."""
+    poll_ms: int | None = None
+    """Milliseconds between two of its looks, as it is set; None from an older agent."""
+    ahead_ms: int = 0
+    """How far its newest look is in the future, by the clock of which that is told."""
 
 
 class Source(NamedTuple):
@@ -74,8 +78,12 @@ def running_agent(source: Source, cluster: str | None) -> RunningAgent | str:
         else:
             why_not.append(agent)
     if found:
-        return max(found, key=lambda one: (one.leads is True, one.limits.mode is Mode.EXECUTE, one.taken_ms))
+        return max(found, key=_rank)
     return "; ".join(why_not) or "no telemetry topic or file is set"
+
+
+def _rank(one: RunningAgent) -> tuple[bool, bool, bool, int]:
+    return one.leads is True, one.limits.mode is Mode.EXECUTE, one.ahead_ms <= WINDOW_MS, one.taken_ms
 
 
 def _told(source: Source, cluster: str | None) -> Iterable[tuple[NewestLook, tuple[Heard, ...]]]:
@@ -91,7 +99,7 @@ def _leading_in_file(path: Path, cluster: str | None, deadline: float) -> tuple[
     """As `leading_look`, of a file."""
     return leading_of(
         lambda whose, instance: newest_in_file(path, whose, deadline, instance),
-        lambda: heard_in(_tail(path), cluster),
+        lambda: heard_in([Written(value) for value in _tail(path)], cluster, wall_ms()),
         cluster,
     )
 
@@ -149,10 +157,10 @@ def _newest(
 def _agent(told: NewestLook, heard: tuple[Heard, ...]) -> RunningAgent | str:
     if told.why_not is not None:
         return told.why_not
-    limits_event, report_event = told.events[Kind.LIMITS], told.events[Kind.REPORT]
+    limits_event, first = told.events[Kind.LIMITS], heard[0]
+    report = first.report
     try:
         limits = from_json(LimitsData, limits_event.data)
-        report = from_json(ReportData, report_event.data)
         memory = memory_of(told.events[Kind.MEMORY])
     except UnreadableError as error:
         return f"its telemetry cannot be read ({error})"
@@ -160,11 +168,13 @@ def _agent(told: NewestLook, heard: tuple[Heard, ...]) -> RunningAgent | str:
         limits.limits,
         memory,
         limits_event.cluster,
-        max(limits_event.taken_ms, report_event.taken_ms),
+        first.newest_ms,
         report.agent,
         report.host,
-        any(one.limits_digest != limits.digest for one in (report, *(other.report for other in heard))),
+        any(one.report.limits_digest != limits.digest for one in heard),
         report.pid,
         report.leads,
         heard[1:],
+        report.poll_ms,
+        first.ahead_ms,
     )

@@ -23,6 +23,8 @@ from agent.values.words import lasted
 
 OLDEST_BASE_MS = 600_000
 """What the agent saw longer ago says nothing of the traffic now."""
+_AHEAD_MS = 1_000
+"""Two clocks differ by as much; where they differ by more, bytes per second would be those of another time."""
 
 
 def first_memory(observation: Observation, limits: Limits) -> Memory:
@@ -58,6 +60,9 @@ def base_of_agent(memory: Memory, look: str, taken_ms: int, now: Instant) -> tup
     this command finds is what this command sees.
     """
     age_ms = max(0, now.wall_ms - taken_ms)
+    if (ahead_ms := taken_ms - now.wall_ms) > _AHEAD_MS:
+        why = f"is {lasted(ahead_ms)} in the future, so the time since it is unknown"
+        return Memory(), Rates(why_not=f"the newest look in the agent's telemetry {why}")
     moved = after_restart(memory, now.wall_ms, now.monotonic_ms)
     bases = tuple(base for base in moved.rate_bases if now.monotonic_ms - base.monotonic_ms <= OLDEST_BASE_MS)
     if not bases:

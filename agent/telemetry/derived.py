@@ -56,6 +56,8 @@ class ReportData(NamedTuple):
     """Mode execute: what kept it from leading or from carrying plans on, what open plans waited for, and notices."""
     pid: int | None = None
     """Process id of that agent on its host; None from an older agent."""
+    poll_ms: int | None = None
+    """Milliseconds between two of its looks, as it is set; None from an older agent."""
 
 
 class FindingData(NamedTuple):
@@ -106,6 +108,7 @@ class Teller(NamedTuple):
     agent: str | None = None
     host: str | None = None
     pid: int | None = None
+    poll_ms: int | None = None
 
 
 _UNTOLD = Teller()
@@ -183,6 +186,7 @@ def _report(cycle: Cycle, teller: Teller, *, full: bool) -> ReportData:
         None if acting is None else acting.leads,
         () if acting is None else (*acting.reasons, *filter(None, (acting.waits,)), *acting.notices),
         teller.pid,
+        teller.poll_ms,
     )
 
 

@@ -139,8 +139,8 @@ class OtherAgent(TypedDict):
     """Null outside of mode execute."""
     same_settings: bool
     """False where it goes by other settings than the agent above it."""
-    age_ms: int
-    """How old its newest cycle is, by the two clocks."""
+    age_ms: int | None
+    """How old its newest cycle is; null where its time is of the future by more than 5 min."""
 
 
 class AgentDocument(TypedDict):
@@ -153,8 +153,8 @@ class AgentDocument(TypedDict):
     """Null outside of mode execute."""
     acting: list[str]
     """Mode execute: what keeps it from leading or from carrying plans on, and what open plans wait for."""
-    age_ms: int
-    """How old that cycle is, by the two clocks."""
+    age_ms: int | None
+    """How old that cycle is; null where its time is of the future by more than 5 min."""
     pid: int | None
     """Process id on its host; null from an older agent."""
     others: list[OtherAgent]

@@ -51,14 +51,16 @@ def told(observation: Observation, limits: Limits, look: str, teller: Teller) ->
     return *inputs, *derived_events(cycle, len(inputs), full=True, teller=teller)
 
 
-def telemetry(path: Path, limits: Limits = EXECUTE, *, age_s: int = 8, **of: str) -> tuple[str, ...]:
-    """The options that name a telemetry file which an agent wrote that long ago."""
+def telemetry(
+    path: Path, limits: Limits = EXECUTE, *, age_s: int = 8, teller: Teller | None = None, look: str = "i-1", **of: str
+) -> tuple[str, ...]:
+    """The options that name a telemetry file which an agent wrote that long ago; below zero, with a fast clock."""
     observation = world().at()
     before = replace(observation, taken_ms=observation.taken_ms - age_s * 1_000, **of)  # type: ignore[arg-type] # a row
     file = path.with_name("telemetry.jsonl")
-    teller = Teller("rw-1", "kafka-host")
+    events = told(before, limits, look, teller or Teller("rw-1", "kafka-host"))
     with file.open("a") as out:
-        out.writelines(f"{line}\n" for event in told(before, limits, "i-1", teller) for line in to_lines(event))
+        out.writelines(f"{line}\n" for event in events for line in to_lines(event))
     return *QUICK, "--set", f"record.file={file}"
 
 
@@ -127,6 +129,58 @@ def test_the_leader_is_judged_by_though_a_dry_run_wrote_last(here: Run, path: Pa
         "also agent rw-1 on host kafka-host, process 12, mode propose, 1 s ago"
     )
     assert "mode" not in {row["rule"] for row in done.json}, "it is no dry run"
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "leader", "dry"),
+    [
+        pytest.param((8, -300), "8 s ago", "0 s ago", id="the clock of the dry run is 5 min fast"),
+        pytest.param((8, -400), "8 s ago", "of 6 min in the future", id="or faster"),
+        pytest.param((130, 1), "2 min ago", "1 s ago", id="the leader looks every three minutes"),
+    ],
+)
+def test_a_dry_run_takes_no_leaders_place(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, *, ages_s: tuple[int, int], leader: str, dry: str
+) -> None:
+    monkeypatch.setattr("agent.record.running_agent.wall_ms", lambda: world().at().taken_ms)
+    given(path, *plan(PlanState.DONE))
+    telemetry(path, age_s=ages_s[0], teller=Teller("rw-1", "kafka-host", 11, 180_000))
+    agent = telemetry(path, Limits(), age_s=ages_s[1], teller=Teller("rw-dry", "laptop", 12), look="j-1")
+    done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
+    (note,) = [line for line in done.stderr.splitlines() if line.startswith("judged with")]
+    assert note.startswith(f"{JUDGED}, process 11, {leader}, mode execute;")
+    assert note.endswith(f"also agent rw-dry on host laptop, process 12, mode propose, {dry}")
+
+
+def test_an_agent_that_stopped_with_its_clock_in_the_future_is_not_taken_for_running(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.record.running_agent.wall_ms", lambda: world().at().taken_ms)
+    agent = telemetry(path, age_s=-10 * 365 * 86_400)
+    done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
+    (note,) = [line for line in done.stderr.splitlines() if "judged with" in line]
+    assert note == (
+        "no running agent's telemetry (the newest is 3,650 days in the future, so its age is unknown: check its host's "
+        "clock): judged with the settings given here, mode propose"
+    )
+
+
+def test_a_leader_whose_settings_were_not_read_is_named_and_no_other_agent_judged_by(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last look in full may be too far back to be found in time."""
+    telemetry(path)
+    agent = telemetry(path, Limits(), age_s=1, teller=Teller("rw-dry", "laptop", 12), look="j-1")
+    file = path.with_name("telemetry.jsonl")
+    lines = [
+        line for line in file.read_text().splitlines() if '"kind":"limits"' not in line or '"look":"i-1"' not in line
+    ]
+    file.write_text("".join(f"{line}\n" for line in lines))
+    done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
+    (note,) = [line for line in done.stderr.splitlines() if "judged with" in line]
+    unread = f"agent rw-1 on host kafka-host writes it, but {file} shows no limits"
+    assert note.startswith(f"no running agent's telemetry ({unread}")
+    assert note.endswith("judged with the settings given here, mode propose")
 
 
 def test_a_proposal_that_only_the_agent_makes_is_explained(

@@ -12,7 +12,7 @@ import pytest
 from agent.cli import reported
 from agent.cli.reported import AgentsReport, agent_line
 from agent.loop import Line, run_cycle
-from agent.record.heard import heard_in
+from agent.record.heard import Written, heard_in
 from agent.simulate.evaluation import Seen
 from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
@@ -41,9 +41,10 @@ def report(
 ) -> Any:
     """What a command learns beside a look, where the telemetry holds that agent's cycle."""
     events = derived_events(replace(CYCLE, acting=acting), 0, full=False, teller=Teller("rw-1", "host-1"))
-    values = [line.encode() for event in (*events, *others) if event.kind is Kind.REPORT for line in to_lines(event)]
-    told = () if why else heard_in(values, None)
-    monkeypatch.setattr("agent.record.newest_look.agents_heard", lambda *_given, **_named: told)
+    told = [event for event in (*events, *others) if event.kind is Kind.REPORT]
+    lines = [Written(line.encode()) for event in told for line in to_lines(event)]
+    heard = () if why else heard_in(lines, None, observation.taken_ms)
+    monkeypatch.setattr("agent.record.newest_look.agents_heard", lambda *_given, **_named: heard)
     return AgentsReport(Settings()).of(observation)
 
 
@@ -99,6 +100,16 @@ def test_the_line_of_the_table(monkeypatch: pytest.MonkeyPatch, acting: ActingNo
     look = SimpleNamespace(agent=report(monkeypatch, acting))
     assert agent_line(cast("Seen", look)) == line
     assert agent_line(cast("Seen", SimpleNamespace(agent=None))) is None
+
+
+def test_the_age_of_a_report_of_the_future_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an agent that stopped with a wrong clock it would be 0 s for years."""
+    agent = report(monkeypatch, HELD, replace(WITH_TOPIC, taken_ms=WITH_TOPIC.taken_ms - 310_000))
+    assert agent["age_ms"] is None
+    line = agent_line(cast("Seen", SimpleNamespace(agent=agent)))
+    assert line == "rw-1 on host-1, mode propose, leads, age unknown: its clock is ahead"
+    near = report(monkeypatch, HELD, replace(WITH_TOPIC, taken_ms=WITH_TOPIC.taken_ms - 10_000))
+    assert near["age_ms"] == 0
 
 
 def test_a_dry_run_beside_the_leader_is_told_after_it(monkeypatch: pytest.MonkeyPatch) -> None:

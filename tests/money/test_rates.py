@@ -110,6 +110,13 @@ class TestTheAgent:
         assert memory == Memory()
         assert rates.why_not == "the newest look in the agent's telemetry is 2 h old"
 
+    def test_a_look_of_the_future_is_no_base_as_nothing_tells_how_long_ago_it_was(self) -> None:
+        memory, rates = self.base(age_s=-30, base_age_s=12)
+        assert memory == Memory()
+        assert rates.why_not == (
+            "the newest look in the agent's telemetry is 30 s in the future, so the time since it is unknown"
+        )
+
     def test_findings_are_those_of_this_look_alone(self) -> None:
         memory, _ = self.base(age_s=8, base_age_s=50)
         assert (memory.first_seen, memory.topics, memory.throttles, memory.cycle) == ({}, {}, {}, 0)
