@@ -178,10 +178,12 @@ def emit_proposals(
 def _saves(predicted: Predicted) -> dict[str, Any]:
     """What it takes off the bill a day, by its own forecast; empty where nothing is foretold of reads."""
     from agent.guard.worth import saved_usd_per_day
-    from agent.money.words import saving_words
+    from agent.money.words import saving_words, usd_between
 
     saved = saved_usd_per_day(predicted)
     if saved is None:
         unknown = None if predicted.before else ""
-        return {"saves $/day": unknown, "usd_per_day_saved": unknown}
+        # What crosses now is all that can be saved.
+        most = usd_between(None, predicted.usd_per_day_before) if predicted.usd_per_day_before else unknown
+        return {"saves $/day": most, "usd_per_day_saved": unknown}
     return {"saves $/day": saving_words(saved), "usd_per_day_saved": saved}
