@@ -231,7 +231,7 @@ def test_a_group_that_rebalances_now_is_not_ok_by_the_others() -> None:
     answers = fine().group("busy", reader("m", None, "orders-0"), state="PreparingRebalance")
     check = checks_of(answers)["clients send client.rack"]
     assert (check.state, check.who) == (CheckState.UNKNOWN, ("busy",))
-    assert check.sentence == "group busy shows no members: rebalancing"
+    assert check.sentence == "group busy shows no racks or assignments of its members: rebalancing"
 
 
 def test_what_the_settings_leave_out_counts_neither_as_seen_nor_as_hidden() -> None:
