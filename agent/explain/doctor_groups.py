@@ -1,7 +1,7 @@
 """What was seen of groups and their members, check by check: racks, subscriptions, assignors, assignments, copies.
 
-A group that rebalances shows its members without racks and assignments, one whose bytes cannot be read shows no racks, and one that reads hidden
-topics cannot be judged by them: each is named, and none is counted as fine. Pure.
+A group that rebalances shows no racks and assignments of its members, one whose bytes cannot be read shows no racks,
+and one that reads hidden topics cannot be judged by them: each is named, and none is counted as fine. Pure.
 """
 
 from __future__ import annotations
