@@ -136,7 +136,7 @@ class TestGroups:
 
     def test_reads_and_bytes_that_are_local_have_rules_of_different_names(self, file: str, here: Run) -> None:
         rules = [row["rule"] for row in rows(here, "explain", "group/shop", "--replay", file)]
-        local = [rule for rule in rules if rule.startswith(("local by", "local as"))]
+        local = [rule for rule in rules if rule.startswith("as local as possible")]
         assert len(local) == len(set(local)) == 4
 
     def test_one_group_tells_what_it_reads_of_each_topic(self, file: str, here: Run) -> None:
