@@ -231,7 +231,7 @@ def test_a_group_that_rebalances_now_is_not_ok_by_the_others() -> None:
     answers = fine().group("busy", reader("m", None, "orders-0"), state="PreparingRebalance")
     check = checks_of(answers)["clients send client.rack"]
     assert (check.state, check.who) == (CheckState.UNKNOWN, ("busy",))
-    assert check.sentence == "group busy shows no members: rebalancing"
+    assert check.sentence == "group busy shows no racks or assignments of its members: rebalancing"
 
 
 def test_what_the_settings_leave_out_counts_neither_as_seen_nor_as_hidden() -> None:
@@ -257,13 +257,13 @@ def test_partitions_that_refuse_writes_are_a_fault_and_those_one_replica_before_
     near = fine().topic("near", (1, 2, 3), isr={0: (1, 2)}, min_insync_replicas="2")
     check = checks_of(near)[IN_SYNC]
     assert (check.state, check.who) == (CheckState.RISK, ("near",))
-    assert "at min ISR: one replica less and writes stop" in check.sentence
+    assert "at min ISR: with one in-sync replica less, writes with acks=all stop" in check.sentence
     both = strict.topic("strict", (1, 2), (1, 2, 3), isr={0: (1,), 1: (1, 2)}, min_insync_replicas="2")
     check = checks_of(both)[IN_SYNC]
     assert check.state is CheckState.FAULT
     assert [sentence.split(";")[0] for sentence in check.sentences] == [
         "strict has 1 of 2 partitions under min ISR",
-        "strict has 1 of 2 partitions at min ISR: one replica less and writes stop",
+        "strict has 1 of 2 partitions at min ISR: with one in-sync replica less, writes with acks=all stop",
     ]
 
 

@@ -75,6 +75,7 @@ def plan(
     """Proposals that rackwise would make now, or the placement of new partitions. Nothing is published."""
     from agent.propose import reassignment_json as written
     from agent.simulate.evaluation import keeping_leaders
+    from agent.values.observation import Part
 
     wanted = placing.wanted(new_topic, partitions, replication_factor, add_partitions)
     if wanted is not None:
@@ -92,7 +93,8 @@ def plan(
     if rollback_json is not None:
         write_text(rollback_json, written.rollback_json(found) + "\n")
     if not groups:
-        emit_proposals(found, output, every=every, priced=_is_priced(seen))
+        empty = session.none_of("no proposals", seen, *Part)
+        emit_proposals(found, output, every=every, priced=_is_priced(seen), empty=empty)
     _say_held(seen)
     if groups or chosen(output) is Format.TABLE:
         _emit_groups(seen, output, every=every)
@@ -145,6 +147,7 @@ def emit_proposals(
     every: bool,
     priced: bool = True,
     now_ms: int | None = None,
+    empty: str = "no proposals",
 ) -> None:
     """One row per proposal; ``priced``: whether a price is set, without which no money is shown.
 
@@ -169,7 +172,7 @@ def emit_proposals(
             row["figures"] = ago(proposal.created_ms, now_ms)
     if not priced and form is Format.TABLE:
         columns = tuple(name for name in columns if "$/day" not in name)
-    emit(rows, columns, form, empty="no proposals", every=every)
+    emit(rows, columns, form, empty=empty, every=every)
     figures = figures_rest_on(found)
     if figures is not None and form is Format.TABLE:  # the other forms have it in each proposal's evidence
         say(figures)
@@ -178,10 +181,12 @@ def emit_proposals(
 def _saves(predicted: Predicted) -> dict[str, Any]:
     """What it takes off the bill a day, by its own forecast; empty where nothing is foretold of reads."""
     from agent.guard.worth import saved_usd_per_day
-    from agent.money.words import saving_words
+    from agent.money.words import saving_words, usd_between
 
     saved = saved_usd_per_day(predicted)
     if saved is None:
         unknown = None if predicted.before else ""
-        return {"saves $/day": unknown, "usd_per_day_saved": unknown}
+        # What crosses now is all that can be saved.
+        most = usd_between(None, predicted.usd_per_day_before) if predicted.usd_per_day_before else unknown
+        return {"saves $/day": most, "usd_per_day_saved": unknown}
     return {"saves $/day": saving_words(saved), "usd_per_day_saved": saved}

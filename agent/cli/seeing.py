@@ -53,6 +53,10 @@ def status(
         del summary["absent_brokers"]
     if look.agent is not None:
         summary["agent"] = agent_line(look)
+    moving = summary.pop("rebalancing_groups")
+    if moving:
+        named = listed(moving, None if every else WHO_SHOWN)
+        summary["rebalancing"] = f"{named}: no racks or assignments of members shown"
     summary["parts not seen"] = summary.pop("not_seen")
     summary["took"] = f"{summary.pop('took_ms'):,} ms"
     emit_one(summary, output, tuple(summary), every=every)
@@ -73,9 +77,11 @@ def status(
         emit_line()
     columns = ("severity", "finding", "subject", "sentence")
     from agent.cli.gaps import once_each, untold
+    from agent.values.observation import Part
 
     rows = once_each(document["findings"])
-    emit(rows, columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
+    empty = session.none_of("no findings in one look", look, *Part)
+    emit(rows, columns, output, empty=empty, every=every, most=FINDINGS_SHOWN)
     shown = document["findings"] if every or len(rows) <= FINDINGS_SHOWN else []
     leave(look, gaps=untold(look.snapshot.gaps, shown))
 

@@ -132,7 +132,7 @@ def _show(document: Simulation, limits: Limits, output: Format | None, nothing: 
     groups: list[dict[str, Any]] = [dict(row) for row in document["groups"]]
     rows = [{**row, **{name: _cell(row[name]) for name in _COLUMNS}} for row in groups]
     rows = [{**row, _WAITING: row["waiting"]} for row in rows]
-    waiting = any(row["waiting"] for row in groups)
+    waiting = any(row["waiting"] != 0 for row in groups)
     emit(
         rows,
         ("group", "kind", *_COLUMNS, *((_WAITING,) if waiting else ()), "note"),

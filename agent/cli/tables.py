@@ -309,12 +309,12 @@ def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:
 
 def fault_words(row: CheckDocument) -> str | None:
     """What a fault costs, for a person; None where that is unknown or nothing."""
-    if row["at_most_usd_per_day"]:
-        return f"costs up to {usd_words(row['at_most_usd_per_day'])}/day: the racks of these members are unknown"
+    bound = usd_words(row["at_most_usd_per_day"])
     if not row["cross_rack_bytes_per_s"]:
-        return None
+        return f"costs up to {bound}/day: Kafka does not know the racks of these members" if bound else None
     money = "" if row["usd_per_day"] is None else f", {usd_words(row['usd_per_day'])}/day"
-    return f"costs {bytes_words(row['cross_rack_bytes_per_s'])} across racks{money}"
+    more = f"; up to {bound}/day with the reads that are unknown" if bound else ""
+    return f"costs {bytes_words(row['cross_rack_bytes_per_s'])} across racks{money}{more}"
 
 
 def _priced(row: PricedDocument, bytes_head: str) -> dict[str, Any]:

@@ -86,7 +86,8 @@ def _live(source: options.Source, every_ms: int, wait: Wait) -> Looks:
         began = first_began(began, observation.monotonic_ms, every_ms)
         running = beside.agent(observation, measuring.AGENT_MS / 1000)
         limits = running_agents.with_groups_of(running, to_limits(loaded.settings), observation.taken_ms)
-        yield measuring.with_base_of(agent, observation, limits, running)
+        first = measuring.with_base_of(agent, observation, limits, running)
+        yield first._replace(rates=first.rates._replace(remedy="the next look measures them"))
         memory = running_agents.with_absences_of(running, first_memory(observation, limits), observation)
         while True:
             began = max(began + every_ms / 1000, time.monotonic())

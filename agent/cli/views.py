@@ -39,11 +39,18 @@ def summary(look: Seen) -> dict[str, Any]:
         "topics": seen_of(len(snapshot.topics), snapshot, Part.TOPICS),
         "partitions": seen_of(sum(len(one.partitions) for one in snapshot.topics.values()), snapshot, Part.TOPICS),
         "groups": seen_of(dict(sorted(kinds.items())), snapshot, Part.GROUPS),
+        "rebalancing_groups": seen_of(rebalancing(look), snapshot, Part.GROUPS),
         "findings": {name: severities[name] for name in ("critical", "warning", "info") if severities[name]},
         "proposals": len(look.proposals),
         "not_seen": len(snapshot.gaps),
         "took_ms": look.took_ms,
     }
+
+
+def rebalancing(look: Seen) -> list[str]:
+    """Groups that show their members without racks and assignments now."""
+    groups = look.snapshot.groups.values()
+    return [g.id for g in groups if getattr(g, "hidden", False) and not look.limits.excludes_group(g.id)]
 
 
 def status(look: Seen) -> StatusDocument:
@@ -57,6 +64,7 @@ def status(look: Seen) -> StatusDocument:
         "topics": told["topics"],
         "partitions": told["partitions"],
         "groups": told["groups"],
+        "rebalancing_groups": told["rebalancing_groups"],
         "proposals": told["proposals"],
         "not_seen": told["not_seen"],
         "agent": look.agent,

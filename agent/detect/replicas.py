@@ -234,7 +234,10 @@ def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view
         what = "without a leader" if topic.min_isr is None else f"under min ISR{without}"
         yield _isr_finding(FindingReason.UNDER_MIN_ISR, topic, under, what, view)
     if at:
-        yield _isr_finding(FindingReason.AT_MIN_ISR, topic, at, "at min ISR: one replica less and writes stop", view)
+        yield _isr_finding(FindingReason.AT_MIN_ISR, topic, at, _AT_MIN_ISR, view)
+
+
+_AT_MIN_ISR = "at min ISR: with one in-sync replica less, writes with acks=all stop"
 
 
 def _lost(state: PartitionState, moving: Reassignment | None) -> bool:

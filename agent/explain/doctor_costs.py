@@ -2,29 +2,35 @@
 
 - No rack-aware selector: reads that cross although an in-sync replica is in the reader's rack.
 - An assignor that does not look at racks: what its groups read across racks more than under the best assignment.
-- Members without ``client.rack``: where they stand is not known, so only a bound can be told: all that they read.
+- Members in a rack that no broker has, by another spelling or otherwise: all that they read.
+- Members that send no rack to Kafka: where they are is not known, so only a bound can be told, all that they read.
 
 Invariant: what is not known has no figure; a bound is named as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent.detect.members import is_away, is_too_old
 from agent.detect.tally import Reads
 from agent.detect.traffic import current_reads, optimal_reads, states_of
-from agent.money.costs import Costs
-from agent.money.traffic import Sum, Traffic, read_route
+from agent.explain.doctor_fixes import spelled_otherwise
+from agent.money.costs import Costs, costs_of_members
+from agent.money.traffic import Sum, Traffic, read_route, together
+from agent.values.finding import FindingReason
 from agent.values.locality import Ground
-from agent.values.snapshot import OtherGroup, RackState, Snapshot
+from agent.values.snapshot import Member, OtherGroup, RackState, Snapshot
 
 if TYPE_CHECKING:  # what is seen says where its rates are from, which is in this package
     from agent.simulate.evaluation import Seen
 
 SELECTOR = "reads go to the nearest replica"
 ASSIGNORS = "assignors cost no local reads"
+SPELLING = "racks have one spelling"
 CLIENT_RACK = "clients send client.rack"
+OLD_CLIENTS = "clients are new enough to send a rack"
 """Names of checks of doctor."""
 
 
@@ -35,7 +41,7 @@ class FaultCost(NamedTuple):
     """At least; None where it is not known."""
     usd_per_day: float | None = None
     at_most_usd_per_day: float | None = None
-    """A bound, where no more is known."""
+    """A bound, where more may cross than is known."""
 
 
 NO_COST = FaultCost()
@@ -46,14 +52,51 @@ def fault_cost(check: str, who: Iterable[str], costs: Costs, look: Seen) -> Faul
     limits = look.limits
     if check == SELECTOR:
         return FaultCost(costs.unserved.bytes_per_s, costs.unserved.usd_per_day(limits))
+    if check == SPELLING:
+        return _of_members(_spelled_otherwise(look), {}, look)
     if check == CLIENT_RACK:
-        return FaultCost(at_most_usd_per_day=costs.unplaced.at_most_usd_per_day(limits))
+        racks = [broker.rack.name for broker in look.snapshot.brokers if broker.rack.name is not None]
+        away = _found(FindingReason.MEMBER_IN_NO_BROKERS_RACK, lambda member: is_away(member, racks), look)
+        return _of_members(away, _found(FindingReason.MEMBER_WITHOUT_RACK, _sends_none, look), look)
+    if check == OLD_CLIENTS:
+        return _of_members({}, _found(FindingReason.SUBSCRIPTION_TOO_OLD, is_too_old, look), look)
     if check != ASSIGNORS:
         return NO_COST
     found = [_saved(group, look) for group in dict.fromkeys(who)]
     rates = [one.bytes_per_s for one in found if one.bytes_per_s is not None]
     money = [one.usd_per_day for one in found if one.usd_per_day is not None]
     return FaultCost(round(sum(rates), 3) if rates else None, round(sum(money), 8) if money else None)
+
+
+def _spelled_otherwise(look: Seen) -> dict[str, frozenset[str]]:
+    found = [one for one in look.detection.findings if one.reason is FindingReason.RACK_SPELLING]
+    ids: dict[str, frozenset[str]] = {}
+    for finding in found:
+        for group, members in spelled_otherwise(finding, look.snapshot).items():
+            ids[group] = ids.get(group, frozenset()) | {member.id for member in members}
+    return ids
+
+
+def _found(reason: FindingReason, concerned: Callable[[Member], bool], look: Seen) -> dict[str, frozenset[str]]:
+    """Group -> ids of the members that its finding is about."""
+    groups = {finding.subject.name for finding in look.detection.findings if finding.reason is reason}
+    return {
+        group.id: frozenset([member.id for member in group.members if concerned(member)])
+        for group in look.snapshot.groups.values()
+        if group.id in groups and not isinstance(group, OtherGroup)
+    }
+
+
+def _sends_none(member: Member) -> bool:
+    return member.rack.silent and not is_too_old(member)
+
+
+def _of_members(away: Mapping[str, Collection[str]], silent: Mapping[str, Collection[str]], look: Seen) -> FaultCost:
+    """What the members in no broker's rack read, which crosses for certain, and what the silent ones may read so."""
+    certain, perhaps = costs_of_members(look.snapshot, away), costs_of_members(look.snapshot, silent)
+    known = certain.usd_per_day(look.limits) if certain.parts else None
+    bound = together((certain, perhaps)).at_most_usd_per_day(look.limits)
+    return FaultCost(certain.bytes_per_s if certain.parts else None, known, bound if bound and bound != known else None)
 
 
 def _saved(name: str, look: Seen) -> FaultCost:

@@ -7,7 +7,7 @@ leaders are mended by proposals, which ``rackwise plan`` shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from agent.detect.awareness import OffCause
@@ -16,10 +16,11 @@ from agent.explain.doctor_sight import World
 from agent.plan.advice_assignors import assignor_lines
 from agent.plan.owners import racks_to_choose
 from agent.values.finding import Finding, FindingReason, Subject
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits
 from agent.values.plan import AdvicePlan
 from agent.values.proposal import Proposal, ProposalReason
-from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
+from agent.values.snapshot import ConsumerGroup, Member, Snapshot, StreamsGroup
 
 ASSIGNORS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}
@@ -61,8 +62,43 @@ def fixes_of(
     for finding in found:
         if finding.reason in PLACED:
             by_lines.setdefault((_plan_line(finding, world.proposals),), []).append(_subject(finding))
+    for finding in found:
+        if finding.reason is FindingReason.RACK_SPELLING:
+            for line, concerned in _spelling_lines(finding, world.snapshot):
+                by_lines.setdefault((line,), []).extend(concerned)
     fixes = (Fix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
     return tuple(fixes)
+
+
+def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Member]]:
+    """Group -> its members that write the finding's rack as no broker does."""
+    spellings, of_brokers = _spellings(finding, snapshot)
+    others = spellings - of_brokers
+    found = {
+        group.id: [member for member in group.members if member.rack.told in others]
+        for group in snapshot.groups.values()
+        if isinstance(group, ConsumerGroup | StreamsGroup)
+    }
+    return {group: members for group, members in found.items() if members}
+
+
+def _spellings(finding: Finding, snapshot: Snapshot) -> tuple[set[str], set[str]]:
+    """All ways in which the rack is written, and those of brokers."""
+    told = dict(finding.evidence).get("spellings")
+    spellings = {str(one) for one in told} if isinstance(told, tuple) else set()
+    return spellings, spellings & {broker.rack.told for broker in snapshot.brokers if broker.rack.told is not None}
+
+
+def _spelling_lines(finding: Finding, snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
+    """One spelling for brokers, and the brokers' spelling for clients; where there is more than one, a choice."""
+    spellings, of_brokers = _spellings(finding, snapshot)
+    choice = sorted(of_brokers or spellings)
+    wanted = choice[0] if len(choice) == 1 else f"<{'|'.join(choice)}>"
+    if len(of_brokers) > 1:
+        yield f"{BROKER_RACK}={wanted}", [f"broker {b.id}" for b in snapshot.brokers if b.rack.told in of_brokers]
+    groups = spelled_otherwise(finding, snapshot)
+    if groups:
+        yield f"{CLIENT_RACK}={wanted}", [f"group {group}" for group in groups]
 
 
 def _plan_line(finding: Finding, proposals: Iterable[Proposal]) -> str:

@@ -1,7 +1,7 @@
 """What was seen of groups and their members, check by check: racks, subscriptions, assignors, assignments, copies.
 
-A group that rebalances shows no members, one whose bytes cannot be read shows no racks, and one that reads hidden
-topics cannot be judged by them: each is named, and none is counted as fine. Pure.
+A group that rebalances shows no racks and assignments of its members, one whose bytes cannot be read shows no racks,
+and one that reads hidden topics cannot be judged by them: each is named, and none is counted as fine. Pure.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from agent.values.snapshot import ConsumerGroup, GroupKind, Member, RackState, S
 from assignors.problem import TaskId
 
 _Group = ConsumerGroup | StreamsGroup
+_HIDDEN = "shows no racks or assignments of its members", "show no racks or assignments of their members"
 _BLIND = frozenset({FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.RACK_AWARENESS_OFF})
 
 
@@ -208,7 +209,7 @@ def _hiding(world: World) -> tuple[str, ...]:
 
 def _hidden_groups(world: World) -> tuple[str, ...]:
     hiding = _hiding(world)
-    told = [f"{_groups(hiding)} {'shows' if len(hiding) == 1 else 'show'} no members: rebalancing"] if hiding else []
+    told = [f"{_groups(hiding)} {_HIDDEN[len(hiding) > 1]}: rebalancing"] if hiding else []
     lost = world.snapshot.rights.groups_hidden
     return (*told, *([f"{count(lost, 'group')} that were there before are not shown"] if lost else []))
 

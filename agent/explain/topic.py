@@ -21,9 +21,9 @@ def about_topic(name: str, partition: int | None, scene: Scene, plan: Plan) -> l
     topic = scene.snapshot.topics.get(name)
     if topic is None:
         return []
-    rows = [_included(topic, scene)]
     room = rack_room(scene.snapshot.brokers, scene.held)
     changes = {change.id: (p.leaders_only, change) for p in plan.placements for change in p.changes if p.topic == name}
+    rows = [_included(topic, len(changes), scene)]
     for state in topic.partitions:
         if partition is not None and state.id.partition != partition:
             continue
@@ -37,14 +37,15 @@ def about_topic(name: str, partition: int | None, scene: Scene, plan: Plan) -> l
     return rows
 
 
-def _included(topic: TopicState, scene: Scene) -> Explained:
+def _included(topic: TopicState, planned: int, scene: Scene) -> Explained:
     if left_out(topic, scene.limits):
         why = "rackwise's own topic, left out unless asked for" if topic.own else "excluded by the settings"
         return Explained(f"topic/{topic.name}", "not excluded by settings", Answer.NO, why)
     if not topic.partitions:  # it is being created
         sentence = "the topic has no partitions yet, so there is nothing to place"
     else:
-        sentence = f"the plan covers {counted(len(topic.partitions), 'partition')} of the topic"
+        of = counted(len(topic.partitions), "partition")
+        sentence = f"planning includes the topic, and changes {planned:,} of {of}"
     return Explained(f"topic/{topic.name}", "not excluded by settings", Answer.YES, sentence)
 
 

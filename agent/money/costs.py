@@ -10,7 +10,7 @@ some of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,8 +65,6 @@ class Costs:
     consume: Traffic
     unserved: Traffic
     """Reads that cross although an in-sync replica is in the reader's rack, as brokers have no rack-aware selector."""
-    unplaced: Traffic
-    """Reads by readers without a known rack."""
     untold: tuple[str, ...]
     """Groups with a member whose reads are not visible: what they read is missing at the topics."""
 
@@ -88,6 +86,12 @@ def costs_of(snapshot: Snapshot) -> Costs:
     return _Ledger(snapshot).costs()
 
 
+def costs_of_members(snapshot: Snapshot, members: Mapping[str, Collection[str]]) -> Traffic:
+    """What some members read across racks now; ``members``: group -> ids of members."""
+    ledger = _Ledger(snapshot)
+    return together(filter(None, [ledger.group(snapshot.groups[group], ids) for group, ids in members.items()]))
+
+
 class _Ledger:
     """Goes through every read and every copy once."""
 
@@ -100,12 +104,11 @@ class _Ledger:
         self._readings: dict[tuple[str, str, str | None], Sum] = {}
         self._held: Counter[tuple[str, str, str | None]] = Counter()
         self._unserved = Sum()
-        self._unplaced = Sum()
         self._untold: list[str] = []
 
     def costs(self) -> Costs:
         """The whole ledger."""
-        groups = {name: self._group(group) for name, group in self._snapshot.groups.items()}
+        groups = {name: self.group(group) for name, group in self._snapshot.groups.items()}
         readings: dict[str, list[Reading]] = {}
         for (topic, group, rack), sum_ in self._readings.items():
             read = Reading(group, rack, self._held[topic, group, rack], sum_.traffic())
@@ -117,16 +120,16 @@ class _Ledger:
             replicate=together((*(topic.replicate for topic in topics.values()), self._unseen(Part.TOPICS))),
             consume=together((*filter(None, groups.values()), self._unseen(Part.GROUPS))),
             unserved=self._unserved.traffic(),
-            unplaced=self._unplaced.traffic(),
             untold=tuple(self._untold),
         )
 
-    def _group(self, group: Group) -> Traffic | None:
+    def group(self, group: Group, members: Collection[str] | None = None) -> Traffic | None:
+        """What a group reads, or these members of it; None for a group of which that is not visible."""
         if isinstance(group, OtherGroup):
             return None
         total, untold = Sum(), False
         weighed = self._snapshot.weighed.groups.get(group.id, {})
-        for rack, partition in reads_of(group):
+        for rack, partition in reads_of(group, members):
             if partition is None:
                 total.add(None, None)
                 untold = True
@@ -136,8 +139,6 @@ class _Ledger:
             name = rack.name if rack.state is RackState.KNOWN else None
             route = read_route(state, name, self._racks, serves=serves)
             total.add(route, rate)
-            if name is None:
-                self._unplaced.add(None, rate)
             if route is not None and serves is False and read_route(state, name, self._racks, serves=True) != route:
                 self._unserved.add(route, rate)
             if partition.topic in self._snapshot.topics:
@@ -185,13 +186,14 @@ def _known(rates: list[float | None]) -> float | None:
     return round(sum(known), 3) if known or not rates else None
 
 
-def reads_of(group: Group) -> Iterator[Read]:
-    """Who reads what now; nothing of a group whose members are not visible."""
+def reads_of(group: Group, members: Collection[str] | None = None) -> Iterator[Read]:
+    """Who reads what now, or these members of it alone; nothing of a group whose members are not visible."""
     if isinstance(group, OtherGroup):
         return
     if isinstance(group, ConsumerGroup):
         for member in group.members:
-            yield from (Read(member.rack, partition) for partition in _or_unknown(member.assigned))
+            if members is None or member.id in members:
+                yield from (Read(member.rack, partition) for partition in _or_unknown(member.assigned))
         return
     topology = group.topology
     sources = {} if topology is None else {task.id: task.sources for task in topology.tasks}
@@ -202,8 +204,10 @@ def reads_of(group: Group) -> Iterator[Read]:
         if task.changelogs and task.statefulness in told and (task.statefulness is told[0] or not task.note)
     }
     if not group.processes:  # nothing is shown of what the members run
-        yield from (Read(member.rack, None) for member in group.members)
+        yield from (Read(member.rack, None) for member in group.members if members is None or member.id in members)
     for process in group.processes:
+        if members is not None and not {*process.member_ids} & {*members}:
+            continue
         for task in process.active:
             yield from (Read(process.rack, partition) for partition in _or_unknown(sources.get(task)))
         for task in (*process.standby, *process.warmup):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
-from agent.detect.traffic import optimal_reads
+from agent.detect.meant import meant_rack
+from agent.detect.traffic import current_reads, optimal_reads
+from agent.model.racks import known_rack
 from agent.propose.forecast import forecast, work_of
 from agent.propose.scene import Draft, Scene, finished
 from agent.values.assessment import Assessment, Locality, Measure
@@ -13,7 +16,7 @@ from agent.values.basis import basis_of_group
 from agent.values.finding import Subject
 from agent.values.plan import AdvicePlan
 from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
-from agent.values.snapshot import ConsumerGroup, StreamsGroup
+from agent.values.snapshot import ConsumerGroup, Rack, StreamsGroup
 from agent.values.words import counted
 
 SHOWN = 50
@@ -46,6 +49,8 @@ def _draft(plan: AdvicePlan, scene: Scene) -> tuple[Draft, str]:
     subject = Subject(plan.subject_kind, plan.subject)
     before = (Row(plan.setting, () if plan.now is None else (plan.now,)),)
     after = (Row(plan.setting, (plan.wanted,)),)
+    predicted = _predicted(plan, scene)
+    reads = plan.reason in _NEARER or (plan.reason is ProposalReason.SET_CLIENT_RACK and predicted.before)
     draft = Draft(
         kind=ProposalKind.ADVISE,
         reason=plan.reason,
@@ -54,7 +59,7 @@ def _draft(plan: AdvicePlan, scene: Scene) -> tuple[Draft, str]:
         before=before,
         after=after,
         moves=tuple(Move("setting", name, plan.now, plan.wanted, None) for name in plan.who[:SHOWN]),
-        predicted=_predicted(plan, scene),
+        predicted=predicted,
         evidence=(
             ("why", plan.why),
             ("who", plan.who[:SHOWN]),
@@ -62,7 +67,7 @@ def _draft(plan: AdvicePlan, scene: Scene) -> tuple[Draft, str]:
         ),
         findings=plan.findings,
         line=plan.line,
-        basis=basis_of_group(scene.detection.assessments.get(plan.subject)) if plan.reason in _NEARER else None,
+        basis=basis_of_group(scene.detection.assessments.get(plan.subject)) if reads else None,
     )
     return draft, scene.rests.hash(plan.reason, subject, before, after)
 
@@ -92,6 +97,8 @@ def _predicted(plan: AdvicePlan, scene: Scene) -> Predicted:
             return _nearer(plan, scene)
         case ProposalReason.SET_SELECTOR:
             return _with_selector(scene)
+        case ProposalReason.SET_CLIENT_RACK:
+            return _with_racks(plan, scene)
         case _:
             return Predicted(moves=len(plan.who))
 
@@ -106,6 +113,35 @@ def _nearer(plan: AdvicePlan, scene: Scene) -> Predicted:
     copied = 0 if isinstance(group, ConsumerGroup) else None
     then = optimal_reads(group, work.ground, assessment.result)
     return forecast(work, then, moves=assessment.moved, bytes_to_move=copied, scene=scene)
+
+
+def _with_racks(plan: AdvicePlan, scene: Scene) -> Predicted:
+    """The group's reads as they are assigned now, with each member in the rack that it means; unknown where that is."""
+    group = scene.snapshot.groups.get(plan.subject)
+    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.hidden:
+        return Predicted(moves=len(plan.who))
+    work = work_of(group, scene)
+    if any(bit == 0 for bit, _ in work.now):  # where a member reads from is unknown as long as its rack is
+        return Predicted(moves=len(plan.who))
+    copied = 0 if isinstance(group, ConsumerGroup) else None
+    then = current_reads(_in_meant_racks(group, sorted({*scene.racks.values()})), work.ground)
+    known = forecast(work, then, moves=len(plan.who), bytes_to_move=copied, scene=scene)
+    if all(bit for bit, _ in then):
+        return known
+    return replace(known, after=(), cross_rack_bytes_per_s_after=None, usd_per_day_after=None)
+
+
+def _in_meant_racks(group: ConsumerGroup | StreamsGroup, racks: Sequence[str]) -> ConsumerGroup | StreamsGroup:
+    """The group with every reader in a rack of a broker, as far as the one that is meant is certain; else in none."""
+
+    def meant(rack: Rack) -> Rack:
+        return (
+            rack if rack.name is None or rack.name in racks else known_rack(meant_rack(rack.told or rack.name, racks))
+        )
+
+    if isinstance(group, ConsumerGroup):
+        return group._replace(members=tuple([m._replace(rack=meant(m.rack)) for m in group.members]))
+    return group._replace(processes=tuple([p._replace(rack=meant(p.rack)) for p in group.processes]))
 
 
 def _with_selector(scene: Scene) -> Predicted:

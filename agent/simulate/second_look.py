@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from agent.decode.members import decode_members
 from agent.memory.codec import after_restart
-from agent.memory.rate_bases import WINDOW_MS, learned_bytes_per_record, rate_base, size_base
+from agent.memory.rate_bases import MAX_PARTITIONS, WINDOW_MS, learned_bytes_per_record, rate_base, size_base
 from agent.memory.remember import remember
 from agent.model.take import take_snapshot
 from agent.simulate.evaluation import Seen, see
@@ -66,8 +66,15 @@ def base_of_agent(memory: Memory, look: str, taken_ms: int, now: Instant) -> tup
     moved = after_restart(memory, now.wall_ms, now.monotonic_ms)
     bases = tuple(base for base in moved.rate_bases if now.monotonic_ms - base.monotonic_ms <= OLDEST_BASE_MS)
     if not bases:
-        why = "keeps no end offsets" if not moved.rate_bases else f"is {lasted(age_ms)} old"
-        return Memory(), Rates(why_not=f"the newest look in the agent's telemetry {why}")
+        return Memory(), Rates(why_not=f"the newest full look in the agent's telemetry {_no_base(moved, age_ms)}")
     kept = Memory(rate_bases=bases, bytes_per_record=moved.bytes_per_record)
     seconds = (now.monotonic_ms - bases[0].monotonic_ms) / 1000
     return kept, Rates(RatesFrom.AGENT, seconds, look, age_ms)
+
+
+def _no_base(memory: Memory, age_ms: int) -> str:
+    if memory.rate_bases:
+        return f"is {lasted(age_ms)} old"
+    if not memory.cycle:
+        return f"is its first, {lasted(age_ms)} old, and rates need two, record.full_every apart"
+    return f"keeps no end offsets: none were read, or those of more than {MAX_PARTITIONS:,} partitions"

@@ -15,7 +15,7 @@ from agent.money.costs import costs_of
 from agent.money.traffic import Traffic
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.simulate.changes import Change
+from agent.simulate.changes import Change, RemoveRack
 from agent.simulate.loss import RackLoss, rack_losses
 from agent.simulate.what_if import World, what_if
 from agent.simulate.what_if_columns import Simulated, simulated_groups
@@ -97,7 +97,12 @@ def simulate(snapshot: Snapshot, memory: Memory, limits: Limits, changes: tuple[
     losses_then = {loss.rack: loss for loss in rack_losses(after.snapshot)}
     return Simulation(
         changes=tuple(map(str, changes)),
-        groups=simulated_groups(World(snapshot, limits), before.assessments, after),
+        groups=simulated_groups(
+            World(snapshot, limits),
+            before.assessments,
+            after,
+            racks_go=any(isinstance(one, RemoveRack) for one in changes),
+        ),
         found=tuple(one for one in then.findings if one.id not in known),
         gone=tuple(one for one in before.findings if one.id not in expected),
         proposals=propose(after.snapshot, plan, then, after.limits, None),

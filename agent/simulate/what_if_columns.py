@@ -23,7 +23,7 @@ from agent.values.assessment import Assessment, Measure, NotAssessed
 from agent.values.locality import Ground
 from agent.values.memo import Memo
 from agent.values.prediction import Given, Prediction
-from agent.values.snapshot import ConsumerGroup, Member, OtherGroup, StreamsGroup, StreamsProcess
+from agent.values.snapshot import ConsumerGroup, Member, OtherGroup, RackState, StreamsGroup, StreamsProcess
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import BadProblem, TaskId, TopicPartition
 
@@ -60,15 +60,20 @@ class Simulated:
     """What its own assignor gives after the change, in the end."""
     optimum: Outcome | None
     """The best after the change; ``moved`` counts what one member has now and another gets."""
-    waiting: int
-    """Partitions without a reader until the group has rebalanced."""
+    waiting: int | None
+    """Partitions without a reader until the group has rebalanced; None where a reader may be in a rack that goes."""
     prediction: Prediction | None
     why_not: str | None
     """Why columns are missing."""
 
 
-def simulated_groups(world: World, assessments: Mapping[str, Assessment], after: World) -> tuple[Simulated, ...]:
-    """Every group that the changes from ``world`` to ``after`` concern, by id; ``assessments`` are of ``world``."""
+def simulated_groups(
+    world: World, assessments: Mapping[str, Assessment], after: World, *, racks_go: bool = False
+) -> tuple[Simulated, ...]:
+    """Every group that the changes from ``world`` to ``after`` concern, by id; ``assessments`` are of ``world``.
+
+    ``racks_go``: whether racks are removed with their readers; readers of unknown rack may be among these.
+    """
     simulated: list[Simulated] = []
     for name, group in sorted(after.snapshot.groups.items()):
         was = world.snapshot.groups.get(name)
@@ -76,7 +81,7 @@ def simulated_groups(world: World, assessments: Mapping[str, Assessment], after:
             continue
         if _concerned(group, was, world, after):
             columns = columns_of(was, assessments.get(name), None, world.snapshot, world.limits)
-            simulated.append(_simulated(group, was, columns.now, after))
+            simulated.append(_simulated(group, was, columns.now, after, racks_go=racks_go))
     return tuple(simulated)
 
 
@@ -90,7 +95,7 @@ def _concerned(group: ReaderGroup, was: ReaderGroup, world: World, after: World)
     return any(after.snapshot.topics.get(topic) is not world.snapshot.topics.get(topic) for topic in topics)
 
 
-def _simulated(group: ReaderGroup, was: ReaderGroup, now: Column | None, after: World) -> Simulated:
+def _simulated(group: ReaderGroup, was: ReaderGroup, now: Column | None, after: World, *, racks_go: bool) -> Simulated:
     prediction = predict(group, after.snapshot, after.limits)
     owned = _held(was)
     racks = {reader.id: reader.rack.name for reader in _readers(group)}
@@ -105,6 +110,7 @@ def _simulated(group: ReaderGroup, was: ReaderGroup, now: Column | None, after: 
     if best is not None:
         optimum = _outcome(group, best, after, racks)
     held = {partition for partition, _ in _held(group)}
+    unplaced = racks_go and any(reader.rack.state is not RackState.KNOWN for reader in _readers(was))
     return Simulated(
         group_id=group.id,
         kind=group.kind.value,
@@ -113,7 +119,7 @@ def _simulated(group: ReaderGroup, was: ReaderGroup, now: Column | None, after: 
         else Outcome(len(owned), now, _standbys(_present(was), {r.id: r.rack.name for r in _readers(was)}, was)),
         own=own,
         optimum=optimum,
-        waiting=len({partition for partition, _ in owned} - held),
+        waiting=None if unplaced else len({partition for partition, _ in owned} - held),
         prediction=prediction,
         why_not=why_not or (NotAssessed.NO_RACKS.value if optimum is None else None),
     )

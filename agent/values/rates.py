@@ -39,32 +39,42 @@ class Rates(NamedTuple):
     look_age_ms: int | None = None
     why_not: str | None = None
     """Why the agent's telemetry gives none, as one clause."""
+    remedy: str = "--for 10s measures them"
+    """What measures them where there are none; empty where nothing does."""
 
 
 UNKNOWN_RATES = Rates()
 _NO_TOPICS = "no topic was seen"
 _NO_END_OFFSETS = "end offsets did not answer"
 _NO_SIZES = "log dirs did not answer, so the size of a record is not known"
+_NO_RECORD_SIZE = {
+    RatesFrom.COMMAND: ("no log dir grew between the two looks, so the size of a record is not known", ""),
+    RatesFrom.AGENT: ("the agent has not seen a log dir grow yet, so the size of a record is not known", None),
+    RatesFrom.FILE: ("the look in the file is the first of its agent, or no log dir grew before it", ""),
+}
+"""Why there is none although all parts answered, and what measures them: None for the remedy as ever."""
 
 
 def judged(rates: Rates, snapshot: Snapshot) -> Rates:
     """The same, by what the snapshot really has: weights come before what was measured, and without rates none was."""
     if not snapshot.bytes_per_s:
-        return Rates(why_not=rates.why_not or _why_not(rates, snapshot))
+        return rates if rates.measured is RatesFrom.UNKNOWN else _unmeasured(rates, snapshot)
     weighed = snapshot.weighed.bytes_per_s
     if weighed and (rates.measured is RatesFrom.UNKNOWN or snapshot.bytes_per_s.keys() <= weighed.keys()):
         return Rates(RatesFrom.WEIGHTS)
     return rates
 
 
-def _why_not(rates: Rates, snapshot: Snapshot) -> str | None:
-    if rates.measured is RatesFrom.UNKNOWN:
-        return None
+def _unmeasured(rates: Rates, snapshot: Snapshot) -> Rates:
+    """Why two looks gave none."""
     if not snapshot.topics:
-        return _NO_TOPICS
+        return Rates(why_not=_NO_TOPICS, remedy="")
     if not snapshot.end_offsets:
-        return _NO_END_OFFSETS
-    return _NO_SIZES if not snapshot.size_bytes else None
+        return Rates(why_not=_NO_END_OFFSETS, remedy="")
+    if not snapshot.size_bytes:
+        return Rates(why_not=_NO_SIZES, remedy="")
+    why, remedy = _NO_RECORD_SIZE.get(rates.measured, (rates.why_not, None))
+    return Rates(why_not=why, remedy=rates.remedy if remedy is None else remedy)
 
 
 def sentence(rates: Rates, snapshot: Snapshot) -> str:
@@ -89,8 +99,7 @@ def sentence(rates: Rates, snapshot: Snapshot) -> str:
             return "rates: nothing to measure, as no topic was seen"
         case RatesFrom.UNKNOWN:
             why = rates.why_not or "this is one look"
-            remedy = "" if why in (_NO_TOPICS, _NO_END_OFFSETS, _NO_SIZES) else "; --for 10s measures them"
-            return f"rates: unknown, as {why}{remedy}"
+            return f"rates: unknown, as {why}{f'; {rates.remedy}' if rates.remedy else ''}"
 
 
 def price_sentence(limits: Limits) -> str:

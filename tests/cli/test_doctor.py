@@ -63,3 +63,11 @@ def test_a_fact_is_one_line_and_a_fix_names_its_groups(
     rack_a = next(number for number, line in enumerate(shown) if "losing rack a leaves 6 partitions" in line)
     assert sum("without a leader" in line for line in shown) == 1, "the risk is said once"
     assert shown[rack_a].split()[0] == "risk"
+
+
+def test_at_min_isr_only_writes_that_ask_for_all_replicas_stop(here: Run, record: Record) -> None:
+    answers = an_observation().topic("strict", (1, 2, 3), isr={0: (1, 2)}, min_insync_replicas="2")
+    rows = here("doctor", "--replay", str(record(answers)), "-o", "json").json
+    (row,) = (row for row in rows if row["check"] == "partitions have enough in-sync replicas")
+    assert row["state"] == "risk"
+    assert "at min ISR: with one in-sync replica less, writes with acks=all stop" in row["sentence"]

@@ -346,3 +346,33 @@ def test_the_newest_events_are_found_at_the_end_of_a_long_file(path: Path) -> No
     found = newest_in_file(file, None, deadline=float("inf"))
     assert (found.why_not, set(found.events)) == (None, {Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
     assert newest_in_file(file, "other", deadline=float("inf")).why_not == f"{file} shows no limits, memory, report"
+
+
+# --- what a yes is a yes to -------------------------------------------------------------------------------------
+
+
+def test_a_group_that_reads_nothing_locally_is_as_local_as_possible_and_not_called_local(
+    here: Run, record: Record
+) -> None:
+    answers = an_observation().topic("orders", (1, 2), (2, 1)).group("far", reader("m", "c", "orders-0 orders-1"))
+    rows = here("explain", "group/far", "--replay", str(record(answers)), "-o", "json").json
+    found = [row for row in rows if row["sentence"] == "0 of 2 reads are local now, 0 at best"]
+    assert len(found) == 2
+    assert {(row["answer"], row["rule"].partition(" by ")[0].partition(" as read")[0]) for row in found} == {
+        ("yes", "as local as possible")
+    }
+
+
+def test_a_topic_of_which_nothing_changes_is_not_said_to_be_covered_by_a_plan(here: Run, record: Record) -> None:
+    answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("good", (1, 2), (2, 3)).topic("crowded", (1, 4), (2, 3))
+    file = str(record(answers))
+    told = {
+        row["about"]: row["sentence"]
+        for topic in ("good", "crowded")
+        for row in here("explain", f"topic/{topic}", "--replay", file, "-o", "json").json
+        if row["rule"] == "not excluded by settings"
+    }
+    assert told == {
+        "topic/good": "planning includes the topic, and changes 0 of 2 partitions",
+        "topic/crowded": "planning includes the topic, and changes 1 of 2 partitions",
+    }

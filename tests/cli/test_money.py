@@ -22,7 +22,7 @@ from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.observation import Part
 from agent.values.proposal import Predicted
-from tests.builders import Answers, an_observation, consumer, reader
+from tests.builders import SELECTOR, Answers, an_observation, consumer, reader
 from tests.cli.conftest import Record, Run
 from tests.snapshots import tp
 
@@ -136,7 +136,7 @@ class TestGroups:
 
     def test_reads_and_bytes_that_are_local_have_rules_of_different_names(self, file: str, here: Run) -> None:
         rules = [row["rule"] for row in rows(here, "explain", "group/shop", "--replay", file)]
-        local = [rule for rule in rules if rule.startswith(("local by", "local as"))]
+        local = [rule for rule in rules if rule.startswith("as local as possible")]
         assert len(local) == len(set(local)) == 4
 
     def test_one_group_tells_what_it_reads_of_each_topic(self, file: str, here: Run) -> None:
@@ -204,7 +204,10 @@ class TestGroups:
         shop = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "shop")
         assert (shop["cross_rack_bytes_per_s"], shop["usd_per_day"], shop["rates"]) == (None, None, "unknown")
         table = here("groups", "--replay", file, "-o", "table").stdout
-        assert "rates: unknown, as this is one look; --for 10s measures them" in table
+        assert (
+            "rates: unknown, as the look in the file is the first of its agent, or no log dir grew before it" in table
+        )
+        assert "--for" not in table, "it contradicts --replay"
         line = next(line for line in table.splitlines() if line.startswith("shop"))
         assert "$" not in line
 
@@ -350,6 +353,49 @@ def test_doctor_says_what_a_fault_costs_and_fits_the_terminal(
     lines = here("doctor", "--replay", file, "-o", "table").stdout.splitlines()
     assert "          costs 4.0 MB/s across racks, $6.91/day" in lines
     assert [line for line in lines if len(line) > 80 and not line.lstrip().startswith(">")] == []
+
+
+class TestMembersInNoBrokersRack:
+    """Racks ``A`` and ``zone-b``, where brokers say ``a`` and ``b``: what these members read crosses for certain."""
+
+    def a_world(self) -> Answers:
+        answers = a_world().selector(SELECTOR).without_group("shop").without_group("old")
+        return answers.group("wrong", reader("m1", "A", "orders-0 orders-2"), reader("m2", "zone-b", "orders-1"))
+
+    def test_doctor_says_what_they_cost_and_the_line_to_change(self, two_looks: Callable[..., str], here: Run) -> None:
+        found = {row["check"]: row for row in rows(here, "doctor", "--replay", two_looks(self.a_world()))}
+        racks, spelling = found["clients send client.rack"], found["racks have one spelling"]
+        assert (racks["state"], racks["cross_rack_bytes_per_s"]) == ("FAULT", 3_000_000.0)
+        assert (racks["usd_per_day"], racks["at_most_usd_per_day"]) == (pytest.approx(3 * A_DAY), None)
+        assert (spelling["state"], spelling["usd_per_day"]) == ("FAULT", pytest.approx(2 * A_DAY))
+        assert (spelling["line"], spelling["fixes"][0]["who"]) == ("client.rack=a", ["group wrong"])
+
+    def test_members_without_a_rack_add_a_bound_to_it(self, two_looks: Callable[..., str], here: Run) -> None:
+        file = two_looks(self.a_world().group("norack", reader("n", None, "orders-3")))
+        row = next(row for row in rows(here, "doctor", "--replay", file) if row["check"] == "clients send client.rack")
+        assert (row["usd_per_day"], row["at_most_usd_per_day"]) == (
+            pytest.approx(3 * A_DAY), pytest.approx(4 * A_DAY),
+        )  # fmt: skip
+        told = here("doctor", "--replay", file, "-o", "table").stdout
+        assert "costs 3.0 MB/s across racks, $5.18/day; up to $6.91/day with the reads that are unknown" in told
+
+    def test_plan_says_what_the_meant_racks_save_and_a_bound_where_one_is_not_certain(
+        self, two_looks: Callable[..., str], here: Run
+    ) -> None:
+        told = here("plan", "--replay", two_looks(self.a_world()), "-o", "table").stdout
+        assert "≤ $5.18" in told, "zone-b may mean anything"
+        answers = self.a_world().group("wrong", reader("m1", "A", "orders-0 orders-2"), reader("m2", "b", "orders-1"))
+        (proposal,) = rows(here, "plan", "--replay", two_looks(answers))
+        assert proposal["predicted"]["usd_per_day_before"] == pytest.approx(2 * A_DAY)
+        assert proposal["predicted"]["usd_per_day_after"] == 0.0
+
+    def test_members_whose_subscriptions_are_too_old_have_a_bound_of_their_own(
+        self, two_looks: Callable[..., str], here: Run
+    ) -> None:
+        answers = a_world().selector(SELECTOR).without_group("shop").without_group("old")
+        file = two_looks(answers.group("aged", reader("m1", None, "orders-0", version=1)))
+        row = next(row for row in rows(here, "doctor", "--replay", file) if row["check"].startswith("clients are new"))
+        assert (row["state"], row["at_most_usd_per_day"]) == ("FAULT", pytest.approx(A_DAY))
 
 
 def test_plan_says_what_a_proposal_saves_a_day(two_looks: Callable[..., str], here: Run) -> None:

@@ -64,6 +64,20 @@ def test_a_member_that_leaves_leaves_its_partitions_waiting_and_both_answers_tak
     assert row["prediction"]["assignor"] == "cooperative-sticky"
 
 
+def test_without_a_rack_it_is_unknown_which_of_the_members_of_unknown_rack_still_read(
+    here: Run, record: Record
+) -> None:
+    answers = a_cluster().group("norack", reader("n", None, "orders-0 orders-1"))
+    file = str(record(answers))
+    document = simulated(here, file, "--remove-rack", "a")
+    assert (the(document, "norack")["waiting"], the(document, "billing")["waiting"]) == (None, 2)
+    table = here("simulate", "--replay", file, "--remove-rack", "a", "-o", "table").stdout
+    (row,) = (line for line in table.splitlines() if line.startswith("norack"))
+    assert "unknown" in row.split("consumer", 1)[1]
+    lost = simulated(here, file, "--remove-broker", "1")
+    assert the(lost, "norack")["waiting"] == 0, "its readers stay, wherever they are"
+
+
 def test_a_member_in_a_far_rack_reads_across_and_is_shown_before_it_comes(here: Run, file: str) -> None:
     row = the(simulated(here, file, "--add-member", "billing=c"), "billing")
     assert (row["now"]["crossing"], row["waiting"]) == (0, 0)

@@ -12,12 +12,13 @@ import signal
 import subprocess
 import termios
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from agent.cli.top import _page, first_began
-from agent.simulate.evaluation import see
+from agent.cli.top import _live, _page, first_began
+from agent.simulate.evaluation import Seen, see
 from agent.simulate.second_look import first_memory, next_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
@@ -51,6 +52,19 @@ def file(tmp_path: Path) -> Path:
             events = observation_to_events(look, seen.before, limits, look=f"l-{number}")
             out.writelines(f"{line}\n" for event in events for line in to_lines(event))
     return path
+
+
+def test_its_first_page_names_no_option_that_it_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = an_observation(a=(1,), b=(2,)).topic("orders", (1, 2)).group("shop", reader("m", "b", "orders-0"))
+    monkeypatch.setattr("agent.cli.session.looking", lambda _: nullcontext(answers.at))
+    looks = _live((None, None, None, "127.0.0.1:1"), 5_000, lambda _: True)
+    first = next(looks)
+    looks.close()
+    assert isinstance(first, Seen)
+    page = " ".join(_page(first, "5s"))
+    assert "rates: unknown, as" in page
+    assert page.count("; the next look measures them") == 1
+    assert "--for" not in page
 
 
 def test_without_a_terminal_each_look_is_a_line_of_json(file: Path, here: Run) -> None:

@@ -108,7 +108,21 @@ class TestTheAgent:
     def test_what_it_saw_long_ago_is_no_base_and_its_age_is_said(self) -> None:
         memory, rates = self.base(age_s=7_200, base_age_s=7_260)
         assert memory == Memory()
-        assert rates.why_not == "the newest look in the agent's telemetry is 2 h old"
+        assert rates.why_not == "the newest full look in the agent's telemetry is 2 h old"
+
+    def test_its_first_full_look_is_no_base_and_the_second_one_is_named(self) -> None:
+        now = Instant(TAKEN_MS, MONOTONIC_MS)
+        _, rates = base_of_agent(Memory(), "f00d-1", TAKEN_MS - 20_000, now)
+        snapshot = a_cluster().topic("orders", (1,)).snapshot()
+        assert sentence(judged(rates, snapshot), snapshot) == (
+            "rates: unknown, as the newest full look in the agent's telemetry is its first, 20 s old, and rates need "
+            "two, record.full_every apart; --for 10s measures them"
+        )
+
+    def test_a_later_look_without_end_offsets_is_told_apart(self) -> None:
+        _, rates = base_of_agent(Memory(cycle=9), "f00d-9", TAKEN_MS, Instant(TAKEN_MS, MONOTONIC_MS))
+        assert rates.why_not is not None
+        assert rates.why_not.endswith("keeps no end offsets: none were read, or those of more than 10,000 partitions")
 
     def test_a_look_of_the_future_is_no_base_as_nothing_tells_how_long_ago_it_was(self) -> None:
         memory, rates = self.base(age_s=-30, base_age_s=12)
@@ -128,6 +142,23 @@ class TestWhatIsSaid:
         assert sentence(judged(Rates(), snapshot), snapshot) == (
             "rates: unknown, as this is one look; --for 10s measures them"
         )
+
+    @pytest.mark.parametrize(
+        ("measured", "ends"),
+        [
+            (RatesFrom.COMMAND, "so the size of a record is not known"),
+            (RatesFrom.FILE, "or no log dir grew before it"),
+            (RatesFrom.AGENT, "so the size of a record is not known; --for 10s measures them"),
+        ],
+    )
+    def test_two_looks_without_rates_are_not_called_one_and_the_option_is_named_where_it_helps(
+        self, measured: RatesFrom, ends: str
+    ) -> None:
+        snapshot = a_cluster().topic("orders", (1,)).snapshot()
+        snapshot = replace(snapshot, end_offsets={tp("orders-0"): 1}, size_bytes={tp("orders-0"): 1})
+        told = sentence(judged(Rates(measured, 10.0), snapshot), snapshot)
+        assert "one look" not in told
+        assert told.endswith(ends)
 
     def test_weights_are_named_where_all_rates_are_theirs(self) -> None:
         snapshot = a_cluster().topic("orders", (1,), rate=5.0).snapshot()

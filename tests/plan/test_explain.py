@@ -110,7 +110,7 @@ def test_an_excluded_topic_says_so():
 
 def test_a_group_tells_its_locality_its_rules_and_each_read():
     rows = explained("group/g", swapped())
-    assert row(rows, "group/g", "local by Kafka's rule (a replica in the reader's rack)").sentence == (
+    assert row(rows, "group/g", "as local as possible by Kafka's rule (a replica in the reader's rack)").sentence == (
         "0 of 2 reads are local now, 2 at best"
     )  # fmt: skip
     assert row(rows, "group/g", "at its optimum").sentence == (
@@ -272,4 +272,6 @@ def test_a_table_names_figures_in_words() -> None:
 
 def test_a_topic_of_one_partition_has_no_plural() -> None:
     rows = explained("topic/t", a_cluster().topic("t", (1,)))
-    assert row(rows, "topic/t", "not excluded by settings").sentence == "the plan covers 1 partition of the topic"
+    assert row(rows, "topic/t", "not excluded by settings").sentence == (
+        "planning includes the topic, and changes 0 of 1 partition"
+    )

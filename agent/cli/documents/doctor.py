@@ -36,4 +36,4 @@ class CheckDocument(TypedDict):
     usd_per_day: float | None
     """What they cost a day, at least; null in the same way."""
     at_most_usd_per_day: float | None
-    """A bound where no more is known, as for members of unknown rack; null elsewhere."""
+    """A bound where more may cross than is known, as for members of unknown rack; null elsewhere."""

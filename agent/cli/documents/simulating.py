@@ -55,8 +55,8 @@ class SimulatedGroup(TypedDict):
     """After the changes, by its own assignor; null where nothing is predicted."""
     optimum: SimulatedOutcome | None
     """After the changes, at best."""
-    waiting: int
-    """Partitions without a reader until the group has rebalanced."""
+    waiting: int | None
+    """Partitions without a reader until the group has rebalanced; null where a reader may be in a rack that goes."""
     note: str
     """Why columns are missing, or how certain the prediction is."""
     prediction: SimulatedPrediction | None

@@ -79,6 +79,8 @@ class StatusDocument(TypedDict):
     partitions: int | None
     groups: dict[str, int] | None
     """Kind -> number of groups."""
+    rebalancing_groups: list[str] | None
+    """Groups that show no racks or assignments of their members in this look."""
     proposals: int
     """Changes that rackwise would propose now."""
     not_seen: int
