@@ -78,6 +78,8 @@ class Answer(NamedTuple):
     """Name of the plan that it is about: the attempt that was meant then, whatever is attempted later."""
     unknown: bool = False
     """True when the proposal is neither open nor in the journal."""
+    todo: str = ""
+    """The remedy of a refusal, as a sentence; empty where the agent names none."""
 
 
 class Answered(NamedTuple):

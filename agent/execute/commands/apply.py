@@ -107,7 +107,7 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
         room = Room(view, by_id, _plans(view), limits, now_ms, foresee, begins)
         command, result = _obey_one(one, room, people)
         result = _writable(result, now_ms)
-        answer = Answer(result.done, result.sentence, now_ms, result.plan, result.unknown)
+        answer = Answer(result.done, result.sentence, now_ms, result.plan, result.unknown, result.todo)
         writes = (*result.writes, answered(command, answer), one.after)
         view = _shown(view, writes, now_ms)
         total = Obeyed((*total.writes, *writes), (*total.words, *result.words), total.look_now or result.look_now)
@@ -225,9 +225,14 @@ def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result
         leader = leader_in(room.view)
         sender = sender_of(one, people, "" if leader is None else leader.cluster)
         command = by(sender, command)
-        why_not = against(sender, command, people) or too_late(one, sender, command, room.limits, room.now_ms)
+        unproven = against(sender, command, people)
+        late = too_late(one, sender, command, room.limits, room.now_ms)
         command = command._replace(at_ms=min(command.at_ms, room.now_ms))  # a time of the future counts as now
-        return command, _VERBS[command.verb](command, room) if why_not is None else refused(why_not)
+        if unproven is not None:
+            return command, refused(unproven, "Set operator.name and operator.key_file where it is sent from.")
+        if late is not None:
+            return command, refused(late, "Send it again if it is still wanted, from a clock that is right.")
+        return command, _VERBS[command.verb](command, room)
     except UnreadableError:
         raise
     except Exception as error:  # noqa: BLE001 else this command would come again to every agent in turn, and end each
