@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from agent.cli.app import app
 from agent.cli.documents.catalogue import NOT_YET
 from agent.cli.examples import EXAMPLES, SHORT
+from agent.cli.output import Format
 from tests.cli.documents import commands
 
 COMMANDS = [name for name, _ in commands()]
@@ -57,6 +58,17 @@ def test_an_example_is_one_that_the_parser_takes(name: str, line: str) -> None:
 def test_no_value_is_named_by_the_type_behind_it(name: str) -> None:
     types = "str|int|float|path|Path|bool|list|tuple|datetime"
     assert re.findall(rf"<(?:{types})\b[^>]*>|\bINTEGER\b", help_of(name)) == []
+
+
+ASKING = [
+    name for name, one in commands()
+    if name != "run" and not name.startswith("spark ") and any("-b" in of.opts for of in one.params)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_what_asks_a_cluster_takes_every_output_format_as_the_readme_says(name: str) -> None:
+    assert f"-o, --output <{'|'.join(Format)}>" in help_of(name)
 
 
 GROUPS = sorted({"", *(name.rpartition(" ")[0] for name in COMMANDS)})
