@@ -60,6 +60,14 @@ def test_no_value_is_named_by_the_type_behind_it(name: str) -> None:
     assert re.findall(rf"<(?:{types})\b[^>]*>|\bINTEGER\b", help_of(name)) == []
 
 
+@pytest.mark.parametrize("name", ["proposals approve", "proposals apply"])
+def test_the_help_of_a_limit_names_the_settings_that_bound_it(name: str) -> None:
+    told = " ".join(help_of(name).split())
+    assert {*re.findall(r"execute\.\w+", told)} == {
+        "execute.throttle_floor", "execute.throttle_ceiling", "execute.max_moves_per_cluster",
+    }  # fmt: skip
+
+
 ASKING = [
     name for name, one in commands()
     if name != "run" and not name.startswith("spark ") and any("-b" in of.opts for of in one.params)
