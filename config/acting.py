@@ -93,9 +93,9 @@ class ExecuteSettings(BaseModel):
     throttle: Annotated[Annotated[Bytes, AfterValidator(_not_zero)] | None, BeforeValidator(_auto_word)] = None
     """Replication throttle per broker, such as ``50MB/s``; ``auto`` (or none): computed from the broker's headroom."""
     throttle_floor: Annotated[Bytes, AfterValidator(_not_zero)] = 1_000_000
-    """Lowest throttle that ``auto`` sets; a lower one could keep a move from ever finishing."""
+    """Lowest throttle of ``auto``, ``throttle``, ``--throttle``; a lower one could keep a move from ever finishing."""
     throttle_ceiling: Annotated[Bytes, AfterValidator(_not_zero)] = 100_000_000
-    """Highest throttle that ``auto`` sets, and that a move without progress is raised to."""
+    """Highest throttle of ``auto``, ``throttle``, ``--throttle``; a move without progress is raised to it."""
     throttle_headroom_share: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Part of a broker's headroom (unused network rate) that moves may use."""
     broker_bandwidth: Annotated[Bytes, AfterValidator(_not_zero)] = 125_000_000

@@ -26,12 +26,20 @@ Id = Annotated[
 Throttle = Annotated[
     str | None,
     typer.Option(
-        "--throttle", metavar="BYTES/s", help="Replication rate per broker, such as 50MB/s; default: the setting."
+        "--throttle",
+        metavar="BYTES/s",
+        help="Replication rate per broker, such as 50MB/s, from execute.throttle_floor to execute.throttle_ceiling; "
+        "default: the setting.",
     ),
 ]
 MaxMoves = Annotated[
     int | None,
-    typer.Option("--max-moves", min=1, metavar="N", help="Move at most N partitions at a time; default: the setting."),
+    typer.Option(
+        "--max-moves",
+        min=1,
+        metavar="N",
+        help="Move at most N partitions at a time, up to execute.max_moves_per_cluster; default: the setting.",
+    ),
 ]
 
 

@@ -175,5 +175,15 @@ def _told(answer: Answer, wish: Command) -> Answer:
     if answer.unknown:
         todo = "List the open proposals: rackwise proposals"
         raise BadInput(f"There is no proposal {wish.proposal_id}", why=why, todo=todo)
-    see = "rackwise proposals" if wish.proposal_id is None else f"rackwise explain {wish.proposal_id}"
-    raise GuardRefused(why, todo=f"See every check with its numbers: {see}")
+    raise GuardRefused(why, todo=answer.todo or _remedy(wish))
+
+
+def _remedy(wish: Command) -> str:
+    """Of a refusal for which the agent named no remedy."""
+    from agent.journal.commands import Verb
+
+    if wish.proposal_id is None:
+        return "See all commands and their answers: rackwise proposals history"
+    if wish.verb in (Verb.APPROVE, Verb.APPLY):
+        return f"See every check with its numbers: rackwise explain {wish.proposal_id}"
+    return "List the plans and their states: rackwise reassign status"

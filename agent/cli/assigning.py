@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.files import read_json, write_json
-from agent.cli.output import emit_line, say
+from agent.cli.output import Format, emit_line, say
 from agent.errors import BadInput
 from agent.values.words import counted
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agent.cli.documents.assigning import AssignedCase, Optimized
 
 FAILED = 1
+_FORMS = frozenset(form.value for form in Format)
 
 
 class Counts(StrEnum):
@@ -34,9 +35,26 @@ class Balance(StrEnum):
     SUBTOPOLOGY = "subtopology"
 
 
+def _file(path: Path | None) -> Path | None:
+    """The file for the result. Raises BadInput for the name of a format, which ``-o`` of other commands takes."""
+    if path is not None and str(path) in _FORMS:
+        raise BadInput(
+            f"-o {path} names no file",
+            why=f"-o of this command is a file, its result is always JSON, and {path} is an output format of others",
+            todo=f"Leave out -o for standard output, or name a file such as result-{path}.json.",
+        )
+    return path
+
+
 Result = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="File for the result as JSON; default: standard output."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="File for the result as JSON; default: standard output.",
+        callback=_file,
+    ),
 ]
 
 

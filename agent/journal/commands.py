@@ -83,6 +83,8 @@ class Answer(NamedTuple):
     """True when the proposal is neither open nor in the journal."""
     signed_ms: int | None = None
     """Epoch milliseconds of the asker's clock as they were signed, also of the future; None: not signed."""
+    todo: str = ""
+    """The remedy of a refusal, as a sentence; empty where the agent names none."""
 
 
 class Answered(NamedTuple):

@@ -1,13 +1,13 @@
 """`rackwise cluster …`: brokers on this machine that stay after the command has returned.
 
-Invariant: what another process left behind is never cleared unasked: by `--clear`, or by a yes on a terminal. `status`
-only shows, and asks nothing.
+Invariant: what another process left behind is cleared by `--clear` alone; no command asks about clusters that it was
+not given.
 Heavy imports wait until a command runs.
 """
 
 from __future__ import annotations
 
-import sys
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli.confirming import confirmed
 from agent.cli.examples import add_examples
 from agent.cli.output import Format, chosen, emit, emit_line, say
 from agent.values.words import counted
@@ -89,7 +88,7 @@ def up(
         jmx=jmx,
         proxied=proxied,
     )
-    _offer_to_clear(clear=clear)
+    _clear(_told_left_behind(local.find_clusters()), clear=clear)
     found = local.find_cluster(name)
     if found is not None and found.state is local.ClusterState.RUNNING and found.manifest is not None:
         say(f"cluster {name} runs already" + ("" if found.manifest.spec == spec else ", with other settings"))
@@ -115,7 +114,7 @@ def down(
         say(f"cluster {one.name} is removed")
     if not targets:
         say("there is no cluster" if everything else f"there is no cluster named {name}")
-    _offer_to_clear(clear=clear)
+    _clear(_told_left_behind(local.find_clusters()), clear=clear)
 
 
 @cluster_app.command()
@@ -128,7 +127,7 @@ def status(
     """Show the clusters on this machine, and those that were left behind."""
     found = local.find_clusters() if name is None else tuple(filter(None, [local.find_cluster(name)]))
     _emit(found, output, "there is no cluster on this machine" if name is None else f"there is no cluster named {name}")
-    _clear(_told_left_behind(found), clear=clear)
+    _clear(_left_behind(found), clear=clear, name=name)
 
 
 @cluster_app.command()
@@ -205,29 +204,27 @@ def fault(
     say(f"{'all brokers' if broker_id is None else f'broker {broker_id}'}: {kind.value}")
 
 
-def _offer_to_clear(*, clear: bool) -> None:
-    left = _told_left_behind(local.find_clusters())
-    if left and not clear and sys.stdin.isatty() and sys.stderr.isatty():
-        which = "this cluster" if len(left) == 1 else f"these {len(left)} clusters"
-        clear = confirmed(f"Remove {which}?", option="--clear")
-    _clear(left, clear=clear)
+def _left_behind(found: Sequence[local.Found]) -> list[local.Found]:
+    return [one for one in found if one.state is local.ClusterState.LEFT_BEHIND]
 
 
 def _told_left_behind(found: Sequence[local.Found]) -> list[local.Found]:
-    left = [one for one in found if one.state is local.ClusterState.LEFT_BEHIND]
+    """The same, each with why on a line: for commands whose answer does not list them."""
+    left = _left_behind(found)
     for one in left:
         brokers = len(one.alive_brokers)
         say(f"cluster {one.name} was left behind, with {counted(brokers, 'broker')} still running: {one.why}")
     return left
 
 
-def _clear(left: Sequence[local.Found], *, clear: bool) -> None:
+def _clear(left: Sequence[local.Found], *, clear: bool, name: str | None = None) -> None:
     if clear:
         for one in left:
             local.clear_cluster(one.directory)
             say(f"cluster {one.name} is removed")
     elif left:
-        say(f"remove {'it' if len(left) == 1 else 'them'} with: rackwise cluster status --clear")
+        only = "" if name is None else f"--name {shlex.quote(name)} "
+        say(f"remove {'it' if len(left) == 1 else 'them'} with: rackwise cluster status {only}--clear")
 
 
 def _emit(found: Sequence[local.Found], output: Format | None, empty: str = "nothing to show") -> None:

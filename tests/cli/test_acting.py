@@ -219,7 +219,8 @@ def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start)
             ("proposals", "approve", MOVE.id, "--yes", "--throttle", "fast"), 2, "fast is not a rate", id="no rate"
         ),
         pytest.param(
-            ("proposals", "approve", MOVE.id, "--yes", "--throttle", "1kB"), 4, "is not between execute.throttle_floor",
+            ("proposals", "approve", MOVE.id, "--yes", "--throttle", "1kB"), 4,
+            "do:  Give --throttle 1MB/s or more, or lower execute.throttle_floor.",
             id="a rate that is refused",
         ),
         pytest.param(

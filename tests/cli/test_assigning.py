@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agent.cli.output import Format
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.assignors.problem_files import bounds_broken, expected_costs, price
@@ -356,3 +357,15 @@ def test_the_shell_completes(words: str, expected: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
     assert here().stdout.split() == expected.split()
+
+
+@pytest.mark.parametrize("form", [*Format])
+@pytest.mark.parametrize("command", ["assign", "optimize"])
+def test_the_name_of_an_output_format_is_no_file(
+    command: str, form: Format, tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = here(command, str(FILES[0]), "-o", form.value)
+    assert (done.exit_code, f"-o {form.value} names no file" in done.stderr) == (2, True), done.stderr
+    assert "Leave out -o for standard output" in done.stderr
+    assert [*tmp_path.iterdir()] == []

@@ -13,6 +13,7 @@ from agent.cli.app import whole
 from agent.cli.documents.catalogue import NOT_YET
 from agent.cli.examples import EXAMPLES as OWN_EXAMPLES
 from agent.cli.examples import SHORT as OWN_SHORT
+from agent.cli.output import Format
 from testbed.cluster import commands as of_cluster
 from testbed.demo import command as of_demo
 from tests.cli.documents import commands
@@ -63,6 +64,25 @@ def test_an_example_is_one_that_the_parser_takes(name: str, line: str) -> None:
 def test_no_value_is_named_by_the_type_behind_it(name: str) -> None:
     types = "str|int|float|path|Path|bool|list|tuple|datetime"
     assert re.findall(rf"<(?:{types})\b[^>]*>|\bINTEGER\b", help_of(name)) == []
+
+
+@pytest.mark.parametrize("name", ["proposals approve", "proposals apply"])
+def test_the_help_of_a_limit_names_the_settings_that_bound_it(name: str) -> None:
+    told = " ".join(help_of(name).split())
+    assert {*re.findall(r"execute\.\w+", told)} == {
+        "execute.throttle_floor", "execute.throttle_ceiling", "execute.max_moves_per_cluster",
+    }  # fmt: skip
+
+
+ASKING = [
+    name for name, one in commands()
+    if name != "run" and not name.startswith("spark ") and any("-b" in of.opts for of in one.params)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_what_asks_a_cluster_takes_every_output_format_as_the_readme_says(name: str) -> None:
+    assert f"-o, --output <{'|'.join(Format)}>" in help_of(name)
 
 
 GROUPS = sorted({"", *(name.rpartition(" ")[0] for name in COMMANDS)})

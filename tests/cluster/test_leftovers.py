@@ -208,12 +208,36 @@ def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 @pytest.mark.usefixtures("two_left")
-def test_status_asks_nothing_and_names_the_command_that_removes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_asks_about_clusters_that_it_was_not_given(
+    home: Path, sleeper: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = at_a_terminal(monkeypatch)
+    put(home, replace(manifest(sleeper()), name="mine"))
+    commands.up(name="mine", output=Format.JSON)
+    commands.down(name="mine")
     commands.status(output=Format.JSON)
     assert "?" not in said.getvalue()
     assert said.getvalue().splitlines()[-1] == "remove them with: rackwise cluster status --clear"
-    assert len(find_clusters()) == 2
+    assert [found.name for found in find_clusters()] == ["one", "two"]
+
+
+@pytest.mark.usefixtures("two_left")
+def test_why_a_cluster_was_left_behind_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    commands.status(output=Format.TABLE)
+    shown = capsys.readouterr()
+    assert shown.out.count("its owner, has ended") == 2
+    assert shown.err == "remove them with: rackwise cluster status --clear\n"
+    commands.down(name="gone")
+    assert capsys.readouterr().err.count("its owner, has ended") == 2
+
+
+@pytest.mark.usefixtures("two_left")
+def test_the_command_that_removes_the_cluster_shown_removes_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    commands.status(name="two", output=Format.JSON)
+    assert capsys.readouterr().err == "remove it with: rackwise cluster status --name two --clear\n"
 
 
 @pytest.mark.usefixtures("two_left")
@@ -236,14 +260,8 @@ def test_no_name_leads_out_of_the_directory_of_clusters(home: Path) -> None:
     assert (home / "not a cluster").is_dir()
 
 
-@pytest.mark.usefixtures("two_left")
 def test_a_question_without_an_answer_names_the_option_of_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = at_a_terminal(monkeypatch)
-    with pytest.raises(GaveUp) as refused:
-        commands.up()
-    assert refused.value.todo == "Answer, or give --clear."
-    assert "Remove these 2 clusters?" in said.getvalue()
-    assert len(find_clusters()) == 2
+    at_a_terminal(monkeypatch)
     with pytest.raises(GaveUp) as refused:
         confirm("Cancel p-1?", yes=False)
     assert refused.value.todo == "Answer, or give --yes."

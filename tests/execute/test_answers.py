@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from agent.execute.commands.apply import obey, words_again
 from agent.execute.reassign.messages import Accepted, Said, Word
 from agent.journal import moves
 from agent.journal.commands import Answer, Command, Verb, answered
+from agent.values.journal import View
 from agent.values.reassignment import Batch, BatchState, End, PartitionEnd, PlanState
+from config.kinds import parse_size
 from tests.execute.test_obey import EMPTY, LIMITS, MINUTE, MOVE, NOW_MS, STANDING, TARGET, ask, done, in_journal, plan
 from tests.snapshots import tp
 
@@ -34,10 +39,10 @@ AGAIN = "attempt 2 approved by ann@desk; void if it has not begun within 60 min"
          Word.CANCEL),
         (CANCEL, CANCELLING, "P is cancelling already", "P", None),
         (CANCEL, ROLLING_BACK, STOPS, "P", Word.CANCEL),
-        (CANCEL, DONE, "refused: P is done; take it back with: rackwise reassign rollback P", None, None),
+        (CANCEL, DONE, "refused: P is done, so there is nothing to cancel", None, None),
         (CANCEL, CANCELLED, "P is cancelled already", "P", None),
         (CANCEL, ROLLED_BACK, "refused: P is rolled back, so there is nothing to cancel", None, None),
-        (CANCEL, FAILED, "refused: P has failed; take it back with: rackwise reassign rollback P", None, None),
+        (CANCEL, FAILED, "refused: P has failed, so there is nothing to cancel", None, None),
         (ROLLBACK, OPEN, TAKEN_BACK, "P", Word.ROLLBACK),
         (ROLLBACK, ELECTING, TAKEN_BACK, "P", Word.ROLLBACK),
         (ROLLBACK, CANCELLING, TAKEN_BACK, "P", Word.ROLLBACK),
@@ -147,3 +152,49 @@ def test_a_refused_rate_has_units_and_both_settings_their_whole_names() -> None:
     assert answer.sentence.endswith(
         "a rate of 5 B/s is not between execute.throttle_floor (1.0 MB/s) and execute.throttle_ceiling (100 MB/s)"
     )
+
+
+@pytest.mark.parametrize(
+    ("wish", "view", "todo"),
+    [
+        pytest.param(
+            ask(APPROVE, MOVE, throttle_bytes_per_s=50_000), EMPTY,
+            "Give --throttle 1MB/s or more, or lower execute.throttle_floor.", id="a rate below the floor",
+        ),
+        pytest.param(
+            ask(APPROVE, MOVE, throttle_bytes_per_s=1 << 40), EMPTY,
+            "Give --throttle 100MB/s or less, or raise execute.throttle_ceiling.", id="a rate above the ceiling",
+        ),
+        pytest.param(
+            ask(APPROVE, MOVE, max_moves=251), EMPTY,
+            "Give --max-moves 250 or fewer, or raise execute.max_moves_per_cluster.", id="more moves than the limit",
+        ),
+        pytest.param(
+            ask(APPROVE, MOVE, plan_hash="0" * 32), EMPTY,
+            f"See it as it is now: rackwise explain {MOVE.id}", id="another plan",
+        ),
+        pytest.param(
+            ask(APPROVE, "p-gone", plan_hash="x"), EMPTY, "List the open proposals: rackwise proposals", id="not open"
+        ),
+        pytest.param(
+            ask(APPROVE, MOVE, max_moves=7), in_journal(plan(OPEN)),
+            f"Leave out --throttle and --max-moves, or cancel it first: rackwise reassign cancel {MOVE.id}",
+            id="other limits while it is in progress",
+        ),
+        pytest.param(
+            ask(CANCEL, MOVE), in_journal(plan(DONE)), f"Take it back: rackwise reassign rollback {MOVE.id}",
+            id="a cancel of what is done",
+        ),
+    ],
+)  # fmt: skip
+def test_a_refusal_has_the_remedy_of_its_own_cause(wish: Any, view: View, todo: str) -> None:
+    answer = done(obey([wish], view, STANDING, LIMITS, NOW_MS), view)
+    assert (answer.done, answer.todo) == (False, todo)
+
+
+def test_the_rate_of_a_remedy_is_the_bound_itself() -> None:
+    limits = replace(LIMITS, throttle_floor_bytes_per_s=1_234_567)
+    answer = done(obey([ask(APPROVE, MOVE, throttle_bytes_per_s=5)], EMPTY, STANDING, limits, NOW_MS))
+    assert answer.todo == "Give --throttle 1234567/s or more, or lower execute.throttle_floor."
+    rate = parse_size(answer.todo.split()[2])
+    assert done(obey([ask(APPROVE, MOVE, throttle_bytes_per_s=rate)], EMPTY, STANDING, limits, NOW_MS)).done

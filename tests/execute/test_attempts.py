@@ -102,10 +102,9 @@ VOID = "void if it has not begun within 60 min"
 SECOND_OK = f"attempt 2 approved by ann@desk; {VOID}"
 LATER = "it can be approved again once that has ended"
 NOT_KNOWN = "refused: no proposal p-nothing is known: it is not open, and the journal has no plan or approval of it"
-OPEN_ONES = "open proposals: rackwise proposals"
 STAY = "partitions that were moved back stay so"
 TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
-    (UNKNOWN, A): (False, f"refused: p-nothing is not an open proposal of the leading agent; {OPEN_ONES}"),
+    (UNKNOWN, A): (False, "refused: p-nothing is not an open proposal of the leading agent"),
     (UNKNOWN, C): (False, NOT_KNOWN),
     (UNKNOWN, R): (False, NOT_KNOWN),
     (UNKNOWN, P): (False, NOT_KNOWN),
@@ -146,7 +145,7 @@ TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
     (ROLLING, P): (True, f"{FIRST}: no new batch of it begins; moves in progress continue"),
     (ROLLING, G): (True, f"{FIRST} is not paused"),
     (DONE, A): (True, SECOND_OK),
-    (DONE, C): (False, f"refused: {FIRST} is done; take it back with: rackwise reassign rollback {FIRST}"),
+    (DONE, C): (False, f"refused: {FIRST} is done, so there is nothing to cancel"),
     (DONE, R): (True, f"{FIRST} is done; {BACK} moves its partitions back"),
     (DONE, P): (False, f"refused: {FIRST} is done, so there is nothing to pause"),
     (DONE, G): (False, f"refused: {FIRST} is done, so there is nothing to resume"),
@@ -156,7 +155,7 @@ TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
     (CANCELLED, P): (False, f"refused: {FIRST} is cancelled, so there is nothing to pause"),
     (CANCELLED, G): (False, f"refused: {FIRST} is cancelled, so there is nothing to resume"),
     (FAILED, A): (True, SECOND_OK),
-    (FAILED, C): (False, f"refused: {FIRST} has failed; take it back with: rackwise reassign rollback {FIRST}"),
+    (FAILED, C): (False, f"refused: {FIRST} has failed, so there is nothing to cancel"),
     (FAILED, R): (True, f"{FIRST} has failed; {BACK} moves its partitions back"),
     (FAILED, P): (False, f"refused: {FIRST} has failed, so there is nothing to pause"),
     (FAILED, G): (False, f"refused: {FIRST} has failed, so there is nothing to resume"),

@@ -124,7 +124,7 @@ def test_a_person_approves_the_very_plan_with_its_options(verb: Verb, proposal: 
             ask(Verb.CANCEL, "p-gone"), EMPTY, "no proposal p-gone is known", id="nothing to cancel"
         ),
         pytest.param(
-            ask(Verb.CANCEL, MOVE), in_journal(plan(PlanState.DONE)), "is done; take it back with: ",
+            ask(Verb.CANCEL, MOVE), in_journal(plan(PlanState.DONE)), "is done",
             id="what is done is not cancelled",
         ),
         pytest.param(ask(Verb.ROLLBACK, MOVE), EMPTY, "has not begun", id="nothing to roll back"),

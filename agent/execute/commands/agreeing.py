@@ -31,44 +31,61 @@ def approve(command: Command, room: Room) -> Result:
         return _running(command, newest)
     proposal = room.standing.get(name)
     if proposal is None:
-        return refused(_not_standing(name, newest))
+        return refused(_not_standing(name, newest), "List the open proposals: rackwise proposals")
     attempt = next_attempt(room.plans, room.view, proposal.id)
     against = _against(command, proposal) or _other_attempt(command, attempt, newest) or unfit(command, room.limits)
-    return refused(against) if against is not None else _agreed(command, proposal, attempt, room)
+    return against or _agreed(command, proposal, attempt, room)
 
 
-def _against(command: Command, proposal: Proposal) -> str | None:
+def _against(command: Command, proposal: Proposal) -> Result | None:
     if proposal.kind is ProposalKind.ADVISE:
-        return f"{proposal.id} is advice: only the owner of the client or broker can follow it"
+        return refused(
+            f"{proposal.id} is advice: only the owner of the client or broker can follow it",
+            f"See the advice: rackwise explain {proposal.id}",
+        )
     if command.plan_hash != plan_hash(proposal):
-        return f"{proposal.id} has changed since it was shown; see it as it is now: rackwise explain {proposal.id}"
+        return refused(
+            f"{proposal.id} has changed since it was shown", f"See it as it is now: rackwise explain {proposal.id}"
+        )
     return None
 
 
-def _other_attempt(command: Command, attempt: Attempt, newest: Plan | None) -> str | None:
+def _other_attempt(command: Command, attempt: Attempt, newest: Plan | None) -> Result | None:
     if command.attempt in (None, attempt.number):
         return None
     ended = f"; {said_of(newest)}" if newest is not None else ""
-    return f"attempt {command.attempt} was approved, and the next one is attempt {attempt.number}{ended}"
+    return refused(
+        f"attempt {command.attempt} was approved, and the next one is attempt {attempt.number}{ended}",
+        f"Approve the next one: rackwise proposals approve {attempt.of}",
+    )
 
 
 def _running(command: Command, plan: Plan) -> Result:
     """Approving what has begun is no fault; it changes nothing, and says so where it was to change something."""
     if plan.state not in _GOING_ON:
-        return refused(f"{plan.proposal_id} is {plan.state.value}; it can be approved again once that has ended")
+        return refused(
+            f"{plan.proposal_id} is {plan.state.value}; it can be approved again once that has ended", _see(plan)
+        )
     how = "paused" if plan.paused else "in progress"
     has = _Options(plan.throttle_bytes_per_s, plan.max_moves)
     if has.changed_by(command) != has:
         own = has.words or "with the limits of the settings"
-        return refused(f"{plan.proposal_id} is {how} {own}; that cannot be changed while it is in progress")
+        return refused(
+            f"{plan.proposal_id} is {how} {own}; that cannot be changed while it is in progress",
+            f"Leave out --throttle and --max-moves, or cancel it first: rackwise reassign cancel {plan.proposal_id}",
+        )
     sentence = f"{plan.proposal_id} is {how} already, approved by {plan.approved_by}"
     return Result(done=True, sentence=sentence, plan=plan.proposal_id)
+
+
+def _see(plan: Plan) -> str:
+    return f"Follow it: rackwise reassign status {plan.proposal_id}"
 
 
 def _not_standing(name: str, newest: Plan | None) -> str:
     if newest is not None:
         return f"{name} is not proposed now; {said_of(newest)}"
-    return f"{name} is not an open proposal of the leading agent; open proposals: rackwise proposals"
+    return f"{name} is not an open proposal of the leading agent"
 
 
 def _agreed(command: Command, proposal: Proposal, attempt: Attempt, room: Room) -> Result:
@@ -82,7 +99,7 @@ def _agreed(command: Command, proposal: Proposal, attempt: Attempt, room: Room) 
     if not two:
         return _approved(command, proposal, attempt, wanted, room)
     if command.person is None:
-        return refused(_unproven(command))
+        return _unproven(command)
     if before is None or before.state is not ApprovalState.REQUESTED or before.person is None:
         return _requested(command, proposal, attempt, wanted, room)
     if before.person == command.person:
@@ -90,11 +107,11 @@ def _agreed(command: Command, proposal: Proposal, attempt: Attempt, room: Room) 
     return _approved(command, proposal, attempt, _options(before).within(wanted), room, requested_by=before.by)
 
 
-def _unproven(command: Command) -> str:
+def _unproven(command: Command) -> Result:
     """Two persons are two proven identities: a name that its sender wrote proves nothing."""
-    return (
-        f"approve.second_person counts proven persons, and {command.who} is not one: set operator.name and"
-        " operator.key_file where it is sent from, and approve.people at the agents"
+    return refused(
+        f"approve.second_person counts proven persons, and {command.who} is not one",
+        "Set operator.name and operator.key_file where it is sent from, and approve.people at the agents.",
     )
 
 
@@ -105,7 +122,7 @@ def _again(
     wanted = _options(before).changed_by(command)
     if wanted != _options(before):
         if two and command.person is None:
-            return refused(_unproven(command))
+            return _unproven(command)
         if two:
             return _requested(command, proposal, attempt, wanted, room)
         return _approved(command, proposal, attempt, wanted, room)
@@ -120,7 +137,10 @@ def _requested_again(before: Approval, command: Command, proposal: Proposal, att
     wanted = _options(before).changed_by(command)
     if wanted != _options(before):
         return _requested(command, proposal, attempt, wanted, room)
-    return refused(f"{proposal.id} was requested by {before.by}; another person must approve it")
+    return refused(
+        f"{proposal.id} was requested by {before.by}; another person must approve it",
+        f"Have another person approve it: rackwise proposals approve {proposal.id}",
+    )
 
 
 def _requested(command: Command, proposal: Proposal, attempt: Attempt, wanted: _Options, room: Room) -> Result:

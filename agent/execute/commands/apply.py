@@ -127,7 +127,7 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
             continue
         command, result, signed_ms = _obey_one(one, room, people)
         result = _writable(result, now_ms)
-        answer = Answer(result.done, result.sentence, now_ms, result.plan, result.unknown, signed_ms)
+        answer = Answer(result.done, result.sentence, now_ms, result.plan, result.unknown, signed_ms, result.todo)
         # The position stays before what waits.
         writes = (*result.writes, answered(command, answer), *(() if waits else (one.after,)))
         view = _shown(view, writes, now_ms)
@@ -277,15 +277,18 @@ def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result
         sender = sender_of(one, people, "" if leader is None else leader.cluster)
         command = by(sender, command)
         signed_ms = command.at_ms if sender.signed else None
-        why_not = (
-            against(sender, command, people)
-            or too_late(one, sender, command, room.limits, room.now_ms)
-            or too_early(sender, command, signed_until(room.view))
-        )
+        unproven = against(sender, command, people)
+        late = too_late(one, sender, command, room.limits, room.now_ms)
+        late = late or too_early(sender, command, signed_until(room.view))
         command = command._replace(at_ms=min(command.at_ms, room.now_ms))  # a time of the future counts as now
-        if why_not is None and not room.can_answer(command):
+        if unproven is not None:
+            todo = "Set operator.name and operator.key_file where it is sent from."
+            return command, refused(unproven, todo), signed_ms
+        if late is not None:
+            return command, refused(late, "Send it again if it is still wanted, from a clock that is right."), signed_ms
+        if not room.can_answer(command):
             return command, unplanned(command), signed_ms
-        return command, _VERBS[command.verb](command, room) if why_not is None else refused(why_not), signed_ms
+        return command, _VERBS[command.verb](command, room), signed_ms
     except UnreadableError:
         raise
     except Exception as error:  # noqa: BLE001 else this command would come again to every agent in turn, and end each

@@ -17,6 +17,7 @@ from agent.values.reassignment import Plan
 from agent.values.words import sized
 
 Spoken = Said | Accepted
+_UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 
 
 class Foreseen(NamedTuple):
@@ -104,11 +105,13 @@ class Result(NamedTuple):
     """Name of the plan that it is about."""
     unknown: bool = False
     """True when the proposal that the command names is neither open nor in the journal."""
+    todo: str = ""
+    """The remedy of a refusal, where it is another than the checks of the guard."""
 
 
-def refused(sentence: str) -> Result:
+def refused(sentence: str, todo: str = "") -> Result:
     """Nothing changes, for this reason."""
-    return Result(done=False, sentence=f"refused: {sentence}")
+    return Result(done=False, sentence=f"refused: {sentence}", todo=todo)
 
 
 def not_begun(name: str | None, why: str, room: Room) -> Result:
@@ -127,18 +130,29 @@ def unplanned(command: Command) -> Result:
     )
 
 
-def unfit(command: Command, limits: ExecuteLimits) -> str | None:
-    """Why no plan may have the operator's own limits; None when one may."""
+def unfit(command: Command, limits: ExecuteLimits) -> Result | None:
+    """The refusal where no plan may have the operator's own limits; None when one may."""
     rate, most = command.throttle_bytes_per_s, command.max_moves
     low, high = limits.throttle_floor_bytes_per_s, limits.throttle_ceiling_bytes_per_s
     if rate is not None and not low <= rate <= high:
-        return (
-            f"a rate of {sized(rate)}/s is not between execute.throttle_floor ({sized(low)}/s) "
-            f"and execute.throttle_ceiling ({sized(high)}/s)"
-        )
+        bounds = f"execute.throttle_floor ({sized(low)}/s) and execute.throttle_ceiling ({sized(high)}/s)"
+        fits = f"{_option(low)} or more, or lower execute.throttle_floor"
+        if rate > high:
+            fits = f"{_option(high)} or less, or raise execute.throttle_ceiling"
+        return refused(f"a rate of {sized(rate)}/s is not between {bounds}", f"Give --throttle {fits}.")
     if most is not None and most > limits.max_moves_per_cluster:
-        return f"{most} moves at once are more than execute.max_moves_per_cluster ({limits.max_moves_per_cluster})"
+        bound = limits.max_moves_per_cluster
+        return refused(
+            f"{most} moves at once are more than execute.max_moves_per_cluster ({bound})",
+            f"Give --max-moves {bound} or fewer, or raise execute.max_moves_per_cluster.",
+        )
     return None
+
+
+def _option(rate: int) -> str:
+    """A rate as ``--throttle`` reads it, exactly: ``1MB/s``."""
+    size, unit = next((one for one in _UNITS if rate % one[0] == 0), (1, ""))
+    return f"{rate // size}{unit}/s"
 
 
 def because(command: Command) -> str:

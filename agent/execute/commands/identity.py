@@ -114,10 +114,7 @@ def against(sender: Sender, command: Command, people: People) -> str | None:
     if command.verb in STOPPING or sender.person is not None or not people:
         return None
     doubt = f" ({sender.doubt})" if sender.doubt else ""
-    return (
-        f"{command.verb.value} needs a command signed by a person of approve.people{doubt}; set operator.name and"
-        " operator.key_file where it is sent from"
-    )
+    return f"{command.verb.value} needs a command signed by a person of approve.people{doubt}"
 
 
 def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimits, now_ms: int) -> str | None:
@@ -126,19 +123,19 @@ def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimi
     What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says.
     """
     if sender.signed and command.verb not in STOPPING and abs(now_ms - command.at_ms) > SIGNED_FOR_MS:
-        return f"it was signed {_ago(now_ms - command.at_ms)} by its sender's clock; set that clock and send it again"
+        return f"it was signed {_ago(now_ms - command.at_ms)} by its sender's clock"
     if command.verb not in STARTING or one.came.live:
         return None
     at_ms = one.came.at_ms
     if at_ms is None and command.at_ms > now_ms + LATER_MS:
         return (
             f"it waited while no agent led, and its age is unknown: its sender's clock is"
-            f" {lasted(command.at_ms - now_ms)} ahead; send it again"
+            f" {lasted(command.at_ms - now_ms)} ahead"
         )
     age_ms = now_ms - (command.at_ms if at_ms is None else at_ms)
     if age_ms <= limits.approval_valid_ms:
         return None
-    return f"it was sent {lasted(age_ms)} ago and no agent led; send it again if it is still wanted"
+    return f"it was sent {lasted(age_ms)} ago and no agent led"
 
 
 def too_early(sender: Sender, command: Command, until_ms: int) -> str | None:

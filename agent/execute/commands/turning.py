@@ -65,7 +65,8 @@ def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result
         case PlanState.ROLLED_BACK:
             return refused(f"{_so(ended)}, so there is nothing to cancel")
         case _:
-            return refused(f"{_so(ended)}; take it back with: rackwise reassign rollback {name}")
+            nothing = f"{_so(ended)}, so there is nothing to cancel"
+            return refused(nothing, f"Take it back: rackwise reassign rollback {name}")
 
 
 def _no_to(approval: Approval, proposal: Proposal | None, cause: str, command: Command, room: Room) -> Approval:
@@ -95,7 +96,8 @@ def rollback(command: Command, room: Room) -> Result:
         return not_begun(command.proposal_id, ", so there is nothing to take back", room)
     name = plan.proposal_id
     if (newest := latest(room.plans, of_plan(plan).of)) is not None and newest is not plan:
-        return refused(f"{name} is not the latest attempt: {_so(newest)}")
+        latest_one = f"Take the latest attempt back: rackwise reassign rollback {newest.proposal_id}"
+        return refused(f"{name} is not the latest attempt: {_so(newest)}", latest_one)
     if not plan.ended:
         return _turn(command, Word.ROLLBACK, plan, room)
     if plan.state not in TAKEN_BACK:
@@ -117,8 +119,8 @@ def _take_back(plan: Plan, command: Command, room: Room) -> Result:
         )
     name_of_way = str(next_attempt(room.plans, room.view, back_of(name)))
     way = way_of(plan, command, room.view, name_of_way, room.now_ms + room.limits.approval_valid_ms)
-    if (why_not := unfit(command, room.limits)) is not None:
-        return refused(why_not)
+    if (unfitting := unfit(command, room.limits)) is not None:
+        return unfitting
     if not way.targets:
         return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
     if (why := too_large(need := need_of(way)) or no_room(room.view, need)) is not None:
