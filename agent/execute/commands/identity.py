@@ -122,10 +122,14 @@ def against(sender: Sender, command: Command, people: People) -> str | None:
 def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimits, now_ms: int) -> str | None:
     """Why a command is too old, or of an unknown age; None when it is to be obeyed.
 
-    What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says.
+    What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says. The sender
+    of a file has the agent's clock: a new one that was signed long ago was held back, and laid down again.
     """
     if sender.signed and command.verb not in STOPPING and abs(now_ms - command.at_ms) > SIGNED_FOR_MS:
         return f"it was signed {_ago(now_ms - command.at_ms)} by its sender's clock; set that clock and send it again"
+    late_ms = now_ms - command.at_ms if sender.signed and one.came.owner is not None else 0
+    if one.came.live and late_ms > limits.approval_valid_ms and command.verb not in STOPPING:
+        return f"it was signed {late_ms / 60_000:.0f} min ago and came only now; send it again if it is still wanted"
     if command.verb not in STARTING or one.came.live:
         return None
     at_ms = one.came.at_ms
@@ -134,7 +138,7 @@ def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimi
             f"it waited while no agent led, and its age is unknown: its sender's clock is"
             f" {(command.at_ms - now_ms) / 60_000:.0f} min ahead; send it again"
         )
-    age_ms = now_ms - (command.at_ms if at_ms is None else at_ms)
+    age_ms = max(late_ms, now_ms - (command.at_ms if at_ms is None else at_ms))
     if age_ms <= limits.approval_valid_ms:
         return None
     return f"it was sent {age_ms / 60_000:.0f} min ago and no agent led; send it again if it is still wanted"
