@@ -224,6 +224,16 @@ def test_a_group_may_command_where_the_directory_lets_it(tmp_path: Path) -> None
     assert oct(next(spool.iterdir()).stat().st_mode & 0o777) == "0o644", "the agent may be another user"
 
 
+def test_the_agent_may_read_a_command_whatever_the_umask_of_the_one_who_commands(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    before = os.umask(0o077)
+    try:
+        spool_command(spool, {"id": "a"}, at_ms=1)
+    finally:
+        os.umask(before)
+    assert oct(next(spool.iterdir()).stat().st_mode & 0o777) == "0o644"
+
+
 def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "spool").write_text("a file is in the way")
     with pytest.raises(ConfigError, match="The command could not be written to"):

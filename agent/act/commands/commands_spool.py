@@ -53,6 +53,7 @@ def spool_command(directory: Path, command: Mapping[str, Any], *, at_ms: int) ->
             new = f"{path}.new"
             file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE, dir_fd=opened)
             with os.fdopen(file, "wb") as written:
+                os.fchmod(file, _FILE_MODE)  # whatever the umask of the one who commands
                 written.write(data)
                 written.flush()
                 os.fsync(written.fileno())
