@@ -125,7 +125,7 @@ def settled_topic(topic: TopicState, snapshot: Snapshot) -> TopicState:
 
 
 def under_min_isr_meanwhile(
-    id_: TopicPartition, minimum: int, replicas: Sequence[int], after: Iterable[int]
+    id_: TopicPartition, minimum: int, replicas: Sequence[int], after: Iterable[object]
 ) -> str | None:
     """Why that partition would take no writes with acks=all while it moves; None when it would.
 

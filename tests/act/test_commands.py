@@ -332,7 +332,9 @@ def test_junk_before_a_pause_does_not_keep_it_from_being_heard() -> None:
     assert inbox.unread() is None
     assert hearing.why_not(inbox) is not None, "what was passed over is no reason to begin"
     assert inbox.caught_up()
-    hearing.answered()
+    hearing.reads(inbox, some=True, unheard=True)
+    assert hearing.why_not(inbox) is not None
+    hearing.obeyed(inbox, unheard=False, full=False)
     assert hearing.why_not(inbox) is None
     inbox.read({})
     assert inbox.problem() is None, "said once"
