@@ -111,7 +111,7 @@ def test_a_file_that_was_held_back_is_as_old_as_it_is_and_not_as_new_as_its_name
     assert inbox.read(placed()) == ()
     away.rename(spool / "00000000000099-held.json")
     (one,) = inbox.read(placed())
-    assert (one.came.live, one.came.at_ms) == (False, 5_000_000)
+    assert (one.came.live, one.came.at_ms) == (True, 5_000_000), "it came while this agent led, and is old"
 
 
 def placed(name: str = "none") -> View:

@@ -123,16 +123,16 @@ def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimi
     """Why a command is too old, or of an unknown age; None when it is to be obeyed.
 
     What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says. The sender
-    of a file has the agent's clock: a new one that was signed long ago was held back, and laid down again.
+    of a file has the agent's clock: one that comes while it leads, and is old or was signed long ago, was held back.
     """
     if sender.signed and command.verb not in STOPPING and abs(now_ms - command.at_ms) > SIGNED_FOR_MS:
         return f"it was signed {_ago(now_ms - command.at_ms)} by its sender's clock; set that clock and send it again"
-    late_ms = now_ms - command.at_ms if sender.signed and one.came.owner is not None else 0
+    at_ms, of_file = one.came.at_ms, one.came.owner is not None
+    late_ms = max(now_ms - (at_ms or now_ms), now_ms - command.at_ms if sender.signed else 0) if of_file else 0
     if one.came.live and late_ms > limits.approval_valid_ms and command.verb not in STOPPING:
-        return f"it was signed {late_ms / 60_000:.0f} min ago and came only now; send it again if it is still wanted"
+        return f"it was sent {late_ms / 60_000:.0f} min ago and came only now; send it again if it is still wanted"
     if command.verb not in STARTING or one.came.live:
         return None
-    at_ms = one.came.at_ms
     if at_ms is None and command.at_ms > now_ms + LATER_MS:
         return (
             f"it waited while no agent led, and its age is unknown: its sender's clock is"
