@@ -367,15 +367,10 @@ class Acting:
             return False
         view = led.journal.view()
         waiting = inbox.read(view)
-        self._notices.tell(inbox.problem())
-        if waiting or (inbox.problem() is not None and inbox.unread() is None):
-            led.hearing.read_on()
-        led.hearing.stops(unheard=stops(waiting))
         full = len(waiting) >= MOST_AT_ONCE
-        unheard = self._obey(led, waiting, view, full=full)
-        led.hearing.stops(unheard=unheard, for_planning=unheard)
-        if inbox.caught_up() and not full:
-            led.hearing.answered()
+        self._notices.tell(inbox.problem())
+        led.hearing.reads(inbox, unheard=stops(waiting), some=bool(waiting))
+        led.hearing.obeyed(inbox, unheard=self._obey(led, waiting, view, full=full), full=full)
         return full
 
     def _obey(self, led: Led, waiting: Sequence[Command], view: View, *, full: bool) -> bool:

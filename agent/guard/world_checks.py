@@ -15,6 +15,7 @@ from agent.values.kafka import STABLE
 from agent.values.limits import Mode
 from agent.values.observation import Gap, Part
 from agent.values.proposal import Proposal, ProposalKind
+from agent.values.replicas import under_min_isr_meanwhile
 from agent.values.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
 from agent.values.verdict import Hold, HoldReason, Refuse, RefuseReason
 from agent.values.words import counted, lasted
@@ -41,15 +42,9 @@ def _under_min_isr_meanwhile(proposal: Proposal, ground: Ground) -> Hold | Refus
         return None
     after = {row.key: row.value for row in proposal.after}
     for state in _partitions(proposal, ground.fresh):
-        minimum = ground.fresh.topics[state.id.topic].min_isr
-        replicas = len(state.replicas)
-        needed = min(minimum or 0, len({*state.replicas, *after.get(str(state.id), ())}))
-        if needed > replicas:
-            sentence = (
-                f"held: while it moves, {state.id} needs {counted(needed, 'in-sync replica')} for writes with "
-                f"acks=all, and it has {replicas}: lower min.insync.replicas of {state.id.topic} to {replicas} first"
-            )
-            return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, sentence)
+        minimum, added = ground.fresh.topics[state.id.topic].min_isr or 0, after.get(str(state.id), ())
+        if (why := under_min_isr_meanwhile(state.id, minimum, state.replicas, added)) is not None:
+            return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, f"held: {why}")
     return None
 
 

@@ -12,11 +12,13 @@ racks that seem free, so there must be more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from agent.values.snapshot import BrokerState, PartitionState, RackState, Reassignment, Snapshot, TopicState
+from agent.values.words import counted
+from assignors.problem import TopicPartition
 
 Replicas = tuple[int, ...]
 
@@ -120,3 +122,19 @@ def settled_topic(topic: TopicState, snapshot: Snapshot) -> TopicState:
         for state in topic.partitions
     )
     return topic._replace(partitions=tuple(partitions))
+
+
+def under_min_isr_meanwhile(
+    id_: TopicPartition, minimum: int, replicas: Sequence[int], after: Iterable[object]
+) -> str | None:
+    """Why that partition would take no writes with acks=all while it moves; None when it would.
+
+    While it moves it has more replicas, and a min ISR above what it had before counts in full. KIP-455.
+    """
+    has, needed = len(replicas), min(minimum, len({*replicas, *after}))
+    if needed <= has:
+        return None
+    return (
+        f"while it moves, {id_} needs {counted(needed, 'in-sync replica')} for writes with acks=all, and it has {has}:"
+        f" lower min.insync.replicas of {id_.topic} to {has} first"
+    )

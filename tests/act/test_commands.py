@@ -111,7 +111,7 @@ def test_a_file_that_was_held_back_is_as_old_as_it_is_and_not_as_new_as_its_name
     assert inbox.read(placed()) == ()
     away.rename(spool / "00000000000099-held.json")
     (one,) = inbox.read(placed())
-    assert (one.came.live, one.came.at_ms) == (False, 5_000_000)
+    assert (one.came.live, one.came.at_ms) == (True, 5_000_000), "it came while this agent led, and is old"
 
 
 def placed(name: str = "none") -> View:
@@ -224,6 +224,16 @@ def test_a_group_may_command_where_the_directory_lets_it(tmp_path: Path) -> None
     assert oct(next(spool.iterdir()).stat().st_mode & 0o777) == "0o644", "the agent may be another user"
 
 
+def test_the_agent_may_read_a_command_whatever_the_umask_of_the_one_who_commands(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    before = os.umask(0o077)
+    try:
+        spool_command(spool, {"id": "a"}, at_ms=1)
+    finally:
+        os.umask(before)
+    assert oct(next(spool.iterdir()).stat().st_mode & 0o777) == "0o644"
+
+
 def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "spool").write_text("a file is in the way")
     with pytest.raises(ConfigError, match="The command could not be written to"):
@@ -322,7 +332,9 @@ def test_junk_before_a_pause_does_not_keep_it_from_being_heard() -> None:
     assert inbox.unread() is None
     assert hearing.why_not(inbox) is not None, "what was passed over is no reason to begin"
     assert inbox.caught_up()
-    hearing.answered()
+    hearing.reads(inbox, some=True, unheard=True)
+    assert hearing.why_not(inbox) is not None
+    hearing.obeyed(inbox, unheard=False, full=False)
     assert hearing.why_not(inbox) is None
     inbox.read({})
     assert inbox.problem() is None, "said once"

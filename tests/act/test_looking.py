@@ -89,7 +89,9 @@ def test_one_broker_that_cannot_tell_of_fenced_ones_may_be_one_of_many() -> None
 def test_a_min_isr_above_the_replicas_counts_as_the_broker_counts_it(replicas: int, minimum: int, counts: int) -> None:
     rows = (topic("t", tuple(range(1, replicas + 1))),)
     (partition,) = seen(StubHand({1: rows, 2: rows}, min_isr={"t": str(minimum)})).partitions
-    assert partition.min_isr == counts
+    assert partition.min_isr == minimum
+    in_sync = [partition._replace(isr=frozenset(range(count))) for count in range(replicas + 1)]
+    assert [one.under_min_isr for one in in_sync] == [count < counts for count in range(replicas + 1)]
 
 
 def test_the_only_broker_that_is_up_is_believed() -> None:

@@ -129,6 +129,10 @@ def never_asks_for_min_isr(patch: Patch) -> None:
     patch.setattr(View, "weak", lambda *_: None)
 
 
+def forgets_the_replicas_that_a_move_adds(patch: Patch) -> None:
+    patch.setattr(holding, "_weak_meanwhile", lambda *_: None)
+
+
 def knows_topics_by_name_alone(patch: Patch) -> None:
     def by_name(it: Status, target: Any, view: View) -> Status:
         return it if it is not Status.REPLACED else judging._at_rest(target, view.partitions[target.id].replicas)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect, Op, Setting
 from agent.values.attempts import attempt
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Records, Resource, Target, moved_of
 from assignors.problem import TopicPartition
-from tests.execute.abstract import Cluster
+from tests.execute.abstract import Cluster, Part
 from tests.execute.system import Scenario, System
 
 FOREIGN_RATE = "7"
@@ -23,7 +23,18 @@ def broken(system: System, scenario: Scenario) -> str:
 
 def weak(cluster: Cluster) -> bool:
     """True while a partition is under its min ISR, or without a leader."""
-    return any(part.leader is None or len(part.isr) < cluster.min_isr for part in cluster.parts)
+    needs = (min(cluster.min_isr, len(part.replicas)) for part in cluster.parts)
+    return any(part.leader is None or len(part.isr) < need for part, need in zip(cluster.parts, needs, strict=True))
+
+
+def weakened(parts: Iterable[Part], minimum: int, targets: Mapping[TopicPartition, Iterable[int]]) -> bool:
+    """True when moving to these would leave a partition under its min ISR: with each copy it has one more replica."""
+    rows = {TopicPartition("t", number): part for number, part in enumerate(parts)}
+    return any(
+        len(part.isr) < min(minimum, len({*part.replicas, *target}))
+        for id_, target in targets.items()
+        if (part := rows.get(id_)) is not None and set(target) - set(part.replicas)
+    )
 
 
 def begun_badly(plans: Iterable[Plan], before: Records, after: Records) -> str:

@@ -225,6 +225,35 @@ def test_a_time_of_the_future_is_written_down_as_now() -> None:
     assert found.command.at_ms == NOW_MS
 
 
+@pytest.mark.parametrize("came", [Came(live=True, owner="mallory@host"), Came(owner="mallory@host", at_ms=NOW_MS)])
+@pytest.mark.parametrize("verb", STARTS)
+def test_a_signed_file_that_was_held_back_is_as_old_as_its_signature_however_new_it_is(verb: Verb, came: Came) -> None:
+    """A member of the directory's group may copy what another one laid down: a copy is a new file."""
+    ann = Signer("ann", ANN)
+    view = journal(plan(), at_ms=NOW_MS, view=VIEW) if verb is Verb.ROLLBACK else VIEW
+    late = answer(wish(verb, came=came, by=ann, at_ms=NOW_MS - LONG_AGO), view, people=PEOPLE)
+    says = "was sent 60 min ago and came only now" if came.live else "was sent 60 min ago and no agent led"
+    assert (late.done, says in late.sentence) == (False, True)
+    assert answer(wish(verb, came=came, by=ann, at_ms=NOW_MS - LONG_AGO + 1), view, people=PEOPLE).done
+    record = wish(verb, came=Came(live=True), by=ann, at_ms=NOW_MS - LONG_AGO)
+    assert answer(record, view, people=PEOPLE).done, "no record is held back, and its sender's clock may be wrong"
+
+
+def test_a_signed_resume_that_is_laid_down_again_does_not_end_a_later_pause() -> None:
+    view = journal(paused(Pause("bob", "", NOW_MS)), at_ms=NOW_MS, view=VIEW)
+    ann, old = Signer("ann", ANN), NOW_MS - LONG_AGO
+    for owner, at_ms in (("mallory@host", NOW_MS), ("ann@host", old)):  # copied, and renamed back
+        again = wish(Verb.RESUME, came=Came(live=True, at_ms=at_ms, owner=owner), by=ann, at_ms=old)
+        assert not answer(again, view, people=PEOPLE).done
+    unsigned = wish(Verb.RESUME, came=Came(live=True, at_ms=old, owner="ann@host"), at_ms=NOW_MS)
+    assert not answer(unsigned, view).done, "its file is as old as that"
+    assert answer(unsigned._replace(came=Came(live=True, at_ms=old + 1, owner="ann@host")), view).done
+    waited = wish(Verb.RESUME, came=Came(owner="ann@host", at_ms=old), by=ann, at_ms=old)
+    assert answer(waited, view, people=PEOPLE).done, "what waited while no agent led counts in its order"
+    stop = wish(Verb.PAUSE, came=Came(live=True, owner="mallory@host"), by=ann, at_ms=old)
+    assert answer(stop, VIEW, people=PEOPLE).done
+
+
 # --- once ---------------------------------------------------------------------------------------------------------
 
 

@@ -135,7 +135,7 @@ def test_a_cancel_that_would_be_unclean_is_kept_told_once_and_tried_again():
 
 
 def test_under_min_isr_nothing_begins_and_what_runs_goes_back_after_the_grace():
-    idle = Live(min_isr=3)
+    idle = Live(min_isr=2, parts=(a_part(1, 2)._replace(isr=frozenset({1})),))
     idle.wait(10)
     assert idle.acts == []
     assert "no new batch: t-0 is under its min ISR" in idle.sentences()

@@ -22,7 +22,7 @@ from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from agent.values.reassignment import BatchState, Plan, PlanState, Resource, Target
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out, lost, seen_of
-from tests.execute.live import MOVE, P0, POLICY, TOPIC_T, Live
+from tests.execute.live import MOVE, ORDER, P0, POLICY, TOPIC_T, Live
 
 
 def test_what_others_move_is_named_and_waited_for():
@@ -267,3 +267,48 @@ def test_a_throttle_that_brokers_show_late_is_removed_when_its_batch_is_withdraw
     live.wait(30)
     assert (live.cluster.settings, live.journal.debts) == ((), ())
     assert "Alter" not in live.kinds()
+
+
+MEANWHILE = (
+    "no new batch: while it moves, t-0 needs 3 in-sync replicas for writes with acks=all, and it has 2: lower"
+    " min.insync.replicas of t to 2 first"
+)
+
+
+def test_a_min_isr_that_was_raised_since_the_approval_holds_what_would_take_no_writes_while_it_moves():
+    """Two replicas and a min ISR of 3: at rest two are enough, with the copy that a move adds they are not."""
+    live = Live(min_isr=3)
+    live.wait(200)
+    assert (live.acts, live.finished, live.alarms()) == ([], [], [])
+    assert MEANWHILE in live.sentences()
+    live.cluster = live.cluster._replace(min_isr=2)
+    live.wait(5)
+    assert live.kinds() == ["Configure", "Alter"]
+    assert not live.cluster.parts[0].isr - {1, 2}
+
+
+def test_the_way_back_is_held_by_a_min_isr_as_the_way_forth():
+    live = Live()
+    live.catch_up()
+    live.cluster = live.cluster._replace(min_isr=3)
+    live.tell(Said(Word.ROLLBACK, "p"))
+    live.wait(200)
+    assert live.cluster.parts[0].replicas == (3, 2)
+    assert live.kinds().count("Alter") == 1
+    assert MEANWHILE in live.sentences()
+    live.cluster = live.cluster._replace(min_isr=2)
+    live.wait(5)
+    live.catch_up()
+    live.wait(10)
+    assert live.cluster.parts[0].replicas == (1, 2)
+    assert live.finished[0].state is PlanState.ROLLED_BACK
+
+
+def test_a_min_isr_above_the_replicas_holds_nothing_that_adds_no_copy_or_that_nobody_guards(monkeypatch):
+    reordered = Live(ORDER, min_isr=3)
+    reordered.wait(5)
+    assert reordered.kinds()[0] == "Alter"
+    monkeypatch.setattr("tests.execute.live.POLICY", POLICY._replace(min_isr_guard=False))
+    unguarded = Live(min_isr=3)
+    unguarded.wait(5)
+    assert unguarded.kinds() == ["Configure", "Alter"]

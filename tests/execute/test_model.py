@@ -212,7 +212,10 @@ BUGS = [
         bugs.cancels_moves_of_others, moving(Left(foreign=1, words=words(Word.CANCEL))), "foreign move was cancelled"
     ),
     pytest.param(bugs.moves_while_others_move, moving(Left(foreign=1)), "foreign move was replaced"),
-    pytest.param(bugs.never_asks_for_min_isr, moving(Left(min_isr=1)), "under its min ISR"),
+    pytest.param(
+        bugs.never_asks_for_min_isr, moving(Left(min_isr=1, brokers=1)), "while a partition was under its min"
+    ),
+    pytest.param(bugs.forgets_the_replicas_that_a_move_adds, moving(Left(min_isr=1)), "left a partition under its min"),
     pytest.param(bugs.knows_topics_by_name_alone, moving(Left(deletions=1)), "made anew was reassigned"),
     pytest.param(
         bugs.closes_while_a_cancelled_move_runs,

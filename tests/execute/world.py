@@ -53,7 +53,7 @@ from tests.execute.abstract import (
     lost,
     seen_of,
 )
-from tests.execute.invariants import begun_badly, unlogged, unthrottled, weak
+from tests.execute.invariants import begun_badly, unlogged, unthrottled, weak, weakened
 from tests.execute.system import LATEST, POLICY, Agent, Request, Scenario, System
 
 YES = May(begin=True)
@@ -226,10 +226,13 @@ class World:
 
     def judged(self, system: System, agent: Agent, commands: tuple[object, ...], shown: tuple[Part, ...]) -> System:
         """The system after a look that shows these partitions, and what the agent decided about it."""
-        if not _begun(commands):
+        begun = _begun(commands)
+        if not begun:
             return system
         if weak(system.cluster._replace(parts=shown)):
             return system._replace(harm="a batch began while a partition was under its min ISR")
+        if weakened(shown, system.cluster.min_isr, begun):
+            return system._replace(harm="a batch was sent that left a partition under its min ISR")
         plan = agent.state.plan
         if plan is not None and (plan.paused or agent.state.may.of(plan.proposal_id) or agent.state.over(plan)):
             return system._replace(harm="a batch was sent although nothing might begin")
@@ -386,10 +389,9 @@ class World:
         for broker in self.down(cluster):
             yield f"broker {broker} is back", system._replace(cluster=back_up(cluster, broker))
         if left.min_isr:
-            yield (
-                "min ISR is raised",
-                system._replace(cluster=cluster._replace(min_isr=3), left=left._replace(min_isr=left.min_isr - 1)),
-            )
+            spent = left._replace(min_isr=left.min_isr - 1)
+            for more in sorted({2, 3} - {cluster.min_isr}):
+                yield f"min ISR is {more}", system._replace(cluster=cluster._replace(min_isr=more), left=spent)
         if cluster.min_isr != 1:
             yield "min ISR is lowered", system._replace(cluster=cluster._replace(min_isr=1))
 
@@ -491,15 +493,15 @@ def holds_of(name: str) -> tuple[May, ...]:
     )
 
 
-def _begun(commands: tuple[object, ...]) -> list[TopicPartition]:
-    """Partitions that will be asked to move next; not those that are put back as a cancel left them."""
-    return [
-        move.id
+def _begun(commands: tuple[object, ...]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Partition -> its replicas, where it will be asked to move next; not those put back as a cancel left them."""
+    return {
+        move.id: move.target
         for it in commands
         if isinstance(it, Append) and isinstance(it.then, Alter)
         if any(isinstance(change, Batch) and not change.cancelling for change in it.changes)
         for move in it.then.moves
-    ]
+    }
 
 
 def _row(seen: Seen, partition: TopicPartition) -> SeenPartition | None:

@@ -12,7 +12,6 @@ import errno
 import os
 import re
 import secrets
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
@@ -34,8 +33,6 @@ _BAD = ".bad"
 _OLD = ".old"
 _MOST_STEM = 200
 """Characters of a name that are kept where it gets another one; a name has 255 bytes at most."""
-_LIVE_MS = 60_000
-"""A file that is older when it is read was not laid down just now."""
 _NUMBER = re.compile(r"0[0-9]{13}")
 """Milliseconds until the year 2286; what begins otherwise is not from here."""
 _NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.EISDIR, errno.EPERM, errno.EACCES)
@@ -53,6 +50,7 @@ def spool_command(directory: Path, command: Mapping[str, Any], *, at_ms: int) ->
             new = f"{path}.new"
             file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE, dir_fd=opened)
             with os.fdopen(file, "wb") as written:
+                os.fchmod(file, _FILE_MODE)  # whatever the umask of the one who commands
                 written.write(data)
                 written.flush()
                 os.fsync(written.fileno())
@@ -150,9 +148,7 @@ class SpoolInbox:
             os.unlink(name, dir_fd=directory)
             return None
         at_ms = round(stat.st_mtime * 1_000)
-        # A rename can hold a file back, so a file that comes late is as old as its time of change.
-        live = name not in self._before and time.time() * 1_000 - at_ms <= _LIVE_MS
-        came = Came(live=live, at_ms=at_ms, owner=user_at_host(stat.st_uid))
+        came = Came(live=name not in self._before, at_ms=at_ms, owner=user_at_host(stat.st_uid))
         return Command(*found, Write(POSITION, KIND, {"name": name}), came)
 
 

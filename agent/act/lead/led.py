@@ -76,17 +76,16 @@ class Hearing:
         self.for_planning = False
         """What is not answered waits for the first planning."""
 
-    def read_on(self) -> None:
-        """Something was read, and perhaps not yet all."""
-        self._until = time.monotonic() + HEAR_WITHIN_S
+    def reads(self, inbox: Inbox, *, some: bool, unheard: bool) -> None:
+        """Some commands were read, or none; ``unheard``: some of them are to stop something, and not answered yet."""
+        if some or (inbox.problem() is not None and inbox.unread() is None):
+            self._until = time.monotonic() + HEAR_WITHIN_S
+        self._unheard = unheard
 
-    def answered(self) -> None:
-        """All that waited was read, and answered as far as it can be."""
-        self._done = True
-
-    def stops(self, *, unheard: bool, for_planning: bool = False) -> None:
-        """Whether something that was read is to stop something, and is not answered."""
-        self._unheard, self.for_planning = unheard, for_planning
+    def obeyed(self, inbox: Inbox, *, unheard: bool, full: bool) -> None:
+        """They were answered, but for what waits for the first planning; ``full``: more may wait behind them."""
+        self._unheard = self.for_planning = unheard
+        self._done = self._done or (inbox.caught_up() and not full)
 
     def why_not(self, inbox: Inbox | None) -> str | None:
         """Why nothing may begin yet; None when it may."""

@@ -163,8 +163,7 @@ def _partitions(
                 row.leader if row.leader == other.leader else None,
                 row.replicas,
                 frozenset(row.isr) & frozenset(other.isr),
-                # As the broker counts: a partition never needs more in-sync replicas than it has replicas.
-                min(int(value), len(row.replicas)) if value is not None and value.isdecimal() else None,
+                int(value) if value is not None and value.isdecimal() else None,
                 leader_known=row.leader == other.leader,
             )
 

@@ -120,19 +120,23 @@ def against(sender: Sender, command: Command, people: People) -> str | None:
 def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimits, now_ms: int) -> str | None:
     """Why a command is too old, or of an unknown age; None when it is to be obeyed.
 
-    What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says.
+    What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says. The sender
+    of a file has the agent's clock: one that comes while it leads, and is old or was signed long ago, was held back.
     """
     if sender.signed and command.verb not in STOPPING and abs(now_ms - command.at_ms) > SIGNED_FOR_MS:
         return f"it was signed {_ago(now_ms - command.at_ms)} by its sender's clock"
+    at_ms, of_file = one.came.at_ms, one.came.owner is not None
+    late_ms = max(now_ms - (at_ms or now_ms), now_ms - command.at_ms if sender.signed else 0) if of_file else 0
+    if one.came.live and late_ms > limits.approval_valid_ms and command.verb not in STOPPING:
+        return f"it was sent {lasted(late_ms)} ago and came only now"
     if command.verb not in STARTING or one.came.live:
         return None
-    at_ms = one.came.at_ms
     if at_ms is None and command.at_ms > now_ms + LATER_MS:
         return (
             f"it waited while no agent led, and its age is unknown: its sender's clock is"
             f" {lasted(command.at_ms - now_ms)} ahead"
         )
-    age_ms = now_ms - (command.at_ms if at_ms is None else at_ms)
+    age_ms = max(late_ms, now_ms - (command.at_ms if at_ms is None else at_ms))
     if age_ms <= limits.approval_valid_ms:
         return None
     return f"it was sent {lasted(age_ms)} ago and no agent led"

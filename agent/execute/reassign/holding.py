@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from agent.execute.reassign.judging import Status, View
 from agent.execute.reassign.throttles import resources_of
 from agent.values.reassignment import Plan, Target
+from agent.values.replicas import under_min_isr_meanwhile
 from agent.values.words import counted
 from assignors.problem import TopicPartition
 
@@ -26,7 +27,7 @@ def unsafe(view: View, plan: Plan, targets: Iterable[Target]) -> str | None:
     targets = tuple(targets)
     if (weak := view.weak(plan.targets)) is not None:
         return weak
-    if (why := unread(view, targets)) is not None:
+    if (why := unread(view, targets) or _weak_meanwhile(view, targets)) is not None:
         return why
     if others := _others(view):
         return f"{counted(len(others), 'partition')} moved by another tool, {others[0]} first"
@@ -58,6 +59,19 @@ def unread(view: View, targets: Iterable[Target]) -> str | None:
             return f"the min ISR of {target.id} is unknown"
     silent = sorted(view.seen.unread & set(resources_of(targets, ()))) if view.seen.unread else []
     return f"the settings of {silent[0].kind} {silent[0].name} did not answer" if silent else None
+
+
+def _weak_meanwhile(view: View, targets: Iterable[Target]) -> str | None:
+    """The first that would take no writes while it moves, also where it moves back: settings change after approval."""
+    if not view.policy.min_isr_guard:
+        return None
+    for target in targets:
+        now = view.partitions.get(target.id)
+        if now is None or now.min_isr is None or not target.adding or view.status(target) is not Status.BEFORE:
+            continue
+        if (why := under_min_isr_meanwhile(target.id, now.min_isr, now.replicas, target.after)) is not None:
+            return why
+    return None
 
 
 def _others(view: View) -> list[TopicPartition]:

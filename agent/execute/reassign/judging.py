@@ -124,7 +124,7 @@ def _weak(target: Target, now: SeenPartition | None) -> str | None:
         return None
     if now.leader is None and now.leader_known:
         return f"{target.id} has no leader"
-    return f"{target.id} is under its min ISR" if now.min_isr is not None and len(now.isr) < now.min_isr else None
+    return f"{target.id} is under its min ISR" if now.under_min_isr else None
 
 
 def _watched(view: View) -> State:

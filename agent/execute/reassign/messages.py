@@ -33,9 +33,14 @@ class SeenPartition(NamedTuple):
     """While it moves: the union, targets first."""
     isr: frozenset[int]
     min_isr: int | None = None
-    """``min.insync.replicas`` in force; None when it did not answer."""
+    """``min.insync.replicas`` of its topic, also where that is above its number of replicas; None: did not answer."""
     leader_known: bool = True
     """False where two brokers tell different leaders: then there is one, and it is not known which."""
+
+    @property
+    def under_min_isr(self) -> bool:
+        """As the broker counts: it never needs more in-sync replicas than it has. False while that is unknown."""
+        return self.min_isr is not None and len(self.isr) < min(self.min_isr, len(self.replicas))
 
 
 class SeenMove(NamedTuple):
