@@ -10,14 +10,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent.values.cycle import Cycle
 from agent.values.finding import Finding, FindingReason
 from agent.values.observation import Gap, GapCause, Part
-from agent.values.snapshot import OtherGroup, Snapshot
+from agent.values.snapshot import ConsumerGroup, OtherGroup, Snapshot
+
+
+class Hole(NamedTuple):
+    """A gap, as far as it stays the same from look to look."""
+
+    part: Part
+    subject: str
+    passes: bool
+    """Whether the question failed."""
+
+    @property
+    def hides_others(self) -> bool:
+        """Whether the same words may hide another thing in each look: what a silent broker has, or is counted only."""
+        of_broker = self.subject.startswith("broker ") and self.part is not Part.BROKER_CONFIGS
+        return self.passes and (of_broker or self.subject.startswith("some "))
 
 
 class KnownFinding(NamedTuple):
@@ -26,8 +41,10 @@ class KnownFinding(NamedTuple):
     finding: Finding
     seen_ms: int
     """Epoch milliseconds of the last look that found it."""
-    gaps: frozenset[tuple[Part, str]]
+    gaps: frozenset[Hole]
     """What that look did not see."""
+    shown: frozenset[Part] = frozenset()
+    """Parts of which that look had what is the subject's own; asked only of gaps that were there already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +94,13 @@ _NOT_OF_OTHERS = frozenset(
     (Part.GROUPS, Part.GROUP_CONFIGS, Part.COMMITTED_OFFSETS, Part.END_OFFSETS, Part.APPLICATION_LAGS, Part.WEIGHTS)
 )
 _ONLY_OF: Mapping[FindingReason, frozenset[Part]] = {
-    FindingReason.BROKER_ABSENT: frozenset((Part.BROKERS, Part.TOPICS))
+    FindingReason.BROKER_ABSENT: frozenset((Part.BROKERS, Part.TOPICS)),
+    FindingReason.LEADER_SKEW: frozenset(Part) - _NOT_OF_OTHERS,  # of the cluster too
 }
 """Findings that rest on these parts and on no other."""
 _COUNTED = re.compile(r"\d+ (of them|topics|groups)")
+_OF_NO_ONE = frozenset(("cluster", "rack"))
+"""Kinds of subjects that rest on all that there is."""
 
 
 def last_known(before: LastKnown | None, cycle: Cycle) -> LastKnown:
@@ -149,24 +169,80 @@ def _groups(before: LastKnown, cycle: Cycle) -> tuple[Mapping[str, str] | None, 
 
 
 def _findings(before: Mapping[str, KnownFinding], cycle: Cycle) -> Mapping[str, KnownFinding]:
-    snapshot = cycle.snapshot
+    snapshot, findings = cycle.snapshot, cycle.detection.findings
     gaps = _gaps(snapshot)
-    now = {one.id: KnownFinding(one, snapshot.taken_ms, gaps) for one in cycle.detection.findings}
     if not gaps:
-        return now
+        return {one.id: KnownFinding(one, snapshot.taken_ms, gaps) for one in findings}
+    shown = _Shown(cycle)
+    now = {one.id: KnownFinding(one, snapshot.taken_ms, gaps, shown.of(one)) for one in findings}
     missed = {
         name: known
         for name, known in before.items()
-        if name not in now and not _is_gone(known.finding, cycle) and _may_be_hidden(known, gaps, snapshot)
+        if name not in now and not _is_gone(known.finding, cycle) and _may_be_hidden(known, gaps, shown, snapshot)
     }
     return {**now, **missed}
 
 
-def _gaps(snapshot: Snapshot) -> frozenset[tuple[Part, str]]:
+def _gaps(snapshot: Snapshot) -> frozenset[Hole]:
     """How many of a kind are missing may change from look to look; it stays the same gap."""
     return frozenset(
-        (gap.part, _COUNTED.sub(r"some \1", gap.subject)) for gap in snapshot.gaps if gap.cause is not GapCause.VANISHED
+        Hole(gap.part, _COUNTED.sub(r"some \1", gap.subject), gap.cause in FAILED)
+        for gap in snapshot.gaps
+        if gap.cause is not GapCause.VANISHED
     )
+
+
+class _Shown:
+    """Of what a look has what: a gap that stays (a silent broker, "120 of them") may hide others in the next one."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._seen, self._snapshot = cycle.observation, cycle.snapshot
+        self._brokers = {str(broker.id) for broker in cycle.snapshot.brokers}
+        self._read: dict[str, frozenset[str]] = {}
+        self._ended = {partition.topic for partition in self._seen.end_offsets}
+        self._lags = {row.group_id for row in self._seen.application_lags}
+
+    def of(self, finding: Finding) -> frozenset[Part]:
+        """The parts that show what is its subject's own."""
+        kind, name = finding.subject
+        if kind == "topic":
+            found = self._of_topics([name])
+        elif kind == "broker":
+            found = {
+                Part.BROKERS: name in self._brokers,
+                Part.BROKER_CONFIGS: name.isdecimal() and int(name) in self._seen.broker_configs,
+            }
+        elif kind in _OF_GROUPS:
+            found = self._of_group(name if kind == "group" else name.split("/", 1)[0])
+        else:
+            found = {}
+        return frozenset(part for part, is_shown in found.items() if is_shown)
+
+    def _of_topics(self, names: Collection[str]) -> dict[Part, bool]:
+        return {
+            Part.TOPICS: all(name in self._snapshot.topics for name in names),
+            Part.TOPIC_CONFIGS: all(name in self._seen.topic_configs for name in names),
+            Part.END_OFFSETS: all(name in self._ended for name in names),
+        }
+
+    def _of_group(self, name: str) -> dict[Part, bool]:
+        group = self._snapshot.groups.get(name)
+        return {
+            **self._of_topics(self._topics_of(name)),
+            Part.GROUPS: group is not None and not isinstance(group, OtherGroup),
+            Part.COMMITTED_OFFSETS: name in self._seen.committed_offsets,
+            Part.GROUP_CONFIGS: name in self._seen.group_configs,
+            Part.APPLICATION_LAGS: name in self._lags,
+        }
+
+    def _topics_of(self, name: str) -> frozenset[str]:
+        """The topics that a group reads, as far as it shows them."""
+        if name not in self._read:
+            group = self._snapshot.groups.get(name)
+            members = group.members if isinstance(group, ConsumerGroup) else ()
+            held = {partition.topic for member in members for partition in member.assigned or ()}
+            self._read[name] = frozenset(held | {it.topic for it in self._seen.committed_offsets.get(name, ())})
+        return self._read[name]
 
 
 def _is_gone(finding: Finding, cycle: Cycle) -> bool:
@@ -192,13 +268,26 @@ def _hides(snapshot: Snapshot, part: Part) -> bool:
     return any(gap.part is part and gap.cause is not GapCause.VANISHED for gap in snapshot.gaps)
 
 
-def _may_be_hidden(known: KnownFinding, gaps: frozenset[tuple[Part, str]], snapshot: Snapshot) -> bool:
-    """Whether this look lacks something that the look which found it had, and that it may rest on."""
-    return any(_bears_on(known.finding, part, subject, snapshot) for part, subject in gaps - known.gaps)
+def _may_be_hidden(known: KnownFinding, gaps: frozenset[Hole], shown: _Shown, snapshot: Snapshot) -> bool:
+    """Whether this look lacks something that the look which found it had, and that it may rest on.
+
+    A gap that was there already lacks more than it did when the subject's own is not shown any more. What rests on all
+    that there is has nothing of its own: it stays while what a gap hides may be another thing.
+    """
+    finding = known.finding
+    lost = known.shown - shown.of(finding)
+    of_no_one = finding.subject.kind in _OF_NO_ONE
+    wider = (
+        hole not in known.gaps or hole.part in lost or (of_no_one and hole.hides_others)
+        for hole in gaps
+        if _bears_on(finding, hole, snapshot)
+    )
+    return any(wider)
 
 
-def _bears_on(finding: Finding, part: Part, subject: str, snapshot: Snapshot) -> bool:
+def _bears_on(finding: Finding, hole: Hole, snapshot: Snapshot) -> bool:
     kind, name = finding.subject
+    part, subject, _ = hole
     if part is Part.LOG_DIRS or part not in _ONLY_OF.get(finding.reason, (part,)):
         return False  # none rests on sizes
     if kind in ("cluster", "rack"):
