@@ -7,19 +7,20 @@ it is named as one, and its traceback is shown with ``--debug`` alone.
 from __future__ import annotations
 
 import errno
-import io
-import os
 import signal
 import sys
 from contextlib import suppress
 
 from agent.cli.hints import forget, runnable
+from agent.cli.streams import let_go, mend
 from agent.errors import BadInput, GaveUp, RackwiseError, defect, reason, told
 from agent.values.collector import walk_seldom
 from config.foreign_text import shortened
 from config.secrets import hidden, remember
 
 INTERRUPTED = 130
+CUT_OFF = 141
+"""What reads the output went away before the command's end: the code of a program that SIGPIPE ends."""
 _WRITERS = ("agent.cli.output", "click.utils", __name__)
 """The modules that write standard output: ours, the library's for help, and this one, which flushes it."""
 
@@ -28,15 +29,14 @@ def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
     """Run the command line; its exit code. Raises nothing."""
     walk_seldom()
     forget()
-    _mend_streams()
+    mend()
     remember(())
     try:
         code = _run(arguments, interruptible=interruptible)
-        sys.stdout.flush()
+        with suppress(BrokenPipeError):  # what reads it (`| head`) has what it wanted: that changes no exit code
+            sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except BrokenPipeError:
-        code = 0  # what reads it (`| head`) has what it wanted
     except RackwiseError as error:
         code = _tell(error, debug=debug)
     except Exception as error:  # noqa: BLE001 a traceback is nothing that an operator should have to read
@@ -45,10 +45,12 @@ def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
         elif type(error).__name__ == "NoArgsIsHelpError":  # asked for nothing: the library gives the help instead
             print(error, file=sys.stderr)
             code = BadInput.exit_code
+        elif isinstance(error, BrokenPipeError) and _wrote(error):
+            code = CUT_OFF
         else:
             code = _tell(_usage(error) or _unwritten(error) or defect(error), debug=debug)
-    _let_go(sys.stdout)
-    _let_go(sys.stderr)
+    let_go(sys.stdout)
+    let_go(sys.stderr)
     return code
 
 
@@ -109,35 +111,15 @@ def _unwritten(error: Exception) -> RackwiseError | None:
 
     The system's error has no name of a file, so what was writing tells which one it was.
     """
-    at = error.__traceback__
-    if not isinstance(error, OSError) or error.filename is not None or at is None:
-        return None
-    while at.tb_next is not None:
-        at = at.tb_next
-    if not str(at.tb_frame.f_globals.get("__name__")).endswith(_WRITERS):
+    if not isinstance(error, OSError) or error.filename is not None or not _wrote(error):
         return None
     todo = "Make room where it is redirected to, or redirect it to another place."
     return GaveUp("Standard output cannot be written", why=reason(error), todo=todo)
 
 
-def _mend_streams() -> None:
-    """Streams that were closed before the start lead nowhere, and no character makes one fail."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 open as long as the process
-        elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _let_go(stream: io.TextIOBase | object) -> None:
-    """What is still to be written and cannot be is dropped: Python itself would fail on it at the very end."""
-    if not isinstance(stream, io.TextIOWrapper):
-        return
-    try:
-        stream.flush()
-    except OSError:
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except ValueError:  # it is closed
-        pass
+def _wrote(error: Exception) -> bool:
+    """Whether what failed is writing standard output: sockets and other pipes break too."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and str(at.tb_frame.f_globals.get("__name__")).endswith(_WRITERS)

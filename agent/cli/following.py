@@ -171,17 +171,30 @@ def _pace(watcher: Watcher, state: State) -> str:
     copies = watcher.copies(observation, state.plan)
     if not copies:
         return ""
-    rate = sum(one.bytes_per_s or 0.0 for one in copies)
     lefts = [one.seconds_left for one in copies]
     left = max((one for one in lefts if one is not None), default=None) if None not in lefts else None
     ends = "time left unknown" if left is None else f"{lasted(1_000 * left)} left"
     amount = whole_plan(state.plan, observation, copies)
     if amount is None:
-        known = [one for one in copies if one.bytes is not None and one.of_bytes]
-        there, wanted = sum(one.bytes or 0 for one in known), sum(one.of_bytes or 0 for one in known)
-        return f"; moving now: {sized(there)} of {sized(wanted)} copied at {sized(rate)}/s, {ends} for these"
+        known = [(one.bytes, one.of_bytes) for one in copies if one.bytes is not None and one.of_bytes is not None]
+        unknown = counted(len(copies) - len(known), "copy", "copies")
+        if not known:
+            return f"; moving now: {unknown} of unknown size{_rate(copies)}, {ends} for these"
+        more = f" and {unknown} of unknown size" if len(known) < len(copies) else ""
+        there, wanted = sum(size for size, _ in known), sum(of for _, of in known)
+        return f"; moving now: {sized(there)} of {sized(wanted)} copied{more}{_rate(copies)}, {ends} for these"
     there, wanted = amount
-    return f"; {sized(there)} of {sized(wanted)} copied at {sized(rate)}/s, {ends} for the partitions that move now"
+    return f"; {sized(there)} of {sized(wanted)} copied{_rate(copies)}, {ends} for the partitions that move now"
+
+
+def _rate(copies: Sequence[ReplicaProgress]) -> str:
+    """`` at 50 MB/s``; from a second look on, so at first it is unknown."""
+    from agent.values.words import sized
+
+    known = [one.bytes_per_s for one in copies if one.bytes_per_s is not None]
+    if not known:
+        return ", rate unknown"
+    return f" at {sized(sum(known))}/s{'' if len(known) == len(copies) else ' or more'}"
 
 
 def whole_plan(plan: Plan, observation: Observation, copies: Sequence[ReplicaProgress]) -> tuple[int, int] | None:

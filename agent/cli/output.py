@@ -13,10 +13,12 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, StrEnum
+from io import StringIO
 from types import MappingProxyType
 from typing import Any, TextIO
 
 from agent.cli.hints import runnable
+from agent.cli.streams import lead_nowhere
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
 from config.secrets import hidden
 
@@ -86,9 +88,11 @@ def emit(
         case Format.YAML:
             _write(_yaml(list(rows)))
         case Format.CSV:
-            writer = csv.writer(sys.stdout, lineterminator="\n")
+            page = StringIO()
+            writer = csv.writer(page, lineterminator="\n")
             writer.writerow([csv_text(column) for column in columns])
             writer.writerows([_csv_cell(_value(row, column, absent)) for column in columns] for row in rows)
+            _write(page.getvalue().removesuffix("\n"))
 
 
 def emit_one(
@@ -158,7 +162,7 @@ def say(text: str) -> None:
 
         words = told.lstrip(" ")
         told = "\n".join(paragraph(words, _columns(sys.stderr), indent=" " * (len(told) - len(words))))
-    print(told, file=sys.stderr, flush=True)
+    _print(told, sys.stderr, flush=True)
 
 
 def _talks_to_a_terminal() -> bool:
@@ -171,7 +175,15 @@ def cell(value: object) -> str:
 
 
 def _write(line: str) -> None:
-    print(line)
+    _print(line, sys.stdout)
+
+
+def _print(text: str, stream: TextIO, *, flush: bool = False) -> None:
+    """What reads it (`| head`) may have enough: then the command goes on, as its exit code is an answer too."""
+    try:
+        print(text, file=stream, flush=flush)
+    except BrokenPipeError:
+        lead_nowhere(stream)
 
 
 def _value(row: Row, column: str, absent: Mapping[str, Mark]) -> object:

@@ -125,7 +125,9 @@ def _show(look: Seen | RackwiseError, every: str, *, on_terminal: bool) -> None:
     elif on_terminal:
         _paint(_page(look, every))
     else:
-        emit_json(_document(look))
+        with redirect_stdout(io.StringIO()) as page:
+            emit_json(_document(look))
+        sys.stdout.write(page.getvalue())  # fails where nothing reads it any more, which ends the command
     sys.stdout.flush()
 
 

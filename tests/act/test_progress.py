@@ -89,6 +89,14 @@ def test_an_ended_plan_has_no_copies_under_way() -> None:
     assert plan_progress(PLAN._replace(state=PlanState.CANCELLED), (), rates).replicas == ()
 
 
+def test_the_rate_of_a_broker_is_unknown_while_that_of_one_of_its_copies_is() -> None:
+    rates = Rates()
+    rates.looked(seen((A, 1, 1_000), (A, 3, 0), moving=(A,)), 0.0)
+    rates.looked(seen((A, 1, 1_000), (A, 3, 500), (B, 2, 2_000), (B, 3, 0)), 10.0)
+    (broker,) = plan_progress(PLAN, (), rates).brokers
+    assert (broker.bytes_left, broker.bytes_per_s, broker.seconds_left) == (2_500, None, None)
+
+
 # --- what open plans wait for --------------------------------------------------------------------------------------
 
 FREE = May(begin=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from agent.act.reassign.progress import Rates
-from agent.cli.following import _seen, whole_plan
+from agent.cli.following import State, Watcher, _pace, _seen, whole_plan
 from agent.values.observation import Gap, GapCause, Observation, Part, RawReassignment
+from agent.values.progress import ReplicaProgress
 from agent.values.reassignment import Plan, Target
 from tests.builders import an_observation
 from tests.snapshots import tp
@@ -43,3 +45,46 @@ def test_where_a_size_is_unknown_or_other_copies_are_made_the_whole_is_unknown()
     assert amount(replace(look((0,), {0: 500}), replica_bytes={})) is None
     back = replace(look((), {}), reassignments=(RawReassignment(tp("t-0"), (1, 2, 4), (4,), (2,)),))
     assert amount(back) is None, "it is being taken back"
+
+
+class Looks:
+    """What a command sees of the plan while it follows it, look by look."""
+
+    def __init__(self, *looks: Observation) -> None:
+        self._looks, self._rates, self._at_s = iter(looks), Rates(), 0.0
+
+    def look(self, _topics: tuple[str, ...]) -> Observation:
+        observation = next(self._looks)
+        self._at_s += 10.0
+        self._rates.looked(_seen(observation), self._at_s)
+        return observation
+
+    def copies(self, _observation: Observation, plan: Plan) -> tuple[ReplicaProgress, ...]:
+        return self._rates.of(target.id for target in plan.targets)
+
+
+def paces(*looks: Observation) -> list[str]:
+    watcher = Looks(*looks)
+    return [_pace(cast("Watcher", watcher), State(None, "", PLAN)) for _ in looks]
+
+
+def test_before_a_second_look_the_rate_of_a_copy_is_unknown_and_not_zero() -> None:
+    first, second = paces(look((0,), {0: 500}), look((0,), {0: 1_500}))
+    assert first == "; 500 B of 6.0 kB copied, rate unknown, time left unknown for the partitions that move now"
+    assert second == "; 1.5 kB of 6.0 kB copied at 100 B/s, 5 s left for the partitions that move now"
+
+
+def test_where_a_copy_just_began_the_rate_is_the_least_that_it_is() -> None:
+    *_, told = paces(look((0,), {0: 500}), look((0, 1), {0: 1_500, 1: 0}))
+    assert "copied at 100 B/s or more, time left unknown" in told
+
+
+def test_copies_of_unknown_size_are_counted_and_no_bytes_made_up_for_them() -> None:
+    unread, half = look((0, 1), {0: 500}), look((0, 1), {0: 500})
+    half = replace(half, gaps=(Gap(Part.LOG_DIRS, GapCause.TIMED_OUT, "broker 1", "no answer"),))
+    assert paces(half) == [
+        "; moving now: 500 B of 2.0 kB copied and 1 copy of unknown size, rate unknown, time left unknown for these"
+    ]
+    assert paces(replace(unread, replica_bytes={})) == [
+        "; moving now: 2 copies of unknown size, rate unknown, time left unknown for these"
+    ]

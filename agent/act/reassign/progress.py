@@ -119,7 +119,7 @@ def _broker(broker: int, rows: list[ReplicaProgress]) -> BrokerProgress:
     known = [one.of_bytes - one.bytes for one in rows if one.bytes is not None and one.of_bytes is not None]
     left = sum(max(0, bytes_left) for bytes_left in known) if len(known) == len(rows) else None
     rates = [one.bytes_per_s for one in rows if one.bytes_per_s is not None]
-    rate = sum(rates) if rates else None
+    rate = sum(rates) if len(rates) == len(rows) else None
     return BrokerProgress(broker, len(rows), left, rate, _seconds(left, rate))
 
 
