@@ -389,6 +389,18 @@ class TestMembersInNoBrokersRack:
         assert proposal["predicted"]["usd_per_day_before"] == pytest.approx(2 * A_DAY)
         assert proposal["predicted"]["usd_per_day_after"] == 0.0
 
+    def test_what_an_unknown_rack_would_save_is_unknown_and_not_left_empty(
+        self, two_looks: Callable[..., str], here: Run
+    ) -> None:
+        answers = a_world().selector(SELECTOR).without_group("shop").without_group("old").without_group("near")
+        file = two_looks(answers.group("norack", reader("n", None, "orders-3")))
+        (proposal,) = rows(here, "plan", "--replay", file)
+        assert proposal["predicted"]["usd_per_day_before"] is None
+        (line,) = [
+            line for line in here("plan", "--replay", file, "-o", "table").stdout.splitlines() if "norack" in line
+        ][:1]
+        assert line.split("norack", 1)[1].split()[0] == "?"
+
     def test_members_whose_subscriptions_are_too_old_have_a_bound_of_their_own(
         self, two_looks: Callable[..., str], here: Run
     ) -> None:
