@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from agent.values.assessment import Measure
-from agent.values.limits import Limits
-from testbed.demo.ending import money_lines, share_lines
+from testbed.demo.ending import Published, money_lines, share_lines, summary
 from testbed.demo.news import with_line
 from testbed.demo.shares import Share
+from agent.loop import Line, run_cycle
+from agent.simulate.second_look import first_memory, second_look
+from agent.values.assessment import Measure
+from agent.values.limits import Limits
+from tests.builders import Answers, an_observation, reader
 from tests.record.test_proposals import a_proposal
+from tests.snapshots import tp
 
 SHARES = (
     Share(Measure.KAFKA, "bytes_per_s", 500_000.0, 0.0, 1_000_000.0, 0.0),
@@ -18,7 +22,7 @@ SHARES = (
 
 def test_the_cost_of_reads_across_racks_names_the_assumed_price() -> None:
     assert money_lines(SHARES, Limits(usd_per_gb=0.02)) == [
-        "$1.73/day -> $0.09/day for these reads at an assumed $0.02 per GB across racks (price.usd_per_gb)"
+        "$1.73/day -> $0.09/day for these reads at an assumed $0.02/GB across racks (price.usd_per_gb)"
     ]
 
 
@@ -39,3 +43,32 @@ def test_each_line_to_set_is_told_by_itself() -> None:
     two = a_proposal()._replace(sentence="Do it", line="group.protocol=classic\nclient.rack=a")
     assert with_line(two) == "Do it  > group.protocol=classic  > client.rack=a"
     assert with_line(two._replace(line=None)) == "Do it"
+
+
+def test_what_to_do_first_is_safety_then_what_may_save_most() -> None:
+    limits = Limits()
+    answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("big", (1, 2), ends=[0]).topic("small", (1, 2), (2, 3))
+    answers.topic("crowded", (1, 4)).ends.update({tp("small-0"): 0, tp("small-1"): 0, tp("crowded-0"): 0})
+    answers.group("exports", reader("m", None, "big-0"))
+    answers.group("coop", reader("x", "c", "small-0"), reader("y", "a", "small-1"))
+    memory = first_memory(sized(answers).at(0), limits)
+    answers.ends = dict.fromkeys(answers.ends, 10_000)
+    look = sized(answers).at(10)
+    before = second_look(look, memory, limits).before
+    cycle = run_cycle(Line(limits), lambda: look, look, before, number=1, name="l-1", planning=True)
+    told = summary(Published(0, ()), "rackwise.proposals", cycle)
+    at = told.index("What to do first (replicas in separate racks, then what saves most dollars a day)")
+    first, second, third = told[at + 1 : at + 4]
+    assert first.startswith("  1. Move 1 of 2 replicas of crowded")
+    assert second.startswith("  2. Set client.rack for 1 client of exports"), "up to $1.73 a day"
+    assert third.startswith("  3. Rebalance coop once")
+
+
+def sized(answers: Answers) -> Answers:
+    """A record of big has a thousand bytes, one of the other topics ten."""
+    answers.sizes = {
+        (broker, partition): end * (1_000 if partition.topic == "big" else 10)
+        for partition, end in answers.ends.items()
+        for broker in (1, 2, 3, 4)
+    }
+    return answers

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 SHOWN = ("group", "assignor", "now", "own", "optimum", "worth")
 COLUMNS = ("now", "own", "optimum")
 COSTS = ("reads", "crossing", "unknown", "crossing_bytes_per_s", "usd_per_day", "moved")
+BY = (
+    "reads cross by Kafka's rule (no replica in the reader's rack); bytes and money are as read (from the leader, or "
+    "by a follower fetch)"
+)
+"""Below each table of `told_in_words`."""
 IN_CSV = ("group", "kind", "assignor", *(f"{column}_{cost}" for column in COLUMNS for cost in COSTS), "worth")
 UNKNOWN = "unknown"
 """In a cell: there is an answer, and it is not known."""

@@ -9,7 +9,7 @@ import typer
 
 from agent.cli import options, placing, session
 from agent.cli.files import write_text
-from agent.cli.output import Format, chosen, emit, say
+from agent.cli.output import Format, chosen, emit, emit_text, say
 
 if TYPE_CHECKING:
     from agent.simulate.evaluation import Seen
@@ -119,7 +119,7 @@ def _say_held(seen: Seen) -> None:
 
 
 def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
-    from agent.cli.columns import COLUMNS, IN_CSV, SHOWN, flat, group_rows, table_row
+    from agent.cli.columns import BY, COLUMNS, IN_CSV, SHOWN, flat, group_rows, table_row
     from agent.values.observation import Part
 
     rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
@@ -130,6 +130,8 @@ def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
             shown = [table_row(row) for row in rows]
             empty = session.none_of("no group assigns partitions", seen, Part.GROUPS)
             emit(shown, SHOWN, form, title=title, empty=empty, every=every)
+            if shown:
+                emit_text(BY)
         case Format.CSV:
             emit([flat(row, COLUMNS) for row in rows], IN_CSV, form)
         case _:

@@ -138,12 +138,12 @@ def _lived_through(look: Recorded) -> Seen:
 
 def none_of(sentence: str, seen: Seen, *parts: Part) -> str:
     """The line in place of a table without rows: that there is nothing, or that nothing was seen."""
-    from agent.cli.views import rebalancing
     from agent.values.observation import Part
-    from agent.values.unseen import gaps_of
+    from agent.values.unseen import gaps_of, hidden_groups
 
     causes = sorted({f"{gap.part}: {gap.cause}" for gap in gaps_of(seen.snapshot, parts)})
-    causes += [f"{Part.GROUPS}: rebalancing"] if Part.GROUPS in parts and rebalancing(seen) else []
+    hidden = Part.GROUPS in parts and hidden_groups(seen.snapshot, seen.limits)
+    causes += [f"{Part.GROUPS}: rebalancing"] if hidden else []
     return f"{sentence}, as far as was seen ({', '.join(causes)})" if causes else sentence
 
 

@@ -118,6 +118,7 @@ def simulate(
 
 def _show(document: Simulation, limits: Limits, output: Format | None, nothing: str, *, every: bool) -> None:
     """Tables of all of it; as CSV the groups, the other forms as one document."""
+    from agent.cli.columns import BY
     from agent.cli.tables import with_money
     from agent.values.words import counted
 
@@ -140,6 +141,8 @@ def _show(document: Simulation, limits: Limits, output: Format | None, nothing: 
         empty=nothing,
         every=every,
     )
+    if rows:
+        emit_text(BY)
     if waiting:
         emit_text("without a reader: partitions that wait until the group has rebalanced")
     changed = [row for row in document["proposals"] if row["change"] != "unchanged"]

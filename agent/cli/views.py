@@ -13,7 +13,7 @@ from agent.values.absences import absence_words, absences
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.observation import Part
 from agent.values.snapshot import Group, Member, OtherGroup, Rack, RackState, Snapshot, StreamsGroup
-from agent.values.unseen import seen_of
+from agent.values.unseen import hidden_groups, seen_of
 
 if TYPE_CHECKING:
     from agent.cli.documents.racks import LossDocument, LostTaskDocument, RackDocument, SurvivorDocument
@@ -39,18 +39,12 @@ def summary(look: Seen) -> dict[str, Any]:
         "topics": seen_of(len(snapshot.topics), snapshot, Part.TOPICS),
         "partitions": seen_of(sum(len(one.partitions) for one in snapshot.topics.values()), snapshot, Part.TOPICS),
         "groups": seen_of(dict(sorted(kinds.items())), snapshot, Part.GROUPS),
-        "rebalancing_groups": seen_of(rebalancing(look), snapshot, Part.GROUPS),
+        "rebalancing_groups": seen_of(list(hidden_groups(snapshot, look.limits)), snapshot, Part.GROUPS),
         "findings": {name: severities[name] for name in ("critical", "warning", "info") if severities[name]},
         "proposals": len(look.proposals),
         "not_seen": len(snapshot.gaps),
         "took_ms": look.took_ms,
     }
-
-
-def rebalancing(look: Seen) -> list[str]:
-    """Groups that show their members without racks and assignments now."""
-    groups = look.snapshot.groups.values()
-    return [g.id for g in groups if getattr(g, "hidden", False) and not look.limits.excludes_group(g.id)]
 
 
 def status(look: Seen) -> StatusDocument:

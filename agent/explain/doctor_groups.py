@@ -15,6 +15,7 @@ from agent.explain.doctor_sight import Sight, World, all_of, blind_brokers, brok
 from agent.values.finding import FindingReason, Severity
 from agent.values.kafka import RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
 from agent.values.snapshot import ConsumerGroup, GroupKind, Member, RackState, StreamsGroup, StreamsProcess
+from agent.values.unseen import hidden_groups
 from assignors.problem import TaskId
 
 _Group = ConsumerGroup | StreamsGroup
@@ -204,7 +205,7 @@ def _readable(group: _Group, member: Member) -> bool:
 
 
 def _hiding(world: World) -> tuple[str, ...]:
-    return tuple([group.id for group in world.groups if group.hidden])
+    return hidden_groups(world.snapshot, world.limits)
 
 
 def _hidden_groups(world: World) -> tuple[str, ...]:

@@ -167,11 +167,11 @@ def _nothing_to_gain(assessment: Assessment, best: str) -> str:
         unknown = (
             f"{counted(round(assessment.unknown), 'read')} of unknown locality" if assessment.unknown else "some racks"
         )
-        return f"No further known read can be made local; not judged: {unknown}."
+        return f"No further known read can be made local by Kafka's rule; not judged: {unknown}."
     away = (
         f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks" if assessment.away else ""
     )
-    return f"No further read can be made local: {best}{away}."
+    return f"No further read can be made local by Kafka's rule: {best}{away}."
 
 
 def _worth_in_bytes(

@@ -121,8 +121,6 @@ def _with_racks(plan: AdvicePlan, scene: Scene) -> Predicted:
     if not isinstance(group, ConsumerGroup | StreamsGroup) or group.hidden:
         return Predicted(moves=len(plan.who))
     work = work_of(group, scene)
-    if any(bit == 0 for bit, _ in work.now):  # where a member reads from is unknown as long as its rack is
-        return Predicted(moves=len(plan.who))
     copied = 0 if isinstance(group, ConsumerGroup) else None
     then = current_reads(_in_meant_racks(group, sorted({*scene.racks.values()})), work.ground)
     known = forecast(work, then, moves=len(plan.who), bytes_to_move=copied, scene=scene)

@@ -162,7 +162,10 @@ def _money(predicted: Predicted, limits: Limits) -> str:
         return ""
     now, then = usd(before), usd(after)
     price = "the prices set" if limits.prices or limits.usd_per_gb is None else usd_per_gb(limits.usd_per_gb)
-    return f" ({now} to {then} a day at {price})" if now != then else f" ({then} a day at {price})"
+    if now != then:
+        return f" ({now} to {then} a day at {price})"
+    apart = abs((predicted.cross_rack_bytes_per_s_after or 0) - (predicted.cross_rack_bytes_per_s_before or 0))
+    return f" ({then} a day{' before and after' if apart >= _LEAST_RATE else ''} at {price})"
 
 
 def _worse_leaders(changed: list[PlacementChange], moves: int, scene: Scene) -> list[str]:
@@ -184,10 +187,16 @@ def _worse_leaders(changed: list[PlacementChange], moves: int, scene: Scene) -> 
 def _worse_traffic(
     plan: PlacementPlan, before: TopicState, counts: tuple[Fetches, Fetches], predicted: Predicted
 ) -> list[str]:
-    """Says so where more is fetched across racks and no other set of as many moves does better."""
+    """Where more crosses racks, what the choice of moves rests on: fetches, and not their bytes."""
     now, after = counts
     states: dict[TopicPartition, PartitionState] = {state.id: state for state in before.partitions}
     led = all(states[change.id].leader == change.before[0] for change in plan.changes)
-    if not led or now.all is None or after.all is None or after.all <= now.all:
+    if not led or now.all is None or after.all is None:
         return []
-    return [f"no set of {counted(predicted.moves, 'move')} keeps that lower"]
+    if after.all > now.all:
+        return [f"no set of {counted(predicted.moves, 'move')} has fewer fetches across racks"]
+    rate, rate_then = predicted.cross_rack_bytes_per_s_before, predicted.cross_rack_bytes_per_s_after
+    if rate is None or rate_then is None or rate_then - rate < _LEAST_RATE:
+        return []
+    told = _counts(now.all, after.all)
+    return [f"moves are chosen by the number of fetches across racks, which {told}, and not by their bytes"]

@@ -19,7 +19,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.rates import Rates, RatesFrom, judged
-from agent.values.words import lasted
+from agent.values.words import counted, lasted
 
 OLDEST_BASE_MS = 600_000
 """What the agent saw longer ago says nothing of the traffic now."""
@@ -77,4 +77,4 @@ def _no_base(memory: Memory, age_ms: int) -> str:
         return f"is {lasted(age_ms)} old"
     if not memory.cycle:
         return f"is its first, {lasted(age_ms)} old, and rates need two, record.full_every apart"
-    return f"keeps no end offsets: none were read, or those of more than {MAX_PARTITIONS:,} partitions"
+    return f"keeps no end offsets: none were read, or those of more than {counted(MAX_PARTITIONS, 'partition')}"

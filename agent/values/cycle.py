@@ -20,6 +20,7 @@ from agent.values.plan import Plan
 from agent.values.progress import ActingNow
 from agent.values.proposal import Proposal
 from agent.values.snapshot import OtherGroup, Snapshot
+from agent.values.unseen import hidden_groups
 from agent.values.verdict import Allow, HoldReason, Outcome, Verdict
 from agent.values.weighed import Basis
 from agent.values.words import counted, few
@@ -130,6 +131,11 @@ def sentence(cycle: Cycle) -> str:
         parts.append(_proposed(cycle))
         figures = figures_rest_on(cycle.proposals)
         parts += [figures] if figures is not None else []
+    hidden = hidden_groups(cycle.snapshot, cycle.limits)
+    if hidden:
+        parts.append(
+            f"{counted(len(hidden), 'group rebalances and shows', 'groups rebalance and show')} no racks or assignments"
+        )
     if cycle.snapshot.gaps:
         parts.append(_not_seen(cycle.snapshot.gaps))
     return "; ".join(parts)
@@ -145,7 +151,8 @@ def _seen(size: World) -> str:
 def _found(cycle: Cycle) -> str:
     findings = cycle.detection.findings
     if not findings:
-        return "no findings in what was observed" if cycle.snapshot.gaps else "no findings"
+        in_part = cycle.snapshot.gaps or hidden_groups(cycle.snapshot, cycle.limits)
+        return "no findings in what was observed" if in_part else "no findings"
     worst = Counter(finding.severity for finding in findings)
     critical = f", {worst[Severity.CRITICAL]} critical" if worst[Severity.CRITICAL] else ""
     news = f" ({len(cycle.changes.new)} new{critical})" if cycle.changes.new or critical else ""

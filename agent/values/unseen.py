@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from agent.values.limits import Limits
 from agent.values.observation import Gap, GapCause, Part
-from agent.values.snapshot import Snapshot
+from agent.values.snapshot import OtherGroup, Snapshot
 
 Counted = TypeVar("Counted")
 
@@ -28,3 +29,10 @@ def gaps_of(snapshot: Snapshot, parts: Iterable[Part]) -> list[Gap]:
 def seen_of(counted: Counted, snapshot: Snapshot, *parts: Part) -> Counted | None:
     """A number of things in these parts, or the things; None where there are none, and some may be hidden."""
     return counted if counted or not gaps_of(snapshot, parts) else None
+
+
+def hidden_groups(snapshot: Snapshot, limits: Limits) -> tuple[str, ...]:
+    """Groups that rebalance and show no racks or assignments of their members; without those the settings exclude."""
+    groups = snapshot.groups.values()
+    hidden = [group.id for group in groups if not isinstance(group, OtherGroup) and group.hidden]
+    return tuple([name for name in hidden if not limits.excludes_group(name)])

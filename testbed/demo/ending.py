@@ -10,6 +10,8 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 
 from agent.errors import ClusterUnreachable
+from agent.guard.worth import saved_usd_per_day
+from agent.money.costs import Costs, costs_of
 from agent.money.words import bytes_words
 from agent.propose.codec import BadProposalDocument, proposal_from_json
 from agent.record.reader import Read, open_reader
@@ -94,8 +96,8 @@ def summary(found: Published, topic: str, last: Cycle) -> tuple[str, ...]:
         *(f"  {line}" for line in share_lines(found_shares)),
         *(f"  {line}" for line in money_lines(found_shares, last.limits)),
         "",
-        "What to do first",
-        *(f"  {number}. {sentence}" for number, sentence in enumerate(_first_steps(last.proposals), 1)),
+        "What to do first (replicas in separate racks, then what saves most dollars a day)",
+        *(f"  {number}. {sentence}" for number, sentence in enumerate(_first_steps(last), 1)),
         "",
         "Next steps",
         "  rackwise cluster up && rackwise doctor -b HOST:PORT   the same checks, on a cluster that keeps running",
@@ -140,13 +142,26 @@ def _percent(part: float, total: float) -> str:
     return f"{100 * part / total:.0f} %"
 
 
-def _first_steps(proposals: Sequence[Proposal]) -> list[str]:
-    """One proposal of each kind, in the order in which they pay: placement, rebalance, advice, leaders."""
-    order = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE, ProposalKind.LEADERS)
-    found = (max((p for p in proposals if p.kind is kind), key=_weight, default=None) for kind in order)
-    return [with_line(proposal) for proposal in found if proposal is not None] or ["no proposals"]
+def _first_steps(last: Cycle) -> list[str]:
+    """One proposal of each kind: placement, which is for safety, then what saves most."""
+    costs = costs_of(last.snapshot)
+
+    def weight(proposal: Proposal) -> tuple[bool, float, int]:
+        """The application's own topics before Kafka's, what may save most first, then what changes most."""
+        own = not proposal.subject.name.startswith("__")
+        return own, _may_save(proposal, costs, last.limits), len(proposal.after)
+
+    kinds = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE, ProposalKind.LEADERS)
+    best = [max((p for p in last.proposals if p.kind is kind), key=weight, default=None) for kind in kinds]
+    found = [proposal for proposal in best if proposal is not None]
+    found.sort(key=lambda one: (one.kind is not ProposalKind.REASSIGN, -_may_save(one, costs, last.limits)))
+    return [with_line(proposal) for proposal in found] or ["no proposals"]
 
 
-def _weight(proposal: Proposal) -> tuple[bool, int]:
-    """The application's own topics before Kafka's, and what changes most first."""
-    return not proposal.subject.name.startswith("__"), len(proposal.after)
+def _may_save(proposal: Proposal, costs: Costs, limits: Limits) -> float:
+    """Dollars a day that it saves as predicted, else all that its group may cost; 0 where neither is known."""
+    saved = saved_usd_per_day(proposal.predicted)
+    if saved is not None:
+        return saved
+    traffic = costs.groups.get(proposal.subject.name) if proposal.subject.kind == "group" else None
+    return 0.0 if traffic is None else traffic.at_most_usd_per_day(limits) or 0.0

@@ -71,3 +71,14 @@ def test_at_min_isr_only_writes_that_ask_for_all_replicas_stop(here: Run, record
     (row,) = (row for row in rows if row["check"] == "partitions have enough in-sync replicas")
     assert row["state"] == "risk"
     assert "at min ISR: with one in-sync replica less, writes with acks=all stop" in row["sentence"]
+
+
+def test_brokers_that_spell_one_rack_in_two_ways_have_a_choice_and_their_clients_too(here: Run, record: Record) -> None:
+    answers = an_observation(a=(1,), A=(2,), b=(3,)).topic("t", (1, 2, 3)).group("g", reader("m", "_a", "t-0"))
+    rows = here("doctor", "--replay", str(record(answers)), "-o", "json").json
+    (row,) = (row for row in rows if row["check"] == "racks have one spelling")
+    assert row["state"] == "FAULT"
+    assert row["fixes"] == [
+        {"who": ["broker 1", "broker 2"], "lines": ["broker.rack=<A|a>"]},
+        {"who": ["group g"], "lines": ["client.rack=<A|a>"]},
+    ]

@@ -389,6 +389,18 @@ class TestMembersInNoBrokersRack:
         assert proposal["predicted"]["usd_per_day_before"] == pytest.approx(2 * A_DAY)
         assert proposal["predicted"]["usd_per_day_after"] == 0.0
 
+    def test_what_an_unknown_rack_would_save_is_unknown_and_not_left_empty(
+        self, two_looks: Callable[..., str], here: Run
+    ) -> None:
+        answers = a_world().selector(SELECTOR).without_group("shop").without_group("old").without_group("near")
+        file = two_looks(answers.group("norack", reader("n", None, "orders-3")))
+        (proposal,) = rows(here, "plan", "--replay", file)
+        assert proposal["predicted"]["usd_per_day_before"] is None
+        (line,) = [
+            line for line in here("plan", "--replay", file, "-o", "table").stdout.splitlines() if "norack" in line
+        ][:1]
+        assert line.split("norack", 1)[1].split()[0] == "?"
+
     def test_members_whose_subscriptions_are_too_old_have_a_bound_of_their_own(
         self, two_looks: Callable[..., str], here: Run
     ) -> None:
@@ -496,3 +508,18 @@ def test_what_crosses_the_borders_of_racks_has_a_table_of_its_own(
     assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["eu-central-1a", "eu-central-1b", "eu-central-1c"]
     assert lines[at + 4].startswith("rates: "), "what has no known rack is in no rack's figure"
     assert any(line.startswith("(unknown)") for line in lines[:at])
+
+
+@pytest.mark.parametrize("command", [("plan",), ("simulate", "--add-member", "shop=a")])
+def test_a_table_of_reads_says_by_which_rule_they_cross_and_how_bytes_are_counted(
+    two_looks: Callable[..., str], here: Run, command: tuple[str, ...]
+) -> None:
+    answers = an_observation(a=(1,), b=(2,)).selector(None).topic("orders", (1, 2), (2, 1), ends=[0, 0])
+    answers.topic("x", (1,), (1,), ends=[0, 0])
+    sized(answers.group("shop", reader("m", "b", "orders-0 orders-1")))
+    answers.ends |= {tp(f"orders-{number}"): 0 for number in (2, 3)}
+    shown = here(*command, "--replay", two_looks(answers), "-o", "table").stdout
+    (row,) = (line for line in shown.splitlines() if line.startswith("shop"))
+    assert "0 of 2 cross" in row
+    assert "reads cross by Kafka's rule" in shown
+    assert "bytes and money are as read" in shown

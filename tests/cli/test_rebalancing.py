@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.loop import Line, run_cycle
+from agent.values.cycle import sentence
+from agent.values.limits import Limits
+from agent.values.memory import Memory
 from tests.builders import an_observation, reader
 from tests.cli.conftest import Record, Run
 
@@ -45,3 +49,11 @@ def test_without_a_rebalance_no_word_of_it_is_said(here: Run, record: Record) ->
     file = str(record(answers))
     assert "rebalancing" not in here("status", "--replay", file, "-o", "table").stdout
     assert here("status", "--replay", file, "-o", "json").json["rebalancing_groups"] == []
+
+
+def test_the_cycle_of_an_agent_says_so_too() -> None:
+    answers = an_observation().topic("orders", (1, 2, 3))
+    answers.group("ok", reader("m", "a", "orders-0"), state="PreparingRebalance")
+    look = answers.at()
+    told = sentence(run_cycle(Line(Limits()), lambda: look, look, Memory(), number=1, name="l-1", planning=False))
+    assert "; no findings in what was observed; 1 group rebalances and shows no racks or assignments" in told

@@ -93,7 +93,8 @@ def test_a_group_of_such_members_is_never_called_the_best_without_that_word() ->
     assert best.sentence.endswith("; 3 readers in no broker's rack read all across racks")
     (worth,) = [row for row in rows if row.rule == "worth a rebalance for reads across racks"]
     assert worth.sentence == (
-        "No further read can be made local: it is at its optimum; 3 readers in no broker's rack read all across racks."
+        "No further read can be made local by Kafka's rule: it is at its optimum; 3 readers in no broker's rack read "
+        "all across racks."
     )
 
 
@@ -105,7 +106,9 @@ def test_where_racks_are_unknown_the_optimum_is_one_of_what_is_known() -> None:
     (best,) = [row for row in rows if row.rule == "at its optimum"]
     assert best.answer is Answer.UNKNOWN
     (worth,) = [row for row in rows if row.rule == "worth a rebalance for reads across racks"]
-    assert worth.sentence == "No further known read can be made local; not judged: 1 read of unknown locality."
+    assert worth.sentence == (
+        "No further known read can be made local by Kafka's rule; not judged: 1 read of unknown locality."
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from agent.propose.side_effects import _rates
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from tests.propose.test_propose import only, proposed
-from tests.snapshots import Builder, a_cluster, member
+from tests.snapshots import Builder, a_cluster, member, tp
 
 
 def six_led_by_six(rate: float | None = None, readers: str = "abc") -> Builder:
@@ -39,16 +39,36 @@ def test_traffic_that_must_rise_is_told_in_bytes_and_dollars_and_that_no_other_m
     assert proposal.sentence == (
         "Move 6 of 12 replicas of t, so that no rack holds more copies of a partition than it must; 6.0 kB are copied; "
         "no preferred leader changes; traffic across racks rises from 0 B/s to 6.0 MB/s ($0.00 to $10.37 a day at "
-        "$0.02/GB); no set of 6 moves keeps that lower"
+        "$0.02/GB); no set of 6 moves has fewer fetches across racks"
     )
     assert proposal.predicted.cross_rack_bytes_per_s_after == 6e6
+
+
+def test_more_bytes_by_no_more_fetches_are_not_said_to_be_unavoidable():
+    built = a_cluster(a=(1, 2), b=(3,), c=(4,)).topic("t", (1, 2), (1, 2), rate=1e3)
+    built.rates[tp("t-0")] = 1e6
+    for name in ("g", "h"):  # both read the light partition in c, where its replica goes
+        built.group(name, member(f"{name}1", "a", "t-0"), member(f"{name}2", "c", "t-1"))
+    proposal = reassigned(built)
+    assert told(proposal)["fetches_across_racks_before"] == told(proposal)["fetches_across_racks_after"] == 2
+    assert "; traffic across racks rises from 2.0 kB/s to 1.0 MB/s (" in proposal.sentence
+    assert proposal.sentence.endswith(
+        "; moves are chosen by the number of fetches across racks, which stay at 2, and not by their bytes"
+    )
+
+
+def test_one_figure_of_dollars_for_two_rates_is_said_to_be_both():
+    built = a_cluster(a=(1, 2), b=(3,), c=(4,)).topic("t", (1, 2), (1, 3), rate=43e3)
+    built.rates[tp("t-0")] = 100.0
+    said = "traffic across racks rises from 43.0 kB/s to 43.1 kB/s ($0.07 a day before and after at $0.02/GB)"
+    assert said in reassigned(built).sentence
 
 
 def test_without_rates_fetches_are_counted_and_bytes_are_unknown():
     proposal = reassigned(six_led_by_six())
     assert proposal.sentence.endswith(
         "; fetches across racks by followers and readers rise from 0 to 6, their bytes are unknown; no set of 6 moves "
-        "keeps that lower"
+        "has fewer fetches across racks"
     )
     evidence = told(proposal)
     assert (evidence["fetches_across_racks_before"], evidence["fetches_across_racks_after"]) == (0, 6)
