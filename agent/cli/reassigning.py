@@ -167,8 +167,25 @@ def rollback(
     output: options.Output = None,
 ) -> None:
     """Restore the replicas from before the plan, also of partitions that have moved; copies data again."""
+    loaded = options.settings(config, properties, assign, bootstrap)
+    _say_way_back(loaded, plan)
     asking.confirm(f"Restore the replicas from before {plan}?", yes=yes)
-    acting.tell("rollback", options.settings(config, properties, assign, bootstrap), plan, reason, wait, output)
+    acting.tell("rollback", loaded, plan, reason, wait, output)
+
+
+def _say_way_back(loaded: Loaded, name: str) -> None:
+    """How many partitions may move back, and at which limits; of a plan that is not known the agent's answer tells."""
+    from agent.cli.records import plans_in
+    from agent.values.attempts import latest
+    from agent.values.reassignment import limits_words
+    from agent.values.words import counted
+
+    plans = plans_in(asking.journal(asking.plan_of(loaded)))
+    plan = next((one for one in plans if one.proposal_id == name), None) or latest(plans, name)
+    if plan is not None and not plan.dropped:
+        limits = limits_words(plan.throttle_bytes_per_s, plan.max_moves) or " with the limits of the settings"
+        partitions = counted(plan.partitions, "partition")
+        say(f"{plan.proposal_id}: {partitions}, {plan.state.value}; those that have moved move back{limits}")
 
 
 class _Told(NamedTuple):

@@ -458,3 +458,21 @@ def test_rows_of_plans_and_throttles(path: Path) -> None:
         "broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)",
         "topic t: leader.replication.throttled.replicas for 2 replicas (rackwise)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        pytest.param({"max_moves": 1, "throttle_bytes_per_s": 1_000_000},
+                     "move back at 1.0 MB/s per broker and 1 partition at a time", id="its own"),
+        pytest.param({}, "move back with the limits of the settings", id="none"),
+    ],
+)  # fmt: skip
+def test_a_rollback_says_before_it_asks_how_many_partitions_move_back_at_a_time(
+    here: Run, path: Path, limits: dict[str, int], says: str
+) -> None:
+    done, batch = plan(PlanState.DONE)
+    given(path, done._replace(**limits), batch)
+    asked = here("reassign", "rollback", MOVE.id, *options(path))
+    assert asked.stderr.splitlines()[0] == f"{MOVE.id}: 2 partitions, done; those that have moved {says}"
+    assert "Confirmation is needed" in asked.stderr
