@@ -164,8 +164,8 @@ class VerifyRow(TypedDict):
 
     partition: str
     """As topic-number."""
-    state: Literal["done", "moving", "other", "gone", "unknown"]
-    """other: it does not move and has other replicas."""
+    state: Literal["done", "moving", "waiting", "other", "gone", "unknown"]
+    """waiting: its plan is in progress and has yet to move it; other: it does not move and has other replicas."""
     replicas: list[int] | None
     """Replicas now, preferred leader first; null where the partition is gone or unknown."""
     planned: list[int]
