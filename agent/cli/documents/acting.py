@@ -21,7 +21,7 @@ class HistoryRow(TypedDict):
     at_ms: int
     """Epoch milliseconds at which it was last written."""
     what: str
-    """approval, plan, trigger, or the command."""
+    """approval (one that is no more as a command left it), plan, trigger, or the command."""
     about: str | None
     """The proposal; null for a command that concerns everything."""
     who: str | None
