@@ -127,10 +127,10 @@ def verify(
     from agent.cli.following import Watcher
 
     loaded = options.settings(config, properties, assign, bootstrap)
-    planned, left = _planned(loaded, what)
+    planned, waiting, left = _planned(loaded, what)
     with Watcher(loaded).open() as watcher:
         observation = watcher.look(tuple(sorted({one.topic for one in planned})))
-    rows = _partition_rows(planned, observation)
+    rows = _partition_rows(planned, observation, waiting)
     emit(rows, PARTITIONS, output, empty="the plan or file names no partition", every=every)
     for key in left:
         say(f"still throttled by rackwise: {key}")
@@ -167,8 +167,25 @@ def rollback(
     output: options.Output = None,
 ) -> None:
     """Restore the replicas from before the plan, also of partitions that have moved; copies data again."""
+    loaded = options.settings(config, properties, assign, bootstrap)
+    _say_way_back(loaded, plan)
     asking.confirm(f"Restore the replicas from before {plan}?", yes=yes)
-    acting.tell("rollback", options.settings(config, properties, assign, bootstrap), plan, reason, wait, output)
+    acting.tell("rollback", loaded, plan, reason, wait, output)
+
+
+def _say_way_back(loaded: Loaded, name: str) -> None:
+    """How many partitions may move back, and at which limits; of a plan that is not known the agent's answer tells."""
+    from agent.cli.records import plans_in
+    from agent.values.attempts import latest
+    from agent.values.reassignment import limits_words
+    from agent.values.words import counted
+
+    plans = plans_in(asking.journal(asking.plan_of(loaded)))
+    plan = next((one for one in plans if one.proposal_id == name), None) or latest(plans, name)
+    if plan is not None and not plan.dropped:
+        limits = limits_words(plan.throttle_bytes_per_s, plan.max_moves) or " with the limits of the settings"
+        partitions = counted(plan.partitions, "partition")
+        say(f"{plan.proposal_id}: {partitions}, {plan.state.value}; those that have moved move back{limits}")
 
 
 class _Told(NamedTuple):
@@ -288,8 +305,8 @@ def _write_files(plan: Plan | None, forth: Path | None, back: Path | None) -> No
             write_text(path, placements_json(placements) + "\n")
 
 
-def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
-    """What each partition shall have, and the throttles of ours that are still set."""
+def _planned(loaded: Loaded, what: str) -> tuple[Placements, _Waiting, list[str]]:
+    """The planned replicas of each partition, those that have yet to move, and throttles of ours that are still set."""
     from agent.cli.records import throttle_line, throttle_row
     from agent.errors import BadInput, reason
     from agent.journal import moves
@@ -298,7 +315,7 @@ def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
 
     if Path(what).suffix == ".json" or Path(what).exists():
         try:
-            return read_reassignment_json(read_plain(what, MOST_BYTES)), []
+            return read_reassignment_json(read_plain(what, MOST_BYTES)), _NONE_WAITS, []
         except (OSError, BadReassignmentFile) as error:
             raise BadInput(
                 f"{what} is not a file of kafka-reassign-partitions",
@@ -308,10 +325,35 @@ def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
     view = asking.journal(asking.plan_of(loaded))
     plan = _plan(view, what)
     debts = [throttle_line(throttle_row(debt)) for debt in moves.debts(view)]
-    return {target.id: target.after for target in plan.targets}, debts
+    return {target.id: target.after for target in plan.targets}, _waiting(plan, view), debts
 
 
-def _partition_rows(planned: Placements, observation: Observation) -> list[VerifyRow]:
+class _Waiting(NamedTuple):
+    """Partitions that a plan in progress has yet to move."""
+
+    before: Placements
+    """Their replicas until then."""
+    sentence: str
+
+
+_NONE_WAITS = _Waiting({}, "")
+
+
+def _waiting(plan: Plan, view: View) -> _Waiting:
+    """By the journal: those of a plan that is open and that no batch has ended."""
+    from agent.journal import moves
+    from agent.values.reassignment import PlanState
+
+    if plan.state is not PlanState.OPEN:
+        return _NONE_WAITS
+    ended = {end.id for batch in moves.batches(view, plan.proposal_id) for end in batch.ends}
+    before = {target.id: target.before for target in plan.targets if target.id not in ended}
+    return _Waiting(
+        before, f"not begun: it has its replicas from before, and the plan is {'paused' if plan.paused else 'open'}"
+    )
+
+
+def _partition_rows(planned: Placements, observation: Observation, waiting: _Waiting) -> list[VerifyRow]:
     from assignors.problem import TopicPartition
 
     now = {
@@ -325,7 +367,7 @@ def _partition_rows(planned: Placements, observation: Observation) -> list[Verif
     for one, wanted in sorted(planned.items()):
         found, move = now.get(one), moving.get(one)
         replicas = None if found is None else list(found.replicas)
-        state: Literal["done", "moving", "other", "gone", "unknown"]
+        state: Literal["done", "moving", "waiting", "other", "gone", "unknown"]
         if "reassignments" in unseen or (found is None and unseen):
             state, sentence = "unknown", "the brokers did not report it"
         elif found is None:
@@ -334,6 +376,8 @@ def _partition_rows(planned: Placements, observation: Observation) -> list[Verif
             state, sentence = "moving", f"adds {list(move.adding)}, removes {list(move.removing)}"
         elif replicas == list(wanted):
             state, sentence = "done", "moved as planned"
+        elif found.replicas == waiting.before.get(one):
+            state, sentence = "waiting", waiting.sentence
         else:
             state, sentence = "other", "no reassignment is in progress, and its replicas are not the planned ones"
         rows.append(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent.errors import BadInput
 from agent.journal import moves
 from agent.journal.approvals import Approval, approvals
-from agent.journal.commands import Answer, Command, history, pause_in
+from agent.journal.commands import Answer, Command, Verb, history, pause_in
 from agent.journal.leader import leader_in
 from agent.journal.triggers import triggers
 from agent.values.attempts import of_plan
@@ -179,17 +179,22 @@ def move_row(move: RawReassignment, plan: str | None, *, known: bool) -> MoveRow
 
 
 def history_rows(view: View) -> list[HistoryRow]:
-    """Everything that was said and done in every attempt, as far as the journal has it, by when it was last written."""
+    """Everything that was said and done in every attempt, as far as the journal has it, by when it was last written.
+
+    An approval that is as the command left it is the row of that command.
+    """
     rows: list[HistoryRow] = []
+    answers = history(view)
     rows += [
         _row(approval.at_ms, "approval", approval.plan, approval.by, _approval(approval), approval.sentence)
         for approval in approvals(view)
+        if not any(_left(approval, command, answer) for command, answer in answers)
     ]
     rows += [
         _row(
             answer.at_ms, command.verb.value, _about(command, answer), command.who, _done(answer.done), answer.sentence
         )
-        for command, answer in history(view)
+        for command, answer in answers
     ]
     at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
     rows += [
@@ -212,14 +217,21 @@ def history_cells(row: HistoryRow) -> Row:
     return {**row, "at": _time(row["at_ms"]), "about": row["about"] or "everything", "who": row["who"] or "-"}
 
 
+def _left(approval: Approval, command: Command, answer: Answer) -> bool:
+    """Whether the answer to a command has all that the approval says."""
+    agreed = answer.done and command.verb in (Verb.APPROVE, Verb.APPLY) and answer.plan == approval.plan
+    return agreed and bool(approval.sentence) and answer.sentence.startswith(approval.sentence)
+
+
 def _row(at_ms: int, what: str, about: str | None, who: str | None, state: str, sentence: str) -> HistoryRow:
+    """One row; its sentence does not begin with its state once more."""
     return {
         "at_ms": at_ms,
         "what": what,
         "about": about,
         "who": who,
         "state": state,
-        "sentence": sentence,
+        "sentence": sentence.removeprefix(f"{state}: "),
     }
 
 

@@ -24,7 +24,7 @@ _COLUMNS = ("now", "own_assignor", "optimum")
 _COPIES = (
     "topic", "replicas added", "bytes to copy", "copied across racks now", "then", "$/day now", "$/day then",
 )  # fmt: skip
-_WAITING = "without a reader"
+_WAITING = "waiting"
 _NO_RACK = "the rack does not exist"
 
 
@@ -144,7 +144,7 @@ def _show(document: Simulation, limits: Limits, output: Format | None, nothing: 
     if rows:
         emit_text(BY)
     if waiting:
-        emit_text("without a reader: partitions that wait until the group has rebalanced")
+        emit_text("waiting: partitions without a reader until the group has rebalanced")
     changed = [row for row in document["proposals"] if row["change"] != "unchanged"]
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),

@@ -48,6 +48,7 @@ _BLANK = re.compile(rf"(?<![≥≤<]) (?!%)(?!(?<=\d )(?:\(|{_UNIT}(?![\w/])))(?
 """Where a line may fold: a number keeps its unit, the sign before it, and what is in brackets, as a broker its rack."""
 _FIGURE = re.compile(rf"(?:[≥≤<] ?)?\$?[\d.,]*\d(?: ?{_UNIT})?(?:/day)?,?")
 _PUNCTUATION = frozenset("-_./:,;=()&?")
+_CLOSING = frozenset(",;:.)")
 
 
 class Laid(NamedTuple):
@@ -276,7 +277,7 @@ def _with_long_ids(
     ``readable``: also None where words would fold, or sentences be narrow.
     """
     fewest = len(rows) - 1 - (len(rows) - 1) * 3 // 4
-    tried = [[_usual(column, rows, broken) for column in columns] for broken in range(min(1, fewest), fewest + 1)]
+    tried = [_usual(columns, rows, broken) for broken in range(min(1, fewest), fewest + 1)]
     same = [column for column in columns if column.is_constant]
     varying = [[column for column in usual if not column.is_constant] for usual in tried]
     for shown in tried if readable else (*tried, *varying):
@@ -288,13 +289,23 @@ def _with_long_ids(
     return None
 
 
-def _usual(column: _Column, rows: Sequence[Sequence[str]], broken: int) -> _Column:
-    """The column without so many of its widest ids."""
-    if not column.is_id:
-        return column
+def _usual(columns: Sequence[_Column], rows: Sequence[Sequence[str]], broken: int) -> list[_Column]:
+    """The columns without so many of the widest ids of each; what else is in rows that break counts by its words."""
+    ids = {column.place: _usual_id(column, rows, broken) for column in columns if column.is_id}
+    whole = [row for row in rows if all(text_width(row[place]) <= one.cells for place, one in ids.items())]
+    return [ids.get(column.place) or _usual_cells(column, whole) for column in columns]
+
+
+def _usual_id(column: _Column, rows: Sequence[Sequence[str]], broken: int) -> _Column:
     sizes = sorted(text_width(row[column.place]) for row in rows)
     widest = sizes[len(sizes) - 1 - broken]
     return column._replace(cells=widest, words=min(column.words, widest))
+
+
+def _usual_cells(column: _Column, whole: Sequence[Sequence[str]]) -> _Column:
+    if column.is_told:
+        return column
+    return column._replace(cells=max([column.words, *(text_width(row[column.place]) for row in whole)]))
 
 
 def _broken(columns: Sequence[_Column], row: Sequence[str], widths: Sequence[int], width: int) -> Iterator[str]:
@@ -307,7 +318,8 @@ def _broken(columns: Sequence[_Column], row: Sequence[str], widths: Sequence[int
             continue
         yield from (line for line in _lines(columns, begun, widths) if line)
         begun = [""] * len(cells)
-        indent = min(sum(widths[:place]) + len(_GAP) * place, max(0, width - text_width(cell)))
+        column_at, left = sum(widths[:place]) + len(_GAP) * place, width - text_width(cell)
+        indent = min(column_at, left if left >= 0 else _INDENT)
         yield from (f"{' ' * indent}{line}" for line in wrap(cell, width - indent))
     yield from (line for line in _lines(columns, begun, widths) if line)
 
@@ -351,6 +363,8 @@ def _pieces(word: str, width: int) -> list[str]:
         size = _longest(word, width)
         comma = word.rfind(",", size // 4, size) + 1
         cut = comma or next((end for end in range(size, size // 2, -1) if word[end - 1] in _PUNCTUATION), size)
+        if cut > 1 and word[cut] in _CLOSING:
+            cut -= 1  # no line begins with what closes the one before
         parts.append(word[:cut])
         word = word[cut:]
     return [*parts, word]

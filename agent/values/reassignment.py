@@ -27,6 +27,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from agent.values.words import counted, sized
 from assignors.problem import TopicPartition
 
 
@@ -100,6 +101,16 @@ class PlanState(StrEnum):
 
 
 ENDED = frozenset({PlanState.DONE, PlanState.CANCELLED, PlanState.ROLLED_BACK, PlanState.FAILED})
+
+
+def limits_words(rate: int | None, most: int | None) -> str:
+    """An operator's own limits, as the end of a sentence: ``at 5.0 MB/s per broker and 3 partitions at a time``.
+
+    Empty where there are none.
+    """
+    told = [f"{sized(rate)}/s per broker"] if rate is not None else []
+    told += [f"{counted(most, 'partition')} at a time"] if most is not None else []
+    return f" at {' and '.join(told)}" if told else ""
 
 
 class Plan(NamedTuple):

@@ -26,7 +26,7 @@ from agent.errors import JournalUnavailable
 from agent.execute.commands.apply import obey
 from agent.execute.commands.identity import People
 from agent.journal import moves
-from agent.journal.approvals import approval_of, plan_hash
+from agent.journal.approvals import approval_of, plan_hash, voided, written
 from agent.journal.commands import pause_in
 from agent.journal.leader import Leader
 from agent.values.clock import system_clock
@@ -361,7 +361,6 @@ def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Star
     here("pause", "--reason", "sale", *options(path))
     rows = here("proposals", "history", "-o", "json", *options(path)).json
     assert {(row["what"], row["about"], row["state"]) for row in rows} == {
-        ("approval", MOVE.id, "approved"),
         ("approve", MOVE.id, "done"),
         ("plan", MOVE.id, "done"),
         ("pause", None, "done"),
@@ -458,3 +457,39 @@ def test_rows_of_plans_and_throttles(path: Path) -> None:
         "broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)",
         "topic t: leader.replication.throttled.replicas for 2 replicas (rackwise)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        pytest.param({"max_moves": 1, "throttle_bytes_per_s": 1_000_000},
+                     "move back at 1.0 MB/s per broker and 1 partition at a time", id="its own"),
+        pytest.param({}, "move back with the limits of the settings", id="none"),
+    ],
+)  # fmt: skip
+def test_a_rollback_says_before_it_asks_how_many_partitions_move_back_at_a_time(
+    here: Run, path: Path, limits: dict[str, int], says: str
+) -> None:
+    done, batch = plan(PlanState.DONE)
+    given(path, done._replace(**limits), batch)
+    asked = here("reassign", "rollback", MOVE.id, *options(path))
+    assert asked.stderr.splitlines()[0] == f"{MOVE.id}: 2 partitions, done; those that have moved {says}"
+    assert "Confirmation is needed" in asked.stderr
+
+
+def test_history_has_an_approval_once_and_a_state_once(here: Run, path: Path, start: Start) -> None:
+    agent = start()
+    here("proposals", "apply", MOVE.id, "--yes", "--throttle", "1kB", *options(path))
+    here("proposals", "approve", MOVE.id, "--yes", *options(path))
+    rows = here("proposals", "history", "-o", "json", *options(path)).json
+    assert [(row["what"], row["state"]) for row in rows] == [("apply", "refused"), ("approve", "done")]
+    assert rows[0]["sentence"].startswith("a rate of 1.0 kB/s is not between")
+    assert rows[1]["sentence"].startswith("approved by ")
+    approval = approval_of(agent.journal.view(), MOVE.id)
+    assert approval is not None
+    agent.journal.append(written(voided(approval, approval.at_ms + 1, "it expired")))
+    rows = here("proposals", "history", "-o", "json", *options(path)).json
+    assert [(row["what"], row["state"]) for row in rows] == [
+        ("apply", "refused"), ("approve", "done"), ("approval", "void"),
+    ]  # fmt: skip
+    assert rows[2]["sentence"] == "it expired"

@@ -17,7 +17,7 @@ from agent.errors import JournalUnavailable, RackwiseError
 from agent.values.journal import View
 from agent.values.kafka import LEADER_RATE
 from agent.values.observation import Gap, GapCause, Part
-from agent.values.reassignment import Batch, BatchState, Debt, Plan, PlanState, Resource
+from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Run
 from tests.cli.test_acting import MOVE, NOBODY, TARGETS, given, options, plan
@@ -149,3 +149,37 @@ def test_a_copy_is_shown_with_its_units_and_whole_only_when_it_is() -> None:
     assert [cells[name] for name in COPIES] == ["t-0", 2, "3.0 GB", "3.0 GB", "99 %", "50.0 MB/s", "12 s"]
     cells = copy_cells({**row, "seconds_left": 7_200, "bytes": None, "copied_share": None, "bytes_per_s": None})
     assert [cells[name] for name in COPIES[2:]] == [None, "3.0 GB", None, None, "2 h"]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_partition_that_its_plan_has_yet_to_move_waits(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, paused: bool
+) -> None:
+    opened, batch = plan(PlanState.OPEN)
+    shown(monkeypatch, an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 2), (2, 3)))
+    given(path, opened._replace(paused=paused), batch)
+    told = here("reassign", "verify", MOVE.id, "-o", "json", *options(path))
+    assert told.exit_code == 1
+    assert [(row["state"], row["sentence"]) for row in told.json] == [
+        ("done", "moved as planned"),
+        ("waiting", f"not begun: it has its replicas from before, and the plan is {'paused' if paused else 'open'}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "now"),
+    [
+        pytest.param(PlanState.CANCELLED, False, (2, 3), id="the plan has ended"),
+        pytest.param(PlanState.OPEN, True, (2, 3), id="its batch has ended"),
+        pytest.param(PlanState.OPEN, False, (1, 3), id="replicas of another tool"),
+    ],
+)
+def test_what_no_plan_is_going_to_move_does_not_wait(  # noqa: PLR0917 (fixtures, then the table's columns)
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, state: PlanState, ended: bool, now: tuple[int, ...]
+) -> None:
+    found, batch = plan(state)
+    failed = Batch(MOVE.id, 2, TARGETS[1:], BatchState.CLOSED, ends=(PartitionEnd(tp("t-1"), End.REFUSED),))
+    shown(monkeypatch, an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 2), now))
+    given(path, found, batch, *((failed,) if ended else ()))
+    told = here("reassign", "verify", MOVE.id, "-o", "json", *options(path))
+    assert [row["state"] for row in told.json] == ["done", "other"]

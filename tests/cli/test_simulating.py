@@ -316,9 +316,9 @@ def test_a_note_and_a_head_say_what_they_are_about(here: Run, file: str, monkeyp
     assert "exact" not in [line.strip() for line in table.splitlines()]
     assert "the prediction is exact" in table
     table = here("simulate", "--replay", file, "--add-member", "search=c", "-o", "table").stdout
-    assert "without a reader" not in table, "there is none"
+    assert "waiting" not in table, "there is none"
     table = here("simulate", "--replay", file, "--remove-member", "billing=consumer-2", "-o", "table").stdout
-    assert "without a reader: partitions that wait until the group has rebalanced" in table
+    assert "waiting: partitions without a reader until the group has rebalanced" in table
 
 
 def test_a_streams_group_is_shown_in_a_table_that_fits(here: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:

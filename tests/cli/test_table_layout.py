@@ -111,6 +111,35 @@ def test_numbers_stand_at_the_right_and_wide_letters_count_twice() -> None:
     assert laid.body == ("注文   1", "ab    10")
 
 
+def test_the_other_rows_are_laid_out_as_if_the_long_id_were_not_there() -> None:
+    names = ("group", "kind", "members", "across racks", "$/day", "lag")
+    rows = [[f"orders-{number}", "classic consumer", "2", "78.2 kB/s", "$0.14", "1,234,567"] for number in range(4)]
+    right = [name == "members" for name in names]
+    usual = lay_out(names, rows, right, 69)
+    assert len(usual.heads) == 1
+    long = lay_out(
+        names, [*rows, ["x" * 240, "classic consumer", "2", "78.2 to 156 kB/s", "$0.14 to $0.28", "1"]], right, 69
+    )
+    assert (long.heads, long.body[:4]) == (usual.heads, usual.body)
+    after = long.body[-3:]
+    assert (after[0].split()[:3], after[1].split()) == (["classic", "consumer", "2"], ["156", "kB/s", "to"])
+
+
+def test_an_id_that_folds_is_indented_below_the_row_that_it_breaks() -> None:
+    rows = [["warning", f"group/{name}", "a sentence of words"] for name in ("norack", "wrong", "x" * 240)]
+    laid = lay_out(("severity", "subject", "sentence"), rows, (False,) * 3, 80)
+    first = laid.body.index("warning", 1)
+    assert laid.body[first + 1] == "    group/" + "x" * 70 or laid.body[first + 1] == "    group/"
+    assert all(line.startswith("    ") for line in laid.body[first + 1 :])
+
+
+@pytest.mark.parametrize("size", range(60, 100))
+def test_no_line_begins_with_the_comma_that_ends_a_long_name(size: int) -> None:
+    lines = wrap(f"no bound is known of a, {'x' * size}, hostile", 40)
+    assert not [line for line in lines if line[0] in ",;:.)"]
+    assert "".join("".join(lines).split()) == f"noboundisknownofa,{'x' * size},hostile"
+
+
 @pytest.mark.parametrize(
     ("text", "width", "folded"),
     [

@@ -87,7 +87,8 @@ def test_what_has_moved_is_taken_back_by_a_plan_that_lasts_as_long_as_an_approva
     result = obey([ask(ROLLBACK, MOVE, throttle_bytes_per_s=5_000_000, max_moves=2)], view, STANDING, LIMITS, NOW_MS)
     answer = done(result, view)
     verb = "has" if state is FAILED else "is"
-    assert answer.sentence == f"{MOVE.id} {verb} {state.value}; {MOVE.id}-back moves its partitions back"
+    limits = "at 5.0 MB/s per broker and 2 partitions at a time"
+    assert answer.sentence == f"{MOVE.id} {verb} {state.value}; {MOVE.id}-back moves 1 partition back {limits}"
     assert answer.plan == f"{MOVE.id}-back"
     (word,) = result.words
     assert isinstance(word, Accepted)
@@ -152,6 +153,25 @@ def test_a_refused_rate_has_units_and_both_settings_their_whole_names() -> None:
     assert answer.sentence.endswith(
         "a rate of 5 B/s is not between execute.throttle_floor (1.0 MB/s) and execute.throttle_ceiling (100 MB/s)"
     )
+
+
+@pytest.mark.parametrize("state", [DONE, CANCELLED, FAILED])
+def test_a_way_back_keeps_the_limits_of_the_plan_and_its_answer_names_them(state: PlanState) -> None:
+    view = in_journal(plan(state, moved="1", throttle_bytes_per_s=1_000_000, max_moves=1))
+    result = obey([ask(ROLLBACK, MOVE)], view, STANDING, LIMITS, NOW_MS)
+    (word,) = result.words
+    assert isinstance(word, Accepted)
+    assert (word.plan.throttle_bytes_per_s, word.plan.max_moves) == (1_000_000, 1)
+    told = f"{MOVE.id}-back moves 1 partition back at 1.0 MB/s per broker and 1 partition at a time"
+    assert done(result, view).sentence.endswith(told)
+    assert words_again(in_journal(plan(state, moved="1", throttle_bytes_per_s=1_000_000, max_moves=1), *result.writes),
+                       LIMITS.approval_valid_ms) == result.words  # fmt: skip
+
+
+def test_a_rollback_of_a_plan_in_progress_names_the_limits_that_it_keeps() -> None:
+    view = in_journal(plan(OPEN, max_moves=1))
+    answer = done(obey([ask(ROLLBACK, MOVE)], view, STANDING, LIMITS, NOW_MS), view)
+    assert answer.sentence.endswith("are taken back at 1 partition at a time")
 
 
 @pytest.mark.parametrize(

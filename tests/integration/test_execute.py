@@ -176,7 +176,7 @@ def test_rolled_back_it_stands_again_and_is_approved_as_another_attempt(story: S
     )
     assert spread(story.replicas()) == [{"a", "b", "c"}] * len(CROWDED)
     told = [(row["what"], row["about"]) for row in story.command("proposals", "history").json]
-    assert {("approval", story.proposal), ("approval", second), ("plan", story.proposal), ("plan", second)} <= set(told)
+    assert {("approve", story.proposal), ("approve", second), ("plan", story.proposal), ("plan", second)} <= set(told)
 
 
 def test_killed_another_agent_takes_over_and_remembers_all_of_it(story: Story) -> None:

@@ -21,7 +21,7 @@ class HistoryRow(TypedDict):
     at_ms: int
     """Epoch milliseconds at which it was last written."""
     what: str
-    """approval, plan, trigger, or the command."""
+    """approval (one that is no more as a command left it), plan, trigger, or the command."""
     about: str | None
     """The proposal; null for a command that concerns everything."""
     who: str | None
@@ -164,8 +164,8 @@ class VerifyRow(TypedDict):
 
     partition: str
     """As topic-number."""
-    state: Literal["done", "moving", "other", "gone", "unknown"]
-    """other: it does not move and has other replicas."""
+    state: Literal["done", "moving", "waiting", "other", "gone", "unknown"]
+    """waiting: its plan is in progress and has yet to move it; other: it does not move and has other replicas."""
     replicas: list[int] | None
     """Replicas now, preferred leader first; null where the partition is gone or unknown."""
     planned: list[int]

@@ -17,8 +17,8 @@ from agent.journal.commands import Command, Verb
 from agent.values.attempts import Attempt, latest
 from agent.values.journal import Entry, View, Write
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.reassignment import Plan, PlanState
-from agent.values.words import counted, lasted, sized
+from agent.values.reassignment import Plan, PlanState, limits_words
+from agent.values.words import lasted
 
 _GOING_ON = (PlanState.OPEN, PlanState.ELECTING)
 
@@ -69,9 +69,9 @@ def _running(command: Command, plan: Plan) -> Result:
     how = "paused" if plan.paused else "in progress"
     has = _Options(plan.throttle_bytes_per_s, plan.max_moves)
     if has.changed_by(command) != has:
-        own = has.words or "with the limits of the settings"
+        own = has.words or " with the limits of the settings"
         return refused(
-            f"{plan.proposal_id} is {how} {own}; that cannot be changed while it is in progress",
+            f"{plan.proposal_id} is {how}{own}; that cannot be changed while it is in progress",
             f"Leave out --throttle and --max-moves, or cancel it first: rackwise reassign cancel {plan.proposal_id}",
         )
     sentence = f"{plan.proposal_id} is {how} already, approved by {plan.approved_by}"
@@ -128,7 +128,7 @@ def _again(
         return _approved(command, proposal, attempt, wanted, room)
     seen = room.foresee(proposal, room.view)
     held = f"; held for now: {seen.sentence}" if seen is not None and not seen.allowed else ""
-    sentence = f"{before.plan} was approved by {before.by} already{_so(wanted)}{held}"
+    sentence = f"{before.plan} was approved by {before.by} already{wanted.words}{held}"
     return Result(done=True, sentence=sentence, look_now=True, plan=before.plan)
 
 
@@ -145,7 +145,7 @@ def _requested_again(before: Approval, command: Command, proposal: Proposal, att
 
 def _requested(command: Command, proposal: Proposal, attempt: Attempt, wanted: _Options, room: Room) -> Result:
     sentence = (
-        f"requested by {command.who}{_so(wanted)}; a second person has to approve it: "
+        f"requested by {command.who}{wanted.words}; a second person has to approve it: "
         f"rackwise proposals approve {proposal.id}"
     )
     asked = _approval(command, proposal, attempt, ApprovalState.REQUESTED, wanted, room)._replace(sentence=sentence)
@@ -164,7 +164,7 @@ def _approved(
     asked = f", requested by {requested_by}" if requested_by is not None else ""
     valid = lasted(room.limits.approval_valid_ms)
     which = f"attempt {attempt.number} " if attempt.number > 1 else ""
-    sentence = f"{which}approved by {command.who}{asked}{_so(wanted)}; void if it has not begun within {valid}"
+    sentence = f"{which}approved by {command.who}{asked}{wanted.words}; void if it has not begun within {valid}"
     given = _approval(command, proposal, attempt, ApprovalState.APPROVED, wanted, room)._replace(
         requested_by=requested_by, sentence=sentence
     )
@@ -205,11 +205,8 @@ class _Options(NamedTuple):
 
     @property
     def words(self) -> str:
-        """At which limits; empty without any."""
-        rate, most = self
-        told = [f"{sized(rate)}/s per broker"] if rate is not None else []
-        told += [f"{counted(most, 'partition')} at a time"] if most is not None else []
-        return f"at {' and '.join(told)}" if told else ""
+        """At which limits, after a blank; empty without any."""
+        return limits_words(*self)
 
     def changed_by(self, command: Command) -> _Options:
         """The same where the command says nothing of it."""
@@ -225,10 +222,6 @@ class _Options(NamedTuple):
 
 def _options(approval: Approval) -> _Options:
     return _Options(approval.throttle_bytes_per_s, approval.max_moves)
-
-
-def _so(wanted: _Options) -> str:
-    return f" {wanted.words}" if wanted.words else ""
 
 
 def _with(room: Room, write: Write) -> View:

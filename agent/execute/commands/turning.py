@@ -31,8 +31,8 @@ from agent.journal.room import need_of, no_room, too_large
 from agent.values.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
 from agent.values.journal import View
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.reassignment import Batch, End, Plan, PlanState, Target, moved_of
-from agent.values.words import lasted
+from agent.values.reassignment import Batch, End, Plan, PlanState, Target, limits_words, moved_of
+from agent.values.words import counted, lasted
 
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
 """Ended with partitions that may have moved."""
@@ -125,14 +125,18 @@ def _take_back(plan: Plan, command: Command, room: Room) -> Result:
         return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
     if (why := too_large(need := need_of(way)) or no_room(room.view, need)) is not None:
         return refused(f"{way.proposal_id} cannot move the partitions of {name} back: {why}")
-    sentence = f"{_so(plan)}; {way.proposal_id} moves its partitions back{room.held(way)}"
+    back_at = limits_words(way.throttle_bytes_per_s, way.max_moves)
+    sentence = (
+        f"{_so(plan)}; {way.proposal_id} moves {counted(way.partitions, 'partition')} back{back_at}{room.held(way)}"
+    )
     return Result(done=True, sentence=sentence, words=(Accepted(way),), plan=way.proposal_id)
 
 
 def way_of(plan: Plan, command: Command, view: View, name: str, begin_by_ms: int) -> Plan:
     """The plan that takes an ended one back: all of one that is done, and what has moved of one that is not.
 
-    Like any other it is void where no batch of it is sent in time.
+    It keeps the limits of the ended one, where the command has none of its own. Like any other it is void where no
+    batch of it is sent in time.
     """
     moved = {target.id for target in plan.targets} if plan.state is PlanState.DONE else _moved(plan, view)
     return Plan(
@@ -140,8 +144,8 @@ def way_of(plan: Plan, command: Command, view: View, name: str, begin_by_ms: int
         tuple(Target.back(target) for target in plan.targets if target.id in moved),
         approved_by=command.who,
         reason=f"rollback of {plan.proposal_id}{because(command)}",
-        throttle_bytes_per_s=command.throttle_bytes_per_s,
-        max_moves=command.max_moves,
+        throttle_bytes_per_s=command.throttle_bytes_per_s or plan.throttle_bytes_per_s,
+        max_moves=command.max_moves or plan.max_moves,
         order=max(plan.order, command.at_ms),
         begin_by_ms=begin_by_ms,
     )

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agent.execute.reassign.messages import Said, Word
-from agent.values.reassignment import Plan, PlanState
+from agent.values.reassignment import Plan, PlanState, limits_words
 
 RUNNING = (PlanState.OPEN, PlanState.ELECTING, PlanState.ROLLING_BACK)
 """States in which a plan can be paused, and new batches of it may begin."""
@@ -76,7 +76,8 @@ def _cancelled(plan: Plan, said: Said) -> Turn:
 def _rolled_back(plan: Plan, said: Said, batches: int) -> Turn:
     if plan.state not in TURNED_BACK:
         return Turn(plan, done=True, sentence=f"{plan.proposal_id} is {plan.state.value} already")
-    sentence = f"{plan.proposal_id} is rolling back: its moves, finished and in progress, are taken back"
+    back_at = limits_words(plan.throttle_bytes_per_s, plan.max_moves)
+    sentence = f"{plan.proposal_id} is rolling back: its moves, finished and in progress, are taken back{back_at}"
     after = _ending(plan, PlanState.ROLLING_BACK, said)._replace(turned=batches)
     return Turn(after, done=True, sentence=sentence)
 
