@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agent.values.words import counted
 
@@ -38,6 +38,11 @@ class Head(NamedTuple):
     def numeric(self) -> bool:
         """Whether its values stand at the right."""
         return self.unit is not Unit.TEXT
+
+
+Row = TypeVar("Row")
+Columns = tuple[tuple[Head, Callable[[Row], Cell]], ...]
+"""The head of each column, and its value in a row."""
 
 
 class Grid(NamedTuple):
@@ -126,7 +131,7 @@ def beyond(section: Section, most: int) -> tuple[str, ...]:
     return (f"{counted(more, 'more row')} in {section.name}.csv.",) if more > 0 else ()
 
 
-def grid_of(heads: Sequence[Head], rows: Sequence[Sequence[Cell]], drop: Callable[[Head], bool]) -> Grid:
+def grid_of(columns: Columns[Row], rows: Sequence[Row], drop: Callable[[Head], bool]) -> Grid:
     """A grid without the columns that are to be dropped."""
-    kept = [index for index, head in enumerate(heads) if not drop(head)]
-    return Grid(tuple(heads[index] for index in kept), tuple(tuple(row[index] for index in kept) for row in rows))
+    kept = [(head, value) for head, value in columns if not drop(head)]
+    return Grid(tuple(head for head, _ in kept), tuple(tuple(value(row) for _, value in kept) for row in rows))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.values.words import counted
 from pipeline.report import words
-from pipeline.report.document import Bars, Cell, Grid, Head, Heat, Section, Unit, grid_of
+from pipeline.report.document import Bars, Columns, Grid, Head, Heat, Row, Section, Unit, grid_of
 from pipeline.report.facts import Cost, Facts, Near, Pair
 from pipeline.report.first import Pace, price_applied
 from pipeline.report.summaries import CONSUME
@@ -14,9 +16,9 @@ _CROSS, _SAME, _UNKNOWN = "CROSS_ZONE", "SAME_ZONE", "UNKNOWN"
 _NOBODY = "rack unknown"
 
 
-def grid(facts: Facts, heads: tuple[Head, ...], rows: list[tuple[Cell, ...]]) -> Grid:
+def grid(facts: Facts, columns: Columns[Row], rows: Sequence[Row]) -> Grid:
     """A grid that names clusters only where there are several."""
-    return grid_of(heads, rows, drop=lambda head: head is CLUSTER and not facts.several)
+    return grid_of(columns, rows, drop=lambda head: head is CLUSTER and not facts.several)
 
 
 def labelled(facts: Facts, cluster: str, name: str) -> str:
@@ -26,34 +28,21 @@ def labelled(facts: Facts, cluster: str, name: str) -> str:
 
 def cost_section(facts: Facts) -> Section:
     """What crossed racks on each day, by group and by the paths that no group is the cause of."""
-    heads = (
-        CLUSTER,
-        Head("day (UTC)"),
-        Head("group or path"),
-        Head("price", Unit.USD),
-        Head("crossed racks", Unit.BYTES),
-        Head("of it without a price", Unit.BYTES),
-        Head("unknown whether across racks", Unit.BYTES),
-        Head("rows of unknown size", Unit.COUNT),
+    columns: Columns[Cost] = (
+        (CLUSTER, lambda row: row.cluster),
+        (Head("day (UTC)"), lambda row: row.day),
+        (Head("group or path"), _part),
+        (Head("price", Unit.USD), lambda row: row.usd),
+        (Head("crossed racks", Unit.BYTES), lambda row: row.cross_bytes),
+        (Head("of it without a price", Unit.BYTES), lambda row: row.unpriced_bytes),
+        (Head("unknown whether across racks", Unit.BYTES), lambda row: row.unknown_bytes),
+        (Head("rows of unknown size", Unit.COUNT), lambda row: row.sizeless),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.cluster,
-            row.day,
-            _part(row),
-            row.usd,
-            row.cross_bytes,
-            row.unpriced_bytes,
-            row.unknown_bytes,
-            row.sizeless,
-        )
-        for row in facts.costs
-    ]
     return Section(
         name="cost",
         title="Cost per day by group",
         lead=_cost_lead(facts),
-        grid=grid(facts, heads, rows),
+        grid=grid(facts, columns, facts.costs),
         plot=_cost_bars(facts),
         says="Bytes or cost across racks on each day, stacked by group and path.",
     )
@@ -109,42 +98,25 @@ def _part_label(facts: Facts, row: Cost) -> str:
 
 def ledger_section(facts: Facts) -> Section:
     """Bytes by path and pair of racks; what no placement avoids stands apart."""
-    heads = (
-        CLUSTER,
-        Head("path"),
-        Head("from rack"),
-        Head("to rack"),
-        Head("zone"),
-        Head("bytes", Unit.BYTES),
-        Head("of it unavoidable", Unit.BYTES),
-        Head("avoidable", Unit.BYTES),
-        Head("price", Unit.USD),
-        Head("price dated"),
-        Head("rows of unknown size", Unit.COUNT),
-        Head("why unknown"),
+    columns: Columns[Pair] = (
+        (CLUSTER, lambda row: row.cluster),
+        (Head("path"), lambda row: row.path),
+        (Head("from rack"), lambda row: row.source_rack or _NOBODY),
+        (Head("to rack"), lambda row: row.target_rack or _NOBODY),
+        (Head("zone"), lambda row: row.zone),
+        (Head("bytes", Unit.BYTES), lambda row: row.bytes),
+        (Head("of it unavoidable", Unit.BYTES), lambda row: row.unavoidable_bytes),
+        (Head("avoidable", Unit.BYTES), _avoidable),
+        (Head("price", Unit.USD), lambda row: row.usd),
+        (Head("price dated"), lambda row: row.price_date or ("" if row.zone != _CROSS else words.UNKNOWN)),
+        (Head("rows of unknown size", Unit.COUNT), lambda row: row.sizeless),
+        (Head("why unknown"), lambda row: row.why_unknown or ""),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.cluster,
-            row.path,
-            row.source_rack or _NOBODY,
-            row.target_rack or _NOBODY,
-            row.zone,
-            row.bytes,
-            row.unavoidable_bytes,
-            _avoidable(row),
-            row.usd,
-            row.price_date or ("" if row.zone != _CROSS else words.UNKNOWN),
-            row.sizeless,
-            row.why_unknown or "",
-        )
-        for row in facts.pairs
-    ]
     return Section(
         name="ledger",
         title="Ledger by path and pair of racks",
         lead=_ledger_lead(facts),
-        grid=grid(facts, heads, rows),
+        grid=grid(facts, columns, facts.pairs),
         plot=_ledger_bars(facts),
         says="Bytes of each path: within a rack, across racks and unavoidable, across racks and avoidable, unknown.",
     )
@@ -202,29 +174,19 @@ def _avoidable(row: Pair) -> float | None:
 
 def locality_section(facts: Facts) -> Section:
     """How much each group's readers read within their own rack."""
-    heads = (
-        CLUSTER,
-        Head("group"),
-        Head("rack of the readers"),
-        Head("read within the rack", Unit.SHARE),
-        Head("measured in"),
-        Head("bytes read", Unit.BYTES),
-        Head("assigned partitions, summed over looks", Unit.COUNT),
-        Head("of these unknown", Unit.COUNT),
-    )
-    rows: list[tuple[Cell, ...]] = [
+    columns: Columns[Near] = (
+        (CLUSTER, lambda row: row.cluster),
+        (Head("group"), lambda row: row.group),
+        (Head("rack of the readers"), lambda row: row.rack or _NOBODY),
+        (Head("read within the rack", Unit.SHARE), local_share),
         (
-            row.cluster,
-            row.group,
-            row.rack or _NOBODY,
-            local_share(row),
-            "" if local_share(row) is None else "bytes" if _in_bytes(row) else "partitions",
-            row.total_bytes,
-            row.total,
-            row.unknown,
-        )
-        for row in facts.near
-    ]
+            Head("measured in"),
+            lambda row: "" if local_share(row) is None else "bytes" if _in_bytes(row) else "partitions",
+        ),
+        (Head("bytes read", Unit.BYTES), lambda row: row.total_bytes),
+        (Head("assigned partitions, summed over looks", Unit.COUNT), lambda row: row.total),
+        (Head("of these unknown", Unit.COUNT), lambda row: row.unknown),
+    )
     shares = [found for row in facts.near if (found := local_share(row)) is not None]
     unknown = len(facts.near) - len(shares)
     lead = "No group had readers in this period."
@@ -237,7 +199,7 @@ def locality_section(facts: Facts) -> Section:
         name="locality",
         title="Locality by group and rack",
         lead=lead,
-        grid=grid(facts, heads, rows),
+        grid=grid(facts, columns, facts.near),
         plot=_locality_heat(facts),
         says="Share of reads within the rack of the readers; hatched cells are unknown, blank ones have no readers.",
     )

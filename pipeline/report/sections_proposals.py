@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from agent.values.words import counted
 from pipeline.report import words
-from pipeline.report.document import Cell, Head, Scatter, Section, Unit
-from pipeline.report.facts import Errors, Facts
+from pipeline.report.document import Columns, Head, Scatter, Section, Unit
+from pipeline.report.facts import Errors, Facts, Outcome, Standing
 from pipeline.report.first import Pace, by_worth, todo
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import CLUSTER, grid
@@ -15,38 +15,34 @@ from pipeline.report.sections_cost import CLUSTER, grid
 
 def standing_section(facts: Facts) -> Section:
     """Proposals that stand, what is worth most first."""
-    heads = (
-        CLUSTER,
-        Head("what to do"),
-        Head("proposal"),
-        Head("predicted change of the bill", Unit.USD_PER_DAY, sign=True),
-        Head("across racks afterwards, predicted", Unit.BYTES_PER_S),
-        Head("subject's bill now", Unit.USD_PER_DAY),
-        Head("its bytes across racks now", Unit.BYTES_PER_S),
-        Head("its bytes of unknown racks", Unit.BYTES_PER_S),
-        Head("moves", Unit.COUNT),
-        Head("bytes to copy", Unit.BYTES),
-        Head("predicted time", Unit.SECONDS),
-        Head("first proposed (UTC)"),
-    )
     pace = Pace(facts)
-    rows: list[tuple[Cell, ...]] = [
+    columns: Columns[Standing] = (
+        (CLUSTER, lambda row: row.cluster),
+        (Head("what to do"), todo),
+        (Head("proposal"), lambda row: row.proposal),
         (
-            row.cluster,
-            todo(row),
-            row.proposal,
-            None if row.gain_usd_per_day is None else -row.gain_usd_per_day,
-            row.after_bytes_per_s,
-            pace.over(row.usd, row.cluster, words.SECONDS_PER_DAY),
-            pace.over(row.cross_bytes, row.cluster, 1.0),
-            pace.over(row.unknown_bytes, row.cluster, 1.0),
-            row.moves,
-            row.move_bytes,
-            row.seconds,
-            None if row.created_ms is None else minute_of(row.created_ms),
-        )
-        for row in by_worth(facts)
-    ]
+            Head("predicted change of the bill", Unit.USD_PER_DAY, sign=True),
+            lambda row: None if row.gain_usd_per_day is None else -row.gain_usd_per_day,
+        ),
+        (Head("across racks afterwards, predicted", Unit.BYTES_PER_S), lambda row: row.after_bytes_per_s),
+        (
+            Head("subject's bill now", Unit.USD_PER_DAY),
+            lambda row: pace.over(row.usd, row.cluster, words.SECONDS_PER_DAY),
+        ),
+        (
+            Head("its bytes across racks now", Unit.BYTES_PER_S),
+            lambda row: pace.over(row.cross_bytes, row.cluster, 1.0),
+        ),
+        (
+            Head("its bytes of unknown racks", Unit.BYTES_PER_S),
+            lambda row: pace.over(row.unknown_bytes, row.cluster, 1.0),
+        ),
+        (Head("moves", Unit.COUNT), lambda row: row.moves),
+        (Head("bytes to copy", Unit.BYTES), lambda row: row.move_bytes),
+        (Head("predicted time", Unit.SECONDS), lambda row: row.seconds),
+        (Head("first proposed (UTC)"), lambda row: None if row.created_ms is None else minute_of(row.created_ms)),
+    )
+    rows = by_worth(facts)
     gains = [row.gain_usd_per_day for row in facts.standing if row.gain_usd_per_day is not None]
     lead = (
         f"{counted(len(rows), 'open proposal')}, the most valuable first." if rows else "There are no open proposals."
@@ -57,55 +53,34 @@ def standing_section(facts: Facts) -> Section:
             "agent's price; "
             "savings of proposals that overlap do not add up."
         )
-    return Section(name="standing", title="Proposals worth doing", lead=lead, grid=grid(facts, heads, rows))
+    return Section(name="standing", title="Proposals worth doing", lead=lead, grid=grid(facts, columns, rows))
 
 
 def outcome_section(facts: Facts) -> Section:
     """What was predicted of proposals that were acted on, and what came of them."""
-    heads = (
-        CLUSTER,
-        Head("proposal"),
-        Head("kind"),
-        Head("subject"),
-        Head("state"),
-        Head("moves, predicted", Unit.COUNT),
-        Head("moves, measured", Unit.COUNT),
-        Head("bytes copied, predicted", Unit.BYTES),
-        Head("bytes copied, measured", Unit.BYTES),
-        Head("time, predicted", Unit.SECONDS),
-        Head("time, measured", Unit.SECONDS),
-        Head("across racks afterwards, predicted", Unit.BYTES_PER_S),
-        Head("across racks afterwards, measured", Unit.BYTES_PER_S),
-        Head("error of that prediction", Unit.SHARE, sign=True),
-        Head("gain, predicted", Unit.USD_PER_DAY),
-        Head("gain, measured", Unit.USD_PER_DAY),
+    columns: Columns[Outcome] = (
+        (CLUSTER, lambda row: row.cluster),
+        (Head("proposal"), lambda row: row.proposal),
+        (Head("kind"), lambda row: row.kind),
+        (Head("subject"), lambda row: row.subject),
+        (Head("state"), lambda row: row.state),
+        (Head("moves, predicted", Unit.COUNT), lambda row: row.predicted_moves),
+        (Head("moves, measured", Unit.COUNT), lambda row: row.measured_moves),
+        (Head("bytes copied, predicted", Unit.BYTES), lambda row: row.predicted_move_bytes),
+        (Head("bytes copied, measured", Unit.BYTES), lambda row: row.measured_move_bytes),
+        (Head("time, predicted", Unit.SECONDS), lambda row: row.predicted_seconds),
+        (Head("time, measured", Unit.SECONDS), lambda row: row.measured_seconds),
+        (Head("across racks afterwards, predicted", Unit.BYTES_PER_S), lambda row: row.predicted_bytes_per_s),
+        (Head("across racks afterwards, measured", Unit.BYTES_PER_S), lambda row: row.measured_bytes_per_s),
+        (Head("error of that prediction", Unit.SHARE, sign=True), lambda row: row.error_share),
+        (Head("gain, predicted", Unit.USD_PER_DAY), lambda row: row.predicted_usd_per_day),
+        (Head("gain, measured", Unit.USD_PER_DAY), lambda row: row.measured_usd_per_day),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.cluster,
-            row.proposal,
-            row.kind,
-            row.subject,
-            row.state,
-            row.predicted_moves,
-            row.measured_moves,
-            row.predicted_move_bytes,
-            row.measured_move_bytes,
-            row.predicted_seconds,
-            row.measured_seconds,
-            row.predicted_bytes_per_s,
-            row.measured_bytes_per_s,
-            row.error_share,
-            row.predicted_usd_per_day,
-            row.measured_usd_per_day,
-        )
-        for row in facts.outcomes
-    ]
     return Section(
         name="outcomes",
         title="Predicted and measured",
         lead=_outcome_lead(facts),
-        grid=grid(facts, heads, rows),
+        grid=grid(facts, columns, facts.outcomes),
         plot=_outcome_scatter(facts),
         says="Measured against predicted cross-rack bytes per second, and how the errors are distributed.",
     )
@@ -113,22 +88,19 @@ def outcome_section(facts: Facts) -> Section:
 
 def error_section(facts: Facts) -> Section:
     """The error distribution of every quantity."""
-    heads = (
-        Head("quantity"),
-        Head("proposals that tell both", Unit.COUNT),
-        Head("tenth percentile", Unit.SHARE, sign=True),
-        Head("median", Unit.SHARE, sign=True),
-        Head("ninetieth percentile", Unit.SHARE, sign=True),
-        Head("worst", Unit.SHARE, sign=True),
+    columns: Columns[Errors] = (
+        (Head("quantity"), lambda row: row.quantity),
+        (Head("proposals that tell both", Unit.COUNT), lambda row: row.number),
+        (Head("tenth percentile", Unit.SHARE, sign=True), lambda row: row.low),
+        (Head("median", Unit.SHARE, sign=True), lambda row: row.median),
+        (Head("ninetieth percentile", Unit.SHARE, sign=True), lambda row: row.high),
+        (Head("worst", Unit.SHARE, sign=True), lambda row: row.worst),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (row.quantity, row.number, row.low, row.median, row.high, row.worst) for row in facts.errors
-    ]
     return Section(
         name="errors",
         title="Prediction errors",
         lead=_error_lead(facts.errors),
-        grid=grid(facts, heads, rows),
+        grid=grid(facts, columns, facts.errors),
     )
 
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 from agent.values.words import counted
 from pipeline.report import words
-from pipeline.report.document import Bars, Cell, Head, Ranges, Section, Unit
-from pipeline.report.facts import Drift, Facts, Warmups
+from pipeline.report.document import Bars, Columns, Head, Ranges, Section, Unit
+from pipeline.report.facts import Drift, Facts, Rebalances, Restore, Warmups
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import CLUSTER, grid, labelled
 
@@ -16,37 +16,23 @@ _MOST_BARS = 25
 
 def warmup_section(facts: Facts) -> Section:
     """How long warm-ups took, by how they ended."""
-    heads = (
-        CLUSTER,
-        Head("application"),
-        Head("outcome"),
-        Head("warm-ups", Unit.COUNT),
-        Head("shortest", Unit.SECONDS),
-        Head("median", Unit.SECONDS),
-        Head("longest", Unit.SECONDS),
-        Head("median wait for a rebalance", Unit.SECONDS),
-        Head("stalled", Unit.SHARE),
+    columns: Columns[Warmups] = (
+        (CLUSTER, lambda row: row.cluster),
+        (Head("application"), lambda row: row.group),
+        (Head("outcome"), lambda row: row.outcome),
+        (Head("warm-ups", Unit.COUNT), lambda row: row.number),
+        (Head("shortest", Unit.SECONDS), lambda row: row.low_s),
+        (Head("median", Unit.SECONDS), lambda row: row.median_s),
+        (Head("longest", Unit.SECONDS), lambda row: row.high_s),
+        (Head("median wait for a rebalance", Unit.SECONDS), lambda row: row.waited_s),
+        (Head("stalled", Unit.SHARE), lambda row: row.stalled_share),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.cluster,
-            row.group,
-            row.outcome,
-            row.number,
-            row.low_s,
-            row.median_s,
-            row.high_s,
-            row.waited_s,
-            row.stalled_share,
-        )
-        for row in facts.warmups
-    ]
     timed = [row for row in facts.warmups if row.low_s is not None][:_MOST_BARS]
     return Section(
         name="warmups",
         title="Warm-up times",
         lead=_warmup_lead(facts.warmups),
-        grid=grid(facts, heads, rows),
+        grid=grid(facts, columns, facts.warmups),
         plot=Ranges(
             rows=tuple(f"{labelled(facts, row.cluster, row.group)}, {row.outcome}" for row in timed),
             values=tuple((row.low_s or 0.0, row.median_s or 0.0, row.high_s or 0.0) for row in timed),
@@ -79,31 +65,17 @@ def _warmup_lead(rows: tuple[Warmups, ...]) -> str:
 
 def restore_section(facts: Facts) -> Section:
     """How fast each store restores, and when it stalls."""
-    heads = (
-        CLUSTER,
-        Head("application"),
-        Head("subtopology", Unit.COUNT),
-        Head("restores", Unit.COUNT),
-        Head("tenth percentile", Unit.RECORDS_PER_S),
-        Head("median", Unit.RECORDS_PER_S),
-        Head("ninetieth percentile", Unit.RECORDS_PER_S),
-        Head("stalled", Unit.SHARE),
-        Head("stalls go with"),
+    columns: Columns[Restore] = (
+        (CLUSTER, lambda row: row.cluster),
+        (Head("application"), lambda row: row.group),
+        (Head("subtopology", Unit.COUNT), lambda row: row.subtopology),
+        (Head("restores", Unit.COUNT), lambda row: row.samples),
+        (Head("tenth percentile", Unit.RECORDS_PER_S), lambda row: row.low),
+        (Head("median", Unit.RECORDS_PER_S), lambda row: row.median),
+        (Head("ninetieth percentile", Unit.RECORDS_PER_S), lambda row: row.high),
+        (Head("stalled", Unit.SHARE), lambda row: row.stalled_share),
+        (Head("stalls go with"), lambda row: row.stalls_when or ""),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.cluster,
-            row.group,
-            row.subtopology,
-            row.samples,
-            row.low,
-            row.median,
-            row.high,
-            row.stalled_share,
-            row.stalls_when or "",
-        )
-        for row in facts.restores
-    ]
     rated = [row for row in facts.restores if None not in {row.low, row.median, row.high}][:_MOST_BARS]
     lead = "No restore was measured."
     if rated:
@@ -116,7 +88,7 @@ def restore_section(facts: Facts) -> Section:
         name="restores",
         title="Restore rates",
         lead=lead,
-        grid=grid(facts, heads, rows),
+        grid=grid(facts, columns, facts.restores),
         plot=Ranges(
             rows=tuple(f"{labelled(facts, row.cluster, row.group)} {row.subtopology}" for row in rated),
             values=tuple((row.low or 0.0, row.median or 0.0, row.high or 0.0) for row in rated),
@@ -131,20 +103,16 @@ def restore_section(facts: Facts) -> Section:
 
 def rebalance_section(facts: Facts) -> Section:
     """How often groups rebalanced, and why."""
-    heads = (
-        CLUSTER,
-        Head("group"),
-        Head("cause"),
-        Head("rebalances", Unit.COUNT),
-        Head("median time out of Stable, at most", Unit.SECONDS),
-        Head("longest, at most", Unit.SECONDS),
-        Head("partitions moved", Unit.COUNT),
-        Head("rebalances whose moves were hidden", Unit.COUNT),
+    columns: Columns[Rebalances] = (
+        (CLUSTER, lambda row: row.cluster),
+        (Head("group"), lambda row: row.group),
+        (Head("cause"), lambda row: row.cause),
+        (Head("rebalances", Unit.COUNT), lambda row: row.number),
+        (Head("median time out of Stable, at most", Unit.SECONDS), lambda row: row.median_s),
+        (Head("longest, at most", Unit.SECONDS), lambda row: row.longest_s),
+        (Head("partitions moved", Unit.COUNT), lambda row: row.moved),
+        (Head("rebalances whose moves were hidden", Unit.COUNT), lambda row: row.unseen),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (row.cluster, row.group, row.cause, row.number, row.median_s, row.longest_s, row.moved, row.unseen)
-        for row in facts.rebalances
-    ]
     causes = Counter[str]()
     for row in facts.rebalances:
         causes[row.cause] += row.number
@@ -154,7 +122,7 @@ def rebalance_section(facts: Facts) -> Section:
         name="rebalances",
         title="Rebalances and their causes",
         lead=f"{number_of}: {told}." if causes else "No look of this period shows a rebalance.",
-        grid=grid(facts, heads, rows),
+        grid=grid(facts, columns, facts.rebalances),
         plot=_rebalance_bars(facts, tuple(sorted(causes))),
         says="Number of rebalances of each group, by cause.",
     )
@@ -180,34 +148,21 @@ def _rebalance_bars(facts: Facts, causes: tuple[str, ...]) -> Bars | None:
 
 def drift_section(facts: Facts) -> Section:
     """When racks of brokers and replicas changed, how long that lasted, and who caused it."""
-    heads = (
-        CLUSTER,
-        Head("what"),
-        Head("partition"),
-        Head("began (UTC)"),
-        Head("ended (UTC)"),
-        Head("lasted so far", Unit.SECONDS),
-        Head("racks before"),
-        Head("racks after"),
-        Head("shares a rack"),
-        Head("cause"),
+    columns: Columns[Drift] = (
+        (CLUSTER, lambda row: row.cluster),
+        (Head("what"), lambda row: row.subject),
+        (Head("partition"), lambda row: "" if row.partition is None else str(row.partition)),
+        (Head("began (UTC)"), lambda row: minute_of(row.began_ms)),
+        (Head("ended (UTC)"), lambda row: "lasts" if row.ended_ms is None else minute_of(row.ended_ms)),
+        (Head("lasted so far", Unit.SECONDS), lambda row: row.lasted_s),
+        (Head("racks before"), lambda row: _racks(row.before)),
+        (Head("racks after"), lambda row: _racks(row.after)),
+        (Head("shares a rack"), lambda row: {None: None, True: "yes", False: "no"}[row.shares_rack]),
+        (Head("cause"), lambda row: row.cause),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.cluster,
-            row.subject,
-            "" if row.partition is None else str(row.partition),
-            minute_of(row.began_ms),
-            "lasts" if row.ended_ms is None else minute_of(row.ended_ms),
-            row.lasted_s,
-            _racks(row.before),
-            _racks(row.after),
-            {None: None, True: "yes", False: "no"}[row.shares_rack],
-            row.cause,
-        )
-        for row in facts.drifts
-    ]
-    return Section(name="drift", title="Rack drift", lead=_drift_lead(facts.drifts), grid=grid(facts, heads, rows))
+    return Section(
+        name="drift", title="Rack drift", lead=_drift_lead(facts.drifts), grid=grid(facts, columns, facts.drifts)
+    )
 
 
 def _drift_lead(rows: tuple[Drift, ...]) -> str:

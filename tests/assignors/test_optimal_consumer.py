@@ -19,9 +19,9 @@ from assignors import (
     consumer_defects,
     optimal_consumer,
 )
-from assignors.flow import consumer_cost, consumer_graph, least_cost
 from assignors.optimal.consumer import solve_large
 from assignors.optimal.consumer_small import solve_small
+from tests.assignors.kafka_graph import consumer_cost, consumer_graph, least_cost
 from tests.assignors.oracles import best_consumer, best_copartitioned
 from tests.assignors.strategies import consumer_problems, examples
 

@@ -21,8 +21,8 @@ from assignors import (
     optimal_tasks,
     task_defects,
 )
-from assignors.flow import least_cost, task_graph
 from assignors.optimal import kinds
+from tests.assignors.kafka_graph import least_cost, task_graph
 from tests.assignors.strategies import examples, task_problems
 
 T = TypeVar("T")

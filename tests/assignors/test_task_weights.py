@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import BadProblem, Process, Task, TaskId, TaskProblem, optimal_tasks, task_defects
-from assignors.flow import least_cost, task_graph
 from assignors.measure import measure_tasks
+from tests.assignors.kafka_graph import least_cost, task_graph
 from tests.assignors.strategies import examples, task_problems
 
 A, B = frozenset("a"), frozenset("b")

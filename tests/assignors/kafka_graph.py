@@ -1,22 +1,19 @@
-"""Model Kafka's own graph of tasks and clients, and say what another answer would cost (KIP-925).
+"""Kafka's own graph of tasks and clients (KIP-925), and that of consumers, literally on networkx.
 
-The literal model on networkx: one arc from every task (or partition) to every process (or member), nothing collapsed.
-It is the independent judge of ``assignors.optimal`` in tests and answers "why is this task not there?" with the chain
-of moves that would follow. Quadratic in its input, so for small problems only: a hundred tasks, not a hundred
-thousand.
-
-Invariant: bounds, prices and order of priorities are those of ``assignors.optimal``, but no code is shared with it.
+One arc from every task (or partition) to every process (or member), nothing collapsed: the independent judge of
+``assignors.optimal``. Quadratic in its input. Bounds, prices and order of priorities are those of
+``assignors.optimal``, but no code is shared with it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import networkx as nx
 
-from assignors.problem import ConsumerProblem, Process, Task, TaskId, TaskProblem, TaskResult, TopicPartition
+from assignors.problem import ConsumerProblem, Process, Task, TaskId, TaskProblem, TopicPartition
 
 _SINK = "sink"
 
@@ -62,74 +59,6 @@ def task_price(problem: TaskProblem, task: Task, process: Process, owner: str | 
     away = (process.rack is None or process.rack not in racks for racks in task.sources)
     crossing = sum(weight for weight, crosses in zip(weights, away, strict=True) if crosses)
     return problem.traffic_cost * crossing + problem.non_overlap_cost * (owner != process.id)
-
-
-class Explanation(NamedTuple):
-    """What it would take to run a task elsewhere."""
-
-    extra_cost: int | None
-    """How much the total would rise at least; None when no allowed assignment puts the task there."""
-    moves: tuple[tuple[TaskId, str, str], ...]
-    """The task's move and those that must follow: (task, from, to)."""
-
-    def __str__(self) -> str:
-        if self.extra_cost is None:
-            return "the task cannot be placed there by any allowed assignment"
-        chain = ", ".join(f"{task} from {source} to {target}" for task, source, target in self.moves)
-        return f"the total cost would rise by {self.extra_cost}: {chain}"
-
-
-def explain_task(problem: TaskProblem, result: TaskResult, task: TaskId, process: str) -> Explanation:
-    """Say what putting ``task`` on ``process`` would cost and move, given the optimal ``result``.
-
-    Raises ``KeyError`` when the result does not run the task or the problem lacks the process.
-    """
-    now = {each: name for name, tasks in result.active.items() for each in tasks}
-    if process not in {each.id for each in problem.processes}:
-        raise KeyError(process)
-    if now[task] == process:
-        return Explanation(0, ())
-    graph = task_graph(problem)
-    here, there = (("share", task.subtopology, name) for name in (now[task], process))
-    node = ("task", task)
-    difference = graph.edges[node, there, 0]["weight"] - graph.edges[node, here, 0]["weight"]
-    residual = _residual(graph, now, without=node)
-    try:
-        extra, path = nx.single_source_bellman_ford(residual, there, here)
-    except nx.NetworkXNoPath:
-        return Explanation(None, ())
-    chain = [(task, now[task], process), *_moves(path)]
-    return Explanation(int(difference + extra), tuple(chain))
-
-
-def _residual(graph: nx.MultiDiGraph[Any], now: Mapping[TaskId, str], without: Hashable) -> nx.DiGraph[Any]:
-    """Arcs with room, and used arcs turned round with their weight negated, for the assignment ``now``."""
-    used: Counter[tuple[Hashable, Hashable]] = Counter()
-    for task, process in now.items():
-        share, node = ("share", task.subtopology, process), ("process", process)
-        used[("task", task), share] += 1
-        used[share, node] += 1
-        used[node, _SINK] += 1
-    residual: nx.DiGraph[Any] = nx.DiGraph()
-    residual.add_nodes_from(graph)
-    for start, end, data in graph.edges(data=True):
-        if without in (start, end):
-            continue
-        flow = used[start, end] - data.get("low", 0)
-        if flow < data["capacity"]:
-            residual.add_edge(start, end, weight=data["weight"])
-        if flow > 0:
-            residual.add_edge(end, start, weight=-data["weight"])
-    return residual
-
-
-def _moves(path: Iterable[Hashable]) -> list[tuple[TaskId, str, str]]:
-    nodes: list[Any] = list(path)
-    return [
-        (task[1], before[2], after[2])
-        for before, task, after in zip(nodes, nodes[1:], nodes[2:], strict=False)
-        if task[0] == "task"
-    ]
 
 
 def _owners(processes: Sequence[Process]) -> dict[TaskId, str]:
@@ -217,7 +146,7 @@ def _price(problem: ConsumerProblem, partition: TopicPartition, reader: str | No
 def _bounded(graph: nx.MultiDiGraph[Any], start: Hashable, end: Hashable, low: int, high: int) -> None:
     _demand(graph, start, low)
     _demand(graph, end, -low)
-    graph.add_edge(start, end, capacity=high - low, weight=0, low=low)
+    graph.add_edge(start, end, capacity=high - low, weight=0)
 
 
 def _demand(graph: nx.MultiDiGraph[Any], node: Hashable, more: int) -> None:
