@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from testbed.demo.ending import Published, money_lines, share_lines, summary
-from testbed.demo.news import with_line
-from testbed.demo.shares import Share
 from agent.loop import Line, run_cycle
 from agent.simulate.second_look import first_memory, second_look
 from agent.values.assessment import Measure
 from agent.values.limits import Limits
+from testbed.demo.ending import Published, money_lines, share_lines, summary
+from testbed.demo.news import with_line
+from testbed.demo.shares import Share
 from tests.builders import Answers, an_observation, reader
 from tests.record.test_proposals import a_proposal
 from tests.snapshots import tp
