@@ -20,7 +20,8 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
-from agent.daemon.daemon import Agent, Pace, daemon
+from agent.daemon import daemon
+from agent.daemon.daemon import Agent, Pace
 from agent.daemon.schedule import plan_trigger
 from agent.errors import ClusterUnreachable, ConfigError, WrongCluster
 from agent.loop import Line

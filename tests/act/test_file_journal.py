@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from agent.act.journal import file_journal
 from agent.act.journal.file_journal import FileJournal, read_file
-from agent.act.journal.journal import file_journal
 from agent.act.journal.journal_witness import witness_path
 from agent.act.own_files import holder
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
