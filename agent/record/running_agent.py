@@ -16,6 +16,7 @@ from agent.record.heard import Heard, heard_in
 from agent.record.newest_look import NewestLook, leading_look
 from agent.telemetry.derived import ReportData
 from agent.telemetry.events import Event, Kind, LimitsData, from_lines
+from agent.telemetry.limits_bounds import checked
 from agent.telemetry.looks import memory_of
 from agent.values.limits import Limits, Mode
 from agent.values.memory import Memory
@@ -154,19 +155,20 @@ def _agent(told: NewestLook, heard: tuple[Heard, ...]) -> RunningAgent | str:
         return told.why_not
     limits_event, report_event = told.events[Kind.LIMITS], told.events[Kind.REPORT]
     try:
-        limits = from_json(LimitsData, limits_event.data)
+        told_limits = from_json(LimitsData, limits_event.data)
+        limits = checked(told_limits.limits)
         report = from_json(ReportData, report_event.data)
         memory = memory_of(told.events[Kind.MEMORY])
     except UnreadableError as error:
         return f"its telemetry cannot be read ({error})"
     return RunningAgent(
-        limits.limits,
+        limits,
         memory,
         limits_event.cluster,
         max(limits_event.taken_ms, report_event.taken_ms),
         report.agent,
         report.host,
-        any(one.limits_digest != limits.digest for one in (report, *(other.report for other in heard))),
+        any(one.limits_digest != told_limits.digest for one in (report, *(other.report for other in heard))),
         report.pid,
         report.leads,
         heard[1:],
