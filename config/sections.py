@@ -103,7 +103,7 @@ class RackSettings(BaseModel):
     """A rack change leads to proposals only after the new rack has been seen for this long ..."""
     stable_polls: Annotated[int, Field(ge=1)] = 3
     """... and in this many looks."""
-    flap_changes: Annotated[int, Field(ge=2)] = 3
+    flap_changes: Annotated[int, Field(ge=2, le=16)] = 3
     """Changes within flap_window that make a rack count as flapping; then it leads to no proposals."""
     flap_window_ms: Annotated[Millis, at_least("1s")] = Field(default=1_800_000, alias="flap_window")
     """Window in which changes of a rack are counted."""

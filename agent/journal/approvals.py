@@ -199,8 +199,8 @@ def swept(
             at_ms = triggered.get(one.proposal_id, -1)
             gone = used(one, at_ms) if one.at_ms <= at_ms < one.expires_ms else voided(one, now_ms, why)
             writes.append(written(gone))
-    gone = (*old[: max(0, len(old) - KEPT)], *_forgotten(noes, rests))
-    return (*writes, *(Write(_key(one), "deleted", None) for one in gone))
+    dropped = (*old[: max(0, len(old) - KEPT)], *_forgotten(noes, rests))
+    return (*writes, *(Write(_key(one), "deleted", None) for one in dropped))
 
 
 def _forgotten(noes: list[Approval], rests: Callable[[Approval], bool]) -> Iterable[Approval]:

@@ -17,6 +17,7 @@ from agent.values.memory import Memory, RackSighting
 from agent.values.snapshot import RackState, Snapshot
 
 CHANGES_KEPT = 16
+"""The settings let no more of them be needed for a rack that flaps."""
 
 
 class Steadiness(StrEnum):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from agent.record.heard import WINDOW_MS, Heard, Written, heard_in, wall_ms
 from agent.record.newest_look import NewestLook, leading_look, leading_of
 from agent.telemetry.events import Event, Kind, LimitsData, from_lines
+from agent.telemetry.limits_bounds import checked
 from agent.telemetry.looks import memory_of
 from agent.values.limits import Limits, Mode
 from agent.values.memory import Memory
@@ -160,18 +161,19 @@ def _agent(told: NewestLook, heard: tuple[Heard, ...]) -> RunningAgent | str:
     limits_event, first = told.events[Kind.LIMITS], heard[0]
     report = first.report
     try:
-        limits = from_json(LimitsData, limits_event.data)
+        told_limits = from_json(LimitsData, limits_event.data)
+        limits = checked(told_limits.limits)
         memory = memory_of(told.events[Kind.MEMORY])
     except UnreadableError as error:
         return f"its telemetry cannot be read ({error})"
     return RunningAgent(
-        limits.limits,
+        limits,
         memory,
         limits_event.cluster,
         first.newest_ms,
         report.agent,
         report.host,
-        any(one.report.limits_digest != limits.digest for one in heard),
+        any(one.report.limits_digest != told_limits.digest for one in heard),
         report.pid,
         report.leads,
         heard[1:],

@@ -36,6 +36,7 @@ from agent.telemetry.events import (
     ReplicaBytes,
     TopicData,
 )
+from agent.telemetry.limits_bounds import checked
 from agent.values.foreign_json import is_time
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -242,8 +243,7 @@ def _memory(data: Mapping[Kind, list[Any]]) -> Memory:
 
 
 def _limits(data: Mapping[Kind, list[Any]]) -> Limits:
-    limits: Limits = _only(data, Kind.LIMITS).limits
-    return limits
+    return checked(_only(data, Kind.LIMITS).limits)
 
 
 def _only(data: Mapping[Kind, list[Any]], kind: Kind) -> Any:

@@ -17,7 +17,7 @@ from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.journal import View
-from agent.values.limits import Limits, Mode
+from agent.values.limits import ExecuteLimits, Limits, Mode
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, Part
 from agent.values.reassignment import PlanState
@@ -346,6 +346,14 @@ def test_the_newest_events_are_found_at_the_end_of_a_long_file(path: Path) -> No
     found = newest_in_file(file, None, deadline=float("inf"))
     assert (found.why_not, set(found.events)) == (None, {Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
     assert newest_in_file(file, "other", deadline=float("inf")).why_not == f"{file} shows no limits, memory, report"
+
+
+def test_limits_of_the_agent_that_no_settings_have_are_no_fault_of_rackwise(here: Run, path: Path) -> None:
+    """The right to write the telemetry topic is the right to write any limits."""
+    given(path, *plan(PlanState.DONE))
+    agent = telemetry(path, Limits(execute=ExecuteLimits(probing_budget_per_group_per_hour=-1)))
+    done = here("explain", "topic/t", *agent, *options(path))
+    assert "its telemetry cannot be read (the limit execute.probing_budget_per_group_per_hour is -1" in done.stderr
 
 
 # --- what a yes is a yes to -------------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from agent.memory.sightings import CHANGES_KEPT
 from config.catalogue import catalogue
 from config.load import Loaded, SettingsRefusedError, effective, load_settings
+from config.sections import RackSettings
 from config.sources import environment_name, environment_names
 
 
@@ -398,3 +401,9 @@ def test_secrets_are_masked_and_never_in_a_sentence(tmp_path: Path) -> None:
         [f"--{SECRET}x"],
     ):
         assert SECRET not in " ".join(mistakes(*wrong))
+
+
+def test_a_rack_flaps_after_no_more_changes_than_are_remembered() -> None:
+    assert RackSettings(flap_changes=CHANGES_KEPT).flap_changes == CHANGES_KEPT
+    with pytest.raises(ValidationError, match="less than or equal to 16"):
+        RackSettings(flap_changes=CHANGES_KEPT + 1)

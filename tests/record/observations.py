@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import date
 from enum import Enum
 from functools import cache
@@ -13,10 +13,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from agent.values.foreign_json import LATEST_MS
-from agent.values.limits import Limits
+from agent.values.foreign_json import LATEST_MS, MOST_INT
+from agent.values.limits import Limits, RackLocator
 from agent.values.memory import Memory
 from agent.values.observation import Observation
+from agent.values.windows import Window
 
 TIMES = st.integers(0, LATEST_MS)
 TEXT = st.text(max_size=4) | st.sampled_from(["orders", "a.b", "\u2028", "\ud800", "{}", ""])
@@ -62,8 +63,27 @@ def _record(kind: Any) -> st.SearchStrategy[Any]:
     return st.builds(kind, **{name: TIMES if name == "taken_ms" else drawn(hints[name]) for name in names})
 
 
+def _within(value: Any) -> Any:
+    """The same with numbers that are not negative, zones that exist and rack locators without rules."""
+    if isinstance(value, float) or type(value) is int:
+        return abs(value) if isinstance(value, float) else min(abs(value), MOST_INT)
+    if isinstance(value, Mapping):
+        return {key: _within(one) for key, one in value.items()}
+    if isinstance(value, Window):
+        minutes = value.start_minute % 1_440, value.end_minute % 1_440
+        return value._replace(zone="UTC", start_minute=minutes[0], end_minute=minutes[1], days=_within(value.days))
+    if isinstance(value, RackLocator):
+        return replace(value, patterns=(), networks=())
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: _within(getattr(value, field.name)) for field in fields(value)})
+    return type(value)(map(_within, value)) if type(value) in (tuple, frozenset) else value
+
+
 OBSERVATIONS: st.SearchStrategy[Observation] = drawn(Observation)
-LIMITS: st.SearchStrategy[Limits] = drawn(Limits)
+ANY_LIMITS: st.SearchStrategy[Limits] = drawn(Limits)
+"""As anybody may write them."""
+LIMITS: st.SearchStrategy[Limits] = ANY_LIMITS.map(lambda limits: replace(_within(limits), move_bytes_per_s=1.0))
+"""As settings allow them, roughly."""
 MEMORIES: st.SearchStrategy[Memory] = st.builds(
     Memory,
     cycle=st.integers(0, 9),

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.telemetry.events import MAX_RECORD_CHARS, Event, Kind, from_lines, to_lines
+from agent.telemetry.limits_bounds import checked
 from agent.telemetry.looks import (
     IncompleteLookError,
     limits_digest,
     observation_from_events,
     observation_to_events,
 )
-from agent.values.limits import Limits, Mode
+from agent.values.limits import ExecuteLimits, GroupLimits, Limits, LocatorKind, Mode, RackLocator, RackPattern
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawBroker, RawGroup, RawMember, RawPartition, RawTopic
 from agent.values.typed_json import UnreadableError
+from agent.values.windows import Window, Windows
 from assignors.problem import TopicPartition
-from tests.record.observations import LIMITS, MEMORIES, OBSERVATIONS
+from tests.record.observations import ANY_LIMITS, LIMITS, MEMORIES, OBSERVATIONS
 
 SMALL = Observation(
     cluster_id="c",
@@ -185,6 +188,59 @@ def test_a_reader_fills_in_what_an_older_writer_did_not_write() -> None:
 def _without(event: Event, name: str) -> Event:
     rights = {key: value for key, value in event.data["rights"].items() if key != name}
     return event._replace(data={**event.data, "rights": rights})
+
+
+@settings(max_examples=100, deadline=None)
+@given(ANY_LIMITS)
+def test_limits_that_anybody_wrote_are_refused_or_within_bounds(limits: Limits) -> None:
+    with suppress(UnreadableError):
+        found = checked(limits)
+        assert found == limits
+        assert min(found.execute.probing_budget_per_group_per_hour, found.max_proposals) >= 0
+        assert found.move_bytes_per_s >= 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        pytest.param(
+            Limits(execute=ExecuteLimits(probing_budget_per_group_per_hour=-1)),
+            "the limit execute.probing_budget_per_group_per_hour is -1, and no limit is below 0", id="a budget below 0",
+        ),
+        pytest.param(Limits(usd_per_gb=-0.02), "the limit usd_per_gb is -0.02", id="a price below 0"),
+        pytest.param(Limits(prices={("a", "b"): -1.0}), """the limit prices["('a', 'b')"] is -1.0""", id="of racks"),
+        pytest.param(
+            Limits(groups={"shop": GroupLimits(num_standby_replicas=-2)}),
+            "the limit groups['shop'].num_standby_replicas is -2", id="of a group",
+        ),
+        pytest.param(Limits(rack_flap_changes=2**64), "has more than 64 bits", id="a number beyond 64 bits"),
+        pytest.param(Limits(move_bytes_per_s=0.0), "move_bytes_per_s is 0.0, and is at least 1", id="a divisor of 0"),
+        pytest.param(
+            Limits(execute=ExecuteLimits(windows=Windows(allow=(Window("w", "Mars/Olympus"),)))),
+            "cannot be used: 'No time zone found with key Mars/Olympus'", id="no such zone",
+        ),
+        pytest.param(
+            Limits(execute=ExecuteLimits(windows=Windows(blackout=(Window("w", "UTC", 1_440, 10),)))),
+            "a window among the limits begins or ends after midnight of its day", id="no such minute",
+        ),
+        pytest.param(
+            Limits(rack_locators=(RackLocator(name="r", kind=LocatorKind.REGEX,
+                patterns=(RackPattern("host", "(", "a"),)),)),
+            "a window or a rack locator among the limits cannot be used", id="no pattern",
+        ),
+        pytest.param(
+            Limits(rack_locators=(RackLocator(name="n", kind=LocatorKind.CIDR, networks=(("10.0.0.1/8", "a"),)),)),
+            "a window or a rack locator among the limits cannot be used", id="no network",
+        ),
+    ],
+)  # fmt: skip
+def test_limits_that_no_settings_have_are_refused_by_name(limits: Limits, sentence: str) -> None:
+    assert checked(Limits()) == Limits()
+    events = observation_to_events(SMALL, Memory(), limits, look="l-1")
+    lines = [line for event in events for line in to_lines(event)]
+    with pytest.raises(UnreadableError) as raised:
+        observation_from_events(from_lines(lines))
+    assert sentence in str(raised.value)
 
 
 def test_the_digest_of_the_limits_changes_with_any_of_them_and_with_nothing_else() -> None:
