@@ -49,7 +49,6 @@ back; those of the newest plan stay in any case."""
 _MOST_BATCH_TARGETS = 500_000
 _BATCHES: Kept[Batch] = Kept(_MOST_BATCH_TARGETS)
 _ROWS = ("targets", "cancelling", "ends")
-_BY_WORD = frozenset((PlanState.CANCELLED, PlanState.ROLLED_BACK))
 _BROKER = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
@@ -174,12 +173,9 @@ def _noes(ended: list[Plan]) -> set[str]:
     """The newest that a person ended or had taken back, and the plans that take these back."""
     backs = {plan.proposal_id for plan in ended if forth_of(plan.proposal_id) is not None}
     forths = {forth_of(name) for name in backs}
-    noes = [
-        plan.proposal_id
-        for plan in ended
-        if plan.proposal_id in backs | forths or (plan.heard and plan.state in _BY_WORD)
-    ]
-    return set(noes[-KEEP_NOES:])
+    by_word = {plan.proposal_id for plan in ended if plan.heard and plan.state is not PlanState.DONE}
+    every = by_word | backs | forths
+    return set([plan.proposal_id for plan in ended if plan.proposal_id in every][-KEEP_NOES:])
 
 
 def _kept_with_targets(ended: list[Entry]) -> set[str]:

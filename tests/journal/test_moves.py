@@ -224,6 +224,7 @@ def test_a_plan_that_a_person_ended_is_not_forgotten_for_plans_that_ended_by_the
     persons = [
         LAPSED._replace(proposal_id="p-cancelled", heard="c1", sentence="cancelled by ann@desk"),
         LAPSED._replace(proposal_id="p-rolled", state=PlanState.ROLLED_BACK, heard="c2"),
+        LAPSED._replace(proposal_id="p-half", state=PlanState.FAILED, heard="c3"),
         Plan("p-done", (TARGET,), PlanState.DONE, moved="1"),
         Plan("p-done-back", (TARGET,), PlanState.DONE, moved="1", approved_by="ann@desk"),
     ]
@@ -231,7 +232,7 @@ def test_a_plan_that_a_person_ended_is_not_forgotten_for_plans_that_ended_by_the
     view = tidied(journal(*lines(*persons), *lines(*others), at_ms=NOON))
     assert {plan.proposal_id for plan in plans(view)} >= {plan.proposal_id for plan in persons}
     assert len(plans(view)) == KEEP_PLANS + len(persons)
-    assert [Records(view).next(f"p-{name}").number for name in ("cancelled", "rolled", "done")] == [2, 2, 2]
+    assert [Records(view).next(f"p-{name}").number for name in ("cancelled", "rolled", "half", "done")] == [2] * 4
 
 
 def test_plans_that_a_person_ended_are_kept_up_to_a_number():
