@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 proposals_app = typer.Typer(
     help="Proposals of the agent: list, approve, apply, cancel, history.", invoke_without_command=True
 )
+_NAMED = 5
+"""Expired proposals that a list names; the rest is counted."""
 HISTORY = ("at", "what", "about", "who", "state", "sentence")
 Id = Annotated[
     str, typer.Argument(metavar="PROPOSAL", help="Id such as p-0123456789ab, as rackwise proposals lists it.")
@@ -221,13 +223,14 @@ def _rate(text: str | None) -> int | None:
 
 def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Output) -> str | None:
     """Approve the very attempt that the person was shown; the name of its plan, as the agent tells it."""
-    from agent.cli.figures import as_of
+    from agent.cli.approving_words import figures_as_published, what_is_approved
     from agent.journal.approvals import plan_hash
     from agent.journal.commands import Verb
 
     proposal = _standing(loaded, proposal_id)
-    say(f"{proposal.id}: {proposal.sentence}")
-    say(as_of(proposal.created_ms, time.time_ns() // 1_000_000))
+    for line in what_is_approved(proposal):
+        say(line)
+    say(figures_as_published(proposal, time.time_ns() // 1_000_000))
     where = asking.plan_of(loaded)
     attempt = _attempt(asking.journal(where), proposal_id)
     asking.confirm(f"{given.verb.capitalize()} {proposal_id}?", yes=given.yes)
@@ -257,29 +260,43 @@ def _attempt(view: View, proposal_id: str) -> int:
 
 
 def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
-    """The proposal as it was published. Raises BadInput when it does not stand."""
-    from agent.daemon.start import read_proposals
+    """The open proposal as it was published. Raises BadInput where there is none."""
+    from agent.cli.figures import expired
     from agent.plan.subjects import begun_by
-    from agent.values.proposal import Proposal as Standing
 
-    found = [one for one in read_proposals(loaded, say) if isinstance(one, Standing)]
+    now_ms = time.time_ns() // 1_000_000
+    found = _published(loaded)
+    over = {one.id: expired(one.expires_ms, now_ms) for one in found}
     for one in found:
-        if one.id == proposal_id:
+        if one.id == proposal_id and over[one.id] is None:
             return one
-    begun = begun_by(proposal_id, (one.id for one in found))
+    begun = begun_by(proposal_id, (one.id for one in found if over[one.id] is None))
+    ended = over.get(proposal_id)
     raise BadInput(
-        f"There is no proposal {proposal_id}",
-        why="it was not published, or it is void since the cluster changed",
+        f"There is no proposal {proposal_id}" if ended is None else f"{proposal_id} is not open any more",
+        why=f"it {ended}, and no agent has published it again"
+        if ended is not None
+        else "it was not published, or it is void since the cluster changed",
         todo=(f"Open proposals that begin with {proposal_id}: {', '.join(begun)}. " if begun else "")
         + "List the open proposals: rackwise proposals",
     )
 
 
 def _list(loaded: Loaded, output: options.Output, *, every: bool) -> None:
+    from agent.cli.figures import expired
     from agent.cli.planning import emit_proposals
+    from agent.values.words import counted, few
+
+    found, now_ms = _published(loaded), time.time_ns() // 1_000_000
+    opened = tuple(one for one in found if expired(one.expires_ms, now_ms) is None)
+    emit_proposals(opened, output, every=every, now_ms=now_ms)
+    if left_out := [f"{one.id} {over}" for one in found if (over := expired(one.expires_ms, now_ms)) is not None]:
+        say(f"{counted(len(left_out), 'proposal')} left out, not published again in time: {few(left_out, _NAMED)}")
+
+
+def _published(loaded: Loaded) -> list[Proposal]:
+    """The proposals of the topic that no agent has ended, open or expired."""
     from agent.daemon.start import read_proposals
     from agent.values.proposal import Proposal as Standing
 
-    found = read_proposals(loaded, say)
-    now_ms = time.time_ns() // 1_000_000
-    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output, every=every, now_ms=now_ms)
+    return [one for one in read_proposals(loaded, say) if isinstance(one, Standing)]

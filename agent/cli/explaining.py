@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agent.cli import options, running_agents, session
-from agent.cli.figures import ago, of_this_look
+from agent.cli.figures import ago, expired, of_this_look
 from agent.cli.hints import remember_replay
 from agent.cli.output import Format, chosen, emit, say
 
@@ -69,6 +69,7 @@ def explain(
     published = _published(subject, judged)
     if published is not None:
         say(_of_the_agent(published, judged))
+        published = published._replace(sentence=f"as published: {published.sentence}")
         judged = judged._replace(seen=judged.seen._replace(proposals=(*judged.seen.proposals, published)))
     seen, ended = judged.seen, _check(subject, judged)
     rows: list[dict[str, Any]] = [
@@ -162,7 +163,7 @@ def _whose(agent: RunningAgent, now_ms: int) -> str:
 
 
 def _published(subject: str, judged: _Judged) -> Proposal | None:
-    """The open proposal of the proposals topic with this id, where this look makes none; None without a cluster."""
+    """The newest state of a proposal in the proposals topic, where this look makes none; None without a cluster."""
     from agent.daemon.start import read_proposals
     from agent.errors import RackwiseError
     from agent.plan.subjects import PROPOSAL
@@ -188,10 +189,12 @@ def _of_the_agent(published: Proposal, judged: _Judged) -> str:
         if (one.kind, one.subject) == (published.kind, published.subject)
     ]
     instead = f"this look proposes {', '.join(same)} instead" if same else "this look proposes none of its kind"
-    made = ago(published.created_ms, seen.snapshot.taken_ms)
-    return (
-        f"{published.id} is open: the agent proposed it {made} for {published.subject}, with figures of then; {instead}"
-    )
+    now_ms = seen.snapshot.taken_ms
+    made, over = ago(published.created_ms, now_ms), expired(published.expires_ms, now_ms)
+    was = f"for {published.subject}, with sentence and figures as published then"
+    if over is not None:
+        return f"{published.id} was proposed {made} {was}, and {over}: no agent proposes it now; {instead}"
+    return f"{published.id} is open: the agent proposed it {made} {was}; {instead}"
 
 
 # --- what there is ----------------------------------------------------------------------------------------------

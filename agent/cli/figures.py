@@ -22,3 +22,8 @@ def of_this_look(taken_ms: int) -> str:
 def ago(made_ms: int, now_ms: int) -> str:
     """``7 min ago``."""
     return f"{lasted(now_ms - made_ms)} ago"
+
+
+def expired(expires_ms: int, now_ms: int) -> str | None:
+    """``expired 7 days ago``; None while it is open: the agent publishes what it still proposes again in time."""
+    return f"expired {ago(expires_ms, now_ms)}" if now_ms >= expires_ms else None

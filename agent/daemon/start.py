@@ -140,20 +140,20 @@ def record_plan(settings: Settings) -> RecordPlan:
 
 
 def read_proposals(loaded: Loaded, tell: Callable[[str], None]) -> tuple[Proposal | Life, ...]:
-    """The open proposals of the proposals topic, read with a plain consumer.
+    """The newest state of every proposal of this cluster in the proposals topic, read with a plain consumer.
 
     ``tell`` hears of records that are none. Raises what `knock` and `refusal` say, PartialAnswer when the topic was
     not read to its end.
     """
     settings = loaded.settings
     topic, kafka = settings.proposals_topic, settings.kafka
-    knock(kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    cluster = knock(kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
     try:
         with open_reader(kafka.confluent(), topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS) as reader:
             spans = reader.spans()
             if not spans:
                 raise refusal(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), f"topic {topic}")
-            found = proposals_in(reader.read(spans))
+            found = proposals_in(reader.read(spans), cluster)
             if not reader.in_time:
                 raise PartialAnswer(f"{topic} was not read to its end", why=f"it took more than {_READ_MS / 1000:g} s")
     except KafkaException as failed:

@@ -108,7 +108,7 @@ def standing_in(records: Iterable[Read], cluster: str) -> dict[str, Published]:
     """
     standing: dict[str, Published] = {}
     for read in records:
-        if not read.headers.get("ce_source", "").startswith(source(cluster, "")):
+        if not _is_of(read, cluster):
             continue
         state = None if read.value is None else _state(read, read.value)
         if isinstance(state, Proposal):
@@ -118,14 +118,18 @@ def standing_in(records: Iterable[Read], cluster: str) -> dict[str, Published]:
     return standing
 
 
-def proposals_in(records: Iterable[Read]) -> Found:
-    """What the topic says, whatever else stands in it."""
-    newest = {read.key: read for read in records}
+def proposals_in(records: Iterable[Read], cluster: str) -> Found:
+    """What the topic says of a cluster, whatever else it holds: a topic may be mirrored, and slots are named alike."""
+    newest = {read.key: read for read in records if _is_of(read, cluster)}
     states = [_state(read, read.value) for _, read in sorted(newest.items()) if read.value is not None]
     return Found(
         tuple(state for state in states if not isinstance(state, str)),
         tuple(state for state in states if isinstance(state, str)),
     )
+
+
+def _is_of(read: Read, cluster: str) -> bool:
+    return read.headers.get("ce_source", "").startswith(source(cluster, ""))
 
 
 def _state(read: Read, value: bytes) -> Proposal | Life | str:

@@ -19,6 +19,7 @@ from agent.cli.documents.schema import document_schema
 from agent.journal import moves
 from agent.journal.leader import Leader
 from agent.propose.codec import proposal_schema
+from agent.values.clock import system_clock
 from agent.values.proposal import SCHEMA_ID
 from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
 from agent.values.reassignment import Resource as Owed
@@ -28,7 +29,9 @@ from tests.builders import Answers, an_observation, consumer, instance, reader
 from tests.snapshots import tp
 from tests.test_guard import proposals_of, shared
 
-(MOVE,) = proposals_of(shared().snapshot())
+_NOW_MS = system_clock().wall_ms
+(_MADE,) = proposals_of(shared().snapshot())
+MOVE = _MADE._replace(created_ms=_NOW_MS, expires_ms=_NOW_MS + 3_600_000)
 TARGETS = (Target(tp("t-0"), "id", (1, 4), (1, 2), 1_000), Target(tp("t-1"), "id", (2, 3), (3, 2), 1_000))
 STRUCTURED = ("json", "jsonl", "yaml")
 _REGISTRY: Registry[Any] = Registry().with_resource(

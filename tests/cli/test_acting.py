@@ -20,6 +20,7 @@ from agent.act.journal.file_journal import FileJournal, read_file
 from agent.act.key_files import people
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cli import asking, following
+from agent.cli.approving_words import what_is_approved
 from agent.cli.figures import as_of
 from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
 from agent.errors import JournalUnavailable
@@ -40,7 +41,10 @@ from tests.command import Done
 from tests.snapshots import tp
 from tests.test_guard import proposals_of, shared
 
-(MOVE,) = proposals_of(shared().snapshot())
+NOW_MS = system_clock().wall_ms
+(_MADE,) = proposals_of(shared().snapshot())
+MOVE = _MADE._replace(created_ms=NOW_MS, expires_ms=NOW_MS + 3_600_000)
+"""As it is published again and again while the agent proposes it."""
 TARGETS = (Target(tp("t-0"), "id", (1, 4), (1, 2), 1_000), Target(tp("t-1"), "id", (2, 3), (3, 2), 1_000))
 NOBODY = "127.0.0.1:1"
 
@@ -113,6 +117,27 @@ def test_proposals_are_listed_with_and_without_the_verb(here: Run, path: Path, v
     assert [row["id"] for row in done.json] == [MOVE.id]
 
 
+OVER = MOVE._replace(id="p-0123456789ab", created_ms=NOW_MS - 8 * 86_400_000, expires_ms=NOW_MS - 7 * 86_400_000)
+
+
+def test_a_proposal_that_was_not_published_again_in_time_is_not_listed_as_open(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (OVER, MOVE))
+    done = here("proposals", "-o", "json", "-b", NOBODY)
+    assert [row["id"] for row in done.json] == [MOVE.id]
+    assert done.stderr == f"1 proposal left out, not published again in time: {OVER.id} expired 7 days ago\n"
+
+
+def test_it_cannot_be_approved_either(here: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (OVER, MOVE))
+    done = here("proposals", "approve", OVER.id, "--yes", *options(path))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{OVER.id} is not open any more\n  why: it expired 7 days ago, and no agent" in done.stderr
+    begun = here("proposals", "approve", OVER.id[:-1], "--yes", *options(path))
+    assert OVER.id not in begun.stderr, "it is not among the open ones"
+
+
 def test_a_published_proposal_says_how_old_its_figures_are(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,9 +206,9 @@ def test_a_person_approves_exactly_what_was_published(here: Run, path: Path, sta
     assert done.exit_code == 0, done.stderr
     assert done.json["done"] is True
     assert done.json["sentence"].startswith(f"approved by {asking.who()} at 5.0 MB/s per broker")
-    sentence, figures = done.stderr.splitlines()
-    assert sentence == f"{MOVE.id}: {MOVE.sentence}"
-    assert re.fullmatch(r"figures of .*Z, .* ago", figures)
+    *what, figures = done.stderr.splitlines()
+    assert tuple(what) == what_is_approved(MOVE)
+    assert re.fullmatch(r"as published: 1\.0 kB to copy, \$/day unknown; figures of .*Z, .* ago", figures)
     given = approval_of(agent.journal.view(), MOVE.id)
     assert given is not None
     assert (given.plan_hash, given.by, given.reason) == (plan_hash(MOVE), asking.who(), "quiet now")

@@ -192,12 +192,27 @@ def test_a_proposal_that_only_the_agent_makes_is_explained(
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda *_: (published,))
     done = here("explain", published.id, "-o", "json", *telemetry(path), *options(path))
     assert done.exit_code == 0, done.stderr
-    assert f"{published.id} is open: the agent proposed it 3 min ago for topic/t, with figures of then" in done.stderr
+    then = "3 min ago for topic/t, with sentence and figures as published then"
+    assert f"{published.id} is open: the agent proposed it {then}" in done.stderr
     assert f"this look proposes {own['id']} (" in done.stderr
     assert done.json[0]["about"] == published.id
+    assert done.json[0]["sentence"] == f"as published: {MOVE.sentence}", "it may say anything"
     assert "approval" in {row["rule"] for row in done.json if row["about"] == published.id}, "its checks are there"
     unknown = here("explain", "p-fedcba987654", *telemetry(path), *options(path))
     assert (unknown.exit_code, "no proposal has this id now" in unknown.stderr) == (2, True)
+
+
+def test_a_published_proposal_that_expired_is_not_called_open(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(path)
+    now_ms, day_ms = world().at().taken_ms, 86_400_000
+    gone = MOVE._replace(id="p-0123456789ab", created_ms=now_ms - 8 * day_ms, expires_ms=now_ms - 7 * day_ms)
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda *_: (gone,))
+    done = here("explain", gone.id, "-o", "json", *telemetry(path), *options(path))
+    assert "is open" not in done.stderr
+    assert f"{gone.id} was proposed 8 days ago for topic/t" in done.stderr
+    assert "and expired 7 days ago: no agent proposes it now; this look proposes " in done.stderr
 
 
 def test_another_leader_than_the_one_that_is_heard_is_named(here: Run, path: Path) -> None:

@@ -24,6 +24,7 @@ from agent.journal.commands import Answer
 from agent.simulate.evaluation import see
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
@@ -206,7 +207,8 @@ def recorded(name: Name) -> str:
 @cache
 def published(name: Name) -> tuple[Any, ...]:
     """What stands in the proposals topic; one has the id that the journal knows."""
-    first, *others = seen(name).proposals
+    now_ms = system_clock().wall_ms
+    first, *others = (one._replace(created_ms=now_ms, expires_ms=now_ms + 86_400_000) for one in seen(name).proposals)
     return (first._replace(id=MOVE_ID), *others)
 
 

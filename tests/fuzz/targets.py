@@ -234,7 +234,7 @@ def _proposal(kind: str, data: bytes) -> bool:
     records = as_read(step(None, a_proposal("a", 1), a_proposal("z", 2)).records)
     source = records[0].headers["ce_source"]
     junk = Read(0, 7, "m", data, {"ce_source": source, "ce_type": kind})
-    found = proposals_in([records[0], junk, records[1]])
+    found = proposals_in([records[0], junk, records[1]], "c/1")
     expect(len(found.states) + len(found.left_out) == len(records) + 1, "a record is lost")
     proposals = tuple(state for state in found.states if isinstance(state, Proposal))
     figures_rest_on(proposals)

@@ -180,11 +180,20 @@ def test_what_stands_is_read_back_from_the_records() -> None:
     read = as_read((*first.records, *second.records))
     assert standing_in(read, "c/1") == second.standing
     assert standing_in(read, "c") == {}, "another cluster whose id begins alike"
-    assert [(type(one).__name__, one.id) for one in proposals_in(read).states] == [
+    assert [(type(one).__name__, one.id) for one in proposals_in(read, "c/1").states] == [
         ("Proposal", "p-000000000001"),
         ("Proposal", "p-000000000004"),
         ("Life", "p-000000000003"),
     ]
+
+
+def test_another_clusters_proposal_is_not_open_here_and_hides_none_in_its_slot() -> None:
+    """A mirrored topic holds what agents of other clusters propose."""
+    own = as_read(step(None, a_proposal("a", 1)).records)
+    other = update({}, [a_proposal("a", 2), a_proposal("b", 3)], now_ms=NOW, topic="t", cluster="c/2", agent="b")
+    read = [*own, *as_read(other.records)]
+    assert [one.id for one in proposals_in(read, "c/1").states] == ["p-000000000001"]
+    assert [one.id for one in proposals_in(read, "c/2").states] == ["p-000000000002", "p-000000000003"]
 
 
 def test_compaction_in_any_state_gives_the_same_standing() -> None:
@@ -224,7 +233,7 @@ def test_a_record_that_is_neither_is_left_out_and_hides_no_other_one(value: byte
     others = as_read(step(None, a_proposal("a", 1), a_proposal("z", 2)).records)
     headers = {"ce_source": others[0].headers["ce_source"]} | ({} if kind is None else {"ce_type": kind})
     junk = Read(0, 7, "m", value, headers)
-    found = proposals_in([others[0], junk, others[1]])
+    found = proposals_in([others[0], junk, others[1]], "c/1")
     assert [one.id for one in found.states] == ["p-000000000001", "p-000000000002"]
     (sentence,) = found.left_out
     assert sentence.startswith("the record at offset 7 of partition 0 cannot be read: ")
@@ -242,7 +251,7 @@ def test_junk_in_the_slot_of_a_proposal_has_it_written_again() -> None:
 def test_a_proposal_whose_times_are_none_is_left_out(name: str, value: object) -> None:
     (read,) = as_read(step(None, a_proposal()).records)
     document = {**json.loads(read.value or b""), name: value}
-    found = proposals_in([read._replace(value=json.dumps(document).encode())])
+    found = proposals_in([read._replace(value=json.dumps(document).encode())], "c/1")
     assert found.states == ()
     assert name in found.left_out[0]
 
@@ -251,4 +260,4 @@ def test_two_agents_write_the_same_record_but_for_their_names() -> None:
     one, other = step(None, a_proposal()), update({}, [a_proposal()], now_ms=NOW, topic="t", cluster="c/1", agent="b")
     assert one.records[0]._replace(headers=()) == other.records[0]._replace(headers=())
     assert a_proposal()._replace(id="x") != a_proposal()
-    assert isinstance(proposals_in(as_read(step(STANDS).records)).states[0], Life)
+    assert isinstance(proposals_in(as_read(step(STANDS).records), "c/1").states[0], Life)
