@@ -19,8 +19,8 @@ from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 LOCAL_BY = {
-    Measure.KAFKA: "as local as possible by Kafka's rule (a replica in the reader's rack)",
-    Measure.READ_LOCAL: "as local as possible as read (the leader, or a follower fetch, in the reader's rack)",
+    Measure.KAFKA: "as local as possible by Kafka's rule (a replica in the rack)",
+    Measure.READ_LOCAL: "as local as possible as read (leader or follower fetch in the rack)",
 }
 
 

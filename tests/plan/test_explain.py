@@ -110,7 +110,7 @@ def test_an_excluded_topic_says_so():
 
 def test_a_group_tells_its_locality_its_rules_and_each_read():
     rows = explained("group/g", swapped())
-    assert row(rows, "group/g", "as local as possible by Kafka's rule (a replica in the reader's rack)").sentence == (
+    assert row(rows, "group/g", "as local as possible by Kafka's rule (a replica in the rack)").sentence == (
         "0 of 2 reads are local now, 2 at best"
     )  # fmt: skip
     assert row(rows, "group/g", "at its optimum").sentence == (
