@@ -93,7 +93,9 @@ def why_unknown(subject: str, snapshot: Snapshot, known: Iterable[str]) -> str |
         return "the id of a proposal is p- and 12 hex digits"
     if kind in {"topic", "group"}:
         return f"there is no {kind} {name}"
-    return "no proposal has this id now" if PROPOSAL.fullmatch(subject) else "it is no subject"
+    if PROPOSAL.fullmatch(subject):
+        return "no proposal has this id now; other moves of the same subject are a proposal with another id"
+    return "it is no subject"
 
 
 def _brokers(snapshot: Snapshot) -> str:
