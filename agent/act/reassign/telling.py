@@ -91,7 +91,7 @@ class Telling:
 
     def said(self, say: Say) -> None:
         """The machine has something to say."""
-        self._said = say.sentence
+        self._said = f"{say.proposal_id}: {say.sentence}" if say.proposal_id else say.sentence
         about = {"proposal": say.proposal_id} if say.proposal_id else {}
         (self._log.warning if say.alarm else self._log.info)("executor_says", **about, sentence=say.sentence)
 
