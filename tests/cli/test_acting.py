@@ -454,7 +454,7 @@ def test_rows_of_plans_and_throttles(path: Path) -> None:
         },
     ]  # fmt: skip
     assert [throttle_line(row) for row in throttle_rows(view)] == [
-        "broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)",
+        "broker 1: leader.replication.throttled.rate 50.0 MB/s (rackwise)",
         "topic t: leader.replication.throttled.replicas for 2 replicas (rackwise)",
     ]
 
