@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent.explain.doctor import BEST_FIRST, Check, CheckState, diagnose, risks
 from agent.simulate.evaluation import Seen, see
+from agent.values.assessment import NotAssessed
 from agent.values.finding import FindingReason, Severity
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -336,13 +337,13 @@ def test_replicas_and_preferred_leaders_are_mended_by_a_proposal_that_is_named()
     assert [fix.lines for fix in leaders.fixes] == [("rackwise plan",)]
 
 
-def test_without_members_the_checks_on_racks_name_members_alone() -> None:
+def test_a_check_keeps_its_name_whatever_its_state() -> None:
     checks = checks_of(an_observation(a=(1,), b=(2,)).topic("t", (1, 2)))
     known = checks["racks are known"]
-    assert (known.state, known.name) == (CheckState.NOTHING, "racks of members are known")
+    assert (known.state, known.name) == (CheckState.NOTHING, "racks are known")
     assert known.sentences == ("no member was seen", "brokers: 2 by broker.rack")
     spelled = checks["racks have one spelling"]
-    assert (spelled.state, spelled.name) == (CheckState.NOTHING, "members spell racks as brokers do")
+    assert (spelled.state, spelled.name) == (CheckState.NOTHING, "racks have one spelling")
 
 
 def test_every_state_has_its_place() -> None:
@@ -587,3 +588,15 @@ def test_one_look_at_an_absent_broker_is_no_fault_and_asks_no_rack_of_it() -> No
     racks = checks["brokers have a rack"]
     assert (racks.state, racks.sentence) == (CheckState.UNKNOWN, "broker 3 is absent, its rack was never seen")
     assert racks.line is None
+
+
+def test_members_of_rackwise_itself_and_of_excluded_groups_are_not_counted_as_unknown() -> None:
+    answers = fine()
+    answers.group("rackwise-leader", reader("agent", None, "")).group("left-out", reader("m", None, "orders-0"))
+    seen = looked(answers, Limits(exclude_groups=("left-out",)))
+    known = checks_in(seen)["racks are known"]
+    assert [one for one in known.sentences if one.startswith("members")] == [
+        one for one in checks_of(fine())["racks are known"].sentences if one.startswith("members")
+    ]
+    why = {name: seen.detection.assessments[name].why_not for name in ("rackwise-leader", "left-out")}
+    assert why == {"rackwise-leader": NotAssessed.OWN, "left-out": NotAssessed.EXCLUDED}

@@ -232,7 +232,10 @@ def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Outp
         say(line)
     say(figures_as_published(proposal, time.time_ns() // 1_000_000))
     where = asking.plan_of(loaded)
-    attempt = _attempt(asking.journal(where), proposal_id)
+    view = asking.journal(where)
+    attempt = _attempt(view, proposal_id)
+    if (done := _done_already(view, proposal)) is not None:
+        say(done)
     asking.confirm(f"{given.verb.capitalize()} {proposal_id}?", yes=given.yes)
     wish = asking.command(Verb(given.verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
     wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves, attempt=attempt)
@@ -257,6 +260,27 @@ def _attempt(view: View, proposal_id: str) -> int:
         before = f"; {said_of(newest)}" if newest is not None and newest.ended else ""
         say(f"this is attempt {attempt}{before}")
     return attempt
+
+
+def _done_already(view: View, proposal: Proposal) -> str | None:
+    """Where the proposal is older than the end of its latest attempt, which is done and was not taken back since.
+
+    The agent replaces or ends such a proposal at its next planning; until then it describes what was done.
+    """
+    from agent.cli.records import plans_in
+    from agent.values.attempts import in_force, latest
+
+    plans = plans_in(view)
+    newest = latest(plans, proposal.id)
+    if newest is None or not in_force(plans, newest):
+        return None
+    ended_ms = view[f"plan/{newest.proposal_id}"].at_ms
+    if proposal.created_ms > ended_ms:
+        return None
+    return (
+        f"{newest.proposal_id} was done after these figures: the planned replicas are in place by the journal, "
+        f"and the change above is not ahead; check it with: rackwise reassign verify {newest.proposal_id}"
+    )
 
 
 def _standing(loaded: Loaded, proposal_id: str) -> Proposal:

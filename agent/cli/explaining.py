@@ -18,6 +18,7 @@ from agent.cli.output import Format, chosen, emit, say
 if TYPE_CHECKING:
     from agent.record.running_agent import RunningAgent
     from agent.simulate.evaluation import Seen
+    from agent.telemetry.proposal_records import Life
     from agent.values.explained import Explained
     from agent.values.journal import View
     from agent.values.memory import Memory
@@ -177,7 +178,19 @@ def _published(subject: str, judged: _Judged) -> Proposal | None:
     except RackwiseError as error:
         say(f"note: the agent's open proposals cannot be read: {error}")
         return None
-    return next((one for one in found if isinstance(one, Open) and one.id == subject), None)
+    opened = [one for one in found if isinstance(one, Open)]
+    replaced = next((one for one in found if not isinstance(one, Open) and one.id == subject), None)
+    if replaced is not None:
+        say(_replaced(replaced, (*judged.seen.proposals, *opened)))
+    return next((one for one in opened if one.id == subject), None)
+
+
+def _replaced(life: Life, proposals: Iterable[Proposal]) -> str:
+    """What became of a proposal that the agent no longer makes, and what is open for the same subject."""
+    same = {one.id: one for one in proposals if str(one.subject) == life.subject}
+    told = ", ".join(f"{one.id} ({one.kind.value}: {one.sentence})" for one in same.values())
+    rest = f"open for {life.subject}: {told}" if told else f"no proposal is open for {life.subject}"
+    return f"{life.id} was a proposal for {life.subject}: {life.sentence.removeprefix('void: ')}; {rest}"
 
 
 def _of_the_agent(published: Proposal, judged: _Judged) -> str:

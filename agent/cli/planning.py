@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 CHANGES_PROPOSED = 3
 _HELD_SHOWN = 5
 _COLUMNS = ("id", "kind", "subject", "saves $/day", "sentence")
-_PUBLISHED = ("id", "kind", "subject", "saves $/day", "figures", "sentence")
+_AGE = "figures from"
+_PUBLISHED = ("id", "kind", "subject", "saves $/day", _AGE, "sentence")
 _IN_CSV = ("id", "kind", "subject", "usd_per_day_saved", "sentence")
 
 
@@ -171,7 +172,7 @@ def emit_proposals(
     if now_ms is not None and form is Format.TABLE:
         columns = _PUBLISHED
         for row, proposal in zip(rows, found, strict=True):
-            row["figures"] = ago(proposal.created_ms, now_ms)
+            row[_AGE] = ago(proposal.created_ms, now_ms)
     if not priced and form is Format.TABLE:
         columns = tuple(name for name in columns if "$/day" not in name)
     emit(rows, columns, form, empty=empty, every=every)

@@ -149,9 +149,9 @@ def throttle_row(debt: Debt) -> ThrottleRow:
 
 
 def throttle_line(row: ThrottleRow) -> str:
-    """``broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)``."""
+    """``broker 1: leader.replication.throttled.rate 50.0 MB/s (rackwise)``."""
     rate, replicas = row["rate_bytes_per_s"], row["replicas"] or []
-    value = f"for {counted(len(replicas), 'replica')}" if rate is None else f"{sized(rate)}/s".replace(".0 ", " ")
+    value = f"for {counted(len(replicas), 'replica')}" if rate is None else f"{sized(rate)}/s"
     return f"{row['resource_kind']} {row['resource']}: {row['key']} {value} (rackwise)"
 
 

@@ -35,7 +35,8 @@ MOST_LOSSES = 20
 """Racks whose loss is described."""
 MOST_ABSENCES = 10
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
-RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
+_BROKER_IDS = "broker ids"
+RACKS = ("rack", _BROKER_IDS, "replicas", "leaders", "members", "tasks")
 BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes in")
 WORST = ("group", "across racks", "$/day")
 BEHIND = "changelog lag"
@@ -113,7 +114,7 @@ def unknown_cost(unknown: UnknownGroups) -> str | None:
     if not unknown["groups"]:
         return None
     unbounded = unknown["unbounded_groups"] or []
-    bounded = len(unknown["groups"]) - len(unbounded)
+    bounded = [name for name in unknown["groups"] if name not in unbounded]
     rate, money = unknown["at_most_cross_rack_bytes_per_s"], unknown["at_most_usd_per_day"]
     most = bytes_words(rate) if money is None else f"{usd_words(money)}/day"
     told = f"{counted(len(unknown['groups']), 'group')} with unknown cost"
@@ -121,7 +122,8 @@ def unknown_cost(unknown: UnknownGroups) -> str | None:
         return f"{told}, and no bound is known: {listed(unknown['groups'])}"
     if not unbounded:
         return f"{told}, at most {most}: {listed(unknown['groups'])}"
-    return f"{told}: {bounded} at most {most} together, and no bound is known of {listed(unbounded)}"
+    together = "" if len(bounded) == 1 else " together"
+    return f"{told}: {listed(bounded)} at most {most}{together}; no bound is known for {listed(unbounded)}"
 
 
 def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> None:
@@ -225,7 +227,7 @@ def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
         {
             **row,
             "rack": row["rack"] or UNKNOWN,
-            "brokers": None if row["brokers"] is None else marked(row["brokers"], row["absent_brokers"]),
+            _BROKER_IDS: None if row["brokers"] is None else marked(row["brokers"], row["absent_brokers"]),
             "tasks": None if row["active_tasks"] is None else row["active_tasks"] + (row["standby_tasks"] or 0),
         }
         for row in rows

@@ -66,7 +66,8 @@ def worst_groups(costs: Costs, look: Seen) -> list[WorstGroup]:
 
 def unknown_groups(costs: Costs, look: Seen) -> UnknownGroups:
     """Groups of unknown cost, and the bound of those that have one."""
-    unknown = {name: traffic for name, traffic in costs.groups.items() if traffic is None or traffic.unknown}
+    groups = {name: traffic for name, traffic in costs.groups.items() if not look.limits.owns(name)}
+    unknown = {name: traffic for name, traffic in groups.items() if traffic is None or traffic.unknown}
     bounded = [traffic for traffic in unknown.values() if traffic is not None and not traffic.unbounded]
     unbounded = sorted(name for name, of in unknown.items() if of is None or of.unbounded)
     total = together(bounded)

@@ -151,7 +151,8 @@ def _assess(limits: Limits, row: _Row) -> Assessment:
     if isinstance(group, OtherGroup):
         return Assessment(group_id=group.id, why_not=NotAssessed.OTHER_KIND)
     if limits.excludes_group(group.id):
-        return Assessment(group_id=group.id, why_not=NotAssessed.EXCLUDED)
+        why = NotAssessed.OWN if limits.owns(group.id) else NotAssessed.EXCLUDED
+        return Assessment(group_id=group.id, why_not=why)
     if group.hidden or not group.members:
         why = NotAssessed.HIDDEN if group.hidden else NotAssessed.EMPTY
         return Assessment(group_id=group.id, why_not=why)

@@ -236,7 +236,7 @@ def diagnose(
     """
     world = World(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
     first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
-    return (_there(world), _answer(_IN_SYNC, world, ()), first, _racks(world), _spelling(world), *others)
+    return (_there(world), _answer(_IN_SYNC, world, ()), first, _racks(world), _answer(_SPELLING, world, ()), *others)
 
 
 def _there(world: World) -> Check:
@@ -250,7 +250,7 @@ def _racks(world: World) -> Check:
     """From where racks are known, and whether the locators answered and agree."""
     snapshot = world.snapshot
     check = _answer(_RACKS, world, ())
-    members = [member for group in snapshot.groups.values() for member in getattr(group, "members", ())]
+    members = [member for group in world.groups for member in group.members]
     told = [
         _sources("brokers", [whence(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
         _sources("members", [whence(member.rack, CLIENT_RACK) for member in members]),
@@ -258,15 +258,7 @@ def _racks(world: World) -> Check:
         *(f"{one.name} answered {lasted(one.age_ms)} ago" for one in snapshot.rack_locators if one.age_ms),
     ]
     told = [part for part in (*check.sentences, *told) if part]
-    # The brokers' racks may well be known: it is those of members that there are none of.
-    name = "racks of members are known" if check.state is CheckState.NOTHING else check.name
-    return replace(check, name=name, sentences=tuple(told), tells=True)
-
-
-def _spelling(world: World) -> Check:
-    """Whether each rack is written one way; without members only brokers write it."""
-    check = _answer(_SPELLING, world, ())
-    return replace(check, name="members spell racks as brokers do") if check.state is CheckState.NOTHING else check
+    return replace(check, sentences=tuple(told), tells=True)
 
 
 def _sources(who: str, sources: list[str | None]) -> str:

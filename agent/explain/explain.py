@@ -41,6 +41,7 @@ from agent.values.words import lasted
 WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
 """Reasons that pass by themselves."""
 _ABOUT_RACKS = frozenset({FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING})
+_RACKS_NOW = "replica_racks_before"
 _STABLE = "the rack has been stable"
 
 
@@ -152,7 +153,9 @@ def _concerns(finding: Finding, kind: str, name: str, snapshot: Snapshot) -> boo
 
 
 def _about_proposal(proposal: Proposal, now_ms: int) -> list[Explained]:
-    return [Explained(proposal.id, proposal.reason.value, Answer.YES, proposal.sentence), *facts_of(proposal, now_ms)]
+    """Its sentence and its figures; of a topic the rows of its partitions have the racks of now."""
+    facts = [row for row in facts_of(proposal, now_ms) if row.rule != _RACKS_NOW or proposal.subject.kind != "topic"]
+    return [Explained(proposal.id, proposal.reason.value, Answer.YES, proposal.sentence), *facts]
 
 
 def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:

@@ -89,11 +89,17 @@ def why_unknown(subject: str, snapshot: Snapshot, known: Iterable[str]) -> str |
         return _no_partition(snapshot.topics[topic], number)
     if kind == "broker":
         return f"there is no broker {name}{_brokers(snapshot)}"
-    if BEGINNING.fullmatch(subject):
-        return "the id of a proposal is p- and 12 hex digits"
     if kind in {"topic", "group"}:
         return f"there is no {kind} {name}"
-    return "no proposal has this id now" if PROPOSAL.fullmatch(subject) else "it is no subject"
+    return _no_proposal(subject)
+
+
+def _no_proposal(subject: str) -> str:
+    if BEGINNING.fullmatch(subject):
+        return "the id of a proposal is p- and 12 hex digits"
+    if PROPOSAL.fullmatch(subject):
+        return "no proposal has this id now; other moves of the same subject are a proposal with another id"
+    return "it is no subject"
 
 
 def _brokers(snapshot: Snapshot) -> str:

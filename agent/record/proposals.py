@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from agent.errors import reason
@@ -54,7 +55,8 @@ class Found(NamedTuple):
     """What the topic says."""
 
     states: tuple[Proposal | Life, ...]
-    """The newest state of every slot, sorted by key: a proposal, or the step that ended it."""
+    """The newest state of every slot, sorted by key: a proposal, or the step that ended it. After them the steps that
+    ended what was replaced, as far as the topic still has them."""
     left_out: tuple[str, ...]
     """One sentence for each slot whose newest record is neither; it hides no other one."""
 
@@ -120,16 +122,25 @@ def standing_in(records: Iterable[Read], cluster: str) -> dict[str, Published]:
 
 def proposals_in(records: Iterable[Read], cluster: str) -> Found:
     """What the topic says of a cluster, whatever else it holds: a topic may be mirrored, and slots are named alike."""
-    newest = {read.key: read for read in records if _is_of(read, cluster)}
+    every = tuple(read for read in records if _is_of(read, cluster))
+    newest = {read.key: read for read in every}
     states = [_state(read, read.value) for _, read in sorted(newest.items()) if read.value is not None]
+    known = [state for state in states if not isinstance(state, str)]
     return Found(
-        tuple(state for state in states if not isinstance(state, str)),
+        (*known, *_replaced(every, {state.id for state in known})),
         tuple(state for state in states if isinstance(state, str)),
     )
 
 
 def _is_of(read: Read, cluster: str) -> bool:
     return read.headers.get("ce_source", "").startswith(source(cluster, ""))
+
+
+def _replaced(records: Sequence[Read], known: AbstractSet[str]) -> Iterable[Life]:
+    """The latest step of each proposal that is not ``known``; records that cannot be read are left aside."""
+    steps = (read for read in records if read.value is not None and read.headers.get("ce_type") != CREATED)
+    lives = (state for read in steps if isinstance(state := _state(read, read.value or b""), Life))
+    return {life.id: life for life in lives if life.id not in known}.values()
 
 
 def _state(read: Read, value: bytes) -> Proposal | Life | str:

@@ -66,6 +66,7 @@ class NotAssessed(StrEnum):
     CONTRADICTORY = "the group's data contradicts itself, such as a partition or task with two owners"
     OTHER_KIND = "the group assigns no partitions to readers"
     EXCLUDED = "excluded by the settings"
+    OWN = "a group of rackwise itself"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

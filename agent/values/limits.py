@@ -327,13 +327,14 @@ class Limits:
 
     def excludes_topic(self, topic: str) -> bool:
         """True for a topic that the settings leave out; rackwise's own topics are left out unless asked for."""
-        return self._own(topic) or _matches(topic, self.exclude_topics)
+        return self.owns(topic) or _matches(topic, self.exclude_topics)
 
     def excludes_group(self, group_id: str) -> bool:
         """True for a group that the settings leave out; rackwise's own groups are left out like its topics."""
-        return self._own(group_id) or _matches(group_id, self.exclude_groups)
+        return self.owns(group_id) or _matches(group_id, self.exclude_groups)
 
-    def _own(self, name: str) -> bool:
+    def owns(self, name: str) -> bool:
+        """True for a topic or group of rackwise itself, unless the settings take them for any other."""
         if self.include_own_topics or not name.startswith(self.own_prefix):
             return False
         return name[len(self.own_prefix) : len(self.own_prefix) + 1] in ("", ".", "-", "_")

@@ -479,7 +479,7 @@ def test_rows_of_plans_and_throttles(path: Path) -> None:
         },
     ]  # fmt: skip
     assert [throttle_line(row) for row in throttle_rows(view)] == [
-        "broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)",
+        "broker 1: leader.replication.throttled.rate 50.0 MB/s (rackwise)",
         "topic t: leader.replication.throttled.replicas for 2 replicas (rackwise)",
     ]
 
@@ -518,3 +518,25 @@ def test_history_has_an_approval_once_and_a_state_once(here: Run, path: Path, st
         ("apply", "refused"), ("approve", "done"), ("approval", "void"),
     ]  # fmt: skip
     assert rows[2]["sentence"] == "it expired"
+
+
+@pytest.mark.parametrize(
+    ("state", "later_ms", "told"),
+    [
+        pytest.param(PlanState.DONE, 0, True, id="done since"),
+        pytest.param(PlanState.DONE, 1_000_000_000_000, False, id="proposed again after it was done"),
+        pytest.param(PlanState.ROLLED_BACK, 0, False, id="rolled back"),
+        pytest.param(PlanState.CANCELLED, 0, False, id="cancelled"),
+    ],
+)
+def test_approving_what_is_done_already_says_that_its_replicas_are_in_place(  # noqa: PLR0917 (fixtures, then the table)
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, state: PlanState, later_ms: int, told: bool
+) -> None:
+    again = MOVE._replace(created_ms=MOVE.created_ms + later_ms)
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (again,))
+    given(path, *plan(state))
+    asked = here("proposals", "approve", MOVE.id, *options(path))
+    assert (
+        "the planned replicas are in place by the journal, and the change above is not ahead" in asked.stderr
+    ) is told
+    assert "this is attempt 2" in asked.stderr

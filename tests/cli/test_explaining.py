@@ -16,6 +16,8 @@ from agent.loop import Line, run_cycle
 from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.telemetry.proposal_records import Life
+from agent.values.finding import Subject
 from agent.values.journal import View
 from agent.values.limits import ExecuteLimits, Limits, Mode
 from agent.values.memory import Memory
@@ -213,6 +215,22 @@ def test_a_published_proposal_that_expired_is_not_called_open(
     assert "is open" not in done.stderr
     assert f"{gone.id} was proposed 8 days ago for topic/t" in done.stderr
     assert "and expired 7 days ago: no agent proposes it now; this look proposes " in done.stderr
+
+
+def test_an_id_that_was_replaced_names_the_open_proposals_of_its_subject(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(path)
+    (own,) = here("plan", "-o", "json", *telemetry(path), *options(path)).json
+    newer = MOVE._replace(id="p-0123456789ab")
+    other = MOVE._replace(id="p-aaaaaaaaaaaa", subject=Subject("topic", "u"))
+    old = Life("p-fedcba987654", "reassign", "topic/t", "void", "void: another proposal replaced it", 1)
+    monkeypatch.setattr("agent.daemon.start.read_proposals", lambda *_: (newer, other, old))
+    done = here("explain", old.id, *telemetry(path), *options(path))
+    assert done.exit_code == 2
+    said = next(line for line in done.stderr.splitlines() if line.startswith(f"{old.id} was"))
+    assert said.startswith(f"{old.id} was a proposal for topic/t: another proposal replaced it; open for topic/t: ")
+    assert (own["id"] in said, newer.id in said, other.id in said) == (True, True, False)
 
 
 def test_another_leader_than_the_one_that_is_heard_is_named(here: Run, path: Path) -> None:

@@ -185,6 +185,17 @@ class TestGroups:
         doctor = here("doctor", "--replay", file, "-o", "table").stdout
         assert "costs up to $3.46/day" in doctor, "the same bound"
 
+    def test_groups_with_and_without_a_bound_are_named_apart_and_none_is_rackwises(
+        self, two_looks: Callable[..., str], here: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "160")
+        answers = a_world().group("lost", reader("n1", None, "orders-0 orders-1"))
+        answers.group("gone", reader("n1", None, "orders-0 gone-0")).group(
+            "rackwise-leader", reader("x", None, "gone-0")
+        )
+        shown = here("status", "--replay", two_looks(answers), "-o", "table").stdout
+        assert "2 groups with unknown cost: lost at most $3.46/day; no bound is known for gone\n" in shown
+
     def test_without_a_rate_there_is_no_bound_and_doctor_tells_none(
         self, two_looks: Callable[..., str], here: Run
     ) -> None:

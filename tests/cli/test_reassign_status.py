@@ -136,7 +136,7 @@ def test_own_moves_name_their_plan_and_attempts_stand_side_by_side(
     ]  # fmt: skip
     assert [(row["partition"], row["by"], row["ours"]) for row in told.json["reassignments"]] == [("t-0", second, True)]
     table = here("reassign", "status", "-o", "table", *options(path))
-    assert "broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)" in table.stdout
+    assert "broker 1: leader.replication.throttled.rate 50.0 MB/s (rackwise)" in table.stdout
     assert tp("u-0") not in {target.id for target in TARGETS}
 
 

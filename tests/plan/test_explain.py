@@ -9,11 +9,14 @@ from agent.explain.explain import explain
 from agent.explain.facts import _unchanged, facts_of, label
 from agent.plan.make import make_plan
 from agent.propose.make import propose
+from agent.simulate.evaluation import see
 from agent.values.assessment import Detection
 from agent.values.explained import Answer, Explained
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.values.plan import Plan
 from agent.values.snapshot import GroupKind, OtherGroup
+from tests.builders import an_observation
 from tests.plan.test_placements import share_finding
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import NOW_MS, Builder, a_cluster, member
@@ -275,3 +278,12 @@ def test_a_topic_of_one_partition_has_no_plural() -> None:
     assert row(rows, "topic/t", "not excluded by settings").sentence == (
         "planning includes the topic, and changes 0 of 1 partition"
     )
+
+
+def test_the_racks_of_a_partition_are_named_once_in_what_explains_its_proposal() -> None:
+    seen = see(an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3)).at(), Memory(), Limits())
+    (proposal,) = seen.proposals
+    rows = explain(proposal.id, seen.snapshot, seen.detection, seen.plan or Plan(), seen.proposals, seen.limits)
+    told = [one for one in rows if "t-0: a a" in one.sentence or "1 (rack a), 4 (rack a)" in one.sentence]
+    assert [one.rule for one in told] == ["spread over racks"]
+    assert "racks of the replicas afterwards: t-0: a b" in {one.sentence for one in rows}
