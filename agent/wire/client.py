@@ -7,7 +7,6 @@ gaps; only the calls that have a single answer raise `CallFailed` (and `describe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from agent.values.observation import RawReassignment
@@ -71,9 +70,7 @@ class WireReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
