@@ -126,16 +126,6 @@ class TaskMeasure:
     cost: int
     """KIP-925's cost of the active tasks."""
 
-    @property
-    def instance_gap(self) -> int:
-        """KIP-441's instance balance: most active tasks of a process minus fewest."""
-        return max(self.active.values(), default=0) - min(self.active.values(), default=0)
-
-    @property
-    def subtopology_gap(self) -> int:
-        """KIP-441's subtopology balance: most processes that run a subtopology minus fewest."""
-        return max(self.instances.values(), default=0) - min(self.instances.values(), default=0)
-
 
 def measure_tasks(
     problem: TaskProblem, active: Tasks, standby: Tasks | None = None, weights: Mapping[TaskId, int] | None = None

@@ -82,10 +82,6 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         """Settings of a mapping of dotted names. Raises SettingMistake itself, not pydantic's error."""
         return cls._of_folded(_folded(values, os.environ if environ is None else environ))
 
-    def with_overrides(self, values: Mapping[str, str]) -> KafkaClientConfig:
-        """These settings with others put over them, checked as one."""
-        return self._of_folded({**self._plain(), **_folded(values, os.environ)})
-
     def under(self, over: KafkaClientOverrides) -> KafkaClientConfig:
         """The same with overrides that were checked already one by one; what is replaced goes as a whole."""
         values = {name: value for name, value in self._plain().items() if _rivals(name).isdisjoint(over.root)}

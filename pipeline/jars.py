@@ -1,7 +1,7 @@
 """The connectors that Spark needs for Kafka and Delta Lake: which ones, and where they lie on this machine.
 
 Invariant: a jar is used only when its SHA-256 is the one of ``jars.lock``. Jars that pyspark brings itself are no part
-of the set. Where Spark resolves packages by itself, `COORDINATES` name the same connectors (``spark.jars.packages``).
+of the set.
 """
 
 from __future__ import annotations
@@ -12,15 +12,6 @@ from pathlib import Path
 
 from agent.errors import BadInput
 from pipeline.maven import resolved
-
-COORDINATES = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-    # The connector asks for a token provider of its own version, which cannot be had: this one does the same.
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-    "io.delta:delta-spark_4.2_2.13:4.4.0",
-)
-"""For ``--packages``; together with ``--exclude-packages org.apache.spark:spark-token-provider-kafka-0-10_2.13``
-where the newer provider is the one that cannot be found."""
 
 _LOCK = Path(__file__).with_name("jars.lock")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, cast
 
 from agent.money.words import bytes_words, usd_words
 from agent.plan.columns import Column, Columns, columns_of
@@ -17,7 +18,7 @@ from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.cli.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer
+    from agent.cli.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer, WarmupCost
 
 SHOWN = ("group", "assignor", "now", "own", "optimum", "worth")
 COLUMNS = ("now", "own", "optimum")
@@ -99,14 +100,7 @@ def _prediction(prediction: Prediction) -> PredictedAnswer:
         "basis": prediction.basis.value,
         "certainty": None if prediction.why_not is not None else prediction.certainty.value,
         "rebalances": prediction.rebalances,
-        "warmups": None
-        if warmups is None
-        else {
-            "at_once": warmups.at_once,
-            "tasks": warmups.tasks,
-            "disk_bytes": warmups.disk_bytes,
-            "read_bytes": warmups.read_bytes,
-        },
+        "warmups": None if warmups is None else cast("WarmupCost", asdict(warmups)),
         "why_not": None if prediction.why_not is None else prediction.why_not.value,
         "notes": list(prediction.notes),
     }

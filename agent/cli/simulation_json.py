@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Literal, cast
 
 from agent.simulate.loss import RackLoss
 from agent.simulate.loss_words import loss_sentence
@@ -15,6 +16,7 @@ from agent.values.proposal import Proposal
 
 if TYPE_CHECKING:
     from agent.cli.documents import simulating as documents
+    from agent.cli.documents.planning import WarmupCost
 
 
 def simulation_to_json(simulation: Simulation, limits: Limits) -> documents.Simulation:
@@ -87,14 +89,7 @@ def _group(group: Simulated) -> documents.SimulatedGroup:
             "rebalances": prediction.rebalances,
             "notes": notes,
         },
-        "warmups": None
-        if warmups is None
-        else {
-            "at_once": warmups.at_once,
-            "tasks": warmups.tasks,
-            "disk_bytes": warmups.disk_bytes,
-            "read_bytes": warmups.read_bytes,
-        },
+        "warmups": None if warmups is None else cast("WarmupCost", asdict(warmups)),
     }
 
 

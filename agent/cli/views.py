@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agent.cli.views_money import money, unknown_groups, worst_groups
 from agent.detect.located import whence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agent.cli.documents.racks import LossDocument, LostTaskDocument, RackDocument, SurvivorDocument
     from agent.cli.documents.status import FindingDocument, RackBrokers, StatusDocument
     from agent.simulate.evaluation import Seen
-    from agent.simulate.loss import LostTask, RackLoss, Survivor
+    from agent.simulate.loss import LostTask, RackLoss
 
 UNKNOWN = "(unknown)"
 
@@ -172,25 +172,12 @@ def _loss(loss: RackLoss) -> LossDocument:
         "untold_tasks": [_lost_task(task) for task in loss.untold_tasks],
         "untold_groups": list(loss.untold_groups),
         "not_seen": list(loss.unseen),
-        "survivors": [_survivor(survivor) for survivor in loss.survivors],
+        "survivors": [cast("SurvivorDocument", one._asdict()) for one in loss.survivors],
     }
 
 
 def _lost_task(lost: LostTask) -> LostTaskDocument:
     return {"group": lost.group, "task": str(lost.task), "process": lost.process}
-
-
-def _survivor(one: Survivor) -> SurvivorDocument:
-    return {
-        "broker": one.broker,
-        "rack": one.rack,
-        "leaders": one.leaders,
-        "leaders_after": one.leaders_after,
-        "bytes_per_s": one.bytes_per_s,
-        "bytes_per_s_after": one.bytes_per_s_after,
-        "led_bytes": one.led_bytes,
-        "led_bytes_after": one.led_bytes_after,
-    }
 
 
 def _tasks_by_rack(snapshot: Snapshot) -> tuple[Counter[str], Counter[str]]:

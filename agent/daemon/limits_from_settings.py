@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel
 
 from agent.observe.locators.question import (
     CommandQuestion,
@@ -93,12 +96,7 @@ def to_scope(settings: Settings) -> Scope:
     configs = dict.fromkeys((Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.GROUP_CONFIGS), observe.refresh_configs_ms)
     urls = (url for _, group in sorted(settings.groups.items()) for url in group.application_endpoints)
     return Scope(
-        include_topics=observe.include_topics,
-        exclude_topics=observe.exclude_topics,
-        include_groups=observe.include_groups,
-        exclude_groups=observe.exclude_groups,
-        call_timeout_ms=observe.call_timeout_ms,
-        deadline_ms=observe.deadline_ms,
+        **_alike(observe, Scope),
         refresh_ms={**configs, Part.LOG_DIRS: observe.refresh_sizes_ms},
         expected_cluster_id=settings.cluster.id,
         application_urls=tuple(dict.fromkeys(urls)),
@@ -169,6 +167,12 @@ def _pair(name: str) -> tuple[str, str]:
     return source.strip(), target.strip()
 
 
+def _alike(section: BaseModel, limits: type[Any], before: str = "") -> dict[str, Any]:
+    """Values that a section of the settings and the limits (``before`` put before the setting's) name alike."""
+    names = [name for name in type(section).model_fields if f"{before}{name}" in limits.__dataclass_fields__]
+    return {f"{before}{name}": getattr(section, name) for name in names}
+
+
 _TRIGGER_FIELDS = tuple(GroupTriggerSettings.model_fields)
 
 
@@ -176,54 +180,28 @@ def to_execute_limits(settings: Settings) -> ExecuteLimits:
     """Everything that stages may know of how mode execute is set."""
     execute, trigger, probing, approve = settings.execute, settings.trigger, settings.probing, settings.approve
     own = {name: group.trigger for name, group in sorted(settings.groups.items()) if group.trigger.model_fields_set}
+    alike = _alike(execute, ExecuteLimits) | _alike(probing, ExecuteLimits, "probing_")
+    alike |= _alike(trigger, ExecuteLimits) | _alike(trigger, ExecuteLimits, "trigger_")
+    alike |= _alike(approve, ExecuteLimits) | {"journal": JournalKind(execute.journal)}
     return ExecuteLimits(
+        **alike,
         cluster_id=settings.cluster.id,
-        journal=JournalKind(execute.journal),
-        request_timeout_ms=execute.request_timeout_ms,
-        tick_ms=execute.tick_ms,
-        include_topics=execute.include_topics,
-        exclude_topics=execute.exclude_topics,
-        include_groups=execute.include_groups,
-        exclude_groups=execute.exclude_groups,
         windows=Windows(allow=_windows(settings.windows.allow), blackout=_windows(settings.windows.blackout)),
-        max_moves_per_broker=execute.max_moves_per_broker,
-        max_moves_per_cluster=execute.max_moves_per_cluster,
-        max_bytes_in_flight=execute.max_bytes_in_flight,
-        batch_partitions=execute.batch_partitions,
         throttle_bytes_per_s=execute.throttle,
         throttle_floor_bytes_per_s=execute.throttle_floor,
         throttle_ceiling_bytes_per_s=execute.throttle_ceiling,
-        throttle_headroom_share=execute.throttle_headroom_share,
         broker_bytes_per_s=execute.broker_bandwidth,
-        min_isr_guard=execute.min_isr_guard,
-        stuck_after_ms=execute.stuck_after_ms,
-        grace_after_broker_loss_ms=execute.grace_after_broker_loss_ms,
         trigger=_trigger(trigger, trigger),
         group_triggers=MappingProxyType({name: _trigger(trigger, given) for name, given in own.items()}),
-        own_rebalance_wait_ms=trigger.own_rebalance_wait_ms,
-        trigger_budget_per_group_per_hour=trigger.budget_per_group_per_hour,
-        trigger_budget_per_cycle=trigger.budget_per_cycle,
-        trigger_budget_per_hour=trigger.budget_per_hour,
-        trigger_budget_per_day=trigger.budget_per_day,
         batch_budget_per_hour=execute.batches_per_hour,
         batch_budget_per_day=execute.batches_per_day,
         move_budget_bytes_per_day=execute.bytes_per_day,
         probing=probing.enabled,
-        probing_floor_ms=probing.floor_ms,
-        probing_backoff_factor=probing.backoff_factor,
-        probing_backoff_max_ms=probing.backoff_max_ms,
-        probing_near_deadline_ms=probing.near_deadline_ms,
-        probing_share_ms=probing.share_ms,
-        probing_budget_per_group_per_hour=probing.budget_per_group_per_hour,
-        probing_standbys=probing.standbys,
         payback_max_days=execute.payback_days,
-        hysteresis_share=execute.hysteresis_share,
-        hysteresis_window_ms=execute.hysteresis_window_ms,
         move_cooldown_ms=execute.cooldown_ms,
         approve_triggers=approve.triggers,
         approval_rules=tuple(_rule(name, rule) for name, rule in sorted(approve.rules.items())),
         approval_valid_ms=approve.valid_ms,
-        second_person=approve.second_person,
     )
 
 
@@ -235,18 +213,8 @@ def _trigger(for_all: GroupTriggerSettings, given: GroupTriggerSettings) -> Trig
 
 
 def _rule(name: str, rule: RuleSettings) -> ApprovalRule:
-    return ApprovalRule(
-        name=name,
-        kinds=frozenset(rule.kinds),
-        reasons=frozenset(rule.reasons),
-        max_bytes=rule.max_bytes,
-        max_moves=rule.max_moves,
-        keep_leaders=rule.keep_leaders,
-        min_gain_usd_per_day=rule.min_gain_usd_per_day,
-        min_gain_bytes_per_s=rule.min_gain_bytes_per_s,
-        topics=rule.topics,
-        groups=rule.groups,
-    )
+    sets = {"kinds": frozenset(rule.kinds), "reasons": frozenset(rule.reasons)}
+    return ApprovalRule(name=name, **_alike(rule, ApprovalRule) | sets)
 
 
 def _windows(settings: Mapping[str, WindowSettings]) -> tuple[Window, ...]:

@@ -210,6 +210,10 @@ class _Written(NamedTuple):
     foretold: Mapping[str, tuple[str, int, str, str, int, tuple[str, ...], bool, str | None]] = MappingProxyType({})
 
 
+_AS_THEY_ARE = (
+    "cycle", "taken_ms", "monotonic_ms", "first_seen", "gone", "absent", "groups", "rebalancing", "throttles", "acts",
+    "bytes_per_record",
+)  # fmt: skip
 _BROKER = re.compile(r"[0-9]{1,10}")
 _COPY_VALUES = 7
 _COPY = codec(tuple[str, str | int, int, int, tuple[tuple[int, int], ...], bool, tuple[int, int] | None])
@@ -218,18 +222,12 @@ _COPY = codec(tuple[str, str | int, int, int, tuple[tuple[int, int], ...], bool,
 def _memory(value: _Json) -> Memory:
     told = from_json(_Written, value)
     return Memory(
-        cycle=told.cycle,
-        taken_ms=told.taken_ms,
-        monotonic_ms=told.monotonic_ms,
-        first_seen=told.first_seen,
-        gone=told.gone,
+        **{name: getattr(told, name) for name in _AS_THEY_ARE},
         brokers={broker: RackSighting(*row) for broker, row in told.brokers.items()},
-        absent=told.absent,
         topics={
             name: TopicMemory(topic_id, tuple(_nth(told.replica_lists, index) for index in indices))
             for name, (topic_id, indices) in told.topics.items()
         },
-        groups=told.groups,
         changes=tuple(_change(*row) for row in told.changes),
         reassignments={
             TopicPartition(topic, partition): RunningReassignment(since_ms, own)
@@ -237,14 +235,10 @@ def _memory(value: _Json) -> Memory:
         },
         own_reassignments=frozenset(TopicPartition(*row) for row in told.own_reassignments),
         widened={TopicPartition(topic, partition): replicas for topic, partition, replicas in told.widened},
-        rebalancing=told.rebalancing,
         streams={name: _read_streams(row) for name, row in told.streams.items()},
-        throttles=told.throttles,
-        acts=told.acts,
         rate_bases=tuple(_read_rate_base(*row) for row in told.rate_bases),
         size_base=None if told.size_base is None else _read_rate_base(*told.size_base),
         foretold={name: Foretold(*row) for name, row in told.foretold.items()},
-        bytes_per_record=told.bytes_per_record,
     )
 
 

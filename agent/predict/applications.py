@@ -10,7 +10,7 @@ prediction does not change with every record.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from typing import NamedTuple
 
@@ -49,6 +49,7 @@ UNKNOWN_END = 2**40
 """In place of a changelog's end that is not known: no process without a copy counts as caught up."""
 MOST_WORK = 100_000
 """Pairs of task and process that the rounds until the end may cost; past it the end is worked out in one step."""
+_CONFIGS = tuple(field.name for field in fields(AssignmentConfigs))
 _STATEFUL = frozenset((Statefulness.CHANGELOG, Statefulness.SOURCE_CHANGELOG))
 
 
@@ -169,16 +170,7 @@ def _problem(
         tasks=tuple(task.id for task in tasks),
         stateful=stateful,
         clients=tuple(_client(process, by_process[process.id], known) for process in _as_filled(group.processes)),
-        configs=AssignmentConfigs(
-            acceptable_recovery_lag=settings.acceptable_recovery_lag,
-            max_warmup_replicas=settings.max_warmup_replicas,
-            num_standby_replicas=settings.num_standby_replicas,
-            probing_rebalance_interval_ms=settings.probing_rebalance_interval_ms,
-            rack_aware_assignment_tags=settings.rack_aware_assignment_tags,
-            rack_aware_assignment_strategy=settings.rack_aware_assignment_strategy,  # type: ignore[arg-type]  # checked there
-            rack_aware_assignment_traffic_cost=settings.rack_aware_assignment_traffic_cost,
-            rack_aware_assignment_non_overlap_cost=settings.rack_aware_assignment_non_overlap_cost,
-        ),
+        configs=AssignmentConfigs(**{name: getattr(settings, name) for name in _CONFIGS}),
         racks=RackFacts(
             consumer_racks={
                 process.id: {member: racks.get(member) for member in process.member_ids} for process in group.processes

@@ -20,16 +20,6 @@ Keys = tuple[tuple[str, object], ...]
 class Change:
     """One change of the world."""
 
-    @property
-    def touches(self) -> Keys:
-        """What no other change may touch."""
-        return ()
-
-    @property
-    def needs(self) -> Keys:
-        """What no change may touch."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
 class RemoveMember(Change):
@@ -37,11 +27,6 @@ class RemoveMember(Change):
 
     group: str
     member: str
-
-    @property
-    def touches(self) -> Keys:
-        """The member."""
-        return (("member", (self.group, self.member)),)
 
     def __str__(self) -> str:
         return f"{self.group} without {self.member}"
@@ -53,11 +38,6 @@ class RemoveRack(Change):
 
     rack: str
 
-    @property
-    def touches(self) -> Keys:
-        """Its being there."""
-        return (("no rack", self.rack),)
-
     def __str__(self) -> str:
         return f"no rack {self.rack}"
 
@@ -67,11 +47,6 @@ class RemoveBroker(Change):
     """A broker is away; its replicas stay on it."""
 
     broker: int
-
-    @property
-    def touches(self) -> Keys:
-        """The broker, and its being there."""
-        return ("broker", self.broker), ("no broker", self.broker)
 
     def __str__(self) -> str:
         return f"no broker {self.broker}"
@@ -84,16 +59,6 @@ class AddRack(Change):
     rack: str
     brokers: tuple[int, ...]
 
-    @property
-    def touches(self) -> Keys:
-        """The rack and its brokers."""
-        return ("rack", self.rack), *(("broker", broker) for broker in self.brokers)
-
-    @property
-    def needs(self) -> Keys:
-        """That no other change takes it away again."""
-        return (("no rack", self.rack),)
-
     def __str__(self) -> str:
         return f"rack {self.rack} with broker {', '.join(map(str, self.brokers))}"
 
@@ -104,16 +69,6 @@ class AddBroker(Change):
 
     broker: int
     rack: str
-
-    @property
-    def touches(self) -> Keys:
-        """The broker."""
-        return (("broker", self.broker),)
-
-    @property
-    def needs(self) -> Keys:
-        """Its rack."""
-        return (("no rack", self.rack),)
 
     def __str__(self) -> str:
         return f"broker {self.broker} in rack {self.rack}"
@@ -126,16 +81,6 @@ class AddReplica(Change):
     partition: TopicPartition
     broker: int
 
-    @property
-    def touches(self) -> Keys:
-        """The replica."""
-        return (("replica", (self.partition, self.broker)),)
-
-    @property
-    def needs(self) -> Keys:
-        """The broker, and the other replicas as they are."""
-        return ("no broker", self.broker), ("replication factor", self.partition.topic)
-
     def __str__(self) -> str:
         return f"a replica of {self.partition} on broker {self.broker}"
 
@@ -147,16 +92,6 @@ class RemoveReplica(Change):
     partition: TopicPartition
     broker: int
 
-    @property
-    def touches(self) -> Keys:
-        """The replica."""
-        return (("replica", (self.partition, self.broker)),)
-
-    @property
-    def needs(self) -> Keys:
-        """The other replicas as they are."""
-        return (("replication factor", self.partition.topic),)
-
     def __str__(self) -> str:
         return f"no replica of {self.partition} on broker {self.broker}"
 
@@ -167,11 +102,6 @@ class SetReplicationFactor(Change):
 
     topic: str
     replication_factor: int
-
-    @property
-    def touches(self) -> Keys:
-        """The topic's replication factor."""
-        return (("replication factor", self.topic),)
 
     def __str__(self) -> str:
         return f"{self.topic} with {counted(self.replication_factor, 'replica')}"
@@ -185,11 +115,6 @@ class AddMember(Change):
     rack: str | None
     """None: it sends no rack."""
 
-    @property
-    def needs(self) -> Keys:
-        """Its rack."""
-        return (("no rack", self.rack),)
-
     def __str__(self) -> str:
         return f"{self.group} with one more in {'no known rack' if self.rack is None else f'rack {self.rack}'}"
 
@@ -200,11 +125,6 @@ class SetStrategy(Change):
 
     group: str
     strategy: str
-
-    @property
-    def touches(self) -> Keys:
-        """The group's strategy."""
-        return (("strategy", self.group),)
 
     def __str__(self) -> str:
         return f"{self.group} with {self.strategy}"
@@ -217,13 +137,46 @@ class SetStandbys(Change):
     group: str
     standbys: int
 
-    @property
-    def touches(self) -> Keys:
-        """The application's number of standbys."""
-        return (("standbys", self.group),)
-
     def __str__(self) -> str:
         return f"{self.group} with {counted(self.standbys, 'standby', 'standbys')}"
+
+
+def touched(change: Change) -> Keys:
+    """What no other change may touch."""
+    keys: Keys = ()
+    match change:
+        case RemoveMember():
+            keys = (("member", (change.group, change.member)),)
+        case RemoveRack():
+            keys = (("no rack", change.rack),)
+        case RemoveBroker():
+            keys = ("broker", change.broker), ("no broker", change.broker)
+        case AddRack():
+            keys = ("rack", change.rack), *(("broker", broker) for broker in change.brokers)
+        case AddBroker():
+            keys = (("broker", change.broker),)
+        case AddReplica() | RemoveReplica():
+            keys = (("replica", (change.partition, change.broker)),)
+        case SetReplicationFactor():
+            keys = (("replication factor", change.topic),)
+        case SetStrategy():
+            keys = (("strategy", change.group),)
+        case SetStandbys():
+            keys = (("standbys", change.group),)
+    return keys
+
+
+def needed(change: Change) -> Keys:
+    """What no change may touch."""
+    match change:
+        case AddRack() | AddBroker() | AddMember():
+            return (("no rack", change.rack),)
+        case AddReplica():
+            return ("no broker", change.broker), ("replication factor", change.partition.topic)
+        case RemoveReplica():
+            return (("replication factor", change.partition.topic),)
+        case _:
+            return ()
 
 
 def check_changes(changes: Sequence[Change]) -> None:
@@ -231,7 +184,7 @@ def check_changes(changes: Sequence[Change]) -> None:
     if not changes:
         raise BadInput("there is nothing to simulate", why="no change is named", todo="See: rackwise simulate --help")
     for one, other in permutations(changes, 2):
-        if {*one.touches} & {*other.touches, *other.needs}:
+        if {*touched(one)} & {*touched(other), *needed(other)}:
             raise BadInput(
                 f"these changes contradict each other: {one}; {other}",
                 why="they change the same, or one takes away what the other needs",

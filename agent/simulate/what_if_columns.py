@@ -28,7 +28,6 @@ from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import BadProblem, TaskId, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
-Sources = Mapping[TaskId, tuple[TopicPartition, ...]]
 
 
 class Standbys(NamedTuple):

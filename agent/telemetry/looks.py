@@ -99,7 +99,10 @@ def observation_from_events(events: Iterable[Event]) -> Recorded:
     for _, event in sorted(by_number.items()):
         data[event.kind].append(from_json(INPUT_SHAPES[event.kind], event.data))
     return Recorded(
-        look=look, observation=_observation(last.cluster, head, data), memory=_memory(data), limits=_limits(data)
+        look=look,
+        observation=_observation(last.cluster, head, data),
+        memory=_read_memory(_only(data, Kind.MEMORY)),
+        limits=_limits(data),
     )
 
 
@@ -111,10 +114,7 @@ def looks_in(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
 
 def memory_of(event: Event) -> Memory:
     """The memory that a `MEMORY` event tells. Raises UnreadableError."""
-    try:
-        return memory_from_json(from_json(MemoryData, event.data).text)
-    except UnreadableMemoryError as error:
-        raise UnreadableError(str(error)) from error
+    return _read_memory(from_json(MemoryData, event.data))
 
 
 def limits_digest(limits: Limits) -> str:
@@ -131,19 +131,12 @@ def _event(row: _Row, seen: Observation, look: str, n: int) -> Event:
     return Event(row.kind, row.subject, seen.cluster_id, look, n, seen.taken_ms, data)
 
 
+_OF_LOOK = tuple(name for name in LookData._fields if name != "events")
+"""What the last event of a look tells of the observation, under the same names."""
+
+
 def _look_row(seen: Observation, events: int) -> _Row:
-    data = LookData(
-        seen.controller,
-        seen.taken_ms,
-        seen.monotonic_ms,
-        seen.took_ms,
-        seen.cordoned,
-        seen.rights,
-        seen.vanished_topics,
-        seen.vanished_groups,
-        seen.ages_ms,
-        events,
-    )
+    data = LookData(**{name: getattr(seen, name) for name in _OF_LOOK}, events=events)
     return _Row(Kind.LOOK, f"cluster/{seen.cluster_id}", data)
 
 
@@ -196,8 +189,8 @@ def _topic_rows(seen: Observation) -> Iterator[_Row]:
 def _observation(cluster_id: str, head: LookData, data: Mapping[Kind, list[Any]]) -> Observation:
     topics: list[TopicData] = data[Kind.TOPIC]
     return Observation(
+        **{name: getattr(head, name) for name in _OF_LOOK},
         cluster_id=cluster_id,
-        controller=head.controller,
         brokers=tuple(data[Kind.BROKER]),
         topics=tuple(topic.row for topic in topics if topic.row is not None),
         topic_configs={topic.name: topic.configs for topic in topics if topic.configs is not None},
@@ -220,24 +213,16 @@ def _observation(cluster_id: str, head: LookData, data: Mapping[Kind, list[Any]]
             for topic in topics
             for at in topic.replica_bytes
         },
-        cordoned=head.cordoned,
         application_lags=_only(data, Kind.APPLICATION_LAGS).lags,
         rack_tables=tuple(data[Kind.RACK_TABLE]),
         weights=_only(data, Kind.WEIGHTS) if data.get(Kind.WEIGHTS) else None,
-        rights=head.rights,
-        vanished_topics=head.vanished_topics,
-        vanished_groups=head.vanished_groups,
-        ages_ms=head.ages_ms,
         gaps=_only(data, Kind.GAPS).gaps,
-        taken_ms=head.taken_ms,
-        monotonic_ms=head.monotonic_ms,
-        took_ms=head.took_ms,
     )
 
 
-def _memory(data: Mapping[Kind, list[Any]]) -> Memory:
+def _read_memory(data: MemoryData) -> Memory:
     try:
-        return memory_from_json(_only(data, Kind.MEMORY).text)
+        return memory_from_json(data.text)
     except UnreadableMemoryError as error:
         raise UnreadableError(str(error)) from error
 

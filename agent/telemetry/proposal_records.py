@@ -75,14 +75,7 @@ class Figures(NamedTuple):
 
 def figures_of(proposal: Proposal) -> Figures:
     """The figures of the look that it was made from, which is of its ``created_ms``."""
-    told = proposal.predicted
-    return Figures(
-        told.bytes_to_move,
-        told.cross_rack_bytes_per_s_before,
-        told.cross_rack_bytes_per_s_after,
-        told.usd_per_day_before,
-        told.usd_per_day_after,
-    )
+    return Figures(*(getattr(proposal.predicted, name) for name in Figures._fields))
 
 
 def differ(before: Figures, after: Figures) -> bool:

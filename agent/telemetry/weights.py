@@ -9,7 +9,7 @@ not know are left aside; a newer version is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from agent.values.foreign_json import ForeignJsonError, read_json
@@ -79,11 +79,6 @@ def key_of(weights: Weights) -> str:
     kind, _, name = weights.subject.partition("/")
     part = f".{weights.part}" if weights.part else ""
     return f"{weights.cluster}/{kind}{part}/{name}"
-
-
-def keys_of(weights: Iterable[Weights]) -> frozenset[str]:
-    """Every key under which these weights stand in the topic; a key beside them is to be deleted."""
-    return frozenset(key for one in weights for key, _ in to_records(one))
 
 
 def weights_of(key: str, value: bytes) -> Weights:

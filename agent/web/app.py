@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
-from types import TracebackType
 from typing import Self, cast
 
 import uvicorn
@@ -217,9 +216,7 @@ class WebServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

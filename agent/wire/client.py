@@ -7,13 +7,11 @@ gaps; only the calls that have a single answer raise `CallFailed` (and `describe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from agent.values.observation import RawReassignment
 from agent.wire import cluster_calls, config_calls, epoch_group_calls, group_calls, offset_calls
 from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed
 from agent.wire.pool import Pool
 from agent.wire.settings import wire_settings
 from assignors.problem import TopicPartition
@@ -72,18 +70,12 @@ class WireReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
 class WireClient(WireReader):
     """Reads a cluster, its groups and their offsets."""
-
-    def describe_capabilities(self, deadline_ms: int) -> Mapping[int, Mapping[int, tuple[int, int]] | CallFailed]:
-        """Broker -> Kafka's number of a call -> the versions it takes."""
-        return cluster_calls.describe_capabilities(self._pool, Deadline.after_ms(deadline_ms))
 
     def list_groups(self, deadline_ms: int) -> group_calls.ListedGroups:
         """Groups of all brokers, with types and states where the brokers tell them."""

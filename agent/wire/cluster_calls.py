@@ -157,15 +157,6 @@ def describe_log_dirs(pool: Pool, deadline: Deadline) -> LogDirs:
     return LogDirs(sizes, frozenset(cordoned), tuple(gaps))
 
 
-def describe_capabilities(pool: Pool, deadline: Deadline) -> dict[int, Mapping[int, tuple[int, int]] | CallFailed]:
-    """Broker -> call -> oldest and newest version, or why the broker did not tell."""
-
-    def ask(connection: Connection, _until: Deadline) -> Mapping[int, tuple[int, int]]:
-        return connection.versions
-
-    return pool.ask_each(dict.fromkeys(pool.broker_ids, ask), deadline, name="versions")
-
-
 def raw_topic(row: Any) -> RawTopic:
     """A topic of a metadata answer."""
     partitions = sorted(row.partitions, key=lambda one: int(one.partition_index))

@@ -111,11 +111,6 @@ def copied_set_table(count: int) -> int:
     return sized_table(max(count * 4 // 3 + 1, DEFAULT_TABLE))
 
 
-def copied_map_table(count: int) -> int:
-    """Table of ``new HashMap(map)`` of so many entries: may be smaller than 16."""
-    return sized_table(count * 4 // 3 + 1) if count else DEFAULT_TABLE
-
-
 def grown_table(count: int, initial: int = DEFAULT_TABLE) -> int:
     """Table after so many entries: doubled whenever they are more than three quarters of it. It never shrinks."""
     while 4 * count > 3 * initial:

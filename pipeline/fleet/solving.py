@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
 from agent.propose.rests import proposal_id
+from agent.propose.scene import Draft
 from agent.values.assessment import Locality, Measure
 from agent.values.finding import Evidence, Subject
 from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
@@ -146,16 +147,11 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
         ("measure", "kafka: any replica in the member's rack"),
         ("prediction", "exact optimum at equal balance; the group's own assignor may give another assignment"),
     )
-    return _proposal(
-        ProposalKind.TRIGGER,
-        ProposalReason.REBALANCE_IMPROVES,
-        Subject("group", group),
-        sentence,
-        _Change(before, after, moves, predicted, evidence),
-        _Proof(float(figures.then), figures.optimal),
-        _digest(cluster, problem),
-        made_ms,
-    )
+    subject = Subject("group", group)
+    kind, reason = ProposalKind.TRIGGER, ProposalReason.REBALANCE_IMPROVES
+    draft = Draft(kind, reason, subject, sentence, before, after, moves, predicted, evidence, ())
+    draft = draft._replace(lower_bound=float(figures.then), optimal=figures.optimal)
+    return _proposal(draft, _digest(cluster, problem), made_ms)
 
 
 def _changed(
@@ -241,64 +237,30 @@ def _reassignment(
         f"Move {counted(len(moves), 'replica')} of {topic}, so that no rack holds more copies of a partition than it "
         "must; " + ("the bytes to copy are unknown" if copied is None else f"{sized(copied)} is copied")
     )
-    return _proposal(
-        ProposalKind.REASSIGN,
-        ProposalReason.MEND_RACK_SPREAD,
-        Subject("topic", topic),
-        sentence,
-        _Change(
-            tuple(rows_before),
-            tuple(rows_after),
-            tuple(moves),
-            Predicted(moves=len(moves), bytes_to_move=copied),
-            (("partitions_changed", len(rows_after)),),
-        ),
-        _Proof(None, optimal),
-        rests,
-        made_ms,
+    draft = Draft(
+        kind=ProposalKind.REASSIGN,
+        reason=ProposalReason.MEND_RACK_SPREAD,
+        subject=Subject("topic", topic),
+        sentence=sentence,
+        before=tuple(rows_before),
+        after=tuple(rows_after),
+        moves=tuple(moves),
+        predicted=Predicted(moves=len(moves), bytes_to_move=copied),
+        evidence=(("partitions_changed", len(rows_after)),),
+        findings=(),
+        optimal=optimal,
     )
+    return _proposal(draft, rests, made_ms)
 
 
 # --- proposals --------------------------------------------------------------------------------------------------
 
 
-class _Change(NamedTuple):
-    before: tuple[Row, ...]
-    after: tuple[Row, ...]
-    moves: tuple[Move, ...]
-    predicted: Predicted
-    evidence: Evidence
-
-
-class _Proof(NamedTuple):
-    lower_bound: float | None
-    optimal: bool
-
-
-def _proposal(  # noqa: PLR0917 as a proposal is told
-    kind: ProposalKind,
-    reason: ProposalReason,
-    subject: Subject,
-    sentence: str,
-    change: _Change,
-    proof: _Proof,
-    rests: str,
-    made_ms: int,
-) -> Proposal:
+def _proposal(draft: Draft, rests: str, made_ms: int) -> Proposal:
+    told = {name: value for name, value in draft._asdict().items() if name != "basis"}
     return Proposal(
-        id=proposal_id(kind.value, subject, change.after, rests),
-        kind=kind,
-        reason=reason,
-        subject=subject,
-        sentence=sentence,
-        before=change.before,
-        after=change.after,
-        moves=change.moves,
-        predicted=change.predicted,
-        lower_bound=proof.lower_bound,
-        optimal=proof.optimal,
-        evidence=change.evidence,
-        findings=(),
+        **told,
+        id=proposal_id(draft.kind.value, draft.subject, draft.after, rests),
         snapshot_hash=rests,
         created_ms=made_ms,
         expires_ms=made_ms + TTL_MS,

@@ -59,61 +59,24 @@ class _Collecting:
         period = self._period
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
 
-            def ask(title: str, kind: type[_Row], table: Table, add_up: _AddUp) -> Future[tuple[_Row, ...]]:
-                return pool.submit(self._rows, title, kind, table, add_up)
+            def ask(
+                title: str, kind: type[_Row], table: Table, add_up: _AddUp, *times: str
+            ) -> Future[tuple[_Row, ...]]:
+                return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, period, times)))
 
-            costs = ask("cost", facts.Cost, gold.LEDGER, lambda rows: summaries.costs(_hours(rows, period), DEAREST))
-            pairs = ask("ledger", facts.Pair, gold.LEDGER, lambda rows: summaries.pairs(_hours(rows, period)))
-            standing = ask("standing", facts.Standing, gold.OUTCOMES, self._standing)
-            coverage = ask(
-                "coverage",
-                facts.Coverage,
-                gold.PARTITION_TRAFFIC,
-                lambda rows: summaries.coverage(_hours(rows, period)),
-            )
-            near = ask(
-                "locality", facts.Near, gold.LOCALITY, lambda rows: summaries.near(_hours(rows, period), LEAST_LOCAL)
-            )
-            warmups = ask(
-                "warm-ups",
-                facts.Warmups,
-                gold.WARMUPS,
-                lambda rows: summaries.warmups(touching(rows, period, "began_ms", "last_ms")),
-            )
-            restores = ask(
-                "restores",
-                facts.Restore,
-                gold.RESTORE_RATES,
-                lambda rows: summaries.restores(of_clusters(rows, period)),
-            )
-            rebalances = ask(
-                "rebalances",
-                facts.Rebalances,
-                gold.REBALANCES,
-                lambda rows: summaries.rebalances(within(rows, period, "seen_ms")),
-            )
-            drifts = ask(
-                "drift",
-                facts.Drift,
-                gold.RACK_DRIFT,
-                lambda rows: summaries.drifts(touching(rows, period, "began_ms", "ended_ms")),
-            )
-            outcomes = ask(
-                "outcomes",
-                facts.Outcome,
-                gold.OUTCOMES,
-                lambda rows: summaries.outcomes(within(rows, period, "applied_ms")),
-            )
-            errors = ask(
-                "errors",
-                facts.Errors,
-                gold.OUTCOMES,
-                lambda rows: summaries.errors(within(rows, period, "applied_ms")),
-            )
-            looked = ask(
-                "looks", _Counted, silver.LOOKS, lambda rows: summaries.looked(within(rows, period, "taken_ms"))
-            )
-            unread = ask("quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
+            costs = ask("cost", facts.Cost, gold.LEDGER, lambda rows: summaries.costs(rows, DEAREST), "hour_ms")
+            pairs = ask("ledger", facts.Pair, gold.LEDGER, summaries.pairs, "hour_ms")
+            standing = ask("standing", facts.Standing, gold.OUTCOMES, self._standing, "created_ms", "done_ms")
+            coverage = ask("coverage", facts.Coverage, gold.PARTITION_TRAFFIC, summaries.coverage, "hour_ms")
+            near = ask("locality", facts.Near, gold.LOCALITY, lambda rows: summaries.near(rows, LEAST_LOCAL), "hour_ms")
+            warmups = ask("warm-ups", facts.Warmups, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms")
+            restores = ask("restores", facts.Restore, gold.RESTORE_RATES, summaries.restores)
+            rebalances = ask("rebalances", facts.Rebalances, gold.REBALANCES, summaries.rebalances, "seen_ms")
+            drifts = ask("drift", facts.Drift, gold.RACK_DRIFT, summaries.drifts, "began_ms", "ended_ms")
+            outcomes = ask("outcomes", facts.Outcome, gold.OUTCOMES, summaries.outcomes, "applied_ms")
+            errors = ask("errors", facts.Errors, gold.OUTCOMES, summaries.errors, "applied_ms")
+            looked = ask("looks", _Counted, silver.LOOKS, summaries.looked, "taken_ms")
+            unread = pool.submit(self._rows, "quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
         return facts.Facts(
             from_ms=period.from_ms,
             to_ms=period.to_ms,
@@ -137,8 +100,7 @@ class _Collecting:
         )
 
     def _standing(self, proposals: DataFrame) -> DataFrame:
-        ledger = _hours(self._tables.read(gold.LEDGER), self._period)
-        return summaries.standing(touching(proposals, self._period, "created_ms", "done_ms"), ledger)
+        return summaries.standing(proposals, within(self._tables.read(gold.LEDGER), self._period, "hour_ms"))
 
     def _quarantined(self, records: DataFrame) -> DataFrame:
         """The cluster of such a record is unknown, so the clusters do not choose."""
@@ -157,8 +119,15 @@ class _Collecting:
         return tuple(kind(*map(_plain, row)) for row in found[:MOST_ROWS])
 
 
-def _hours(rows: DataFrame, period: Period) -> DataFrame:
-    return within(rows, period, "hour_ms")
+def _chosen(rows: DataFrame, period: Period, times: tuple[str, ...]) -> DataFrame:
+    """Rows of the period: by one moment, by begin and end, or all of them."""
+    match times:
+        case (moment,):
+            return within(rows, period, moment)
+        case (begin, end):
+            return touching(rows, period, begin, end)
+        case _:
+            return of_clusters(rows, period)
 
 
 def _problems(what: str, counted: tuple[_Counted, ...]) -> Iterator[Problem]:

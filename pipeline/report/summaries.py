@@ -10,7 +10,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.values.flows import BYTES_PER_GB
-from pipeline.report.facts import Cost, Coverage, Drift, Errors, Near, Outcome, Pair, Rebalances, Restore, Warmups
+from pipeline.report.facts import (
+    Cost,
+    Coverage,
+    Drift,
+    Errors,
+    Near,
+    Outcome,
+    Pair,
+    Rebalances,
+    Restore,
+    Standing,
+    Warmups,
+)
 
 CONSUME, MOVE = "consume", "move"
 OTHER_READS = "consume, all other groups"
@@ -22,6 +34,13 @@ _QUANTITIES = {
     "seconds": ("predicted_seconds", "measured_seconds"),
     "cross-rack bytes/s": ("predicted_bytes_per_s", "measured_bytes_per_s"),
     "dollars a day": ("predicted_usd_per_day", "measured_usd_per_day"),
+}
+_PREDICTED = {
+    "predicted_moves": "moves",
+    "predicted_move_bytes": "move_bytes",
+    "predicted_seconds": "seconds",
+    "predicted_bytes_per_s": "after_bytes_per_s",
+    "predicted_usd_per_day": "gain_usd_per_day",
 }
 
 
@@ -57,16 +76,11 @@ def costs(ledger: DataFrame, most: int) -> DataFrame:
     folded = (F.col("path") == CONSUME) & F.col("named").isNull()
     return (
         spent.join(F.broadcast(dearest), on=["cluster", "group"], how="left")
-        .select(
-            "cluster",
-            "day",
-            F.when(folded, OTHER_READS).otherwise(F.col("path")).alias("path"),
-            F.when(folded, "").otherwise(F.col("group")).alias("group"),
-            "cross_bytes",
-            "unknown_bytes",
-            "usd",
-            "unpriced_bytes",
-            "sizeless",
+        .withColumns(
+            {
+                "path": F.when(folded, OTHER_READS).otherwise(F.col("path")),
+                "group": F.when(folded, "").otherwise(F.col("group")),
+            }
         )
         .groupBy("cluster", "day", "path", "group")
         .agg(*(_sum(F.col(name)).alias(name) for name in Cost._fields[4:8]), F.sum("sizeless").alias("sizeless"))
@@ -199,30 +213,15 @@ def errors(rows: DataFrame) -> DataFrame:
 def standing(proposals: DataFrame, ledger: DataFrame) -> DataFrame:
     """Proposals that stand, the dearest subjects first, each with what its subject sends across racks now."""
     flows = _by_subject(ledger)
-    gain = F.col("predicted_usd_per_day")
+    gain = "predicted_usd_per_day"
     return (
         proposals.where(F.col("state") == "standing")
         .join(flows, on=["cluster", "subject"], how="left")
         .orderBy(
             F.desc_nulls_last(F.greatest(gain, "usd")), F.desc_nulls_last("avoidable_bytes"), "cluster", "proposal"
         )
-        .select(
-            "cluster",
-            "proposal",
-            "kind",
-            "reason",
-            "subject",
-            "created_ms",
-            F.col("predicted_moves").alias("moves"),
-            F.col("predicted_move_bytes").alias("move_bytes"),
-            F.col("predicted_seconds").alias("seconds"),
-            F.col("predicted_bytes_per_s").alias("after_bytes_per_s"),
-            gain.alias("gain_usd_per_day"),
-            "cross_bytes",
-            "avoidable_bytes",
-            "unknown_bytes",
-            "usd",
-        )
+        .withColumnsRenamed(_PREDICTED)
+        .select(*Standing._fields)
     )
 
 

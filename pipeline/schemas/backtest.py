@@ -108,5 +108,3 @@ UNITS = Table(
     ),
     key=("unit",),
 )
-
-BACKTEST = (SLICES, UNITS)

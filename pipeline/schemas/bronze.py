@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyspark.sql import types as t
+
 from pipeline.schemas.table import BINARY, BOOLEAN, INT, LONG, STRING, TIMESTAMP, Table, column, columns
 
 _PLACE = (
@@ -12,79 +14,60 @@ _PLACE = (
 )
 _DAY = column("day", STRING, "UTC day of kafka_time, yyyy-mm-dd.", required=True)
 
-TELEMETRY = Table(
-    "bronze.telemetry",
+
+def _table(name: str, comment: str, *fields: t.StructField) -> Table:
+    return Table(f"bronze.{name}", comment, columns(*_PLACE, *fields, _DAY), ("topic", "partition", "offset"), ("day",))
+
+
+TELEMETRY = _table(
+    "telemetry",
     "Telemetry events, fragments among them, as JSON.",
-    columns(
-        *_PLACE,
-        column("event_id", STRING, "cluster/look/n, for a fragment with /part: the same event twice has the same id."),
-        column("v", INT, "Version of the event."),
-        column("kind", STRING, "Kind of the event's data."),
-        column("subject", STRING, "kind/name."),
-        column("cluster", STRING, "Cluster id."),
-        column("look", STRING, "Id of the look."),
-        column("n", INT, "Number among the events of the look."),
-        column("taken_ms", LONG, "When the look began, epoch milliseconds."),
-        column("data", STRING, "The event's data, as JSON."),
-        column("more", STRING, "Fields beside these that this version does not know, as JSON; null for none."),
-        column("late", BOOLEAN, "Whether it came after its hour had been closed."),
-        _DAY,
-    ),
-    key=("topic", "partition", "offset"),
-    partitioned_by=("day",),
+    column("event_id", STRING, "cluster/look/n, for a fragment with /part: the same event twice has the same id."),
+    column("v", INT, "Version of the event."),
+    column("kind", STRING, "Kind of the event's data."),
+    column("subject", STRING, "kind/name."),
+    column("cluster", STRING, "Cluster id."),
+    column("look", STRING, "Id of the look."),
+    column("n", INT, "Number among the events of the look."),
+    column("taken_ms", LONG, "When the look began, epoch milliseconds."),
+    column("data", STRING, "The event's data, as JSON."),
+    column("more", STRING, "Fields beside these that this version does not know, as JSON; null for none."),
+    column("late", BOOLEAN, "Whether it came after its hour had been closed."),
 )
 
-PROPOSALS = Table(
-    "bronze.proposals",
+PROPOSALS = _table(
+    "proposals",
     "Records of the proposals topic: proposals and the changes of their state.",
-    columns(
-        *_PLACE,
-        column("event_id", STRING, "CloudEvents id; null for a tombstone."),
-        column("type", STRING, "CloudEvents type; null for a tombstone."),
-        column("cluster", STRING, "Cluster id, out of the CloudEvents source."),
-        column("agent", STRING, "Name of the agent, out of the CloudEvents source."),
-        column("subject", STRING, "CloudEvents subject, kind/name."),
-        column("slot", STRING, "Key of the record: subject, kind and reason."),
-        column("time_ms", LONG, "CloudEvents time, epoch milliseconds."),
-        column("data", STRING, "The document, as JSON; null for a tombstone."),
-        _DAY,
-    ),
-    key=("topic", "partition", "offset"),
-    partitioned_by=("day",),
+    column("event_id", STRING, "CloudEvents id; null for a tombstone."),
+    column("type", STRING, "CloudEvents type; null for a tombstone."),
+    column("cluster", STRING, "Cluster id, out of the CloudEvents source."),
+    column("agent", STRING, "Name of the agent, out of the CloudEvents source."),
+    column("subject", STRING, "CloudEvents subject, kind/name."),
+    column("slot", STRING, "Key of the record: subject, kind and reason."),
+    column("time_ms", LONG, "CloudEvents time, epoch milliseconds."),
+    column("data", STRING, "The document, as JSON; null for a tombstone."),
 )
 
-JOURNAL = Table(
-    "bronze.journal",
+JOURNAL = _table(
+    "journal",
     "Entries of the journal, committed ones only.",
-    columns(
-        *_PLACE,
-        column("cluster", STRING, "Cluster id of the cluster that the topic is read from."),
-        column("key", STRING, "Key of the entry."),
-        column("kind", STRING, "Kind of the entry; null for a deletion."),
-        column("at_ms", LONG, "The writer's clock, epoch milliseconds."),
-        column("epoch", LONG, "Which leadership wrote it."),
-        column("seq", LONG, "Number within the epoch."),
-        column("data", STRING, "The entry, as JSON; null for a deletion."),
-        column("more", STRING, "Fields beside these that this version does not know, as JSON; null for none."),
-        _DAY,
-    ),
-    key=("topic", "partition", "offset"),
-    partitioned_by=("day",),
+    column("cluster", STRING, "Cluster id of the cluster that the topic is read from."),
+    column("key", STRING, "Key of the entry."),
+    column("kind", STRING, "Kind of the entry; null for a deletion."),
+    column("at_ms", LONG, "The writer's clock, epoch milliseconds."),
+    column("epoch", LONG, "Which leadership wrote it."),
+    column("seq", LONG, "Number within the epoch."),
+    column("data", STRING, "The entry, as JSON; null for a deletion."),
+    column("more", STRING, "Fields beside these that this version does not know, as JSON; null for none."),
 )
 
-QUARANTINE = Table(
-    "bronze.quarantine",
+QUARANTINE = _table(
+    "quarantine",
     "Records that could not be read, whole, with the reason.",
-    columns(
-        *_PLACE,
-        column("key", BINARY, "The record's key."),
-        column("value", BINARY, "The record's value."),
-        column("headers", STRING, "The record's headers as JSON, values in base64."),
-        column("reason", STRING, "Why it could not be read: a word, a colon, a sentence.", required=True),
-        _DAY,
-    ),
-    key=("topic", "partition", "offset"),
-    partitioned_by=("day",),
+    column("key", BINARY, "The record's key."),
+    column("value", BINARY, "The record's value."),
+    column("headers", STRING, "The record's headers as JSON, values in base64."),
+    column("reason", STRING, "Why it could not be read: a word, a colon, a sentence.", required=True),
 )
 
 BRONZE = (TELEMETRY, PROPOSALS, JOURNAL, QUARANTINE)

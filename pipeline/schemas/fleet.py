@@ -43,5 +43,3 @@ PLANS = Table(
     ),
     key=("run", "cluster", "subject", "kind"),
 )
-
-FLEET = (PROBLEMS, PLANS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyspark.sql import types as t
+
 from pipeline.schemas.table import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, Table, column, columns
 
 _CLUSTER = column("cluster", STRING, "Cluster id.", required=True)
@@ -15,119 +17,100 @@ _GROUP = column("group", STRING, "Group id.", required=True)
 _BY_HOUR = ("day", "cluster", "hour_ms")
 """What every batch replaces: as a partition of its own an hour goes without looking into a file."""
 
-PARTITION_TRAFFIC = Table(
-    "gold.partition_traffic",
+
+def _hourly(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> Table:
+    schema = columns(_CLUSTER, _HOUR, *fields, _DAY)
+    return Table(f"gold.{name}", comment, schema, ("cluster", "hour_ms", *key), _BY_HOUR)
+
+
+def _history(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> Table:
+    return Table(f"gold.{name}", comment, columns(_CLUSTER, *fields, _DAY), ("cluster", *key), ("day",))
+
+
+PARTITION_TRAFFIC = _hourly(
+    "partition_traffic",
     "Bytes and records written to each partition.",
-    columns(
-        _CLUSTER,
-        _HOUR,
-        *_TP,
-        column("seconds", DOUBLE, "Seconds of the hour that looks cover; the rest is a gap, not zero.", required=True),
-        column("records", LONG, "Records appended in these seconds."),
-        column("bytes", DOUBLE, "Bytes appended in these seconds; null where the size of a record is unknown."),
-        column("records_per_s", DOUBLE, "Over the seconds covered."),
-        column("bytes_per_s", DOUBLE, "Over the seconds covered."),
-        column("bytes_per_record", DOUBLE, "Size of a record as it lies on disk, which is how it travels."),
-        column("confidence", STRING, "measured, topic, remembered or none: where bytes_per_record comes from."),
-        _DAY,
-    ),
-    ("cluster", "hour_ms", "topic", "partition"),
-    _BY_HOUR,
+    ("topic", "partition"),
+    *_TP,
+    column("seconds", DOUBLE, "Seconds of the hour that looks cover; the rest is a gap, not zero.", required=True),
+    column("records", LONG, "Records appended in these seconds."),
+    column("bytes", DOUBLE, "Bytes appended in these seconds; null where the size of a record is unknown."),
+    column("records_per_s", DOUBLE, "Over the seconds covered."),
+    column("bytes_per_s", DOUBLE, "Over the seconds covered."),
+    column("bytes_per_record", DOUBLE, "Size of a record as it lies on disk, which is how it travels."),
+    column("confidence", STRING, "measured, topic, remembered or none: where bytes_per_record comes from."),
 )
 
-READ_TRAFFIC = Table(
-    "gold.read_traffic",
+READ_TRAFFIC = _hourly(
+    "read_traffic",
     "Bytes and records that each group read of each partition.",
-    columns(
-        _CLUSTER,
-        _HOUR,
-        _GROUP,
-        *_TP,
-        column("seconds", DOUBLE, "Seconds of the hour that looks cover.", required=True),
-        column("records", LONG, "Records read: by committed offsets, else by end offsets."),
-        column("bytes", DOUBLE, "Bytes read."),
-        column("bytes_per_s", DOUBLE, "Over the seconds covered."),
-        column("basis", STRING, "committed (offsets that the group committed) or tail (assumed to keep up)."),
-        column(
-            "catching_up",
-            BOOLEAN,
-            "Whether it read older records than those appended in the hour; bytes are less certain then.",
-        ),
-        _DAY,
+    ("group", "topic", "partition"),
+    _GROUP,
+    *_TP,
+    column("seconds", DOUBLE, "Seconds of the hour that looks cover.", required=True),
+    column("records", LONG, "Records read: by committed offsets, else by end offsets."),
+    column("bytes", DOUBLE, "Bytes read."),
+    column("bytes_per_s", DOUBLE, "Over the seconds covered."),
+    column("basis", STRING, "committed (offsets that the group committed) or tail (assumed to keep up)."),
+    column(
+        "catching_up",
+        BOOLEAN,
+        "Whether it read older records than those appended in the hour; bytes are less certain then.",
     ),
-    ("cluster", "hour_ms", "group", "topic", "partition"),
-    _BY_HOUR,
 )
 
-LEDGER = Table(
-    "gold.ledger",
+LEDGER = _hourly(
+    "ledger",
     "Bytes from rack to rack by path, and their price.",
-    columns(
-        _CLUSTER,
-        _HOUR,
-        column("path", STRING, "produce, replicate, consume or move.", required=True),
-        column("group", STRING, "The group that consumes; empty for the other paths.", required=True),
-        column("topic", STRING, "Topic.", required=True),
-        column("source_rack", STRING, "Rack that the bytes left; empty where unknown.", required=True),
-        column("target_rack", STRING, "Rack that they reached; empty where unknown.", required=True),
-        column("zone", STRING, "SAME_ZONE, CROSS_ZONE or UNKNOWN.", required=True),
-        column("bytes", DOUBLE, "Bytes; null where the size of records is unknown."),
-        column("unavoidable_bytes", DOUBLE, "Part of them that no placement avoids at this replication factor."),
-        column("usd", DOUBLE, "Price; null where the pair has none or the racks are unknown; 0 within a rack."),
-        column("price_date", STRING, "Date of the price that was applied."),
-        column("why_unknown", STRING, "Why the zone is UNKNOWN; null otherwise."),
-        _DAY,
-    ),
-    ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why_unknown"),
-    _BY_HOUR,
+    ("path", "group", "topic", "source_rack", "target_rack", "why_unknown"),
+    column("path", STRING, "produce, replicate, consume or move.", required=True),
+    column("group", STRING, "The group that consumes; empty for the other paths.", required=True),
+    column("topic", STRING, "Topic.", required=True),
+    column("source_rack", STRING, "Rack that the bytes left; empty where unknown.", required=True),
+    column("target_rack", STRING, "Rack that they reached; empty where unknown.", required=True),
+    column("zone", STRING, "SAME_ZONE, CROSS_ZONE or UNKNOWN.", required=True),
+    column("bytes", DOUBLE, "Bytes; null where the size of records is unknown."),
+    column("unavoidable_bytes", DOUBLE, "Part of them that no placement avoids at this replication factor."),
+    column("usd", DOUBLE, "Price; null where the pair has none or the racks are unknown; 0 within a rack."),
+    column("price_date", STRING, "Date of the price that was applied."),
+    column("why_unknown", STRING, "Why the zone is UNKNOWN; null otherwise."),
 )
 
-LAGS = Table(
-    "gold.lags",
+LAGS = _hourly(
+    "lags",
     "Lag of consumers by hour.",
-    columns(
-        _CLUSTER,
-        _HOUR,
-        _GROUP,
-        column("topic", STRING, "Topic.", required=True),
-        column("looks", INT, "Looks in which the lag is known."),
-        column("unknown_looks", INT, "Looks in which it is unknown, because nothing was committed."),
-        column("lag_min", LONG, "Records behind over all partitions, least."),
-        column("lag_mean", DOUBLE, "Mean over the looks."),
-        column("lag_max", LONG, "Most."),
-        column("lag_last", LONG, "At the hour's last look."),
-        _DAY,
-    ),
-    ("cluster", "hour_ms", "group", "topic"),
-    _BY_HOUR,
+    ("group", "topic"),
+    _GROUP,
+    column("topic", STRING, "Topic.", required=True),
+    column("looks", INT, "Looks in which the lag is known."),
+    column("unknown_looks", INT, "Looks in which it is unknown, because nothing was committed."),
+    column("lag_min", LONG, "Records behind over all partitions, least."),
+    column("lag_mean", DOUBLE, "Mean over the looks."),
+    column("lag_max", LONG, "Most."),
+    column("lag_last", LONG, "At the hour's last look."),
 )
 
-WARMUPS = Table(
-    "gold.warmups",
+WARMUPS = _history(
+    "warmups",
     "Every warm-up: when it began, how it went, how it ended.",
-    columns(
-        _CLUSTER,
-        _GROUP,
-        column("process", STRING, "Process id.", required=True),
-        column("task", STRING, "Task.", required=True),
-        column("began_ms", LONG, "First look that saw it.", required=True),
-        column("last_ms", LONG, "Last look that saw it."),
-        column("ready_ms", LONG, "First look at which it had caught up for certain; null while it has not."),
-        column("outcome", STRING, "promoted, given up, running, or unknown (looks are missing)."),
-        column("lag_first", DOUBLE, "Records behind at first sight."),
-        column("lag_last", DOUBLE, "Records behind at last sight."),
-        column("records", DOUBLE, "Records restored meanwhile."),
-        column("seconds", DOUBLE, "From first sight to ready, or to last sight."),
-        column("waited_s", DOUBLE, "From ready to promoted: the wait for a rebalance."),
-        column("stalled_s", DOUBLE, "Time in which the lag did not shrink."),
-        column("stalled_rebalancing_s", DOUBLE, "Part of it in which the group was not Stable."),
-        column("stalled_sharing_s", DOUBLE, "Part of the rest in which another copy of the process restored."),
-        column("changelogs", STRINGS, "Changelog topics of the task; null where unknown."),
-        _HOUR,
-        _DAY,
-    ),
-    ("cluster", "group", "process", "task", "began_ms"),
-    ("day",),
+    ("group", "process", "task", "began_ms"),
+    _GROUP,
+    column("process", STRING, "Process id.", required=True),
+    column("task", STRING, "Task.", required=True),
+    column("began_ms", LONG, "First look that saw it.", required=True),
+    column("last_ms", LONG, "Last look that saw it."),
+    column("ready_ms", LONG, "First look at which it had caught up for certain; null while it has not."),
+    column("outcome", STRING, "promoted, given up, running, or unknown (looks are missing)."),
+    column("lag_first", DOUBLE, "Records behind at first sight."),
+    column("lag_last", DOUBLE, "Records behind at last sight."),
+    column("records", DOUBLE, "Records restored meanwhile."),
+    column("seconds", DOUBLE, "From first sight to ready, or to last sight."),
+    column("waited_s", DOUBLE, "From ready to promoted: the wait for a rebalance."),
+    column("stalled_s", DOUBLE, "Time in which the lag did not shrink."),
+    column("stalled_rebalancing_s", DOUBLE, "Part of it in which the group was not Stable."),
+    column("stalled_sharing_s", DOUBLE, "Part of the rest in which another copy of the process restored."),
+    column("changelogs", STRINGS, "Changelog topics of the task; null where unknown."),
+    _HOUR,
 )
 
 RESTORE_RATES = Table(
@@ -149,105 +132,84 @@ RESTORE_RATES = Table(
     ("cluster", "group", "subtopology"),
 )
 
-REBALANCES = Table(
-    "gold.rebalances",
+REBALANCES = _history(
+    "rebalances",
     "Every rebalance that looks show.",
-    columns(
-        _CLUSTER,
-        _GROUP,
-        column("rebalance", STRING, "Tells it from others.", required=True),
-        column("after_ms", LONG, "Last look before it; null where it was there at first sight."),
-        column("seen_ms", LONG, "First look after it.", required=True),
-        column("seconds_most", DOUBLE, "How long the group was out of Stable at most, as far as looks can tell."),
-        column("members_before", INT, "Members before."),
-        column("members_after", INT, "Members after."),
-        column("moved", INT, "Partitions that changed their reader; null where unknown."),
-        column(
-            "cause",
-            STRING,
-            "triggered, members joined, left or changed, new partitions, probing, unknown.",
-        ),
-        column("trigger", STRING, "Id of the proposal that triggered it; null otherwise."),
-        _HOUR,
-        _DAY,
+    ("group", "rebalance"),
+    _GROUP,
+    column("rebalance", STRING, "Tells it from others.", required=True),
+    column("after_ms", LONG, "Last look before it; null where it was there at first sight."),
+    column("seen_ms", LONG, "First look after it.", required=True),
+    column("seconds_most", DOUBLE, "How long the group was out of Stable at most, as far as looks can tell."),
+    column("members_before", INT, "Members before."),
+    column("members_after", INT, "Members after."),
+    column("moved", INT, "Partitions that changed their reader; null where unknown."),
+    column(
+        "cause",
+        STRING,
+        "triggered, members joined, left or changed, new partitions, probing, unknown.",
     ),
-    ("cluster", "group", "rebalance"),
-    ("day",),
+    column("trigger", STRING, "Id of the proposal that triggered it; null otherwise."),
+    _HOUR,
 )
 
-RACK_DRIFT = Table(
-    "gold.rack_drift",
+RACK_DRIFT = _history(
+    "rack_drift",
     "When racks of brokers and replicas were not what they had been, how long, and who caused it.",
-    columns(
-        _CLUSTER,
-        column("subject", STRING, "broker/id or topic/name.", required=True),
-        column("partition", INT, "Partition; null for a broker."),
-        column("began_ms", LONG, "First look that saw it.", required=True),
-        column("ended_ms", LONG, "First look that saw it mended; null while it lasts."),
-        column("lasted_s", DOUBLE, "How long so far."),
-        column("before", STRINGS, "Racks before, sorted."),
-        column("after", STRINGS, "Racks after, sorted."),
-        column("shares_rack", BOOLEAN, "Whether replicas share a rack while another is free."),
-        column(
-            "cause",
-            STRING,
-            "relabelled, reassigned by us or by others, new partitions, created blind, recreated, unknown.",
-        ),
-        _HOUR,
-        _DAY,
+    ("subject", "partition", "began_ms"),
+    column("subject", STRING, "broker/id or topic/name.", required=True),
+    column("partition", INT, "Partition; null for a broker."),
+    column("began_ms", LONG, "First look that saw it.", required=True),
+    column("ended_ms", LONG, "First look that saw it mended; null while it lasts."),
+    column("lasted_s", DOUBLE, "How long so far."),
+    column("before", STRINGS, "Racks before, sorted."),
+    column("after", STRINGS, "Racks after, sorted."),
+    column("shares_rack", BOOLEAN, "Whether replicas share a rack while another is free."),
+    column(
+        "cause",
+        STRING,
+        "relabelled, reassigned by us or by others, new partitions, created blind, recreated, unknown.",
     ),
-    ("cluster", "subject", "partition", "began_ms"),
-    ("day",),
+    _HOUR,
 )
 
-LOCALITY = Table(
-    "gold.locality",
+LOCALITY = _hourly(
+    "locality",
     "Locality of every group over time, by the rack of its readers.",
-    columns(
-        _CLUSTER,
-        _HOUR,
-        _GROUP,
-        column("rack", STRING, "Rack of the readers; empty where unknown.", required=True),
-        column("local", DOUBLE, "Partition-looks read within the rack."),
-        column("total", DOUBLE, "Partition-looks assigned to readers of the rack."),
-        column("unknown", DOUBLE, "Of these, those of unknown rack."),
-        column("local_bytes", DOUBLE, "Bytes read within the rack; null where unknown."),
-        column("total_bytes", DOUBLE, "Bytes read by readers of the rack; null where unknown."),
-        _DAY,
-    ),
-    ("cluster", "hour_ms", "group", "rack"),
-    _BY_HOUR,
+    ("group", "rack"),
+    _GROUP,
+    column("rack", STRING, "Rack of the readers; empty where unknown.", required=True),
+    column("local", DOUBLE, "Partition-looks read within the rack."),
+    column("total", DOUBLE, "Partition-looks assigned to readers of the rack."),
+    column("unknown", DOUBLE, "Of these, those of unknown rack."),
+    column("local_bytes", DOUBLE, "Bytes read within the rack; null where unknown."),
+    column("total_bytes", DOUBLE, "Bytes read by readers of the rack; null where unknown."),
 )
 
-OUTCOMES = Table(
-    "gold.proposal_outcomes",
+OUTCOMES = _history(
+    "proposal_outcomes",
     "Proposals: predicted and measured results.",
-    columns(
-        _CLUSTER,
-        column("proposal", STRING, "Id.", required=True),
-        column("kind", STRING, "Kind.", required=True),
-        column("reason", STRING, "Reason."),
-        column("subject", STRING, "kind/name."),
-        column("created_ms", LONG, "When it was first published."),
-        column("state", STRING, "standing, void, expired, running, done, cancelled, failed.", required=True),
-        column("applied_ms", LONG, "When its execution began; null if it did not."),
-        column("done_ms", LONG, "When it ended."),
-        column("predicted_moves", INT, "Moves."),
-        column("measured_moves", INT, "Moves that looks show."),
-        column("predicted_move_bytes", DOUBLE, "Bytes to copy."),
-        column("measured_move_bytes", DOUBLE, "Bytes copied."),
-        column("predicted_seconds", DOUBLE, "How long it takes."),
-        column("measured_seconds", DOUBLE, "How long it took."),
-        column("predicted_bytes_per_s", DOUBLE, "Cross-rack bytes per second afterwards."),
-        column("measured_bytes_per_s", DOUBLE, "The same, measured afterwards."),
-        column("before_bytes_per_s", DOUBLE, "The same, measured before."),
-        column("predicted_usd_per_day", DOUBLE, "Gain in dollars a day."),
-        column("measured_usd_per_day", DOUBLE, "The same, measured."),
-        column("error_share", DOUBLE, "(measured - predicted) / predicted of cross-rack bytes per second."),
-        _DAY,
-    ),
-    ("cluster", "proposal"),
-    ("day",),
+    ("proposal",),
+    column("proposal", STRING, "Id.", required=True),
+    column("kind", STRING, "Kind.", required=True),
+    column("reason", STRING, "Reason."),
+    column("subject", STRING, "kind/name."),
+    column("created_ms", LONG, "When it was first published."),
+    column("state", STRING, "standing, void, expired, running, done, cancelled, failed.", required=True),
+    column("applied_ms", LONG, "When its execution began; null if it did not."),
+    column("done_ms", LONG, "When it ended."),
+    column("predicted_moves", INT, "Moves."),
+    column("measured_moves", INT, "Moves that looks show."),
+    column("predicted_move_bytes", DOUBLE, "Bytes to copy."),
+    column("measured_move_bytes", DOUBLE, "Bytes copied."),
+    column("predicted_seconds", DOUBLE, "How long it takes."),
+    column("measured_seconds", DOUBLE, "How long it took."),
+    column("predicted_bytes_per_s", DOUBLE, "Cross-rack bytes per second afterwards."),
+    column("measured_bytes_per_s", DOUBLE, "The same, measured afterwards."),
+    column("before_bytes_per_s", DOUBLE, "The same, measured before."),
+    column("predicted_usd_per_day", DOUBLE, "Gain in dollars a day."),
+    column("measured_usd_per_day", DOUBLE, "The same, measured."),
+    column("error_share", DOUBLE, "(measured - predicted) / predicted of cross-rack bytes per second."),
 )
 
 GOLD = (

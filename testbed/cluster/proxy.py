@@ -15,7 +15,6 @@ import threading
 from collections import deque
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self, TypeVar
 
 from testbed.cluster.errors import BadSpec, ClusterError
@@ -83,9 +82,7 @@ class RecordingProxy:
         self.start()
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

@@ -68,7 +68,6 @@ def test_kip_441_example_of_data_parallel_balance() -> None:
     problem = TaskProblem(tasks=tasks_of(3, 3), processes=processes)
     mixed = measure_tasks(problem, {"A": ids("00 10"), "B": ids("01 11"), "C": ids("02 12")})
     rows = measure_tasks(problem, {"A": ids("00 01"), "B": ids("02 10"), "C": ids("11 12")})
-    assert (mixed.instance_gap, rows.instance_gap) == (0, 0)
     assert (mixed.instances, rows.instances) == ({0: 3, 1: 3}, {0: 2, 1: 2})
     assert (mixed.off_share, rows.off_share) == (0, 0)
     assert (mixed.off_subtopology_share, rows.off_subtopology_share) == (0, 4)
@@ -78,7 +77,6 @@ def test_kip_441_balances_of_an_uneven_assignment() -> None:
     processes = tuple(Process(id=name, rack="a", capacity=1) for name in "ABC")
     problem = TaskProblem(tasks=tasks_of(3, 1), processes=processes)
     measure = measure_tasks(problem, {"A": ids("00 01 02"), "B": ids("10"), "C": ()})
-    assert (measure.instance_gap, measure.subtopology_gap) == (3, 0)
     assert measure.off_share == 2
     assert measure.off_subtopology_share == 2 + 2
 

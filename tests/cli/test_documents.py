@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from agent.cli import asking, following
-from agent.cli.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, command_name, documents_of
+from agent.cli.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, command_name
 from agent.cli.documents.schema import document_schema, documents_table, file_name, schema_text
 from agent.cli.output import Format
 from agent.values.limits import ExecuteLimits, GroupLimits, Limits
@@ -109,6 +109,11 @@ def typed(name: str, file: Path) -> tuple[str, ...]:
 
 
 # --- every command ----------------------------------------------------------------------------------------------
+
+
+def documents_of(command: str) -> tuple[Document, ...]:
+    """The documents of a command, by its name without options."""
+    return tuple(document for document in DOCUMENTS if command in map(command_name, document.commands))
 
 
 def test_every_command_with_an_output_has_its_documents() -> None:

@@ -210,15 +210,6 @@ def test_it_is_a_field_of_other_settings() -> None:
     assert "s3cret" not in str(caught.value)
 
 
-def test_overrides_win_and_are_checked_together_with_the_rest() -> None:
-    config = KafkaClientConfig.of({**SCRAM, "sasl.password": "${env:PW}"}, {"PW": "${env:NOT_A_REFERENCE}"})
-    changed = config.with_overrides({"bootstrap.servers": "three:1"})
-    assert changed.confluent()["bootstrap.servers"] == "three:1"
-    assert changed.confluent()["sasl.password"] == "${env:NOT_A_REFERENCE}"
-    with pytest.raises(SettingMistake, match="has no effect"):
-        config.with_overrides({"security.protocol": "PLAINTEXT"})
-
-
 def test_a_properties_file_is_imported(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text(

@@ -156,7 +156,15 @@ def test_a_listener_that_wants_a_password_is_named(guarded: EmbeddedCluster) -> 
 
 def test_a_ca_file_that_is_not_there_is_named_before_anything_is_connected(guarded: EmbeddedCluster) -> None:
     with pytest.raises(ConfigError, match=r"ssl\.ca\.location cannot be used: /no/ca\.pem: No such file"):
-        Clients.open(config_of(guarded, "admin").with_overrides({"ssl.ca.location": "/no/ca.pem"}))
+        Clients.open(
+            KafkaClientConfig.of(
+                {
+                    **guarded.client_properties("admin"),
+                    "bootstrap.servers": guarded.bootstrap_servers,
+                    "ssl.ca.location": "/no/ca.pem",
+                }
+            )
+        )
 
 
 def _another_authority(keytool: Path, folder: Path) -> Path:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.telemetry.schema import weights_schema
-from agent.telemetry.weights import MAX_ROWS, UnreadableWeightsError, key_of, keys_of, to_records, weights_of
+from agent.telemetry.weights import MAX_ROWS, UnreadableWeightsError, key_of, to_records, weights_of
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, group_rates
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schemas" / "weights.v1.json"
@@ -46,7 +46,6 @@ def test_weights_are_read_as_they_were_written(weights: TopicWeights | GroupWeig
 def test_keys_say_cluster_kind_and_name() -> None:
     assert key_of(ORDERS) == "C1/topic/orders"
     assert key_of(BILLING) == "C1/group/bill/ing"
-    assert keys_of((ORDERS, BILLING)) == {"C1/topic/orders", "C1/group/bill/ing"}
 
 
 def test_a_subject_with_very_many_rows_is_told_in_several_records() -> None:

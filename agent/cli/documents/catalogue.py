@@ -95,11 +95,6 @@ SCHEMA_OF_SETTINGS = "config schema"
 """The one command that prints a JSON Schema."""
 
 
-def documents_of(command: str) -> tuple[Document, ...]:
-    """The documents of a command, by its name without options."""
-    return tuple(document for document in DOCUMENTS if command in map(command_name, document.commands))
-
-
 def command_name(typed: str) -> str:
     """The words of the command itself, as in ``proposals history``; without ``--options`` and ARGUMENTS."""
     return " ".join(word for word in typed.split() if not word.startswith("--") and not word.isupper())

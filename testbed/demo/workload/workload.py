@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from types import TracebackType
 
 from agent.values.words import counted
 from pipeline.maven import Progress
@@ -142,9 +141,7 @@ class Workload(AbstractContextManager["Workload"]):
         for one in closing:
             one.result()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _begin(self, on_progress: Progress) -> None:
