@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
@@ -155,10 +155,7 @@ def proposal_to_json(proposal: Proposal) -> dict[str, Any]:
         "sentence": proposal.sentence,
         "before": [{"key": row.key, "value": list(row.value)} for row in proposal.before],
         "after": [{"key": row.key, "value": list(row.value)} for row in proposal.after],
-        "moves": [
-            {"what": m.what, "subject": m.subject, "source": m.source, "target": m.target, "bytes": m.bytes}
-            for m in proposal.moves
-        ],
+        "moves": [cast("MoveDocument", move._asdict()) for move in proposal.moves],
         "predicted": {
             "before": [_locality(share) for share in predicted.before],
             "after": [_locality(share) for share in predicted.after],
@@ -229,13 +226,7 @@ _READER: TypeAdapter[ProposalDocument] = TypeAdapter(ProposalDocument)
 
 
 def _locality(share: Locality) -> LocalityDocument:
-    return {
-        "measure": share.measure.value,
-        "unit": share.unit,
-        "local": share.local,
-        "total": share.total,
-        "unknown": share.unknown,
-    }
+    return cast("LocalityDocument", share._asdict() | {"measure": share.measure.value})
 
 
 def _proposal(read: ProposalDocument) -> Proposal:

@@ -209,38 +209,24 @@ class Rebuilt:
         rates: dict[str, Rates] = {}
         moving: dict[str, bytes] = {}
         told_weights: dict[str, int] = {}
-        for (
-            _,
-            _,
-            _,
-            kind,
-            subject,
-            group_digest,
-            topics_digest,
-            group,
-            topics,
-            moves,
-            weights_digest,
-            weights,
-            rate,
-        ) in rows:
-            if kind == WORLD:
-                world = from_json(WorldData, json.loads(group))
+        for row in map(Slice._make, rows):
+            if row.kind == WORLD:
+                world = from_json(WorldData, json.loads(row.group or b""))
                 continue
-            if group is not None and group_digest not in self._groups:
-                self._groups[group_digest] = _group(group)
-            if topics is not None and topics_digest not in self._topics:
-                self._topics[topics_digest] = self._topic_states(topics)
-            if weights is not None and weights_digest not in self._weights:
-                self._weights[weights_digest] = from_json(WeightsData, json.loads(weights))
-            if weights_digest:
-                told_weights[subject] = weights_digest
-            digests += (group_digest, topics_digest)
-            names.append(subject)
-            if rate is not None:
-                rates[subject] = np.frombuffer(rate, dtype="<f4").astype(np.float64)
-            if moves is not None:
-                moving[subject] = moves
+            if row.group is not None and row.group_digest not in self._groups:
+                self._groups[row.group_digest] = _group(row.group)
+            if row.topics is not None and row.topics_digest not in self._topics:
+                self._topics[row.topics_digest] = self._topic_states(row.topics)
+            if row.weights is not None and row.weights_digest not in self._weights:
+                self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights))
+            if row.weights_digest:
+                told_weights[row.subject] = row.weights_digest
+            digests += (row.group_digest, row.topics_digest)
+            names.append(row.subject)
+            if row.rates is not None:
+                rates[row.subject] = np.frombuffer(row.rates, dtype="<f4").astype(np.float64)
+            if row.moving is not None:
+                moving[row.subject] = row.moving
         _, taken_ms, name, *_ = rows[0]
         if world is None:
             raise Torn(f"look {name} of cluster {self._cluster} has no row about the world")

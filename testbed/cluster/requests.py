@@ -142,10 +142,10 @@ def _subjects(header: Header, frame: bytes) -> tuple[Subject, ...] | None:
         return None if group is None else (Subject("group", group),)
     if header.api_key not in _REQUESTS:
         return None
-    kind, names = _REQUESTS[header.api_key]
+    kind, *names = _REQUESTS[header.api_key]
     try:
         request = kind.decode(frame, version=header.api_version, header=True)
-        return tuple(dict.fromkeys(names(request)))
+        return tuple(dict.fromkeys(subject for of in names for subject in of(request)))
     except UNREADABLE:
         return None
 
@@ -170,8 +170,7 @@ def _topics_of(request: Any) -> Iterator[Subject]:
         yield _topic(one)
 
 
-def _produce(request: Any) -> Iterator[Subject]:
-    yield from _transaction(request)
+def _produced(request: Any) -> Iterator[Subject]:
     for one in request.topic_data:
         yield _topic(one)
 
@@ -202,22 +201,6 @@ def _added_to_transaction(request: Any) -> Iterator[Subject]:
             yield _topic(topic)
 
 
-def _offsets_in_transaction(request: Any) -> Iterator[Subject]:
-    yield from _transaction(request)
-    yield from _group(request)
-    yield from _topics_of(request)
-
-
-def _group_joins_transaction(request: Any) -> Iterator[Subject]:
-    yield from _transaction(request)
-    yield from _group(request)
-
-
-def _group_offsets(request: Any) -> Iterator[Subject]:
-    yield from _group(request)
-    yield from _topics_of(request)
-
-
 def _resources(request: Any) -> Iterator[Subject]:
     for one in request.resources:
         kind = _RESOURCE_KINDS.get(one.resource_type, f"resource {one.resource_type}")
@@ -236,10 +219,10 @@ def _elected(request: Any) -> Iterator[Subject]:
         yield _topic(one)
 
 
-_REQUESTS: Mapping[int, tuple[Any, Callable[[Any], Iterator[Subject]]]] = {
-    0: (producer.ProduceRequest, _produce),
+_REQUESTS: Mapping[int, tuple[Any, *tuple[Callable[[Any], Iterator[Subject]], ...]]] = {
+    0: (producer.ProduceRequest, _transaction, _produced),
     METADATA: (metadata.MetadataRequest, _topics_of),
-    8: (consumer.OffsetCommitRequest, _group_offsets),
+    8: (consumer.OffsetCommitRequest, _group, _topics_of),
     11: (consumer.JoinGroupRequest, _group),
     12: (consumer.HeartbeatRequest, _group),
     13: (consumer.LeaveGroupRequest, _group),
@@ -249,14 +232,14 @@ _REQUESTS: Mapping[int, tuple[Any, Callable[[Any], Iterator[Subject]]]] = {
     21: (admin.DeleteRecordsRequest, _topics_of),
     22: (producer.InitProducerIdRequest, _transaction),
     24: (producer.AddPartitionsToTxnRequest, _added_to_transaction),
-    25: (producer.AddOffsetsToTxnRequest, _group_joins_transaction),
+    25: (producer.AddOffsetsToTxnRequest, _transaction, _group),
     26: (producer.EndTxnRequest, _transaction),
-    28: (producer.TxnOffsetCommitRequest, _offsets_in_transaction),
+    28: (producer.TxnOffsetCommitRequest, _transaction, _group, _topics_of),
     33: (admin.AlterConfigsRequest, _resources),
     37: (admin.CreatePartitionsRequest, _topics_of),
     42: (admin.DeleteGroupsRequest, _groups),
     43: (admin.ElectLeadersRequest, _elected),
     44: (admin.IncrementalAlterConfigsRequest, _resources),
     45: (admin.AlterPartitionReassignmentsRequest, _topics_of),
-    47: (consumer.OffsetDeleteRequest, _group_offsets),
+    47: (consumer.OffsetDeleteRequest, _group, _topics_of),
 }

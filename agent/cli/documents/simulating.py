@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from agent.cli.documents.planning import AssignmentCost, WarmupCost
+from agent.cli.documents.planning import WarmupCost
 
 
-class SimulatedOutcome(AssignmentCost):
+class SimulatedOutcome(TypedDict):
     """What a group has under one assignment."""
 
+    reads: int
+    """Partitions that are read."""
+    crossing: int
+    """Partitions read across racks, by Kafka's measure (no replica is in the reader's rack)."""
+    unknown: int
+    """Partitions of which it is not known whether they are read across racks."""
+    crossing_bytes_per_s: float | None
+    """Bytes per second read across racks, by where reads really go; null where a rate, rack or selector is unknown."""
+    usd_per_day: float | None
+    """What they cost a day; null also where a pair of racks has no price."""
+    moved: int
+    """Partitions (Kafka Streams: tasks) that another member has than now."""
     standbys: int | None
     """Standby replicas of a Kafka Streams application; null for other groups."""
     standbys_sharing_a_rack: int | None
