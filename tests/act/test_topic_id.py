@@ -72,7 +72,7 @@ class Topic:
 
     def consume(self, most: int, timeout: float) -> list[Any]:
         found = [Sent(offset, name) for offset, name in sorted(self.names.items()) if offset >= self.at][:most]
-        self.at += len(found)
+        self.at = max((one.offset() + 1 for one in found), default=self.at)
         return found or [AtEnd()]
 
     def close(self) -> None:
