@@ -12,7 +12,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Uuid
 
 from agent.act.commands import commands_topic
 from agent.act.commands.commands_topic import End, TopicInbox
-from agent.act.commands.inbox import POSITION
+from agent.act.commands.inbox import MOST_AT_ONCE, POSITION
 from agent.act.journal.journal_reading import Told
 from agent.act.journal.journal_topic import Bounds
 from agent.act.journal.kafka_journal import KafkaJournal
@@ -141,14 +141,14 @@ def test_without_an_id_what_stood_there_before_this_agent_led_is_not_taken_for_n
 
 
 def test_an_inbox_has_caught_up_once_the_end_was_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = Topic(ONE, {0: "a", 1: "b"})
+    topic = Topic(ONE, {number: f"c{number}" for number in range(MOST_AT_ONCE + 2)})
     monkeypatch.setattr(commands_topic, "end_of", topic.end)
     monkeypatch.setattr(commands_topic, "Consumer", topic.consumer)
     inbox, view = TopicInbox({}, "rackwise.commands", "rackwise"), kept(ONE, 0)
     assert not inbox.caught_up()
-    assert [one.id for one in inbox.read(view)] == ["a", "b"]
-    assert not inbox.caught_up(), "more may stand there"
-    assert [one.id for one in inbox.read(view)] == ["a", "b"]
+    assert [one.id for one in inbox.read(view)] == list(topic.names.values())[:MOST_AT_ONCE]
+    assert not inbox.caught_up(), "two more wait for a place"
+    assert [one.id for one in inbox.read(kept(ONE, 3))] == list(topic.names.values())[3:]
     assert (inbox.caught_up(), inbox.problem()) == (True, None)
 
 
