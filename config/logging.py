@@ -37,6 +37,7 @@ _FOR_A_PERSON = ("problems", "traceback")
 _SHORT_SECRET = 4
 _SECRET_LINE = 16
 _MAX_DEPTH = 6
+_EVENT_WIDTH = 12
 
 Event = MutableMapping[str, Any]
 
@@ -132,7 +133,9 @@ def _for_a_person(_logger: object, _method: str, event: Event) -> Event:
     """Of an event that says itself in a sentence: that, and what no sentence has. The fields are for machines."""
     if "sentence" not in event:
         return event
-    return {key: value for key, value in event.items() if key in _HEAD or (key in _FOR_A_PERSON and value)}
+    kept = {key: value for key, value in event.items() if key in _HEAD or (key in _FOR_A_PERSON and value)}
+    told = kept.pop("sentence")
+    return {**kept, "event": f"{event.get('event', ''):<{_EVENT_WIDTH}} {told}"}
 
 
 def _spellings(secret: str) -> set[str]:
@@ -154,7 +157,9 @@ def _one_line_traceback(logger: Any, method: str, event: Event) -> Event:
 
 
 def _console(*, colours: bool) -> structlog.dev.ConsoleRenderer:
-    return structlog.dev.ConsoleRenderer(colors=colours, timestamp_key="time", pad_event_to=12, sort_keys=False)
+    return structlog.dev.ConsoleRenderer(
+        colors=colours, timestamp_key="time", pad_event_to=_EVENT_WIDTH, sort_keys=False
+    )
 
 
 def _quieten_libraries(level: str) -> None:

@@ -86,7 +86,7 @@ def test_it_looks_on_schedule_and_plans_at_once_and_then_as_its_own_schedule_say
     assert cycles[0]["sentence"].startswith("saw 12 brokers in 3 racks, 3 topics and 3 groups; ")
     late = {"cycle_overrun", "look_skipped"}  # as a busy machine may have it
     told = [event["event"] for event in events if event["event"] not in late]
-    assert told == ["own_topics", "restored", "cycle", "finding", "cycle", "cycle", "stopped"]
+    assert told == ["own_topics", "restored", "cycle", "finding", "proposals", "cycle", "cycle", "stopped"]
     (finding,) = named(events, "finding")
     assert (finding["log_level"], finding["finding"]) == ("warning", cycles[0]["new_findings"][0])
     assert finding["sentence"].startswith("group/")
@@ -278,7 +278,7 @@ def test_a_cycle_that_is_running_is_finished_and_recorded_before_the_end(events:
     agent = an_agent(slow, path, poll_ms=60_000)
     with stopped_after(agent, began.is_set):
         agent.run()
-    assert [event["event"] for event in events] == ["own_topics", "restored", "cycle", "finding", "stopped"]
+    assert [event["event"] for event in events] == ["own_topics", "restored", "cycle", "finding", "proposals", "stopped"]
     assert [event.kind.value for event in read_events(path)][-1] == "report"
 
 
@@ -350,3 +350,13 @@ def test_a_cron_that_cannot_be_read_is_a_setting_to_correct(cron: str) -> None:
         plan_trigger(None, cron)
     assert refused.value.exit_code == 2
     assert repr(cron) in str(refused.value)
+
+
+def test_proposals_are_named_once_with_the_command_that_lists_them(events: Events) -> None:
+    agent = an_agent(lambda: WORLD, plan_ms=1_000)
+    with stopped_after(agent, lambda: len(named(events, "cycle")) >= 2):
+        agent.run()
+    (cycle, *_), (told,) = named(events, "cycle"), named(events, "proposals")
+    assert cycle["proposals"]
+    assert all(name in told["sentence"] for name in cycle["proposals"][:5])
+    assert told["sentence"].endswith("; all, with their sentences: rackwise proposals")

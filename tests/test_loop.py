@@ -319,3 +319,12 @@ def test_which_looks_are_recorded_in_full(
         observation = next_look(observation)  # ten seconds later
     assert found == full
     assert [look.look for look in recorded_looks(read_events(path))] == [f"l-{n}" for n, one in enumerate(full) if one]
+
+
+def test_findings_that_no_log_record_names_are_counted() -> None:
+    found = cycle(planning=False)
+    first, *others = found.detection.findings
+    mixed = replace(
+        found, detection=replace(found.detection, findings=(replace(first, severity=Severity.INFO), *others))
+    )
+    assert sentence(mixed).endswith("6 findings (6 new, 1 info)")

@@ -31,9 +31,11 @@ from agent.values.finding import Severity
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.progress import ActingNow
-from agent.values.words import counted, sized_apart
+from agent.values.words import counted, few, sized_apart
 from agent.web.loop_state import Failure, LoopWatch
 
+_PROPOSALS_NAMED = 5
+"""In a log record; all are in the proposals topic."""
 GRACE_S = 4.5
 """From the signal to the end, so that a supervisor's five seconds suffice."""
 MEMORY_CEILING_EXIT = 7
@@ -82,6 +84,7 @@ class Agent:
         self._clock = clock
         self._memory: Memory | None = None
         self._number = 0
+        self._proposed: tuple[str, ...] = ()
         self._instance = os.urandom(4).hex()
         self._busy = threading.Lock()
         self._stop = Stop()
@@ -340,6 +343,12 @@ class Agent:
         if more:
             sentence = f"and {counted(more, 'more new finding')}: rackwise status"
             self._log.warning("findings", sentence=sentence, cycle=cycle.number)
+        proposed = tuple(f"{one.id} ({one.kind.value} {one.subject})" for one in cycle.proposals)
+        if cycle.planned and proposed != self._proposed:
+            self._proposed = proposed
+            if proposed:
+                open_ones = f"{few(proposed, _PROPOSALS_NAMED)}; all, with their sentences: rackwise proposals"
+                self._log.info("proposals", sentence=open_ones, cycle=cycle.number)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -155,7 +155,9 @@ def _found(cycle: Cycle) -> str:
         return "no findings in what was observed" if in_part else "no findings"
     worst = Counter(finding.severity for finding in findings)
     critical = f", {worst[Severity.CRITICAL]} critical" if worst[Severity.CRITICAL] else ""
-    news = f" ({len(cycle.changes.new)} new{critical})" if cycle.changes.new or critical else ""
+    # Those are not logged one by one: without their number a reader of the log misses them.
+    info = f", {worst[Severity.INFO]} info" if worst[Severity.INFO] else ""
+    news = f" ({len(cycle.changes.new)} new{critical}{info})" if cycle.changes.new or critical else ""
     return f"{counted(len(findings), 'finding')}{news}"
 
 

@@ -122,6 +122,7 @@ def test_a_console_shows_the_sentence_of_an_event_and_its_fields_only_at_debug(
     log.info("bare", value="kept")
     (line, bare) = out.getvalue().splitlines()
     assert "saw 3 brokers" in line
+    assert ("sentence=" in line) is has_fields, "a person reads the sentence itself"
     assert "the disk is full" in line, "no sentence has it"
     assert ("stages_ms" in line, "gaps" in line) == (has_fields, has_fields)
     assert "kept" in bare, "an event without a sentence is its fields"
