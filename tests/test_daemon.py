@@ -278,7 +278,8 @@ def test_a_cycle_that_is_running_is_finished_and_recorded_before_the_end(events:
     agent = an_agent(slow, path, poll_ms=60_000)
     with stopped_after(agent, began.is_set):
         agent.run()
-    assert [event["event"] for event in events] == [
+    told = [event["event"] for event in events]
+    assert told == ["own_topics", "restored", "cycle", "finding", "proposals", "stopped"]
         "own_topics",
         "restored",
         "cycle",
