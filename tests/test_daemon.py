@@ -280,13 +280,6 @@ def test_a_cycle_that_is_running_is_finished_and_recorded_before_the_end(events:
         agent.run()
     told = [event["event"] for event in events]
     assert told == ["own_topics", "restored", "cycle", "finding", "proposals", "stopped"]
-        "own_topics",
-        "restored",
-        "cycle",
-        "finding",
-        "proposals",
-        "stopped",
-    ]
     assert [event.kind.value for event in read_events(path)][-1] == "report"
 
 
