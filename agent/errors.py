@@ -20,7 +20,7 @@
         ├── FencedOut                exit 6   another agent took over
         └── UnsupportedCluster       exit 1   the brokers are too old for what rackwise needs
 
-Each error is three sentences: *what* happened, *why*, and what *to do*. Nothing here knows a Kafka client.
+Each error says *what* happened and, where known, *why* and what *to do*. Nothing here knows a Kafka client.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST = 300
 
 
 class RackwiseError(Exception):
-    """An error with its three sentences and the exit code of a command that ends with it."""
+    """An error with its sentences (only the first is always there) and the exit code of a command that ends with it."""
 
     exit_code: ClassVar[int] = 1
 
