@@ -1,6 +1,26 @@
 """What can go wrong, as one tree; the class says what may be done next, the sentence says it to a person.
 
-Each error is three sentences: *what* happened, *why*, and what *to do*. Nothing here knows a Kafka client.
+::
+
+    RackwiseError                    exit 1
+    ├── Retryable                    the same call may succeed without any change
+    │   ├── ClusterUnreachable       exit 5   no broker answered
+    │   ├── NoBrokersYet             exit 5   a broker answered, but the cluster names no broker
+    │   ├── PartialAnswer            exit 5   some of what was asked for is missing
+    │   └── JournalUnavailable       exit 5   the journal could not be read or written in time
+    ├── GaveUp                       this attempt is over; a person, or a later cycle, may try again
+    │   ├── AuthenticationFailed     exit 2   wrong user, password or mechanism
+    │   ├── TlsFailed                exit 2   wrong CA, certificate, host name, or no TLS at all
+    │   ├── NotAllowed               exit 2   the user is known, and lacks a right
+    │   └── GuardRefused             exit 4   it was not safe to act
+    └── Fatal                        the process must not go on
+        ├── ConfigError              exit 2   a setting is unknown, contradictory or out of its limits
+        ├── BadInput                 exit 2   a file or an argument cannot be read
+        ├── WrongCluster             exit 2   the cluster is not the one that was expected
+        ├── FencedOut                exit 6   another agent took over
+        └── UnsupportedCluster       exit 1   the brokers are too old for what rackwise needs
+
+Each error says *what* happened and, where known, *why* and what *to do*. Nothing here knows a Kafka client.
 """
 
 from __future__ import annotations
@@ -13,7 +33,7 @@ _MOST = 300
 
 
 class RackwiseError(Exception):
-    """An error with its three sentences and the exit code of a command that ends with it."""
+    """An error with its sentences (only the first is always there) and the exit code of a command that ends with it."""
 
     exit_code: ClassVar[int] = 1
 

@@ -39,8 +39,8 @@ def _file(path: Path | None) -> Path | None:
     """The file for the result. Raises BadInput for the name of a format, which ``-o`` of other commands takes."""
     if path is not None and str(path) in _FORMS:
         raise BadInput(
-            f"-o {path} names no file",
-            why=f"-o of this command is a file, its result is always JSON, and {path} is an output format of others",
+            f"-o {path} is an output format of other commands, not a file",
+            why="the result of this command is always JSON, and its -o is the file for it",
             todo=f"Leave out -o for standard output, or name a file such as result-{path}.json.",
         )
     return path

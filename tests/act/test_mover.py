@@ -17,7 +17,7 @@ from agent.act.reassign.mover import Mover
 from agent.act.reassign.runner import Runner
 from agent.act.reassign.telling import Telling
 from agent.errors import BadInput, FencedOut, JournalUnavailable
-from agent.execute.reassign.messages import Accepted, May, Say, Word
+from agent.execute.reassign.messages import Accepted, May, Word
 from agent.journal import moves
 from agent.values.journal import Write
 from agent.values.reassignment import BatchState, Plan, PlanState, Policy, Target
@@ -102,19 +102,11 @@ def test_a_plan_is_written_down_before_anything_is_asked_and_leaves_nothing_behi
     assert kinds[:2] == ["intent", "sent"]
 
 
-def test_what_is_said_of_a_plan_names_it() -> None:
-    telling, may = Telling(), May(begin=True)
+def test_what_holds_a_plan_names_it() -> None:
     journal = MemoryJournal()
     journal.append(*moves.write(PLAN))
-    for say, waits in (
-        (
-            Say(alarm=False, sentence="batch 1: 4 partitions moving", proposal_id="p-1"),
-            "p-1: batch 1: 4 partitions moving",
-        ),
-        (Say(alarm=True, sentence="a throttle cannot be removed"), "a throttle cannot be removed"),
-    ):
-        telling.said(say)
-        assert telling.status(journal.view(), may, None).waits == waits
+    held = {"p-1": "no new batch: 1 partition moved by another tool, u-7 first"}
+    assert Telling().status(journal.view(), May(begin=True), None, held).waits == f"p-1: {held['p-1']}"
 
 
 def test_a_plan_that_was_accepted_once_is_not_begun_again() -> None:

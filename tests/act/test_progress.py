@@ -123,7 +123,7 @@ def test_a_plan_that_moves_waits_for_nothing_at_any_moment() -> None:
 def test_what_another_tool_moves_holds_a_plan_until_it_has_moved() -> None:
     live = Live(look_as=lambda cluster: seen_of(cluster)._replace(moves=(FOREIGN,)))
     live.wait(10)
-    held = "no new batch: 1 partition moved by another tool, u-7 first"
+    held = "p: no new batch: 1 partition moved by another tool, u-7 first"
     assert (now(live).waiting, now(live).waits) == (1, held)
     live.look_as = seen_of
     live.wait(10)
@@ -149,9 +149,9 @@ def test_a_batch_that_has_not_begun_to_move_is_held() -> None:
     ("may", "waiting", "waits"),
     [
         pytest.param(FREE, 0, "", id="one moves, and the other one's turn comes later"),
-        pytest.param(May(begin=True, held=(("q", "outside the windows"),)), 1, "no new batch: outside the windows",
+        pytest.param(May(begin=True, held=(("q", "outside the windows"),)), 1, "q: no new batch: outside the windows",
             id="a window holds one of them"),
-        pytest.param(May(begin=False, sentence="ann@desk paused acting"), 2, "no new batch: ann@desk paused acting",
+        pytest.param(May(begin=False, sentence="ann@desk paused acting"), 2, "p: no new batch: ann@desk paused acting",
             id="a pause holds both"),
     ],
 )  # fmt: skip
@@ -169,7 +169,7 @@ def test_a_plan_that_is_paused_is_held_and_one_that_is_cancelled_is_not() -> Non
     live.wait(10)
     live.tell(Said(Word.PAUSE, "p"))
     live.wait(2)
-    assert (now(live).waiting, now(live).waits) == (1, "no new batch: the plan is paused")
+    assert (now(live).waiting, now(live).waits) == (1, "p: no new batch: the plan is paused")
     cancelled = moves.write(Plan("p", (MOVE,), PlanState.CANCELLING))
     paused = May(begin=False, sentence="ann@desk paused acting")
     told = acting_now(Telling().status(journal(cancelled, at_ms=1), paused, None, {}), None)

@@ -366,6 +366,8 @@ def test_the_name_of_an_output_format_is_no_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = here(command, str(FILES[0]), "-o", form.value)
-    assert (done.exit_code, f"-o {form.value} names no file" in done.stderr) == (2, True), done.stderr
+    assert (done.exit_code, f"-o {form.value} is an output format of other commands" in done.stderr) == (2, True), (
+        done.stderr
+    )
     assert "Leave out -o for standard output" in done.stderr
     assert [*tmp_path.iterdir()] == []

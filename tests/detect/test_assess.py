@@ -303,7 +303,7 @@ def test_excluded_and_own_groups_are_left_out():
         .group("rackwise-leader", member("n", "b", "t-0"))
     )
     found = assess_groups(built.snapshot(), Limits(exclude_groups=("audit-*",)), None)
-    assert {a.why_not for a in found.values()} == {NotAssessed.EXCLUDED}
+    assert {a.why_not for a in found.values()} == {NotAssessed.EXCLUDED, NotAssessed.OWN}
 
 
 # --- the bound and the memo -----------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ FINE = frozenset(
         "agent.explain.group: {} moves",
         "agent.explain.topic: its replicas {} on brokers {}: {} in rack {}, while {} could take one",
         "agent.explain.topic: its replicas {} on brokers {}; no rack holds more of them than it must",
-        "agent.cli.assigning: -o {} names no file",
         "agent.execute.commands.turning: {}; {} moves {} back{}{}",
         "pipeline.backtest.living: strategy {} reads looks otherwise, so it needs whole ones",
         "pipeline.backtest.slices: look {} of cluster {} names {}, which was never written",

@@ -267,10 +267,10 @@ def test_two_agents_write_the_same_record_but_for_their_names() -> None:
 def test_what_became_of_a_replaced_proposal_is_found_beside_the_one_that_replaced_it() -> None:
     first = step(None, a_proposal())
     second = step(first.standing, a_proposal(number=2))
-    found = proposals_in(as_read((*first.records, *second.records), "c/1"))
+    found = proposals_in(as_read((*first.records, *second.records)), "c/1")
     assert [(type(one).__name__, one.id) for one in found.states] == [
         ("Proposal", "p-000000000002"), ("Life", "p-000000000001"),
     ]  # fmt: skip
     again = step(second.standing, a_proposal())
-    found = proposals_in(as_read((*first.records, *second.records, *again.records), "c/1"))
+    found = proposals_in(as_read((*first.records, *second.records, *again.records)), "c/1")
     assert [one.id for one in found.states] == ["p-000000000001", "p-000000000002"], "it is open again"

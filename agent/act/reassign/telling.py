@@ -147,7 +147,7 @@ class Telling:
             look_failed=self._look_failed,
             failure=failure,
             journal_failed=self._journal_gone or self._left_aside,
-            holds=tuple(why for plan in open_ if (why := _hold(plan, may, held_by)) is not None),
+            holds=tuple(f"{plan.name}: {why}" for plan in open_ if (why := _hold(plan, may, held_by)) is not None),
         )
 
     def _plans(self, view: View) -> tuple[PlanProgress, ...]:
