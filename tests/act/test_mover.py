@@ -128,7 +128,7 @@ def test_nothing_begins_while_the_guard_does_not_let_it() -> None:
         wait_for(lambda: len(hand.calls) > 12, "it looked a few times", 20)
         assert changes(hand) == []
         assert mover.status().may_not == "outside every window"
-        assert mover.status().waits == "no new batch: outside every window"
+        assert mover.status().waits == "p-1: no new batch: outside every window"
         may[0] = YES
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
 

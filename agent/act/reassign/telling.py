@@ -147,7 +147,7 @@ class Telling:
             look_failed=self._look_failed,
             failure=failure,
             journal_failed=self._journal_gone or self._left_aside,
-            holds=tuple(f"{plan.name}: {why}" for plan in open_ if (why := _hold(plan, may, held_by)) is not None),
+            holds=tuple(why for plan in open_ if (why := _hold(plan, may, held_by)) is not None),
         )
 
     def _plans(self, view: View) -> tuple[PlanProgress, ...]:
@@ -163,8 +163,10 @@ def _hold(plan: Plan, may: May | None, held_by: Mapping[str, str]) -> str | None
     """What keeps an open plan from going on: what the guard says of new batches, a pause, or what the look showed."""
     why = None if may is None or plan.state is PlanState.CANCELLING else may.of(plan.proposal_id)
     if why or plan.paused:
-        return f"no new batch: {why or 'the plan is paused'}"
-    return held_by.get(plan.proposal_id)
+        why = f"no new batch: {why or 'the plan is paused'}"
+    else:
+        why = held_by.get(plan.proposal_id)
+    return None if why is None else f"{plan.proposal_id}: {why}"
 
 
 def _numbers(progress: PlanProgress) -> dict[str, Any]:
