@@ -16,6 +16,7 @@ from agent.values.words import counted, few, sized
 MOST_ROWS = 10
 """Partitions, tasks or members that are shown one by one; the rest is counted."""
 _NAMED = 6
+Brokers = tuple[str | int, ...]
 
 
 def what_is_approved(proposal: Proposal) -> tuple[str, ...]:
@@ -43,8 +44,8 @@ def _placements(proposal: Proposal) -> tuple[str, ...]:
     """Replica lists: the first broker of each is the preferred leader."""
     before = {row.key: row.value for row in proposal.before}
     changes = [(row, before.get(row.key, ())) for row in proposal.after]
-    gains = Counter(broker for row, old in changes for broker in row.value if broker not in old)
-    losses = Counter(broker for row, old in changes for broker in old if broker not in row.value)
+    gains = _not_in_other((row.value, old) for row, old in changes)
+    losses = _not_in_other((old, row.value) for row, old in changes)
     leaders = sum(row.value[:1] != old[:1] for row, old in changes)
     total = "; ".join(
         (
@@ -55,6 +56,11 @@ def _placements(proposal: Proposal) -> tuple[str, ...]:
         )
     )
     return total, *_first(f"{row.key}: {_listed(old)} -> {_listed(row.value)}" for row, old in changes)
+
+
+def _not_in_other(pairs: Iterable[tuple[Brokers, Brokers]]) -> Counter[str | int]:
+    """How often each broker is in the first list of a pair and not in the second."""
+    return Counter(broker for some, others in pairs for broker in some if broker not in others)
 
 
 def _by_broker(brokers: Counter[str | int]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand
+from typer.models import CommandInfo
 
 _AT = "-b broker:9092"
 
@@ -107,6 +108,10 @@ class PlainCommand(TyperCommand):
                 vars(parameter)["display_type_rich"] = lambda ctx: None  # noqa: ARG005 (typer names it)
 
 
+def _name_of(command: CommandInfo) -> str:
+    return command.name or (command.callback.__name__ if command.callback is not None else "")
+
+
 def add_examples(
     app: typer.Typer, examples: Mapping[str, Sequence[str]], short_helps: Mapping[str, str], before: str = ""
 ) -> None:
@@ -115,9 +120,9 @@ def add_examples(
     ``before`` is what is typed before the names of these commands, with a space at its end: "cluster ".
     """
     for command in app.registered_commands:
-        name = command.name or (command.callback.__name__ if command.callback is not None else "")
-        command.epilog, command.cls = _epilog(examples.get(f"{before}{name}")), PlainCommand
-        command.short_help = short_helps.get(f"{before}{name}")
+        name = f"{before}{_name_of(command)}"
+        command.epilog, command.cls = _epilog(examples.get(name)), PlainCommand
+        command.short_help = short_helps.get(name)
     for group in app.registered_groups:
         if group.typer_instance is not None and group.name is not None:
             add_examples(group.typer_instance, examples, short_helps, f"{before}{group.name} ")

@@ -165,24 +165,30 @@ def _whose(agent: RunningAgent, now_ms: int) -> str:
 
 def _published(subject: str, judged: _Judged) -> Proposal | None:
     """The newest state of a proposal in the proposals topic, where this look makes none; None without a cluster."""
-    from agent.daemon.start import read_proposals
-    from agent.errors import RackwiseError
     from agent.plan.subjects import PROPOSAL
     from agent.values.proposal import Proposal as Open
 
     known = any(one.id == subject for one in judged.seen.proposals)
     if known or judged.loaded is None or not PROPOSAL.fullmatch(subject):
         return None
-    try:
-        found = read_proposals(judged.loaded, say)
-    except RackwiseError as error:
-        say(f"note: the agent's open proposals cannot be read: {error}")
-        return None
+    found = _read_proposals(judged.loaded)
     opened = [one for one in found if isinstance(one, Open)]
     replaced = next((one for one in found if not isinstance(one, Open) and one.id == subject), None)
     if replaced is not None:
         say(_replaced(replaced, (*judged.seen.proposals, *opened)))
     return next((one for one in opened if one.id == subject), None)
+
+
+def _read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
+    """Those of the proposals topic; none, and a note, when they cannot be read."""
+    from agent.daemon.start import read_proposals
+    from agent.errors import RackwiseError
+
+    try:
+        return read_proposals(loaded, say)
+    except RackwiseError as error:
+        say(f"note: the agent's open proposals cannot be read: {error}")
+        return ()
 
 
 def _replaced(life: Life, proposals: Iterable[Proposal]) -> str:

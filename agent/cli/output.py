@@ -11,7 +11,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from enum import Enum, StrEnum
 from io import StringIO
 from types import MappingProxyType
@@ -121,6 +121,12 @@ def emit_one(
 def emit_line(text: str = "") -> None:
     """Print one line of an answer that is no table."""
     _write(shortened(text))
+
+
+def emit_gap(rows: Sized) -> None:
+    """Print an empty line before rows, where there are any."""
+    if rows:
+        emit_line()
 
 
 _COPIED = 10

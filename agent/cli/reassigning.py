@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from agent.cli import acting, asking, options
-from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, say
+from agent.cli.output import Format, Mark, chosen, emit, emit_gap, emit_line, emit_one, say
 
 if TYPE_CHECKING:
     from agent.cli.documents.acting import MoveRow, ReassignStatus, VerifyRow
@@ -98,12 +98,10 @@ def status(
         emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
     none = {"throttle": Mark.NONE}
     shown = [plan_cells(row) for row in rows]
-    if shown:
-        emit_line()
+    emit_gap(shown)
     if told.view or (told.known and not told.why):
         emit(shown, PLANS, output, empty="the journal has no plan", absent=none, every=every)
-    if reassignments:
-        emit_line()
+    emit_gap(reassignments)
     emit(reassignments, MOVES, output, empty=_none_moves(observation), every=every)
     if copies:
         emit_line()

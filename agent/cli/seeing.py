@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, Mark, chosen, emit, emit_command, emit_line, emit_one, emit_text
+from agent.cli.output import Format, Mark, chosen, emit, emit_command, emit_gap, emit_line, emit_one, emit_text
 from agent.cli.session import leave
 from agent.values.words import counted
 from config.foreign_text import listed
@@ -73,8 +73,7 @@ def status(
     unknown = tables.unknown_cost(document["unknown_groups"])
     if unknown is not None and look.snapshot.bytes_per_s:  # without rates none has a known cost: that is said above
         emit_text(unknown)
-    if document["findings"]:
-        emit_line()
+    emit_gap(document["findings"])
     columns = ("severity", "finding", "subject", "sentence")
     from agent.cli.gaps import once_each, untold
     from agent.values.observation import Part

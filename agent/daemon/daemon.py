@@ -270,18 +270,22 @@ class Agent:
                 )
                 self._schedule.look_now()
                 self._stop.wait(_TICK_S)
-            ceiling, resident = self._pace.memory_ceiling_bytes, process.memory_info().rss
-            if ceiling is not None and resident > ceiling:
-                used, most = sized_apart(resident, ceiling)
-                self._log.error(
-                    "memory_ceiling",
-                    resident_bytes=resident,
-                    ceiling_bytes=ceiling,
-                    sentence=f"resident memory is {used}, above process.memory_ceiling ({most}); "
-                    "ending with exit code 7",
-                )
+            if self._above_ceiling(process.memory_info().rss):
                 return MEMORY_CEILING_EXIT
         return 0
+
+    def _above_ceiling(self, resident: int) -> bool:
+        ceiling = self._pace.memory_ceiling_bytes
+        if ceiling is None or resident <= ceiling:
+            return False
+        used, most = sized_apart(resident, ceiling)
+        self._log.error(
+            "memory_ceiling",
+            resident_bytes=resident,
+            ceiling_bytes=ceiling,
+            sentence=f"resident memory is {used}, above process.memory_ceiling ({most}); ending with exit code 7",
+        )
+        return True
 
     def _look_and_plan(self) -> None:
         self._schedule.look_by(0, planning=True)

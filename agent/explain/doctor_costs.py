@@ -19,7 +19,7 @@ from agent.detect.traffic import current_reads, optimal_reads, states_of
 from agent.explain.doctor_fixes import spelled_otherwise
 from agent.money.costs import Costs, costs_of_members
 from agent.money.traffic import Sum, Traffic, read_route, together
-from agent.values.finding import FindingReason
+from agent.values.finding import Finding, FindingReason
 from agent.values.locality import Ground
 from agent.values.snapshot import Member, OtherGroup, RackState, Snapshot
 
@@ -69,17 +69,20 @@ def fault_cost(check: str, who: Iterable[str], costs: Costs, look: Seen) -> Faul
 
 
 def _spelled_otherwise(look: Seen) -> dict[str, frozenset[str]]:
-    found = [one for one in look.detection.findings if one.reason is FindingReason.RACK_SPELLING]
     ids: dict[str, frozenset[str]] = {}
-    for finding in found:
+    for finding in _of_reason(FindingReason.RACK_SPELLING, look):
         for group, members in spelled_otherwise(finding, look.snapshot).items():
             ids[group] = ids.get(group, frozenset()) | {member.id for member in members}
     return ids
 
 
+def _of_reason(reason: FindingReason, look: Seen) -> list[Finding]:
+    return [finding for finding in look.detection.findings if finding.reason is reason]
+
+
 def _found(reason: FindingReason, concerned: Callable[[Member], bool], look: Seen) -> dict[str, frozenset[str]]:
     """Group -> ids of the members that its finding is about."""
-    groups = {finding.subject.name for finding in look.detection.findings if finding.reason is reason}
+    groups = {finding.subject.name for finding in _of_reason(reason, look)}
     return {
         group.id: frozenset([member.id for member in group.members if concerned(member)])
         for group in look.snapshot.groups.values()

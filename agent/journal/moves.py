@@ -172,7 +172,7 @@ def _of_a_day(batches: list[Entry]) -> list[Entry]:
 def _noes(ended: list[Plan]) -> set[str]:
     """The newest that a person ended or had taken back, and the plans that take these back."""
     backs = {plan.proposal_id for plan in ended if forth_of(plan.proposal_id) is not None}
-    forths = {forth_of(name) for name in backs}
+    forths = set(map(forth_of, backs))
     by_word = {plan.proposal_id for plan in ended if plan.heard and plan.state is not PlanState.DONE}
     every = by_word | backs | forths
     return set([plan.proposal_id for plan in ended if plan.proposal_id in every][-KEEP_NOES:])

@@ -8,6 +8,7 @@ process; the group says so by the member's defects.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
 
@@ -254,9 +255,9 @@ def _process_of(process_id: str, rack: Rack, threads: list[RawStreamsMember]) ->
         len(threads),
         tuple([row.member_id for row in threads]),
         tuple(sorted({row.client_id for row in threads})),
-        distinct_tasks(task for row in threads for task in row.assignment.active),
-        distinct_tasks(task for row in threads for task in row.assignment.standby),
-        distinct_tasks(task for row in threads for task in row.assignment.warmup),
+        distinct_tasks(chain.from_iterable(row.assignment.active for row in threads)),
+        distinct_tasks(chain.from_iterable(row.assignment.standby for row in threads)),
+        distinct_tasks(chain.from_iterable(row.assignment.warmup for row in threads)),
     )
 
 

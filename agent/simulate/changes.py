@@ -5,9 +5,10 @@ Two changes contradict each other when they touch the same thing, or one touches
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 from agent.errors import BadInput
 from agent.values.words import counted
@@ -141,29 +142,24 @@ class SetStandbys(Change):
         return f"{self.group} with {counted(self.standbys, 'standby', 'standbys')}"
 
 
+_TOUCHED: Mapping[type[Change], Callable[[Any], Keys]] = {
+    RemoveMember: lambda it: (("member", (it.group, it.member)),),
+    RemoveRack: lambda it: (("no rack", it.rack),),
+    RemoveBroker: lambda it: (("broker", it.broker), ("no broker", it.broker)),
+    AddRack: lambda it: (("rack", it.rack), *(("broker", broker) for broker in it.brokers)),
+    AddBroker: lambda it: (("broker", it.broker),),
+    AddReplica: lambda it: (("replica", (it.partition, it.broker)),),
+    RemoveReplica: lambda it: (("replica", (it.partition, it.broker)),),
+    SetReplicationFactor: lambda it: (("replication factor", it.topic),),
+    SetStrategy: lambda it: (("strategy", it.group),),
+    SetStandbys: lambda it: (("standbys", it.group),),
+}
+
+
 def touched(change: Change) -> Keys:
     """What no other change may touch."""
-    keys: Keys = ()
-    match change:
-        case RemoveMember():
-            keys = (("member", (change.group, change.member)),)
-        case RemoveRack():
-            keys = (("no rack", change.rack),)
-        case RemoveBroker():
-            keys = ("broker", change.broker), ("no broker", change.broker)
-        case AddRack():
-            keys = ("rack", change.rack), *(("broker", broker) for broker in change.brokers)
-        case AddBroker():
-            keys = (("broker", change.broker),)
-        case AddReplica() | RemoveReplica():
-            keys = (("replica", (change.partition, change.broker)),)
-        case SetReplicationFactor():
-            keys = (("replication factor", change.topic),)
-        case SetStrategy():
-            keys = (("strategy", change.group),)
-        case SetStandbys():
-            keys = (("standbys", change.group),)
-    return keys
+    keys_of = _TOUCHED.get(type(change))
+    return () if keys_of is None else keys_of(change)
 
 
 def needed(change: Change) -> Keys:

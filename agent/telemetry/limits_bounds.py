@@ -33,6 +33,13 @@ def checked(limits: Limits) -> Limits:
     for window in (*windows.allow, *windows.blackout):
         if max(window.start_minute, window.end_minute) > DAY_MINUTES or window.start_minute == DAY_MINUTES:
             raise UnreadableError("a window among the limits begins or ends after midnight of its day")
+    _check_names(limits)
+    return limits
+
+
+def _check_names(limits: Limits) -> None:
+    """Raises UnreadableError when a zone or a pattern is none."""
+    windows = limits.execute.windows
     try:
         for window in (*windows.allow, *windows.blackout):
             ZoneInfo(window.zone)
@@ -42,7 +49,6 @@ def checked(limits: Limits) -> Limits:
     except (KeyError, ValueError, OSError, SchemaError) as error:
         why = str(error)[:200]
         raise UnreadableError(f"a window or a rack locator among the limits cannot be used: {why}") from error
-    return limits
 
 
 def _numbers(name: str, value: Any) -> Iterator[tuple[str, int | float]]:

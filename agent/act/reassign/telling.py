@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -137,13 +137,12 @@ class Telling:
         """All of it at once; ``held_by`` is what the machine found: plan -> what keeps it from going on."""
         plans = self._plans(view)
         open_ = [one.plan for one in plans if not one.plan.ended]
-        held = [why for plan in open_ if may is not None and (why := may.of(plan.proposal_id)) is not None]
-        none_may = may is None or not may.begin or bool(held and len(held) == len(open_))
+        may_not = _may_not(open_, may)
         return Status(
             plans=plans,
             debts=moves.debts(view),
-            may_begin=not none_may,
-            may_not="" if may is None or not none_may else held[0] if held else may.sentence,
+            may_begin=may_not is None,
+            may_not=may_not or "",
             look_failed=self._look_failed,
             failure=failure,
             journal_failed=self._journal_gone or self._left_aside,
@@ -157,6 +156,16 @@ class Telling:
                 plan_progress(plan, (one for one in batches if one.proposal_id == plan.proposal_id), self._rates)
                 for plan in moves.plans(view)
             )
+
+
+def _may_not(open_: Sequence[Plan], may: May | None) -> str | None:
+    """Why no plan may begin a batch, empty while that is unknown; None when one may."""
+    if may is None:
+        return ""
+    held = [why for plan in open_ if (why := may.of(plan.proposal_id)) is not None]
+    if may.begin and (not held or len(held) < len(open_)):
+        return None
+    return held[0] if held else may.sentence
 
 
 def _hold(plan: Plan, may: May | None, held_by: Mapping[str, str]) -> str | None:

@@ -281,19 +281,21 @@ def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result
         late = too_late(one, sender, command, room.limits, room.now_ms)
         late = late or too_early(sender, command, signed_until(room.view))
         command = command._replace(at_ms=min(command.at_ms, room.now_ms))  # a time of the future counts as now
-        if unproven is not None:
-            todo = "Set operator.name and operator.key_file where it is sent from."
-            return command, refused(unproven, todo), signed_ms
-        if late is not None:
-            return command, refused(late, "Send it again if it is still wanted, from a clock that is right."), signed_ms
-        if not room.can_answer(command):
-            return command, unplanned(command), signed_ms
-        return command, _VERBS[command.verb](command, room), signed_ms
+        return command, _result(command, room, unproven, late), signed_ms
     except UnreadableError:
         raise
     except Exception as error:  # noqa: BLE001 else this command would come again to every agent in turn, and end each
         fault = f"internal error of rackwise ({type(error).__name__}: {reason(error)}); report it"
         return command, refused(fault), signed_ms
+
+
+def _result(command: Command, room: Room, unproven: str | None, late: str | None) -> Result:
+    """What it comes to, unless it is not proven, or too late or too early."""
+    if unproven is not None:
+        return refused(unproven, "Set operator.name and operator.key_file where it is sent from.")
+    if late is not None:
+        return refused(late, "Send it again if it is still wanted, from a clock that is right.")
+    return _VERBS[command.verb](command, room) if room.can_answer(command) else unplanned(command)
 
 
 def _writable(result: Result, now_ms: int) -> Result:

@@ -125,12 +125,23 @@ def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimi
     """
     if sender.signed and command.verb not in STOPPING and abs(now_ms - command.at_ms) > SIGNED_FOR_MS:
         return f"it was signed {_ago(now_ms - command.at_ms)} by its sender's clock"
-    at_ms, of_file = one.came.at_ms, one.came.owner is not None
-    late_ms = max(now_ms - (at_ms or now_ms), now_ms - command.at_ms if sender.signed else 0) if of_file else 0
+    late_ms = 0 if one.came.owner is None else _late_ms(one.came.at_ms, sender, command, now_ms)
     if one.came.live and late_ms > limits.approval_valid_ms and command.verb not in STOPPING:
         return f"it was sent {lasted(late_ms)} ago and came only now"
     if command.verb not in STARTING or one.came.live:
         return None
+    return _waited_too_long(one.came.at_ms, command, limits, now_ms, late_ms)
+
+
+def _late_ms(at_ms: int | None, sender: Sender, command: Command, now_ms: int) -> int:
+    """The age of a command in a file, by the file's time and by that which was signed."""
+    return max(now_ms - (at_ms or now_ms), now_ms - command.at_ms if sender.signed else 0)
+
+
+def _waited_too_long(
+    at_ms: int | None, command: Command, limits: ExecuteLimits, now_ms: int, late_ms: int
+) -> str | None:
+    """Why what waited while no agent led is too old, or of an unknown age; None when it still counts."""
     if at_ms is None and command.at_ms > now_ms + LATER_MS:
         return (
             f"it waited while no agent led, and its age is unknown: its sender's clock is"

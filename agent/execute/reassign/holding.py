@@ -65,13 +65,14 @@ def _weak_meanwhile(view: View, targets: Iterable[Target]) -> str | None:
     """The first that would take no writes while it moves, also where it moves back: settings change after approval."""
     if not view.policy.min_isr_guard:
         return None
-    for target in targets:
-        now = view.partitions.get(target.id)
-        if now is None or now.min_isr is None or not target.adding or view.status(target) is not Status.BEFORE:
-            continue
-        if (why := under_min_isr_meanwhile(target.id, now.min_isr, now.replicas, target.after)) is not None:
-            return why
-    return None
+    return next((why for target in targets if (why := _weak(view, target)) is not None), None)
+
+
+def _weak(view: View, target: Target) -> str | None:
+    now = view.partitions.get(target.id)
+    if now is None or now.min_isr is None or not target.adding or view.status(target) is not Status.BEFORE:
+        return None
+    return under_min_isr_meanwhile(target.id, now.min_isr, now.replicas, target.after)
 
 
 def _others(view: View) -> list[TopicPartition]:
