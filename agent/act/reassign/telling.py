@@ -171,10 +171,7 @@ def _may_not(open_: Sequence[Plan], may: May | None) -> str | None:
 def _hold(plan: Plan, may: May | None, held_by: Mapping[str, str]) -> str | None:
     """What keeps an open plan from going on: what the guard says of new batches, a pause, or what the look showed."""
     why = None if may is None or plan.state is PlanState.CANCELLING else may.of(plan.proposal_id)
-    if why or plan.paused:
-        why = f"no new batch: {why or 'the plan is paused'}"
-    else:
-        why = held_by.get(plan.proposal_id)
+    why = f"no new batch: {why or 'the plan is paused'}" if why or plan.paused else held_by.get(plan.proposal_id)
     return None if why is None else f"{plan.proposal_id}: {why}"
 
 
