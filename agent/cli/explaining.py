@@ -156,7 +156,8 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
 def _whose(agent: RunningAgent, now_ms: int) -> str:
     more = "; agents with different settings write to the same telemetry" if agent.settings_changed else ""
     whose, leads = running_agents.named(agent), ", leads" if agent.leads else ""
-    own = f"judged with the settings of {whose}, {ago(agent.taken_ms, now_ms)}, mode {agent.limits.mode.value}{leads}"
+    heard, mode = ago(agent.taken_ms, now_ms), agent.limits.mode.value
+    own = f"judged with the settings of {whose}, last report {heard}, mode {mode}{leads}"
     return own + more + "".join(f"; also {other}" for other in running_agents.others(agent, now_ms))
 
 

@@ -90,5 +90,5 @@ def _line(agent: AgentDocument | OtherAgent, *, several: bool) -> str:
     leads = {True: ", leads", False: ", stands by", None: ""}[agent["leads"]]
     name = agent["name"] or "(unnamed)"
     age_ms = agent["age_ms"]
-    age = "age unknown: its clock is ahead" if age_ms is None else f"{lasted(age_ms)} ago"
+    age = "age unknown: its clock is ahead" if age_ms is None else f"last report {lasted(age_ms)} ago"
     return f"{name}{where}{process}, mode {agent['mode']}{leads}, {age}"

@@ -73,7 +73,7 @@ def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(he
     given(path, *plan(PlanState.DONE))
     agent = telemetry(path)
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
-    assert f"{JUDGED}, 8 s ago, mode execute" in done.stderr.splitlines()
+    assert f"{JUDGED}, last report 8 s ago, mode execute" in done.stderr.splitlines()
     assert re.search(r"^figures of \d\d:\d\d:\d\dZ, this look$", done.stderr, re.MULTILINE)
     rules = {row["rule"]: row["answer"] for row in done.json}
     assert rules["approval"] == "wait"
@@ -127,7 +127,7 @@ def test_the_leader_is_judged_by_though_a_dry_run_wrote_last(here: Run, path: Pa
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
     (note,) = [line for line in done.stderr.splitlines() if line.startswith("judged with")]
     assert note == (
-        f"{JUDGED}, 8 s ago, mode execute; agents with different settings write to the same telemetry; "
+        f"{JUDGED}, last report 8 s ago, mode execute; agents with different settings write to the same telemetry; "
         "also agent rw-1 on host kafka-host, process 12, mode propose, 1 s ago"
     )
     assert "mode" not in {row["rule"] for row in done.json}, "it is no dry run"
@@ -150,7 +150,7 @@ def test_a_dry_run_takes_no_leaders_place(
     agent = telemetry(path, Limits(), age_s=ages_s[1], teller=Teller("rw-dry", "laptop", 12), look="j-1")
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
     (note,) = [line for line in done.stderr.splitlines() if line.startswith("judged with")]
-    assert note.startswith(f"{JUDGED}, process 11, {leader}, mode execute;")
+    assert note.startswith(f"{JUDGED}, process 11, last report {leader}, mode execute;")
     assert note.endswith(f"also agent rw-dry on host laptop, process 12, mode propose, {dry}")
 
 

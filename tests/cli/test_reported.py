@@ -91,9 +91,11 @@ def test_a_report_that_does_not_come_is_waited_for_no_longer_than_said(monkeypat
 @pytest.mark.parametrize(
     ("acting", "line"),
     [
-        pytest.param(None, "rw-1 on host-1, mode propose, 0 s ago", id="a dry run"),
-        pytest.param(HELD, "rw-1 on host-1, mode propose, leads, 0 s ago", id="the leader"),
-        pytest.param(ActingNow(leads=False), "rw-1 on host-1, mode propose, stands by, 0 s ago", id="another"),
+        pytest.param(None, "rw-1 on host-1, mode propose, last report 0 s ago", id="a dry run"),
+        pytest.param(HELD, "rw-1 on host-1, mode propose, leads, last report 0 s ago", id="the leader"),
+        pytest.param(
+            ActingNow(leads=False), "rw-1 on host-1, mode propose, stands by, last report 0 s ago", id="another"
+        ),
     ],
 )
 def test_the_line_of_the_table(monkeypatch: pytest.MonkeyPatch, acting: ActingNow | None, line: str) -> None:
@@ -125,6 +127,6 @@ def test_a_dry_run_beside_the_leader_is_told_after_it(monkeypatch: pytest.Monkey
         (12, "propose", False, 1_000)
     ]
     assert agent_line(cast("Seen", SimpleNamespace(agent=agent))) == (
-        "rw-1 on host-1, mode propose, leads, 4 s ago; rw-2 on host-1, process 12, mode propose, 1 s ago; "
+        "rw-1 on host-1, mode propose, leads, last report 4 s ago; rw-2 on host-1, process 12, mode propose, last report 1 s ago; "
         "agents with different settings write to the same telemetry"
     )

@@ -32,7 +32,8 @@ class Watcher:
     def __exit__(self, *_error): pass
     def look(self, topics): return an_observation(a=(1, 2), b=(3,)).topic("t", (1, 2)).at()
 following.Watcher = Watcher
-reassigning._planned = lambda _loaded, _what: ({TopicPartition("t", 0): (3, 2)}, ["the rate of broker 1"])
+planned = {TopicPartition("t", 0): (3, 2)}, reassigning._NONE_WAITS, ["the rate of broker 1"]
+reassigning._planned = lambda _loaded, _what: planned
 sys.argv = ["rackwise", "reassign", "verify", "p-1", "-b", "127.0.0.1:1"]
 import agent.__main__
 agent.__main__.main()
