@@ -127,6 +127,7 @@ def test_a_dry_run_beside_the_leader_is_told_after_it(monkeypatch: pytest.Monkey
         (12, "propose", False, 1_000)
     ]
     assert agent_line(cast("Seen", SimpleNamespace(agent=agent))) == (
-        "rw-1 on host-1, mode propose, leads, last report 4 s ago; rw-2 on host-1, process 12, mode propose, last report 1 s ago; "
+        "rw-1 on host-1, mode propose, leads, last report 4 s ago; "
+        "rw-2 on host-1, process 12, mode propose, last report 1 s ago; "
         "agents with different settings write to the same telemetry"
     )
