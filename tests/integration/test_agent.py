@@ -147,7 +147,9 @@ def test_sigterm_ends_it_within_five_seconds_and_loses_nothing(mode: str, reques
 def test_each_cycle_is_one_event_with_the_sentence_that_says_what_happened(proposing: Ran) -> None:
     first = proposing.cycles[0]
     assert first["sentence"].startswith("saw 4 brokers in 3 racks, ")
-    assert re.search(r"; \d findings \(\d new\); proposed \d advise, 1 leaders, 1 reassign: ", first["sentence"])
+    assert re.search(
+        r"; \d findings \(\d new, \d info\); proposed \d advise, 1 leaders, 1 reassign: ", first["sentence"]
+    )
     assert (first["mode"], first["planned"], first["gaps"]) == ("propose", True, [])
     assert [event["cycle"] for event in proposing.cycles] == list(range(1, len(proposing.cycles) + 1))
 

@@ -340,7 +340,9 @@ def test_a_member_that_forges_log_lines_stays_on_its_line(where: str, prefix: st
             running.process.kill()
     text = running.log.read_text()
     told = [json.loads(line)["event"] for line in text.splitlines()]
-    assert [event for event in told if event != "finding"] == ["own_topics", "restored", "cycle", "stopped"]
+    assert [event for event in told if event != "finding"] == [
+        "own_topics", "restored", "cycle", "proposals", "stopped",
+    ]  # fmt: skip
     assert "\x1b" not in text
     admin = AdminClient({"bootstrap.servers": where})
     wait_for(lambda: delete_groups(admin, "record-forger") is None, "the forger's group is deleted")
