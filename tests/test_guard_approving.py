@@ -12,10 +12,14 @@ from agent.guard.judge import guard
 from agent.journal.approvals import (
     KEPT,
     KEPT_HIDDEN,
+    KEPT_NOES,
     NO_COUNTS_MS,
+    Approval,
     ApprovalState,
+    approval_of,
     approvals,
     by_rule,
+    in_place_of,
     plan_hash,
     swept,
     used,
@@ -154,6 +158,43 @@ def test_a_persons_no_is_to_that_very_plan_and_a_person_may_still_approve_it() -
     answer = judged(shared(), yes, approval_rules=rules)
     assert isinstance(answer, Allow)
     assert answer.by == "ann@desk"
+
+
+def agreed(built: Builder) -> Approval:
+    """By a person, of the plan as it is proposed."""
+    _, proposal = only(built)
+    return Approval(proposal.id, plan_hash(proposal), ApprovalState.APPROVED, "ann@desk", NOW_MS, NOW_MS + HOUR)
+
+
+@pytest.mark.parametrize("between", ["a rule's yes", "a person's yes", "a no", "many noes"])
+def test_a_persons_no_outlasts_what_is_said_of_other_plans_under_the_same_id(between: str) -> None:
+    """A plan may be proposed, then another one under its id, then the former one again."""
+    _, proposal = only(shared())
+    others = [agreed(shared())._replace(plan_hash=f"{number:032}") for number in range(KEPT_NOES + 5)]
+    told = {
+        "a rule's yes": [others[0]._replace(rule="all", by="rule all")],
+        "a person's yes": others[:1],
+        "a no": [others[0]._replace(state=ApprovalState.VOID, vetoed=True)],
+        "many noes": [one._replace(state=ApprovalState.VOID, vetoed=True) for one in others[: KEPT_NOES - 1]],
+    }[between]
+    view = vetoed_by(shared())
+    for one in told:
+        view = journal(written(in_place_of(approval_of(view, one.plan), one)), at_ms=NOW_MS, view=view)
+    view = swept_of(view, [proposal])
+    answer = held(shared(), view, approval_rules=(ApprovalRule(name="all"),))
+    assert "no rule overrules that" in answer.sentence
+    assert "a person cancelled this plan" in answer.sentence
+    yes = in_place_of(approval_of(view, proposal.id), agreed(shared()))
+    assert yes.noes == tuple(one.plan_hash for one in told if one.vetoed), "a person's yes to it takes the no back"
+    assert isinstance(judged(shared(), journal(written(yes), at_ms=NOW_MS, view=view)), Allow)
+
+
+def test_the_noes_that_an_approval_goes_on_with_are_bounded() -> None:
+    one = agreed(shared())._replace(state=ApprovalState.VOID, vetoed=True)
+    for number in range(KEPT_NOES + 9):
+        one = in_place_of(one, one._replace(plan_hash=f"{number:032}"))
+    assert len(one.noes) == KEPT_NOES
+    assert one.noes[-1] == f"{KEPT_NOES + 7:032}", "the newest stay"
 
 
 def test_a_persons_no_is_kept_as_long_as_the_plan_is_proposed() -> None:

@@ -36,7 +36,7 @@ from agent.guard.approving import foreseen
 from agent.guard.ground import Records
 from agent.guard.judge import guard, still
 from agent.journal import moves
-from agent.journal.approvals import by_rule, swept, written
+from agent.journal.approvals import approval_of, by_rule, in_place_of, swept, written
 from agent.journal.clocks import corrections, in_past
 from agent.journal.remembering import BatchKey, remembered
 from agent.probing.check import next_look_ms
@@ -244,7 +244,7 @@ class Acting:
         if allow.rule is not None:
             valid_ms = self._limits.execute.approval_valid_ms
             approval = by_rule(proposal, allow.rule, allow.reason, now_ms=self._clock().wall_ms, valid_ms=valid_ms)
-            journal.append(written(approval))
+            journal.append(written(in_place_of(approval_of(journal.view(), approval.plan), approval)))
 
     def _write(self, journal: Journal, writes: tuple[Write, ...]) -> None:
         if not writes:

@@ -32,8 +32,9 @@ def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
     """By whom or by which rule it is approved, or why it is not."""
     attempt = _attempt(proposal, ground)
     given = approval_of(ground.records.view, str(attempt))
+    cancelled = given is not None and given.is_no_to(plan_hash(proposal))
     if given is not None and given.rule is not None:
-        given = None  # only a record: a rule is asked anew, as it may be another by now
+        given = given if cancelled else None  # only a record: a rule is asked anew, as it may be another by now
     why_not = _no_person(given, proposal, ground.now_ms)
     if given is not None and why_not is None:
         return Allow(
@@ -47,7 +48,7 @@ def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
             plan=str(attempt),
             until_ms=given.expires_ms,
         )
-    if given is not None and given.vetoed and given.plan_hash == plan_hash(proposal):
+    if cancelled:
         sentence = f"held: {why_not}, and no rule overrules that; approve it with: {_APPROVE} {proposal.id}"
         return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
     if proposal.kind is ProposalKind.TRIGGER and ground.limits.execute.approve_triggers:
@@ -136,8 +137,10 @@ def _no_person(given: Approval | None, proposal: Proposal, now_ms: int) -> str |
     """Why no person's approval holds; None when one does."""
     if given is None:
         return "it is not approved"
-    if given.plan_hash != plan_hash(proposal):
-        return f"{given.by} approved another plan under this id, and that approval is void"
+    if given.plan_hash != (hashed := plan_hash(proposal)):
+        cancelled = "a person cancelled this plan, and what came after it under this id is of other plans"
+        other = f"{given.by} approved another plan under this id, and that approval is void"
+        return cancelled if given.is_no_to(hashed) else other
     match given.state:
         case ApprovalState.VOID:
             why = given.sentence.removeprefix("void: ")

@@ -25,6 +25,8 @@ NO_REBALANCE = (Effect.NOT_SENT, Effect.REFUSED)
 """Effects of a trigger that uses no approval up."""
 KEPT = 200
 """Void approvals that stay, and so many noes of persons to what is proposed no more."""
+KEPT_NOES = 32
+"""Noes to other plans that an approval of the same attempt goes on with."""
 KEPT_HIDDEN = 1_000
 """Noes that stay while a planning may only have missed what they are to; one planning proposes no more by default."""
 NO_COUNTS_MS = 86_400_000
@@ -72,11 +74,17 @@ class Approval(NamedTuple):
     """True where it is void because the rebalance that it approved was triggered."""
     person: str | None = None
     """Whose identity is proven, the same as ``by``; None: self-declared, or a rule."""
+    noes: tuple[str, ...] = ()
+    """Hashes of other plans of this attempt that persons cancelled, at most `KEPT_NOES` of them, the newest last."""
 
     @property
     def plan(self) -> str:
         """Name of the plan that it lets begin."""
         return str(Attempt(self.proposal_id, self.attempt))
+
+    def is_no_to(self, hashed: str) -> bool:
+        """Whether a person cancelled the plan of this hash and no person has approved it since."""
+        return hashed in self.noes or (self.vetoed and hashed == self.plan_hash)
 
 
 def plan_hash(proposal: Proposal) -> str:
@@ -100,6 +108,14 @@ def plan_hash(proposal: Proposal) -> str:
 def written(approval: Approval) -> Write:
     """What is to be said of it."""
     return Write(_key(approval), approval.state.value, to_json(Approval, approval))
+
+
+def in_place_of(before: Approval | None, approval: Approval) -> Approval:
+    """The approval that takes the place of an earlier one of the same attempt, with the noes to other plans."""
+    if before is None:
+        return approval
+    every = (*before.noes, before.plan_hash) if before.vetoed else before.noes
+    return approval._replace(noes=tuple(one for one in every if one != approval.plan_hash)[-KEPT_NOES:])
 
 
 def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: int) -> Approval:
@@ -190,11 +206,11 @@ def swept(
     old: list[Approval] = []
     noes: list[Approval] = []
     for one in approvals(view):
-        if one.vetoed:
-            if one.proposal_id not in by_id and now_ms - one.at_ms >= NO_COUNTS_MS:
+        if one.state is ApprovalState.VOID or one.plan in begun:
+            if not (one.vetoed or one.noes):
+                old.append(one)
+            elif one.proposal_id not in by_id and now_ms - one.at_ms >= NO_COUNTS_MS:
                 noes.append(one)
-        elif one.state is ApprovalState.VOID or one.plan in begun:
-            old.append(one)
         elif why := why_void(one, by_id.get(one.proposal_id), now_ms, rests=rests(one)):
             at_ms = triggered.get(one.proposal_id, -1)
             gone = used(one, at_ms) if one.at_ms <= at_ms < one.expires_ms else voided(one, now_ms, why)

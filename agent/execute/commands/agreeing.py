@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agent.execute.commands.commanded import Result, Room, refused, unfit
-from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_hash, written
+from agent.journal.approvals import Approval, ApprovalState, approval_of, in_place_of, plan_hash, written
 from agent.journal.attempts import next_attempt, said_of
 from agent.journal.commands import Command, Verb
 from agent.values.attempts import Attempt, latest
@@ -182,7 +182,7 @@ def _approved(
 def _approval(  # noqa: PLR0917 (as it is agreed)
     command: Command, proposal: Proposal, attempt: Attempt, state: ApprovalState, wanted: _Options, room: Room
 ) -> Approval:
-    return Approval(
+    given = Approval(
         proposal.id,
         plan_hash(proposal),
         state,
@@ -195,6 +195,7 @@ def _approval(  # noqa: PLR0917 (as it is agreed)
         attempt=attempt.number,
         person=command.person,
     )
+    return in_place_of(approval_of(room.view, given.plan), given)
 
 
 class _Options(NamedTuple):

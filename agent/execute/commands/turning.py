@@ -24,7 +24,16 @@ from agent.execute.commands.commanded import Result, Room, because, not_begun, r
 from agent.execute.reassign.messages import Accepted, Said, Word
 from agent.execute.reassign.transitions import turned
 from agent.journal import moves
-from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_hash, vetoed, voided, written
+from agent.journal.approvals import (
+    Approval,
+    ApprovalState,
+    approval_of,
+    in_place_of,
+    plan_hash,
+    vetoed,
+    voided,
+    written,
+)
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
 from agent.journal.room import need_of, no_room, too_large
@@ -73,7 +82,7 @@ def _no_to(approval: Approval, proposal: Proposal | None, cause: str, command: C
     """The approval, void; a person's no to what is proposed now, where that is another plan than was approved."""
     if proposal is None or proposal.kind is ProposalKind.ADVISE or plan_hash(proposal) == approval.plan_hash:
         return voided(approval, room.now_ms, cause)._replace(vetoed=True)
-    return vetoed(proposal, approval.attempt, who=command.who, now_ms=room.now_ms, why=cause)
+    return in_place_of(approval, vetoed(proposal, approval.attempt, who=command.who, now_ms=room.now_ms, why=cause))
 
 
 def _veto(proposal: Proposal | None, number: int, cause: str, command: Command, room: Room) -> Result | None:
@@ -83,7 +92,7 @@ def _veto(proposal: Proposal | None, number: int, cause: str, command: Command, 
     before = approval_of(room.view, str(Attempt(proposal.id, number)))
     if before is not None and before.vetoed and before.plan_hash == plan_hash(proposal):
         return Result(done=True, sentence=f"{proposal.id} is {before.sentence.removeprefix('void: ')} already")
-    no = vetoed(proposal, number, who=command.who, now_ms=room.now_ms, why=cause)
+    no = in_place_of(before, vetoed(proposal, number, who=command.who, now_ms=room.now_ms, why=cause))
     approve = f"approve it with: rackwise proposals approve {proposal.id}"
     sentence = f"{proposal.id} is cancelled: no rule approves it; {approve}"
     return Result(done=True, sentence=sentence, writes=(written(no),))
