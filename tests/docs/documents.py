@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agent.cli.documents.schema import documents_table, write_schemas
+from agent.cli.documents.catalogue import DOCUMENTS
+from agent.cli.documents.schema import documents_table, file_name, schema_text
 from tests.docs.flow import ROOT
 
 OPERATIONS = ROOT / "docs" / "operations.md"
@@ -17,5 +18,6 @@ def with_table(document: str) -> str:
 
 
 if __name__ == "__main__":
-    write_schemas(SCHEMAS)
+    for document in DOCUMENTS:
+        (SCHEMAS / file_name(document)).write_text(schema_text(document))
     OPERATIONS.write_text(with_table(OPERATIONS.read_text()))

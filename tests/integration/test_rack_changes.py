@@ -188,7 +188,9 @@ def as_planned(work: Workload) -> dict[TopicPartition, tuple[int, ...]]:
 
 def placed_away_from_readers(work: Workload, group: str, topic_name: str) -> dict[TopicPartition, tuple[int, ...]]:
     """Each partition on two brokers of the racks in which its reader is not."""
-    brokers = {rack: work.facts.brokers_in(rack)[0] for rack in work.facts.rack_names}
+    brokers = {
+        rack: min(broker for broker, its in work.facts.racks.items() if its == rack) for rack in work.facts.rack_names
+    }
     return {
         TopicPartition(topic_name, partition): tuple(broker for rack, broker in brokers.items() if rack != reader)
         for reader, partitions in held_by_rack(work, group).items()

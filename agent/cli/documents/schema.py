@@ -14,7 +14,6 @@ import types
 import typing
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from typing_extensions import get_original_bases, is_typeddict
@@ -68,12 +67,6 @@ def documents_table() -> str:
         commands = ", ".join(f"`{command}`" for command in document.commands)
         lines.append(f"| {commands} | [{file_name(document)}](schemas/{file_name(document)}) | {document.about} |")
     return "\n".join(lines) + "\n"
-
-
-def write_schemas(folder: Path) -> None:
-    """Write every document's file there."""
-    for document in DOCUMENTS:
-        (folder / file_name(document)).write_text(schema_text(document))
 
 
 def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:

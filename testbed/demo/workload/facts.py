@@ -31,10 +31,6 @@ class ClusterFacts:
         """Whether the brokers serve KIP-1071 groups."""
         return self.features.get("streams.version", 0) >= 1
 
-    def brokers_in(self, rack: str) -> tuple[int, ...]:
-        """Brokers of a rack, sorted."""
-        return tuple(sorted(broker for broker, its in self.racks.items() if its == rack))
-
     @property
     def rack_names(self) -> tuple[str, ...]:
         """Racks that have a broker, sorted."""
