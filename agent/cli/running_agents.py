@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 STALE_MS = 300_000
 """An agent whose newest telemetry is older than this, or than three of its looks, is not taken for running."""
-READ_MS = 3_000
+READ_MS = 10_000
 
 
 def asked(loaded: Loaded) -> AskedBeside[RunningAgent | str]:
