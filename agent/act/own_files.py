@@ -132,7 +132,7 @@ def _check_owned(found: os.stat_result) -> None:
         raise PermissionError(errno.EPERM, f"it belongs to {user_at_host(found.st_uid)}, not to this agent's user")
 
 
-# The lock of a journal file: a file beside it (``<file>.lock``) that the kernel lets go of with the process.
+# The lock of a journal file: a file beside it (``<file>.lock``) whose lock ends with the process.
 #
 # It is a file of its own because the journal is replaced by its compaction. Invariant: its holder may write the
 # journal, as long as the file that is locked is the one that others would lock.

@@ -1,7 +1,7 @@
-"""Are limits that telemetry tells such that a look can be judged by them? The settings see to it where they are read.
+"""Bounds of the limits that telemetry holds; the settings check their own when they are read.
 
-Whoever may write the telemetry topic, or hands over a file, may write others: a negative budget, a zone that does not
-exist. They are refused here, so that nothing behind it fails on them. Pure.
+The right to write the telemetry topic, or a file of it, is the right to write any limits: a negative budget, a time
+zone that does not exist. They are refused here, so that no stage fails on them. Pure.
 """
 
 from __future__ import annotations

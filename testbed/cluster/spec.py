@@ -106,7 +106,7 @@ class FaultKind(StrEnum):
     RESET = "reset"
     """Open connections are reset, new ones as soon as they are made."""
     REFUSE = "refuse"
-    """Open connections are reset, and nobody listens."""
+    """Open connections are reset, and no port is open."""
     NO_BROKERS = "no-brokers"
     """Answers pass, but those that list brokers list none, as from a cluster that is still forming."""
 

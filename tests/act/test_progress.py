@@ -104,7 +104,7 @@ FOREIGN = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
 
 
 def now(live: Live, may: May = FREE) -> ActingNow:
-    """What is told of an executor with that machine and journal."""
+    """The status of an executor with that machine and journal."""
     view = journal(*map(moves.write, (*live.journal.plans, *live.journal.batches)), at_ms=1)
     return acting_now(Telling().status(view, may, None, live.state.held), None)
 
