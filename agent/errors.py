@@ -21,12 +21,16 @@
         └── UnsupportedCluster       exit 1   the brokers are too old for what rackwise needs
 
 Each error says *what* happened and, where known, *why* and what *to do*. Nothing here knows a Kafka client.
+
+`THREADS` lists the threads of an agent with the errors that each expects, and the effect of any other error. Each
+thread of the agent is made by `thread`; `unexpected` is the sentence for an error that is not of this tree.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 _MOST = 300
 """Characters of a foreign reason that are shown."""
@@ -176,3 +180,80 @@ def reason(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     return " ".join(str(error).split())[:_MOST]
+
+
+def unexpected(error: BaseException) -> str:
+    """An error outside of this tree as a clause, for a log record, a gap or an answer."""
+    return f"internal error of rackwise ({type(error).__name__}: {reason(error)}); report it"
+
+
+class ThreadRule(NamedTuple):
+    """One kind of thread: its work, the errors that it expects, and the effect of any other error."""
+
+    name: str
+    work: str
+    expected: str
+    other: str
+
+
+LOOKS = ThreadRule(
+    "rackwise-look",
+    "runs a cycle at each `poll.interval`",
+    "`RackwiseError` ends the cycle (`cycle_failed`), `Fatal` ends the agent",
+    "ends the cycle, with the traceback in the log",
+)
+ACTING = ThreadRule(
+    "rackwise-acting",
+    "follows the leadership, answers operators' commands",
+    "`RackwiseError` is logged once and tried again, `Fatal` ends the agent",
+    "ends the agent; in a single command, that command alone is answered with it",
+)
+LEADERSHIP = ThreadRule(
+    "rackwise-leadership",
+    "opens and ends the journal as the lease comes and goes",
+    "`JournalUnavailable` and Kafka's errors are tried again, after 30 s by another agent; `FencedOut` ends the agent",
+    "ends the leadership; `/readyz` and `status` report it",
+)
+LEASE = ThreadRule(
+    "rackwise-lease",
+    "is the member of the leader group",
+    "Kafka's errors: a new membership after a pause",
+    "the same; `/readyz` and `status` report it",
+)
+EXECUTOR = ThreadRule(
+    "rackwise-executor",
+    "carries out plans, one step of the machine at a time",
+    "`JournalUnavailable` is tried again, a plan too large for the journal is left out; others end the agent",
+    "ends the agent, with the traceback in the log; the journal keeps the plans",
+)
+WEIGHTS = ThreadRule(
+    "rackwise-weights",
+    "reads the weights topic beside the looks",
+    "Kafka's errors become a gap, and the topic is read again",
+    "becomes a gap, and the topic is read again",
+)
+WEB = ThreadRule(
+    "rackwise-web",
+    "answers `/livez`, `/readyz` and `/metrics`",
+    "the server answers that request with 500",
+    "ends the server; probes fail and the supervisor restarts the agent",
+)
+CLOSING = ThreadRule(
+    "rackwise-closing",
+    "hands the leadership over while the agent ends",
+    "none",
+    "ends the thread; the lease runs out by itself",
+)
+CALLS = ThreadRule(
+    "rackwise-wire",
+    "makes the calls of one part of a look, or resolves one host",
+    "`CallFailed` becomes a gap",
+    "is raised in the thread that waits for the calls",
+)
+THREADS = (LOOKS, ACTING, LEADERSHIP, LEASE, EXECUTOR, WEIGHTS, WEB, CLOSING, CALLS)
+"""Every kind of thread that an agent has beside the main thread, which waits for signals and for the memory ceiling."""
+
+
+def thread(rule: ThreadRule, work: Callable[[], object], detail: str = "") -> threading.Thread:
+    """A thread of that kind, not started. The interpreter does not wait for it: a call that hangs keeps no process."""
+    return threading.Thread(target=work, name=f"{rule.name} {detail}".rstrip(), daemon=True)

@@ -229,7 +229,7 @@ def test_a_fault_of_its_own_ends_the_cycle_only_and_is_logged_with_its_traceback
         assert agent.run() == 0
     (failed,) = named(events, "cycle_failed")
     assert isinstance(failed["exc_info"], RuntimeError)
-    assert failed["sentence"] == "cycle 1 failed: a fault in rackwise itself: RuntimeError('boom')"
+    assert failed["sentence"] == "cycle 1 failed: internal error of rackwise (RuntimeError: boom); report it"
 
 
 def test_a_fatal_error_ends_the_agent(events: Events) -> None:

@@ -24,7 +24,7 @@ from agent.act.journal.journal import Journal
 from agent.act.lead.led import Hearing, Leads, Led, Notices, defect, now_of
 from agent.act.reassign.mover import Mover
 from agent.act.rebalance.trigger import Trigger
-from agent.errors import Fatal, JournalUnavailable, RackwiseError
+from agent.errors import ACTING, Fatal, JournalUnavailable, RackwiseError, thread
 from agent.execute.commands.apply import obey, stops, words_again
 from agent.execute.commands.commanded import Foreseen
 from agent.execute.commands.identity import People
@@ -104,7 +104,7 @@ class Acting:
         self._anchors = NO_ANCHORS
         self._notices = Notices()
         self._log = structlog.get_logger("rackwise")
-        self._thread = threading.Thread(target=self._run, name="rackwise-acting", daemon=True)
+        self._thread = thread(ACTING, self._run)
 
     def start(self) -> None:
         """Take part in the election, and act when chosen."""

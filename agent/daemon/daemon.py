@@ -1,7 +1,7 @@
 """The agent as a process: looks on schedule, tells every run, skip and overrun, and ends within five seconds.
 
-Errors are told apart by class: what may go away by itself ends the cycle, what is fatal ends the agent. The one
-catch-all of the product is here, and what it catches is counted and logged with its traceback.
+An error ends what `agent.errors.THREADS` says: the cycle, or the agent. An unexpected one is counted and logged with
+its traceback.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import structlog
 
 from agent.act.execute_mode import Acting
 from agent.daemon.schedule import Schedule
-from agent.errors import Fatal, RackwiseError
+from agent.errors import CLOSING, Fatal, RackwiseError, thread, unexpected
 from agent.loop import Line, Look, run_cycle
 from agent.record.announcing import Announcement, announce
 from agent.record.own_topics import OwnTopic
@@ -220,7 +220,7 @@ class Agent:
             except RackwiseError as error:
                 self._failed(error, str(error), planning=planning)
             except Exception as error:  # noqa: BLE001 a fault of one cycle must not end the agent
-                self._failed(error, f"a fault in rackwise itself: {error!r}", planning=planning)
+                self._failed(error, unexpected(error), planning=planning)
         self._note_overrun(began)
 
     def _failed(self, error: Exception, told: str, *, planning: bool) -> None:
@@ -294,7 +294,7 @@ class Agent:
         """Give acting its part of the grace; what it has begun stands in the journal."""
         if self._acting is None:
             return
-        closing = threading.Thread(target=self._acting.close, name="closing", daemon=True)
+        closing = thread(CLOSING, self._acting.close)
         closing.start()
         closing.join(max(0.0, began + GRACE_S * 0.75 - time.monotonic()))
 

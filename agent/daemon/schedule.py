@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES
@@ -18,7 +19,7 @@ from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from agent.errors import ConfigError
+from agent.errors import LOOKS, ConfigError, thread
 
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_FIELD = 4
@@ -125,7 +126,7 @@ class _DaemonThreads(BaseExecutor):  # type: ignore[misc] # the library has no t
     """A thread per run that the interpreter does not wait for: a look that hangs must not keep the process."""
 
     def _do_submit_job(self, job: Any, run_times: Any) -> None:
-        threading.Thread(target=self._run, args=(job, run_times), name=f"rackwise-{job.id}", daemon=True).start()
+        thread(LOOKS, partial(self._run, job, run_times)).start()
 
     def _run(self, job: Any, run_times: Any) -> None:
         events = run_job(job, job._jobstore_alias, run_times, self._logger.name)  # noqa: SLF001 as the library's own executors do

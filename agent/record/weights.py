@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from agent.errors import WEIGHTS, thread, unexpected
 from agent.record.librdkafka import client_settings, in_words, reader_config
 from agent.record.reader import partitions_of
 from agent.telemetry.weights import UnreadableWeightsError, weights_of
@@ -142,7 +143,7 @@ class WeightsReader:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="weights", daemon=True)
+            self._thread = thread(WEIGHTS, self._run)
             self._thread.start()
 
     def _run(self) -> None:
@@ -153,7 +154,7 @@ class WeightsReader:
             except KafkaException as error:
                 self._failed(in_words(error.args[0]), denied=error.args[0].code() in _DENIED)
             except Exception as error:  # noqa: BLE001 what goes wrong beside the looks must not end quietly
-                self._failed(f"a fault in rackwise itself: {error!r}", denied=False)
+                self._failed(unexpected(error), denied=False)
             self._stop.wait(_CHECK_S if self._first.is_set() else _POLL_S)
 
     def _read_once(self) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import ipaddress
 import re
 import socket
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -29,7 +28,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.errors import ConfigError
+from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
 from agent.values.progress import ActingNow
@@ -187,9 +186,7 @@ class WebServer:
             server_header=False,
         )
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [self._socket]}, name="rackwise-web", daemon=True
-        )
+        self._thread = thread(WEB, partial(self._server.run, sockets=[self._socket]))
 
     @property
     def address(self) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-import threading
 from typing import Any
 
-from agent.errors import TlsFailed
+from agent.errors import CALLS, TlsFailed, thread
 from agent.values.observation import GapCause
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
@@ -91,9 +90,9 @@ def _resolve(address: Address, deadline: Deadline) -> list[Any]:
     if _is_literal(address.host):
         look_up()
     else:
-        thread = threading.Thread(target=look_up, name=f"resolve {address.host}", daemon=True)
-        thread.start()
-        thread.join(deadline.left_s)
+        resolving = thread(CALLS, look_up, address.host)
+        resolving.start()
+        resolving.join(deadline.left_s)
     if not found:
         raise CallFailed(GapCause.TIMED_OUT, f"host {address.host} was not resolved in time")
     if isinstance(found[0], OSError):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import queue
-import threading
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from typing import TypeVar
 
+from agent.errors import CALLS, thread
 from agent.values.observation import GapCause
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
@@ -32,7 +33,7 @@ def gather(
     for item in jobs.items():
         work.put(item)
     for number in range(min(width, len(jobs))):
-        threading.Thread(target=_work_off, args=(work, done), name=f"wire {name} {number}", daemon=True).start()
+        thread(CALLS, partial(_work_off, work, done), f"{name} {number}").start()
     results: dict[K, V | CallFailed] = {}
     while len(results) < len(jobs):
         try:

@@ -224,7 +224,7 @@ def test_a_fault_in_the_acting_thread_ends_the_agent_with_a_sentence() -> None:
     with acting(leading, on_fatal=ended.append):
         wait_for(lambda: bool(ended), "it ended", 20)
         leading.fails = None
-    assert "a fault in rackwise itself: ZeroDivisionError('not what anybody expected')" in str(ended[0])
+    assert "internal error of rackwise (ZeroDivisionError: not what anybody expected)" in str(ended[0])
 
 
 def test_what_keeps_an_agent_from_leading_is_told_at_any_moment() -> None:

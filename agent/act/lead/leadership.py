@@ -31,7 +31,7 @@ from agent.act.journal.kafka_journal_errors import fenced_out
 from agent.act.journal.topic_checks import Agreed, named, writable
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, remembered
-from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
+from agent.errors import LEADERSHIP, Fatal, FencedOut, JournalUnavailable, RackwiseError, thread
 from agent.journal.leader import Leader, leader_in, leader_write
 from agent.journal.trust import Trust
 from agent.record.librdkafka import in_words
@@ -83,7 +83,7 @@ class Leadership:
         """Which topics are missing, by the last look."""
         self._said = 0.0
         self._failing_since: float | None = None
-        self._thread = threading.Thread(target=self._run, name="rackwise-leadership", daemon=True)
+        self._thread = thread(LEADERSHIP, self._run)
 
     def start(self) -> None:
         """Begin to take part, as soon as `observed` has told the cluster."""
@@ -176,7 +176,7 @@ class Leadership:
             self._elect()
         finally:
             if self._fatal is None and not self._stop.is_set():
-                self._problem = "the election ended by a fault in rackwise itself"
+                self._problem = "the election ended by an internal error of rackwise; report it"
             self._retire()
             self._leave()
 

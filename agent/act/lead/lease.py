@@ -21,7 +21,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from agent.act.journal.journal_topic import Witness
-from agent.errors import BadInput
+from agent.errors import LEASE, BadInput, thread, unexpected
 from agent.journal.trust import Trust, checked_witness, signed_witness
 from agent.record.librdkafka import NOT_ALLOWED, client_settings, in_words
 from agent.values.kafka import (
@@ -99,7 +99,7 @@ class KafkaLease:
         self._problem_ms = 0
         self._unremembered: str | None = None
         self._reached = self._committed = Witness()
-        self._thread = threading.Thread(target=self._run, name="rackwise-lease", daemon=True)
+        self._thread = thread(LEASE, self._run)
 
     def start(self) -> None:
         """Begin to take part."""
@@ -159,7 +159,7 @@ class KafkaLease:
                 self._say(failed.args[0])
                 self._stop.wait(_RETRY_S)
             except Exception as failed:  # noqa: BLE001 this thread is the only one that stands for election
-                self._tell(f"{type(failed).__name__}: {failed}")
+                self._tell(unexpected(failed))
                 self._stop.wait(_RETRY_S)
 
     def _take_part(self) -> None:

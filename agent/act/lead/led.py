@@ -14,7 +14,7 @@ from agent.act.journal.journal import Journal
 from agent.act.reassign.mover import Mover
 from agent.act.reassign.progress import acting_now
 from agent.act.rebalance.trigger import Trigger
-from agent.errors import Fatal, RackwiseError
+from agent.errors import Fatal, RackwiseError, unexpected
 from agent.execute.commands.commanded import Spoken
 from agent.execute.reassign.messages import Accepted
 from agent.values.journal import View
@@ -133,9 +133,9 @@ class Led:
 def defect(error: Exception) -> Fatal:
     """What ends the agent where something unexpected was raised."""
     return Fatal(
-        "Mode execute ended by a fault in rackwise itself",
-        why=repr(error),
-        todo="Start the agent again: plans that have begun are in the journal. Please report this.",
+        "Mode execute ended",
+        why=unexpected(error),
+        todo="Start the agent again: plans that have begun are in the journal.",
     )
 
 

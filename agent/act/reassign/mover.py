@@ -17,7 +17,7 @@ from agent.act.journal.journal import Journal
 from agent.act.reassign.looking import Traffic, no_traffic
 from agent.act.reassign.runner import Runner
 from agent.act.reassign.telling import Telling
-from agent.errors import BadInput, JournalUnavailable, RackwiseError
+from agent.errors import EXECUTOR, BadInput, JournalUnavailable, RackwiseError, thread
 from agent.execute.reassign.messages import Accepted, Event, May, Said, Word
 from agent.values.journal import View
 from agent.values.progress import Status
@@ -57,7 +57,7 @@ class Mover:
         self._resumed = False
         self._failure: Exception | None = None
         self._view: View = {}
-        self._thread = threading.Thread(target=self._run, name="mover", daemon=True)
+        self._thread = thread(EXECUTOR, self._run)
 
     def start(self) -> None:
         """Go on with what the journal says, and clear what throttles of ours no open plan needs."""

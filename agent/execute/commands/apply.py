@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from agent.errors import BadInput, reason
+from agent.errors import BadInput, unexpected
 from agent.execute.commands import agreeing, turning
 from agent.execute.commands.commanded import Begins, Foresee, Result, Room, Spoken, refused, unplanned
 from agent.execute.commands.identity import (
@@ -285,8 +285,7 @@ def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result
     except UnreadableError:
         raise
     except Exception as error:  # noqa: BLE001 else this command would come again to every agent in turn, and end each
-        fault = f"internal error of rackwise ({type(error).__name__}: {reason(error)}); report it"
-        return command, refused(fault), signed_ms
+        return command, refused(unexpected(error)), signed_ms
 
 
 def _result(command: Command, room: Room, unproven: str | None, late: str | None) -> Result:
