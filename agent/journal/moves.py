@@ -29,7 +29,8 @@ from agent.journal.targets import (
 from agent.values.attempts import forth_of
 from agent.values.journal import Entry, View, Write, under
 from agent.values.kafka import THROTTLE_KEYS
-from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, PlanState, Records, Resource
+from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, PlanState, Records
+from agent.values.throttles import Resource
 from agent.values.typed_json import UnreadableError, from_json, to_json
 from assignors.problem import TopicPartition
 

@@ -21,12 +21,11 @@ from agent.execute.reassign.messages import (
     Seen,
     SeenMove,
     SeenPartition,
-    SeenThrottle,
 )
 from agent.execute.reassign.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.execute.reassign.throttles import applied
 from agent.values.observation import RawPartition, RawReassignment, RawTopic
-from agent.values.reassignment import Resource
+from agent.values.throttles import Resource, SeenThrottle
 from assignors.problem import TopicPartition
 
 MIN_ISR = 1
