@@ -156,7 +156,8 @@ def last_look(cluster: Cluster, act: Act) -> tuple[Act, tuple[Result, ...]]:
         others = {
             one.resource
             for one in act.settings
-            if no_longer_to_set(one, (own.get((one.resource, one.key)), None), topic) is not None
+            if no_longer_to_set(one, SeenThrottle(one.resource, one.key, own.get((one.resource, one.key))), topic)
+            is not None
         }
         left_out = tuple(Result(resource, Kind.RETRY) for resource in sorted(others))
         return Configure(tuple(one for one in act.settings if one.resource not in others)), left_out

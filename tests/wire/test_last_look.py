@@ -68,7 +68,9 @@ def configs(code: int = 0) -> Answer:
 def incremented(version: int, body: memoryview) -> bytes:
     api = INCREMENTAL_ALTER_CONFIGS
     holder, change = (4, RATE) if b"rate" in bytes(body) else (2, LIST)
-    row = api.response.AlterConfigsResourceResponse(error_code=0, resource_type=holder, resource_name=change.resource.name)
+    row = api.response.AlterConfigsResourceResponse(
+        error_code=0, resource_type=holder, resource_name=change.resource.name
+    )
     return encode_body(api, api.response(responses=[row]), version)
 
 
