@@ -208,8 +208,7 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
         tuple(at.get(id_, id_) for id_ in batch.cancelling),
         tuple((at.get(id_, id_), end) for id_, end in batch.ends),
     )
-    value: dict[str, Any] = to_json(Batch, batch._replace(targets=(), cancelling=(), ends=()))
-    return value | to_json(_BatchRows, rows)
+    return {**to_json(Batch, batch._replace(targets=(), cancelling=(), ends=())), **to_json(_BatchRows, rows)}
 
 
 def _debt_in(entry: Entry) -> Debt:
@@ -232,10 +231,6 @@ def _batch_of(entry: Entry) -> Batch:
     if entry.key != _batch_key(batch.proposal_id, batch.number):
         raise UnreadableError(f"the record under {entry.key[:80]!r} is of another batch")
     targets = targets_of(rows.targets)
-    if any(
-        not 0 <= at < len(targets) for at in (*rows.cancelling, *(at for at, _ in rows.ends)) if isinstance(at, int)
-    ):
-        raise UnreadableError(f"no batch under {entry.key[:80]!r}: it has {len(targets)} partitions")
     return batch._replace(
         targets=targets,
         cancelling=tuple(_id(at, targets) for at in rows.cancelling),
@@ -244,7 +239,12 @@ def _batch_of(entry: Entry) -> Batch:
 
 
 def _id(at: int | tuple[str, int], targets: Sequence[Target]) -> TopicPartition:
-    return targets[at].id if isinstance(at, int) else TopicPartition(*at)
+    """A partition by its number in the batch, or by its name. Raises UnreadableError."""
+    if not isinstance(at, int):
+        return TopicPartition(*at)
+    if not 0 <= at < len(targets):
+        raise UnreadableError(f"a batch has no partition of number {at}")
+    return targets[at].id
 
 
 def _deletions(entries: Iterable[Entry]) -> Iterable[Write]:

@@ -191,8 +191,9 @@ class _AsTheyAre(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """The shape of the other parts: values are rows, lists in the order of their fields, and partitions and tasks are
-    cells of these, as tens of thousands of them travel in every cycle. The codec would write an object for each.
+    """The shape of the other parts: rows, which are lists in the order of a value's fields.
+
+    Partitions and tasks are cells of the rows: many travel in every cycle, and the codec writes an object for each.
     """
 
     brokers: Mapping[int, tuple[str | None, str | None, str | None, int, int, tuple[int, ...]]]

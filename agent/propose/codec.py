@@ -227,9 +227,10 @@ def _placements(proposal: Proposal) -> tuple[PlacementChange, ...]:
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return ()
     before = {row.key: _brokers(row) for row in proposal.before}
-    if missing := [row.key for row in proposal.after if row.key not in before]:
-        raise BadProposalDocument(f"not a proposal: before: there is no row {missing[0][:80]!r}")
-    return tuple(PlacementChange(_partition(row.key), before[row.key], _brokers(row)) for row in proposal.after)
+    try:
+        return tuple(PlacementChange(_partition(row.key), before[row.key], _brokers(row)) for row in proposal.after)
+    except KeyError as error:
+        raise BadProposalDocument(f"not a proposal: before: there is no row {str(error)[:80]}") from error
 
 
 def _partition(key: str) -> TopicPartition:
@@ -240,7 +241,7 @@ def _partition(key: str) -> TopicPartition:
 
 
 def _brokers(row: Row) -> tuple[int, ...]:
-    brokers = tuple(broker for broker in row.value if isinstance(broker, int) and is_id(broker))
+    brokers = tuple(filter(is_id, row.value))
     if not brokers or len(set(brokers)) != len(row.value):
         raise BadProposalDocument(f"not a proposal: {row.key[:80]!r} has no list of different brokers")
     return brokers

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
-from typing import Any, Literal
+from itertools import chain, pairwise
+from typing import Any, Literal, TypeGuard
 
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.proposal import Proposal
@@ -56,7 +56,7 @@ def read_reassignment_json(text: str | bytes) -> dict[TopicPartition, tuple[int,
 
 
 def _written(proposals: Iterable[Proposal], side: Literal["before", "after"]) -> str:
-    changes = sorted(change for proposal in proposals for change in proposal.placements)
+    changes = sorted(chain.from_iterable(proposal.placements for proposal in proposals))
     twice = sorted({str(a.id) for a, b in pairwise(changes) if a.id == b.id})
     if twice:
         raise BadReassignmentFile(f"more than one proposal changes {', '.join(twice)}; choose one of them")
@@ -90,6 +90,6 @@ def _entry(entry: Any, number: int) -> tuple[TopicPartition, tuple[int, ...]]:
     return TopicPartition(topic, partition), tuple(replicas)
 
 
-def is_id(value: Any) -> bool:
+def is_id(value: object) -> TypeGuard[int]:
     """Whether Kafka can have a broker or partition of that number."""
     return type(value) is int and 0 <= value <= _MOST_NUMBER

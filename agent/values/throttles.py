@@ -40,6 +40,11 @@ class SeenThrottle(NamedTuple):
     default: str | None = None
     """What holds without that: the cluster-wide default or the broker's own file."""
 
+    @property
+    def in_force(self) -> str | None:
+        """What holds; None where nothing is set in any layer."""
+        return self.default if self.own is None else self.own
+
 
 class OpType(IntEnum):
     """Kafka's numbers of what IncrementalAlterConfigs can do to a key; the last two are for lists (KIP-339)."""

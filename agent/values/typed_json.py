@@ -42,7 +42,7 @@ class Codec(NamedTuple):
     write: Callable[[Any], Json]
     read: Callable[[Json], Any]
     plain: frozenset[type] = frozenset()
-    """Types of JSON values that are written and read as they are."""
+    """Types of the JSON values that are read as they are."""
 
 
 def to_json(kind: type[T], value: T) -> Json:
@@ -97,7 +97,7 @@ def _plain(kind: type) -> Codec:
             raise TypeError(f"{kind.__name__} expected, {type(data).__name__} found")
         return float(cast("float", data)) if kind is float else data
 
-    return Codec(_same, read, frozenset({kind}) if kind is not object else frozenset())
+    return Codec(_same, read, frozenset({kind} - {object}))
 
 
 def _bytes(data: Json) -> bytes:
@@ -114,9 +114,9 @@ def _union(arguments: tuple[Any, ...]) -> Codec:
     if len(rest) == 1:
         inner = codec(rest[0])
         return Codec(
-            _same if inner.plain else lambda value: None if value is None else inner.write(value),
+            lambda value: None if value is None else inner.write(value),
             lambda data: None if data is None else inner.read(data),
-            inner.plain | {type(None)} if inner.plain else frozenset(),
+            inner.plain | {type(None)},
         )
     lists = [codec(argument) for argument in rest if typing.get_origin(argument) is tuple]
 

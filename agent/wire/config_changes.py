@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from agent.values.observation import Gap, Part, RawTopic
 from agent.values.throttles import KEYS_OF, OpType, Resource, SeenThrottle, ThrottleChange
@@ -22,7 +22,7 @@ from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, check_in_time, from_error_name, passed_on
 from agent.wire.fanout import gather
 from agent.wire.last_look import describe_on
-from agent.wire.pool import Pool
+from agent.wire.pool import Ask, Pool
 from agent.wire.protocol import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, error_name
 
 _TYPES = {"topic": 2, "broker": 4}
@@ -32,6 +32,7 @@ _OWN_LAYER = {"topic": 1, "broker": 2}
 _BUILT_IN = 5
 """DEFAULT_CONFIG: it is not set."""
 _LISTS = (OpType.APPEND, OpType.SUBTRACT)
+V = TypeVar("V")
 _ALL_TOPICS = Resource("topic", "")
 """Stands for the one request about all topics; no topic has this name."""
 _Changes = Mapping[Resource, list[ThrottleChange]]
@@ -67,11 +68,10 @@ class ForbiddenChangeError(ValueError):
 def describe_throttles(pool: Pool, topics: Iterable[str], brokers: Iterable[int], deadline: Deadline) -> Throttles:
     """Both keys of each topic, from any broker, and of each broker, from itself; what failed is a gap."""
     names = sorted(set(topics))
-    jobs: dict[Resource, Callable[[], list[Any]]] = {
-        Resource("broker", str(broker)): partial(_read_at, pool, broker, deadline) for broker in set(brokers)
-    }
+    every = {one: [one] for one in (Resource("broker", str(broker)) for broker in set(brokers))}
     if names:
-        jobs[_ALL_TOPICS] = partial(_read_any, pool, names, deadline)
+        every[_ALL_TOPICS] = [Resource("topic", name) for name in names]
+    jobs = {one: partial(_ask, pool, one, partial(_read, of), deadline) for one, of in every.items()}
     seen: dict[tuple[Resource, str], SeenThrottle] = {}
     gaps: list[Gap] = []
     for (kind, name), answer in gather(jobs, deadline, name="throttles").items():
@@ -108,20 +108,17 @@ def change_throttles(
     for (resource, _), change in sorted(by_key.items()):
         _check(change)
         wanted.setdefault(resource, []).append(change)
-    jobs: dict[Resource, Callable[[], dict[Resource, Answered]]] = {
-        resource: partial(_change_at, pool, int(resource.name), {resource: rows}, terms)
-        for resource, rows in wanted.items()
-        if resource.kind == "broker"
-    }
+    every = {resource: {resource: rows} for resource, rows in wanted.items() if resource.kind == "broker"}
     topics = {resource: rows for resource, rows in wanted.items() if resource.kind == "topic"}
     if topics:
-        jobs[_ALL_TOPICS] = partial(_change_any, pool, topics, terms)
+        every[_ALL_TOPICS] = topics
+    jobs = {one: partial(_change_at, pool, one, changes, terms) for one, changes in every.items()}
     answers: dict[Resource, Answered] = {}
     for resource, told in gather(jobs, deadline, name="throttle changes").items():
         if isinstance(told, CallFailed):
             # Its thread is still at it: the request may have left.
             lost = Answered(Fate.UNKNOWN, None, told.detail)
-            answers |= dict.fromkeys(topics if resource == _ALL_TOPICS else [resource], lost)
+            answers |= dict.fromkeys(every[resource], lost)
         else:
             answers |= told
     return answers
@@ -139,12 +136,9 @@ def _check(change: ThrottleChange) -> None:
         raise ForbiddenChangeError(f"{key} is no list")
 
 
-def _read_at(pool: Pool, broker: int, deadline: Deadline) -> list[Any]:
-    return pool.ask(broker, partial(_read, [Resource("broker", str(broker))]), deadline)
-
-
-def _read_any(pool: Pool, topics: list[str], deadline: Deadline) -> list[Any]:
-    return pool.ask_any(partial(_read, [Resource("topic", topic) for topic in topics]), deadline)[1]
+def _ask(pool: Pool, of: Resource, ask: Ask[V], deadline: Deadline) -> V:
+    """Any broker is asked about topics, and each broker about itself."""
+    return pool.ask_any(ask, deadline)[1] if of == _ALL_TOPICS else pool.ask(int(of.name), ask, deadline)
 
 
 def _read(resources: Iterable[Resource], connection: Connection, until: Deadline) -> list[Any]:
@@ -176,16 +170,9 @@ def _seen(kind: str, row: Any) -> dict[tuple[Resource, str], SeenThrottle]:
     return read
 
 
-def _change_at(pool: Pool, broker: int, changes: _Changes, terms: _Terms) -> dict[Resource, Answered]:
+def _change_at(pool: Pool, of: Resource, changes: _Changes, terms: _Terms) -> dict[Resource, Answered]:
     try:
-        return pool.ask(broker, partial(_change, "broker", changes, terms), terms.deadline)
-    except CallFailed as failure:
-        return dict.fromkeys(changes, unanswered(failure))
-
-
-def _change_any(pool: Pool, changes: _Changes, terms: _Terms) -> dict[Resource, Answered]:
-    try:
-        return pool.ask_any(partial(_change, "topic", changes, terms), terms.deadline)[1]
+        return _ask(pool, of, partial(_change, of.kind, changes, terms), terms.deadline)
     except CallFailed as failure:
         return dict.fromkeys(changes, unanswered(failure))
 

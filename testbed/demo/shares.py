@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from agent.detect.assess import assess_groups
@@ -38,7 +39,7 @@ class Share(NamedTuple):
 def shares(cycle: Cycle) -> tuple[Share, ...]:
     """One share per measure and unit, over all groups that can be assessed."""
     now = cycle.detection.assessments
-    changes = [change for proposal in cycle.proposals for change in proposal.placements]
+    changes = chain.from_iterable(proposal.placements for proposal in cycle.proposals)
     then = assess_groups(_with_placements(cycle.snapshot, changes), cycle.limits, None)
     rebalanced = {proposal.subject.name for proposal in cycle.proposals if _rebalances(proposal)}
     return tuple(

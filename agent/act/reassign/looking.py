@@ -77,9 +77,7 @@ def look(hand: WireHand, wanted: Look, timeout_ms: int, traffic: Traffic = no_tr
         partitions=tuple(sorted(_partitions(topics, min_isrs))),
         moves=tuple(SeenMove(*row) for row in moves),
         gone=frozenset(name for name, pair in topics.items() if pair[0].error == UNKNOWN_TOPIC_OR_PARTITION),
-        throttles=tuple(
-            sorted(one for one in rest.throttles.seen.values() if one.own is not None or one.default is not None)
-        ),
+        throttles=tuple(sorted(one for one in rest.throttles.seen.values() if one.in_force is not None)),
         unread=_unread(wanted.resources, rest.throttles, up),
         traffic=tuple(sorted(traffic().items())),
         bytes=tuple(sorted((partition, broker, size) for (partition, broker), size in rest.sizes.items())),

@@ -204,7 +204,7 @@ def _lists(targets: Sequence[Target]) -> Iterator[tuple[Resource, str, str]]:
 
 def _others_rule(key: str, throttle: SeenThrottle) -> bool:
     if key in _RATES:
-        return throttle.own is not None or throttle.default is not None
+        return throttle.in_force is not None
     return "*" in _entries(throttle.own or throttle.default or "")
 
 
