@@ -33,7 +33,8 @@ from agent.values.observation import (
     RawRackTable,
     RawReassignment,
 )
-from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
+from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
+from agent.values.throttles import Resource
 from assignors.problem import TaskId, TopicPartition
 from config.foreign_text import harmless
 from testbed.cluster import ClusterSpec, ClusterState, Found

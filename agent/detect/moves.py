@@ -12,9 +12,9 @@ from agent.detect.ground import View
 from agent.detect.words import count, first, placed
 from agent.memory.changes import rack_changes
 from agent.values.finding import Finding, FindingReason, Severity, Subject
-from agent.values.idle_throttles import broker_rates, idle_throttles, topic_throttles
 from agent.values.memory import ChangeCause, PartitionChange, RackChange
 from agent.values.snapshot import Reassignment
+from agent.values.throttles import broker_rates, idle_throttles, topic_throttles
 
 _BECAUSE = {
     ChangeCause.REASSIGNED: "because they were reassigned by another tool than rackwise",

@@ -14,12 +14,12 @@ from agent.detect.replicas import LEADERS_PER_RACK
 from agent.detect.words import count, listed
 from agent.values.assessment import Detection
 from agent.values.finding import Finding, FindingReason, Severity
-from agent.values.idle_throttles import idle_throttles
 from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal
 from agent.values.snapshot import ConsumerGroup, RackState, Snapshot, StreamsGroup, TopicState
+from agent.values.throttles import idle_throttles
 
 _Group = ConsumerGroup | StreamsGroup
 

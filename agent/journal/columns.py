@@ -12,16 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent.values.reassignment import Target
-from agent.values.typed_json import UnreadableError
+from agent.values.typed_json import UnreadableError, from_json
 from assignors.problem import TopicPartition
 
 MOST_NAMED = 4_000_000
 """Replicas that the targets of one value name together; lists are shared, so few bytes could name very many."""
 _MOST_ID = 2**31 - 1
 """Of a partition or a broker, as Kafka has them."""
-_NUMBER = frozenset({int})
-_SIZE = frozenset({int, type(None)})
-_RATE = frozenset({int, float, type(None)})
 
 Columns = Mapping[str, Any]
 
@@ -46,9 +43,6 @@ class Table(NamedTuple):
     """Brokers in order; the first is the preferred leader."""
 
 
-_COLUMNS = Table._fields[:-2]
-
-
 def columns(targets: Sequence[Target]) -> Columns:
     """The targets as JSON-ready columns, beside tables of topics and replica lists; the order stays."""
     topics: dict[tuple[str, str], int] = {}
@@ -69,9 +63,9 @@ def columns(targets: Sequence[Target]) -> Columns:
 def targets_of(value: Columns) -> tuple[Target, ...]:
     """The targets. Raises UnreadableError."""
     try:
-        return _targets(value)
-    except (KeyError, TypeError, IndexError, ValueError, OverflowError) as error:
-        raise UnreadableError(f"no columns of partitions: {type(error).__name__} {str(error)[:100]}") from error
+        return _targets(from_json(Table, value))
+    except ValueError as error:
+        raise UnreadableError(f"no columns of partitions: {str(error)[:100]}") from error
 
 
 class Size:
@@ -116,57 +110,22 @@ def runs(targets: Iterable[Target], most_bytes: int, each: int = 0) -> Iterator[
         yield run
 
 
-def _targets(value: Columns) -> tuple[Target, ...]:
-    topics = [(_text(name), _text(topic_id)) for name, topic_id in _list(value["topics"])]
-    lists = [tuple(_numbers(replicas)) for replicas in _list(value["replicas"])]
-    cells = {name: _list(value[name]) for name in _COLUMNS}
-    if len({len(cell) for cell in cells.values()}) != 1:
+def _targets(table: Table) -> tuple[Target, ...]:
+    """The targets of columns that point into their tables. Raises ValueError for all others."""
+    cells, (topics, lists) = table[:-2], table[-2:]
+    if len(set(map(len, cells))) != 1:
         raise ValueError("they are of different lengths")
-    before, after = cells["before"], cells["after"]
-    for indexes, table in ((cells["topic"], topics), (before, lists), (after, lists)):
-        if indexes and not 0 <= min(_numbers(indexes)) <= max(indexes) < len(table):
-            raise IndexError("a row of a table is missing")
-    _ids(cells["partition"])
-    if any(len(set(_ids(replicas))) != len(replicas) or not replicas for replicas in lists):
+    for indexes, rows in ((table.topic, topics), (table.before, lists), (table.after, lists)):
+        if indexes and not 0 <= min(indexes) <= max(indexes) < len(rows):
+            raise ValueError("a row of a table is missing")
+    for ids in (table.partition, *lists):
+        if ids and not 0 <= min(ids) <= max(ids) <= _MOST_ID:
+            raise ValueError("a partition or broker has no such id")
+    if any(len(set(replicas)) != len(replicas) or not replicas for replicas in lists):
         raise ValueError("a partition has no replicas, or two on one broker")
-    for name, kinds in (("bytes", _SIZE), ("bytes_per_s", _RATE), ("gain", _RATE - {type(None)})):
-        if not set(map(type, cells[name])) <= kinds:
-            raise TypeError(f"{name} is not of numbers")
-    if sum(len(lists[index]) for column in (before, after) for index in column) > MOST_NAMED:
+    if sum(len(lists[index]) for column in (table.before, table.after) for index in column) > MOST_NAMED:
         raise ValueError("they name too many replicas")
     return tuple(
-        Target(
-            TopicPartition(topics[at][0], partition),
-            topics[at][1],
-            lists[was],
-            lists[will],
-            size,
-            None if rate is None else float(rate),
-            float(gain),
-        )
-        for at, partition, was, will, size, rate, gain in zip(*cells.values(), strict=True)
+        Target(TopicPartition(topics[at][0], partition), topics[at][1], lists[was], lists[will], size, rate, gain)
+        for at, partition, was, will, size, rate, gain in zip(*cells, strict=True)
     )
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError("a list expected")
-    return value
-
-
-def _numbers(value: Any) -> list[int]:
-    if not set(map(type, _list(value))) <= _NUMBER:
-        raise TypeError("a list of numbers expected")
-    return list(value)
-
-
-def _ids(numbers: Sequence[int]) -> Sequence[int]:
-    if _numbers([*numbers]) and not 0 <= min(numbers) <= max(numbers) <= _MOST_ID:
-        raise ValueError("a partition or broker has no such id")
-    return numbers
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("text expected")
-    return value

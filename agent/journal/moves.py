@@ -12,8 +12,8 @@ by a bound on number; such bounds are on what counts no more.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agent.journal.columns import columns, targets_of
 from agent.journal.kept import Kept
@@ -29,7 +29,8 @@ from agent.journal.targets import (
 from agent.values.attempts import forth_of
 from agent.values.journal import Entry, View, Write, under
 from agent.values.kafka import THROTTLE_KEYS
-from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, PlanState, Records, Resource
+from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, PlanState, Records, Target
+from agent.values.throttles import Resource
 from agent.values.typed_json import UnreadableError, from_json, to_json
 from assignors.problem import TopicPartition
 
@@ -48,8 +49,15 @@ KEEP_TARGET_BYTES = 16_000_000
 back; those of the newest plan stay in any case."""
 _MOST_BATCH_TARGETS = 500_000
 _BATCHES: Kept[Batch] = Kept(_MOST_BATCH_TARGETS)
-_ROWS = ("targets", "cancelling", "ends")
 _BROKER = re.compile(r"0|[1-9][0-9]{0,9}")
+
+
+class _BatchRows(NamedTuple):
+    """The partitions of a batch as they are written: by number in ``targets``, or by name if they are not there."""
+
+    targets: Mapping[str, object]
+    cancelling: tuple[int | tuple[str, int], ...]
+    ends: tuple[tuple[int | tuple[str, int], End], ...]
 
 
 def write(change: Change) -> tuple[Write, ...]:
@@ -195,13 +203,12 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
     at: dict[TopicPartition, int] = {}
     for number, target in enumerate(batch.targets):
         at.setdefault(target.id, number)
-    value = to_json(Batch, batch._replace(targets=(), cancelling=(), ends=()))
-    return {
-        **value,
-        "targets": columns(batch.targets),
-        "cancelling": [at.get(id_, [*id_]) for id_ in batch.cancelling],
-        "ends": [[at.get(id_, [*id_]), end.name] for id_, end in batch.ends],
-    }
+    rows = _BatchRows(
+        columns(batch.targets),
+        tuple(at.get(id_, id_) for id_ in batch.cancelling),
+        tuple((at.get(id_, id_), end) for id_, end in batch.ends),
+    )
+    return {**to_json(Batch, batch._replace(targets=(), cancelling=(), ends=())), **to_json(_BatchRows, rows)}
 
 
 def _debt_in(entry: Entry) -> Debt:
@@ -219,36 +226,25 @@ def _batch_in(entry: Entry) -> Batch:
 
 
 def _batch_of(entry: Entry) -> Batch:
-    value = entry.value
-    batch = from_json(Batch, {**value, **{name: [] for name in _ROWS}})
+    rows = from_json(_BatchRows, entry.value)
+    batch = from_json(Batch, {**entry.value, **{name: [] for name in _BatchRows._fields}})
     if entry.key != _batch_key(batch.proposal_id, batch.number):
         raise UnreadableError(f"the record under {entry.key[:80]!r} is of another batch")
-    try:
-        targets = targets_of(value["targets"])
-        ids = [target.id for target in targets]
-        return batch._replace(
-            targets=targets,
-            cancelling=tuple(_id(it, ids) for it in _rows(value["cancelling"])),
-            ends=tuple(PartitionEnd(_id(it, ids), End[name]) for it, name in _rows(value["ends"])),
-        )
-    except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise UnreadableError(f"no batch under {entry.key[:80]!r}: {str(error)[:200]}") from error
+    targets = targets_of(rows.targets)
+    return batch._replace(
+        targets=targets,
+        cancelling=tuple(_id(at, targets) for at in rows.cancelling),
+        ends=tuple(PartitionEnd(_id(at, targets), end) for at, end in rows.ends),
+    )
 
 
-def _id(found: Any, ids: list[TopicPartition]) -> TopicPartition:
-    """A partition by its number in the batch; one that is not of the batch by its name."""
-    if type(found) is int and 0 <= found < len(ids):
-        return ids[found]
-    topic, partition = _rows(found)
-    if not isinstance(topic, str) or type(partition) is not int:
-        raise TypeError("a partition expected")
-    return TopicPartition(topic, partition)
-
-
-def _rows(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError("a list expected")
-    return value
+def _id(at: int | tuple[str, int], targets: Sequence[Target]) -> TopicPartition:
+    """A partition by its number in the batch, or by its name. Raises UnreadableError."""
+    if not isinstance(at, int):
+        return TopicPartition(*at)
+    if not 0 <= at < len(targets):
+        raise UnreadableError(f"a batch has no partition of number {at}")
+    return targets[at].id
 
 
 def _deletions(entries: Iterable[Entry]) -> Iterable[Write]:

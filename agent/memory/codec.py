@@ -35,7 +35,7 @@ from agent.values.memory import (
     StreamsMemory,
     TopicMemory,
 )
-from agent.values.typed_json import codec, from_json
+from agent.values.typed_json import codec, from_json, to_json
 from assignors.problem import TaskId, TopicPartition
 
 VERSION = 1
@@ -58,30 +58,21 @@ def memory_to_json(memory: Memory) -> str:
         name: [known.topic_id, [lists.setdefault(replicas, len(lists)) for replicas in known.replicas]]
         for name, known in memory.topics.items()
     }
+    as_they_are = _AsTheyAre(*(getattr(memory, name) for name in _AsTheyAre._fields))
     value = {
         "v": VERSION,
-        "cycle": memory.cycle,
-        "taken_ms": memory.taken_ms,
-        "monotonic_ms": memory.monotonic_ms,
-        "first_seen": dict(memory.first_seen),
-        "gone": dict(memory.gone),
+        **to_json(_AsTheyAre, as_they_are),
         "brokers": {str(broker): seen for broker, seen in memory.brokers.items()},
-        "absent": {str(broker): since for broker, since in memory.absent.items()},
         "replica_lists": list(lists),
         "topics": topics,
-        "groups": memory.groups,
         "changes": memory.changes,
         "reassignments": [[*tp, *running] for tp, running in memory.reassignments.items()],
         "own_reassignments": sorted(memory.own_reassignments),
         "widened": [[*tp, replicas] for tp, replicas in memory.widened.items()],
-        "rebalancing": dict(memory.rebalancing),
         "streams": {name: _streams(known) for name, known in memory.streams.items()},
-        "throttles": dict(memory.throttles),
-        "acts": dict(memory.acts),
         "rate_bases": [_rate_base(base) for base in memory.rate_bases],
         "size_base": memory.size_base and _rate_base(memory.size_base),
         "foretold": memory.foretold,
-        "bytes_per_record": dict(memory.bytes_per_record),
     }
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
@@ -183,37 +174,41 @@ class _WrittenStreams(NamedTuple):
     ready_ms: int | None = None
 
 
-class _Written(NamedTuple):
-    """The shape of what `memory_to_json` writes; a row of values is a list in their order."""
+class _AsTheyAre(NamedTuple):
+    """The parts of the memory that are written by their types alone."""
 
     cycle: int
     taken_ms: int
     monotonic_ms: int
     first_seen: Mapping[str, int]
     gone: Mapping[str, tuple[int, int]]
+    groups: tuple[str, ...]
+    rebalancing: Mapping[str, int]
+    throttles: Mapping[str, int]
+    acts: Mapping[str, int]
+    bytes_per_record: Mapping[str, float]
+    absent: Mapping[int, int] = MappingProxyType({})
+
+
+class _Written(NamedTuple):
+    """The shape of the other parts: rows, which are lists in the order of a value's fields.
+
+    Partitions and tasks are cells of the rows: many travel in every cycle, and the codec writes an object for each.
+    """
+
     brokers: Mapping[int, tuple[str | None, str | None, str | None, int, int, tuple[int, ...]]]
     replica_lists: tuple[Replicas, ...]
     topics: Mapping[str, tuple[str | None, tuple[int, ...]]]
-    groups: tuple[str, ...]
     changes: tuple[tuple[str, str, int, int, int, int, tuple[_Example, ...], int | None, bool], ...]
     reassignments: tuple[tuple[str, int, int, bool], ...]
     own_reassignments: tuple[tuple[str, int], ...]
-    rebalancing: Mapping[str, int]
     streams: Mapping[str, _WrittenStreams]
-    throttles: Mapping[str, int]
-    acts: Mapping[str, int]
     rate_bases: tuple[_Rates, ...]
     size_base: _Rates | None
-    bytes_per_record: Mapping[str, float]
     widened: tuple[tuple[str, int, Replicas], ...] = ()
-    absent: Mapping[int, int] = MappingProxyType({})
     foretold: Mapping[str, tuple[str, int, str, str, int, tuple[str, ...], bool, str | None]] = MappingProxyType({})
 
 
-_AS_THEY_ARE = (
-    "cycle", "taken_ms", "monotonic_ms", "first_seen", "gone", "absent", "groups", "rebalancing", "throttles", "acts",
-    "bytes_per_record",
-)  # fmt: skip
 _BROKER = re.compile(r"[0-9]{1,10}")
 _COPY_VALUES = 7
 _COPY = codec(tuple[str, str | int, int, int, tuple[tuple[int, int], ...], bool, tuple[int, int] | None])
@@ -222,7 +217,7 @@ _COPY = codec(tuple[str, str | int, int, int, tuple[tuple[int, int], ...], bool,
 def _memory(value: _Json) -> Memory:
     told = from_json(_Written, value)
     return Memory(
-        **{name: getattr(told, name) for name in _AS_THEY_ARE},
+        **from_json(_AsTheyAre, value)._asdict(),
         brokers={broker: RackSighting(*row) for broker, row in told.brokers.items()},
         topics={
             name: TopicMemory(topic_id, tuple(_nth(told.replica_lists, index) for index in indices))

@@ -18,11 +18,11 @@ from agent.memory.sightings import sightings
 from agent.memory.streams import last_look_of, remember_streams
 from agent.values.absences import absent_since
 from agent.values.assessment import Detection
-from agent.values.idle_throttles import idle_throttles
 from agent.values.kafka import SETTLED_STATES
 from agent.values.memory import Foretold, Memory, RunningReassignment, StreamsMemory, TopicMemory
 from agent.values.observation import Part
 from agent.values.snapshot import OtherGroup, Snapshot, StreamsGroup
+from agent.values.throttles import idle_throttles
 from assignors.problem import TopicPartition
 
 if TYPE_CHECKING:  # what predicts reads this package

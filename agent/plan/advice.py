@@ -21,7 +21,6 @@ from agent.plan.owners import Advised, findings_by_group, racks_to_choose, unles
 from agent.plan.placements import Skipped
 from agent.plan.tools import bootstrap_of, tool
 from agent.values.finding import Finding, FindingReason, Severity
-from agent.values.idle_throttles import BROKER_RATES
 from agent.values.kafka import (
     BROKER_RACK,
     CLIENT_RACK,
@@ -35,6 +34,7 @@ from agent.values.kafka import (
 from agent.values.plan import AdvicePlan, Unplanned
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import ConsumerGroup, GroupKind, Member, OtherGroup, RackState, Snapshot, StreamsGroup
+from agent.values.throttles import BROKER_RATES
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 

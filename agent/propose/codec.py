@@ -10,26 +10,29 @@ The schema is committed as ``docs/schemas/proposal.v1.json``; a test keeps it th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from agent.values.assessment import Locality, Measure
-from agent.values.finding import Subject
+from agent.propose.reassignment_json import is_id
+from agent.values.assessment import Measure
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.proposal import (
     SCHEMA_ID,
     SCHEMA_VERSION,
-    Move,
-    Predicted,
+    PlacementChange,
     Proposal,
     ProposalKind,
     ProposalReason,
     Row,
 )
+from agent.values.typed_json import from_json, to_json
+from assignors.problem import TopicPartition
 
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 _DOCUMENT = ConfigDict(use_attribute_docstrings=True, extra="ignore", strict=True)
 
 
@@ -144,42 +147,16 @@ class BadProposalDocument(ValueError):  # noqa: N818 (it names the document, as 
 
 def proposal_to_json(proposal: Proposal) -> dict[str, Any]:
     """The document of a proposal, fields in their fixed order."""
-    predicted = proposal.predicted
-    document: ProposalDocument = {
-        "schema_version": proposal.schema_version,
-        "id": proposal.id,
+    value = to_json(Proposal, proposal._replace(placements=()))
+    for share in (*value["predicted"]["before"], *value["predicted"]["after"]):
+        share["measure"] = Measure[share["measure"]].value
+    value |= {
         "kind": proposal.kind.value,
         "reason": proposal.reason.name.lower(),
         "reason_text": proposal.reason.value,
-        "subject": {"kind": proposal.subject.kind, "name": proposal.subject.name},
-        "sentence": proposal.sentence,
-        "before": [{"key": row.key, "value": list(row.value)} for row in proposal.before],
-        "after": [{"key": row.key, "value": list(row.value)} for row in proposal.after],
-        "moves": [cast("MoveDocument", move._asdict()) for move in proposal.moves],
-        "predicted": {
-            "before": [_locality(share) for share in predicted.before],
-            "after": [_locality(share) for share in predicted.after],
-            "cross_rack_bytes_per_s_before": predicted.cross_rack_bytes_per_s_before,
-            "cross_rack_bytes_per_s_after": predicted.cross_rack_bytes_per_s_after,
-            "usd_per_day_before": predicted.usd_per_day_before,
-            "usd_per_day_after": predicted.usd_per_day_after,
-            "moves": predicted.moves,
-            "bytes_to_move": predicted.bytes_to_move,
-            "seconds": predicted.seconds,
-        },
-        "lower_bound": proposal.lower_bound,
-        "optimal": proposal.optimal,
-        "evidence": [
-            {"name": name, "value": list(value) if isinstance(value, tuple) else value}
-            for name, value in proposal.evidence
-        ],
-        "findings": list(proposal.findings),
-        "line": proposal.line,
-        "snapshot_hash": proposal.snapshot_hash,
-        "created_ms": proposal.created_ms,
-        "expires_ms": proposal.expires_ms,
+        "evidence": [{"name": name, "value": fact} for name, fact in value["evidence"]],
     }
-    return dict(document)
+    return {name: value[name] for name in ProposalDocument.__annotations__}
 
 
 def proposal_to_bytes(proposal: Proposal) -> bytes:
@@ -225,54 +202,46 @@ def schema_text() -> str:
 _READER: TypeAdapter[ProposalDocument] = TypeAdapter(ProposalDocument)
 
 
-def _locality(share: Locality) -> LocalityDocument:
-    return cast("LocalityDocument", share._asdict() | {"measure": share.measure.value})
-
-
 def _proposal(read: ProposalDocument) -> Proposal:
     reason = read["reason"].upper()
     if reason not in ProposalReason.__members__:
         raise BadProposalDocument(f"not a proposal: reason: there is no reason {read['reason'][:80]!r}")
-    return Proposal(
-        id=read["id"],
-        kind=ProposalKind(read["kind"]),
-        reason=ProposalReason[reason],
-        subject=Subject(**read["subject"]),
-        sentence=read["sentence"],
-        before=tuple(Row(row["key"], tuple(row["value"])) for row in read["before"]),
-        after=tuple(Row(row["key"], tuple(row["value"])) for row in read["after"]),
-        moves=tuple(Move(**move) for move in read["moves"]),
-        predicted=_predicted(read["predicted"]),
-        lower_bound=read["lower_bound"],
-        optimal=read["optimal"],
-        evidence=tuple(_fact(fact) for fact in read["evidence"]),
-        findings=tuple(read["findings"]),
-        line=read["line"],
-        snapshot_hash=read["snapshot_hash"],
-        created_ms=read["created_ms"],
-        expires_ms=read["expires_ms"],
-        schema_version=read["schema_version"],
-    )
+    predicted = read["predicted"]
+    value = {
+        **read,
+        "kind": ProposalKind(read["kind"]).name,
+        "reason": reason,
+        "predicted": {**predicted, "before": _shares(predicted["before"]), "after": _shares(predicted["after"])},
+        "evidence": [[fact["name"], fact["value"]] for fact in read["evidence"]],
+    }
+    proposal = from_json(Proposal, value)
+    return proposal._replace(placements=_placements(proposal))
 
 
-def _share(share: LocalityDocument) -> Locality:
-    return Locality(Measure(share["measure"]), share["unit"], share["local"], share["total"], share["unknown"])
+def _shares(shares: list[LocalityDocument]) -> list[dict[str, Any]]:
+    return [{**share, "measure": Measure(share["measure"]).name} for share in shares]
 
 
-def _predicted(read: PredictedDocument) -> Predicted:
-    return Predicted(
-        before=tuple(_share(share) for share in read["before"]),
-        after=tuple(_share(share) for share in read["after"]),
-        cross_rack_bytes_per_s_before=read["cross_rack_bytes_per_s_before"],
-        cross_rack_bytes_per_s_after=read["cross_rack_bytes_per_s_after"],
-        usd_per_day_before=read["usd_per_day_before"],
-        usd_per_day_after=read["usd_per_day_after"],
-        moves=read["moves"],
-        bytes_to_move=read["bytes_to_move"],
-        seconds=read["seconds"],
-    )
+def _placements(proposal: Proposal) -> tuple[PlacementChange, ...]:
+    """The replica lists that its rows name. Raises BadProposalDocument."""
+    if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
+        return ()
+    before = {row.key: _brokers(row) for row in proposal.before}
+    try:
+        return tuple(PlacementChange(_partition(row.key), before[row.key], _brokers(row)) for row in proposal.after)
+    except KeyError as error:
+        raise BadProposalDocument(f"not a proposal: before: there is no row {str(error)[:80]}") from error
 
 
-def _fact(fact: FactDocument) -> tuple[str, str | int | float | bool | tuple[str | int, ...] | None]:
-    value = fact["value"]
-    return fact["name"], tuple(value) if isinstance(value, list) else value
+def _partition(key: str) -> TopicPartition:
+    topic, _, number = key.rpartition("-")
+    if not topic or _NUMBER.fullmatch(number) is None or not is_id(int(number)):
+        raise BadProposalDocument(f"not a proposal: {key[:80]!r} is no partition")
+    return TopicPartition(topic, int(number))
+
+
+def _brokers(row: Row) -> tuple[int, ...]:
+    brokers = tuple(filter(is_id, row.value))
+    if not brokers or len(set(brokers)) != len(row.value):
+        raise BadProposalDocument(f"not a proposal: {row.key[:80]!r} has no list of different brokers")
+    return brokers

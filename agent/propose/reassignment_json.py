@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
-from typing import Any, Literal
+from itertools import chain, pairwise
+from typing import Any, Literal, TypeGuard
 
 from agent.values.foreign_json import ForeignJsonError, read_json
-from agent.values.proposal import PlacementChange, Proposal, ProposalKind, Row
+from agent.values.proposal import Proposal
 from assignors.problem import TopicPartition
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -55,18 +55,8 @@ def read_reassignment_json(text: str | bytes) -> dict[TopicPartition, tuple[int,
     return dict(sorted(placements.items()))
 
 
-def changes_of(proposals: Iterable[Proposal]) -> tuple[PlacementChange, ...]:
-    """The replica lists that the placement proposals among these change, sorted by partition."""
-    changes: list[PlacementChange] = []
-    for proposal in proposals:
-        if proposal.kind in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
-            before = {row.key: _replicas(row) for row in proposal.before}
-            changes += [PlacementChange(_partition(row.key), before[row.key], _replicas(row)) for row in proposal.after]
-    return tuple(sorted(changes))
-
-
 def _written(proposals: Iterable[Proposal], side: Literal["before", "after"]) -> str:
-    changes = changes_of(proposals)
+    changes = sorted(chain.from_iterable(proposal.placements for proposal in proposals))
     twice = sorted({str(a.id) for a, b in pairwise(changes) if a.id == b.id})
     if twice:
         raise BadReassignmentFile(f"more than one proposal changes {', '.join(twice)}; choose one of them")
@@ -91,23 +81,15 @@ def _entry(entry: Any, number: int) -> tuple[TopicPartition, tuple[int, ...]]:
     topic, partition, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
     if not isinstance(topic, str) or not topic:
         raise BadReassignmentFile(f"{where}.topic is no name")
-    if not _is_number(partition):
+    if not is_id(partition):
         raise BadReassignmentFile(f"{where}.partition is no number from 0")
-    if not isinstance(replicas, list) or not replicas or not all(_is_number(broker) for broker in replicas):
+    if not isinstance(replicas, list) or not replicas or not all(is_id(broker) for broker in replicas):
         raise BadReassignmentFile(f"{where}.replicas is no list of broker ids")
     if len(set(replicas)) != len(replicas):
         raise BadReassignmentFile(f"{where}.replicas names a broker twice")
     return TopicPartition(topic, partition), tuple(replicas)
 
 
-def _is_number(value: Any) -> bool:
+def is_id(value: object) -> TypeGuard[int]:
+    """Whether Kafka can have a broker or partition of that number."""
     return type(value) is int and 0 <= value <= _MOST_NUMBER
-
-
-def _partition(key: str) -> TopicPartition:
-    topic, _, number = key.rpartition("-")
-    return TopicPartition(topic, int(number))
-
-
-def _replicas(row: Row) -> tuple[int, ...]:
-    return tuple(int(broker) for broker in row.value)

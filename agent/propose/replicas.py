@@ -23,7 +23,15 @@ from agent.values.flows import Flows, Reader, add, bytes_per_s, read_flows, repl
 from agent.values.locality import RackBits, topic_masks
 from agent.values.observation import Part
 from agent.values.plan import PlacementPlan
-from agent.values.proposal import Move, PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.proposal import (
+    Move,
+    PlacementChange,
+    Predicted,
+    Proposal,
+    ProposalKind,
+    ProposalReason,
+    placement_rows,
+)
 from agent.values.replicas import settled_topic
 from agent.values.snapshot import PartitionState, TopicState
 from agent.values.unseen import gaps_of, seen_of
@@ -43,8 +51,7 @@ def placement(plan: PlacementPlan, scene: Scene) -> Proposal:
     """The proposal that carries out a placement plan."""
     topic = settled_topic(scene.snapshot.topics[plan.topic], scene.snapshot)
     subject = Subject("topic", plan.topic)
-    before = tuple(Row(str(change.id), change.before) for change in plan.changes)
-    after = tuple(Row(str(change.id), change.after) for change in plan.changes)
+    before, after = placement_rows(plan.changes)
     readers = readers_of(topic, scene.rests.readers.get(plan.topic, ()))
     now, then = _forecast(topic, readers, scene), _forecast(_changed(topic, plan), readers, scene)
     moves = _leader_moves(plan) if plan.leaders_only else _replica_moves(plan, scene)
@@ -63,6 +70,7 @@ def placement(plan: PlacementPlan, scene: Scene) -> Proposal:
         findings=plan.findings,
         lower_bound=float(plan.lower_bound),
         optimal=plan.optimal,
+        placements=plan.changes,
         basis=basis_of_topic(topic, scene.snapshot),
     )
     return finished(draft, scene.rests.hash(plan.reason, subject, before, after), scene.snapshot, scene.limits)

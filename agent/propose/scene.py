@@ -11,7 +11,7 @@ from agent.values.basis import told_basis
 from agent.values.finding import Evidence, Subject
 from agent.values.limits import Limits
 from agent.values.memo import Memo
-from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.proposal import Move, PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.values.snapshot import RackState, Snapshot
 from agent.values.weighed import Basis
 
@@ -44,6 +44,7 @@ class Draft(NamedTuple):
     lower_bound: float | None = None
     optimal: bool | None = None
     line: str | None = None
+    placements: tuple[PlacementChange, ...] = ()
     basis: Basis | None = None
     """On what its figures rest; None where nothing is claimed in reads or bytes."""
 
@@ -70,31 +71,18 @@ def rested(draft: Draft, rests_on: str) -> Rested:
 
 def dated(made: Rested, snapshot: Snapshot, limits: Limits) -> Proposal:
     """The proposal of one cycle."""
-    created_ms = snapshot.taken_ms
     draft = made.draft
-    kind, reason, subject, sentence, before, after, moves, predicted, evidence, findings, bound, optimal, line, _ = (
-        draft
-    )
     if draft.basis is not None:  # its age grows while the draft stays
-        evidence = (*evidence, *told_basis(draft.basis, snapshot))
+        draft = draft._replace(evidence=(*draft.evidence, *told_basis(draft.basis, snapshot)))
+    return proposal_of(made._replace(draft=draft), snapshot.taken_ms, limits.proposal_ttl_ms)
+
+
+def proposal_of(made: Rested, created_ms: int, ttl_ms: int) -> Proposal:
+    """The proposal, made at ``created_ms`` (epoch milliseconds) and good for ``ttl_ms`` milliseconds."""
+    told = made.draft._asdict()
+    del told["basis"]
     return Proposal(
-        id=made.id,
-        kind=kind,
-        reason=reason,
-        subject=subject,
-        sentence=sentence,
-        before=before,
-        after=after,
-        moves=moves,
-        predicted=predicted,
-        lower_bound=bound,
-        optimal=optimal,
-        evidence=evidence,
-        findings=findings,
-        line=line,
-        snapshot_hash=made.rests_on,
-        created_ms=created_ms,
-        expires_ms=created_ms + limits.proposal_ttl_ms,
+        **told, id=made.id, snapshot_hash=made.rests_on, created_ms=created_ms, expires_ms=created_ms + ttl_ms
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -67,6 +68,14 @@ class Move(NamedTuple):
     """Bytes copied or restored by it; None when unknown."""
 
 
+class PlacementChange(NamedTuple):
+    """A partition's replica list before and after, in order: the first is the preferred leader."""
+
+    id: TopicPartition
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
     """What is expected to follow. None is unknown, never zero."""
@@ -108,11 +117,13 @@ class Proposal(NamedTuple):
     line: str | None = None
     """``advise``: the exact configuration line to set."""
     schema_version: int = SCHEMA_VERSION
+    placements: tuple[PlacementChange, ...] = ()
+    """``reassign`` and ``leaders``: the rows of ``before`` and ``after`` as values, in their order. No part of the
+    document: a reader takes them from its rows once."""
 
 
-class PlacementChange(NamedTuple):
-    """A partition's replica list before and after, in order: the first is the preferred leader."""
-
-    id: TopicPartition
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+def placement_rows(changes: Iterable[PlacementChange]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """The rows of ``before`` and of ``after`` that say these changes."""
+    every = tuple(changes)
+    before = tuple(Row(str(change.id), change.before) for change in every)
+    return before, tuple(Row(str(change.id), change.after) for change in every)

@@ -27,6 +27,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from agent.values.throttles import Resource
 from agent.values.words import counted, sized
 from assignors.problem import TopicPartition
 
@@ -207,14 +208,6 @@ class Batch(NamedTuple):
     """Partitions whose move is to be cancelled; it never leaves this list."""
     ends: tuple[PartitionEnd, ...] = ()
     sentence: str = ""
-
-
-class Resource(NamedTuple):
-    """What a setting belongs to."""
-
-    kind: str
-    """``broker`` or ``topic``."""
-    name: str
 
 
 class Debt(NamedTuple):

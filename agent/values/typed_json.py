@@ -41,6 +41,8 @@ class Codec(NamedTuple):
 
     write: Callable[[Any], Json]
     read: Callable[[Json], Any]
+    plain: frozenset[type] = frozenset()
+    """Types of the JSON values that are read as they are."""
 
 
 def to_json(kind: type[T], value: T) -> Json:
@@ -95,7 +97,7 @@ def _plain(kind: type) -> Codec:
             raise TypeError(f"{kind.__name__} expected, {type(data).__name__} found")
         return float(cast("float", data)) if kind is float else data
 
-    return Codec(_same, read)
+    return Codec(_same, read, frozenset({kind} - {object}))
 
 
 def _bytes(data: Json) -> bytes:
@@ -114,6 +116,7 @@ def _union(arguments: tuple[Any, ...]) -> Codec:
         return Codec(
             lambda value: None if value is None else inner.write(value),
             lambda data: None if data is None else inner.read(data),
+            inner.plain | {type(None)},
         )
     lists = [codec(argument) for argument in rest if typing.get_origin(argument) is tuple]
 
@@ -124,25 +127,31 @@ def _union(arguments: tuple[Any, ...]) -> Codec:
             raise TypeError(f"{type(data).__name__} found")
         return data
 
-    return Codec(lambda value: list(value) if isinstance(value, tuple) else value, read)
+    return Codec(lambda value: list(value) if isinstance(value, tuple) else value, read, plain)
 
 
 def _tuple(arguments: tuple[Any, ...]) -> Codec:
     if arguments == (TopicPartition, ...):
         return Codec(_runs, _from_runs)
     if len(arguments) == 2 and arguments[1] is ...:
-        inner = codec(arguments[0])
-        write, read = inner.write, inner.read
-        if write is _same:
-            return Codec(list, lambda data: tuple(map(read, _list(data))))
-        return Codec(
-            lambda value: [write(item) for item in value], lambda data: tuple(read(item) for item in _list(data))
-        )
+        return _row(codec(arguments[0]))
     inners = tuple(codec(argument) for argument in arguments)
     return Codec(
         lambda value: [inner.write(item) for inner, item in zip(inners, value, strict=True)],
         lambda data: tuple(inner.read(item) for inner, item in zip(inners, _list(data), strict=True)),
     )
+
+
+def _row(inner: Codec) -> Codec:
+    """Any number of values of one type; where all of them are plain, as they are mostly, none is looked at twice."""
+    write, read, plain = inner
+
+    def read_row(data: Json) -> tuple[Any, ...]:
+        if plain and plain.issuperset(map(type, _list(data))):
+            return tuple(data)
+        return tuple([read(item) for item in _list(data)])
+
+    return Codec(list if write is _same else lambda value: [write(item) for item in value], read_row)
 
 
 def _frozenset(argument: Any) -> Codec:

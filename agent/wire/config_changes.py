@@ -11,81 +11,39 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
-from enum import IntEnum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.observation import Gap, Part, RawTopic
+from agent.values.throttles import KEYS_OF, OpType, Resource, SeenThrottle, ThrottleChange
 from agent.wire.change import Answered, Fate, answered, unanswered
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, check_in_time, from_error_name, passed_on
 from agent.wire.fanout import gather
 from agent.wire.last_look import describe_on
-from agent.wire.pool import Pool
+from agent.wire.pool import Ask, Pool
 from agent.wire.protocol import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, error_name
 
-
-class Holder(IntEnum):
-    """Kafka's numbers of what can hold a throttle."""
-
-    TOPIC = 2
-    BROKER = 4
-
-
-KEYS: Mapping[Holder, tuple[str, ...]] = {
-    Holder.TOPIC: (LEADER_REPLICAS, FOLLOWER_REPLICAS),
-    Holder.BROKER: (LEADER_RATE, FOLLOWER_RATE),
-}
-"""Every key that may be changed."""
-
-_OWN_LAYER = {Holder.TOPIC: 1, Holder.BROKER: 2}
+_TYPES = {"topic": 2, "broker": 4}
+"""Kafka's numbers of kinds of resources (ConfigResource.Type)."""
+_OWN_LAYER = {"topic": 1, "broker": 2}
 """Kafka's source numbers: DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
 _BUILT_IN = 5
 """DEFAULT_CONFIG: it is not set."""
-
-
-class Operation(IntEnum):
-    """Kafka's numbers of what can be done to a key; the last two are for lists."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-class Setting(NamedTuple):
-    """One key of one topic or broker."""
-
-    holder: Holder
-    name: str
-    """Topic name, or the broker's id as text."""
-    key: str
-
-
-class Layers(NamedTuple):
-    """What is set for one key, layer by layer."""
-
-    own: str | None
-    """In the dynamic config of that very topic or broker; None when nothing is set there."""
-    below: str | None
-    """What was set elsewhere and holds without it: the default of all brokers, or the broker's own file."""
-
-
-class ThrottleChange(NamedTuple):
-    """One change of one key."""
-
-    setting: Setting
-    operation: Operation
-    value: str | None
+_LISTS = (OpType.APPEND, OpType.SUBTRACT)
+V = TypeVar("V")
+_ALL_TOPICS = Resource("topic", "")
+"""Stands for the one request about all topics; no topic has this name."""
+_Changes = Mapping[Resource, list[ThrottleChange]]
+"""Sorted by resource; of each its changes, by key."""
 
 
 class Throttles(NamedTuple):
     """What was read."""
 
-    layers: Mapping[Setting, Layers]
-    """Both keys of every holder that answered."""
+    seen: Mapping[tuple[Resource, str], SeenThrottle]
+    """Both keys of every topic and broker that answered, also those that are not set."""
     gaps: tuple[Gap, ...]
 
 
@@ -97,9 +55,9 @@ class _Terms(NamedTuple):
     leave_out: LeaveOut | None
 
 
-LeaveOut = Callable[[Mapping[Setting, Layers | None], Mapping[str, RawTopic]], AbstractSet[tuple[Holder, str]]]
-"""Each key that is to be changed with what is set (None: it could not be read), and the topics by name -> the topics
-and brokers that are not, right before the request, what it was decided for: they are left out of it."""
+LeaveOut = Callable[[Mapping[ThrottleChange, SeenThrottle | None], Mapping[str, RawTopic]], AbstractSet[Resource]]
+"""Each change with what is set (None: it could not be read), and the topics by name -> the topics and brokers that are
+not, right before the request, what it was decided for: they are left out of it."""
 _LEFT_OUT = Answered(Fate.NOT_SENT, None, "not sent: its settings are not, right before the request, as decided for")
 
 
@@ -110,26 +68,25 @@ class ForbiddenChangeError(ValueError):
 def describe_throttles(pool: Pool, topics: Iterable[str], brokers: Iterable[int], deadline: Deadline) -> Throttles:
     """Both keys of each topic, from any broker, and of each broker, from itself; what failed is a gap."""
     names = sorted(set(topics))
-    jobs: dict[tuple[Holder, str], Callable[[], list[Any]]] = {
-        (Holder.BROKER, str(broker)): partial(_read_at, pool, broker, deadline) for broker in set(brokers)
-    }
+    every = {one: [one] for one in (Resource("broker", str(broker)) for broker in set(brokers))}
     if names:
-        jobs[Holder.TOPIC, ""] = partial(_read_any, pool, names, deadline)
-    layers: dict[Setting, Layers] = {}
+        every[_ALL_TOPICS] = [Resource("topic", name) for name in names]
+    jobs = {one: partial(_ask, pool, one, partial(_read, of), deadline) for one, of in every.items()}
+    seen: dict[tuple[Resource, str], SeenThrottle] = {}
     gaps: list[Gap] = []
-    for (holder, name), answer in gather(jobs, deadline, name="throttles").items():
-        part = Part.TOPIC_CONFIGS if holder is Holder.TOPIC else Part.BROKER_CONFIGS
+    for (kind, name), answer in gather(jobs, deadline, name="throttles").items():
+        part = Part.TOPIC_CONFIGS if kind == "topic" else Part.BROKER_CONFIGS
         if isinstance(answer, CallFailed):
             gaps.append(Gap(part, answer.cause, f"broker {name}" if name else "", answer.detail))
             continue
         for row in answer:
             refusal = error_name(row.error_code)
             if refusal is None:
-                layers |= _layers(holder, row)
+                seen |= _seen(kind, row)
             else:
                 failure = from_error_name(refusal, row.error_message)
                 gaps.append(Gap(part, failure.cause, row.resource_name, failure.detail))
-    return Throttles(layers, tuple(gaps))
+    return Throttles(seen, tuple(gaps))
 
 
 def change_throttles(
@@ -138,66 +95,58 @@ def change_throttles(
     deadline: Deadline,
     begin_by: Deadline | None = None,
     leave_out: LeaveOut | None = None,
-) -> dict[Setting, Answered]:
-    """One answer for each key; the keys of one topic or broker are changed together or not at all.
+) -> dict[Resource, Answered]:
+    """One answer for each topic or broker: its keys are changed together or not at all, each once, by its last change.
 
     A broker's keys are changed at the broker itself, as no other takes them: those of one that is down are not sent.
     After ``begin_by`` nothing is sent, nor what ``leave_out`` names once it was asked, on the same connection, for what
     is set by then. Raises ForbiddenChangeError before anything is sent. Never raises CallFailed.
     """
-    wanted = list(changes)
+    by_key = {(change.resource, change.key): change for change in changes}
     terms = _Terms(deadline, begin_by or deadline, leave_out)
-    for change in wanted:
+    wanted: dict[Resource, list[ThrottleChange]] = {}
+    for (resource, _), change in sorted(by_key.items()):
         _check(change)
-    by_holder: dict[Holder, dict[str, list[ThrottleChange]]] = {}
-    for change in sorted(wanted):
-        by_holder.setdefault(change.setting.holder, {}).setdefault(change.setting.name, []).append(change)
-    jobs: dict[tuple[Holder, str], Callable[[], dict[str, Answered]]] = {
-        (Holder.BROKER, name): partial(_change_at, pool, int(name), {name: rows}, terms)
-        for name, rows in by_holder.get(Holder.BROKER, {}).items()
-    }
-    topics = by_holder.get(Holder.TOPIC, {})
+        wanted.setdefault(resource, []).append(change)
+    every = {resource: {resource: rows} for resource, rows in wanted.items() if resource.kind == "broker"}
+    topics = {resource: rows for resource, rows in wanted.items() if resource.kind == "topic"}
     if topics:
-        jobs[Holder.TOPIC, ""] = partial(_change_any, pool, topics, terms)
-    answers: dict[Setting, Answered] = {}
-    for (holder, name), told in gather(jobs, deadline, name="throttle changes").items():
+        every[_ALL_TOPICS] = topics
+    jobs = {one: partial(_change_at, pool, one, changes, terms) for one, changes in every.items()}
+    answers: dict[Resource, Answered] = {}
+    for resource, told in gather(jobs, deadline, name="throttle changes").items():
         if isinstance(told, CallFailed):
             # Its thread is still at it: the request may have left.
             lost = Answered(Fate.UNKNOWN, None, told.detail)
-            fates = dict.fromkeys(topics if holder is Holder.TOPIC else [name], lost)
+            answers |= dict.fromkeys(every[resource], lost)
         else:
-            fates = told
-        for one, fate in fates.items():
-            answers |= {change.setting: fate for change in by_holder[holder][one]}
+            answers |= told
     return answers
 
 
 def _check(change: ThrottleChange) -> None:
-    holder, name, key = change.setting
-    if key not in KEYS[holder]:
-        raise ForbiddenChangeError(f"{key} of a {holder.name.lower()} is no replication throttle")
-    if not name or (holder is Holder.BROKER and not name.isdecimal()):
-        raise ForbiddenChangeError(f"{name!r} is no single {holder.name.lower()}")
-    if (change.value is None) != (change.operation is Operation.DELETE):
-        raise ForbiddenChangeError(f"{change.operation.name} of {key} with the value {change.value!r}")
-    if holder is Holder.BROKER and change.operation in (Operation.APPEND, Operation.SUBTRACT):
+    (kind, name), key, operation, value, *_ = change
+    if key not in KEYS_OF.get(kind, ()):
+        raise ForbiddenChangeError(f"{key} of a {kind} is no replication throttle")
+    if not name or (kind == "broker" and not name.isdecimal()):
+        raise ForbiddenChangeError(f"{name!r} is no single {kind}")
+    if (value is None) != (operation is OpType.DELETE):
+        raise ForbiddenChangeError(f"{operation.name} of {key} with the value {value!r}")
+    if kind == "broker" and operation in _LISTS:
         raise ForbiddenChangeError(f"{key} is no list")
 
 
-def _read_at(pool: Pool, broker: int, deadline: Deadline) -> list[Any]:
-    return pool.ask(broker, partial(_read, Holder.BROKER, [str(broker)]), deadline)
+def _ask(pool: Pool, of: Resource, ask: Ask[V], deadline: Deadline) -> V:
+    """Any broker is asked about topics, and each broker about itself."""
+    return pool.ask_any(ask, deadline)[1] if of == _ALL_TOPICS else pool.ask(int(of.name), ask, deadline)
 
 
-def _read_any(pool: Pool, topics: list[str], deadline: Deadline) -> list[Any]:
-    return pool.ask_any(partial(_read, Holder.TOPIC, topics), deadline)[1]
-
-
-def _read(holder: Holder, names: list[str], connection: Connection, until: Deadline) -> list[Any]:
-    resource = DESCRIBE_CONFIGS.request.DescribeConfigsResource
+def _read(resources: Iterable[Resource], connection: Connection, until: Deadline) -> list[Any]:
+    row = DESCRIBE_CONFIGS.request.DescribeConfigsResource
     message = DESCRIBE_CONFIGS.request(
         resources=[
-            resource(resource_type=int(holder), resource_name=name, configuration_keys=list(KEYS[holder]))
-            for name in names
+            row(resource_type=_TYPES[kind], resource_name=name, configuration_keys=list(KEYS_OF[kind]))
+            for kind, name in resources
         ],
         include_synonyms=True,
     )
@@ -205,77 +154,70 @@ def _read(holder: Holder, names: list[str], connection: Connection, until: Deadl
     return list(connection.call(DESCRIBE_CONFIGS, message, until, version=version).results)
 
 
-def _layers(holder: Holder, row: Any) -> dict[Setting, Layers]:
+def _seen(kind: str, row: Any) -> dict[tuple[Resource, str], SeenThrottle]:
     """A key that the broker does not name has nothing set anywhere."""
     found = {one.name: one for one in row.configs}
-    read: dict[Setting, Layers] = {}
-    for key in KEYS[holder]:
+    resource = Resource(kind, row.resource_name)
+    read: dict[tuple[Resource, str], SeenThrottle] = {}
+    for key in KEYS_OF[kind]:
         own: str | None = None
-        below: str | None = None
+        default: str | None = None
         if (entry := found.get(key)) is not None:
             stack = [(one.source, one.value) for one in entry.synonyms or ()] or [(entry.config_source, entry.value)]
-            own = next((value for source, value in stack if source == _OWN_LAYER[holder]), None)
-            below = next((value for source, value in stack if source not in (_OWN_LAYER[holder], _BUILT_IN)), None)
-        read[Setting(holder, row.resource_name, key)] = Layers(own, below)
+            own = next((value for source, value in stack if source == _OWN_LAYER[kind]), None)
+            default = next((value for source, value in stack if source not in (_OWN_LAYER[kind], _BUILT_IN)), None)
+        read[resource, key] = SeenThrottle(resource, key, own, default)
     return read
 
 
-def _change_at(
-    pool: Pool, broker: int, changes: Mapping[str, list[ThrottleChange]], terms: _Terms
-) -> dict[str, Answered]:
+def _change_at(pool: Pool, of: Resource, changes: _Changes, terms: _Terms) -> dict[Resource, Answered]:
     try:
-        return pool.ask(broker, partial(_change, Holder.BROKER, changes, terms), terms.deadline)
-    except CallFailed as failure:
-        return dict.fromkeys(changes, unanswered(failure))
-
-
-def _change_any(pool: Pool, changes: Mapping[str, list[ThrottleChange]], terms: _Terms) -> dict[str, Answered]:
-    try:
-        return pool.ask_any(partial(_change, Holder.TOPIC, changes, terms), terms.deadline)[1]
+        return _ask(pool, of, partial(_change, of.kind, changes, terms), terms.deadline)
     except CallFailed as failure:
         return dict.fromkeys(changes, unanswered(failure))
 
 
 def _change(
-    holder: Holder,
-    changes: Mapping[str, list[ThrottleChange]],
-    terms: _Terms,
-    connection: Connection,
-    _share: Deadline,
-) -> dict[str, Answered]:
-    left_out: dict[str, Answered] = {}
+    kind: str, changes: _Changes, terms: _Terms, connection: Connection, _share: Deadline
+) -> dict[Resource, Answered]:
+    """The answers for topics, or for one broker, on a connection to a broker that takes their changes."""
+    left_out: dict[Resource, Answered] = {}
     if terms.leave_out is not None:
-        check_in_time(terms.begin_by)
-        soon = min(terms.deadline, terms.begin_by)
-        rows = _read(holder, sorted(changes), connection, soon)
-        read = {key: value for row in rows if not row.error_code for key, value in _layers(holder, row).items()}
-        layers = {change.setting: read.get(change.setting) for of_one in changes.values() for change in of_one}
-        topics = describe_on(connection, sorted(changes), soon) if holder is Holder.TOPIC else {}
-        others = terms.leave_out(layers, topics)
-        left_out = {name: _LEFT_OUT for kind, name in others if kind is holder and name in changes}
-        changes = {name: of_one for name, of_one in changes.items() if name not in left_out}
+        others = _no_longer_wanted(kind, changes, terms, terms.leave_out, connection)
+        left_out = dict.fromkeys(others & changes.keys(), _LEFT_OUT)
+        changes = {resource: of_one for resource, of_one in changes.items() if resource not in left_out}
         if not changes:
             return left_out
     api = INCREMENTAL_ALTER_CONFIGS
-    resource = api.request.AlterConfigsResource
-    config = resource.AlterableConfig
+    row = api.request.AlterConfigsResource
+    config = row.AlterableConfig
     message = api.request(
         resources=[
-            resource(
-                resource_type=int(holder),
-                resource_name=name,
-                configs=[
-                    config(name=change.setting.key, config_operation=int(change.operation), value=change.value)
-                    for change in rows
-                ],
+            row(
+                resource_type=_TYPES[kind],
+                resource_name=resource.name,
+                configs=[config(name=one.key, config_operation=int(one.op), value=one.value) for one in of_one],
             )
-            for name, rows in changes.items()
+            for resource, of_one in changes.items()
         ],
         validate_only=False,
     )
     check_in_time(terms.begin_by)
-    with passed_on() if holder is Holder.TOPIC else nullcontext():
+    with passed_on() if kind == "topic" else nullcontext():
         answer = connection.call(api, message, terms.deadline, version=connection.version(api))
     told = {row.resource_name: answered(row.error_code, row.error_message) for row in answer.responses}
-    silent = Answered(Fate.UNKNOWN, None, f"the broker's answer does not contain this {holder.name.lower()}")
-    return left_out | {name: told.get(name, silent) for name in changes}
+    silent = Answered(Fate.UNKNOWN, None, f"the broker's answer does not contain this {kind}")
+    return left_out | {resource: told.get(resource.name, silent) for resource in changes}
+
+
+def _no_longer_wanted(
+    kind: str, changes: _Changes, terms: _Terms, leave_out: LeaveOut, connection: Connection
+) -> AbstractSet[Resource]:
+    """What ``leave_out`` says to what is set right now."""
+    check_in_time(terms.begin_by)
+    soon = min(terms.deadline, terms.begin_by)
+    rows = _read(changes, connection, soon)
+    seen = {key: value for row in rows if not row.error_code for key, value in _seen(kind, row).items()}
+    topics = describe_on(connection, [resource.name for resource in changes], soon) if kind == "topic" else {}
+    every = (change for of_one in changes.values() for change in of_one)
+    return leave_out({change: seen.get((change.resource, change.key)) for change in every}, topics)

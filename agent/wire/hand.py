@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from agent.values.throttles import Resource, ThrottleChange
 from agent.wire import cluster_calls, config_changes, membership_calls, placement_changes
 from agent.wire import cluster_calls as size_calls
 from agent.wire.change import Answered
@@ -54,12 +55,12 @@ class WireHand(WireReader):
 
     def change_throttles(
         self,
-        changes: Iterable[config_changes.ThrottleChange],
+        changes: Iterable[ThrottleChange],
         deadline_ms: int,
         begin_by: Deadline | None = None,
         leave_out: config_changes.LeaveOut | None = None,
-    ) -> dict[config_changes.Setting, Answered]:
-        """One answer for each key. Raises ForbiddenChangeError for any other key than the four.
+    ) -> dict[Resource, Answered]:
+        """One answer for each topic or broker. Raises ForbiddenChangeError for any other key than the four.
 
         What ``leave_out`` names after a last look on the same connection is not sent.
         """

@@ -218,8 +218,8 @@ def _moved(state: PartitionState, replicas: tuple[int, ...] | None, effect: Effe
 
 
 def _lists(proposal: Proposal, topic: TopicState) -> Mapping[TopicPartition, tuple[int, ...]]:
-    after = {row.key: tuple(int(broker) for broker in row.value) for row in proposal.after}
-    return {state.id: after[str(state.id)] for state in topic.partitions if str(state.id) in after}
+    there = {state.id for state in topic.partitions}
+    return {change.id: change.after for change in sorted(proposal.placements) if change.id in there}
 
 
 def _replicas(topic: TopicState, of: Iterable[TopicPartition]) -> Any:

@@ -11,11 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
-from agent.propose.rests import proposal_id
-from agent.propose.scene import Draft
+from agent.propose.scene import Draft, proposal_of, rested
 from agent.values.assessment import Locality, Measure
 from agent.values.finding import Evidence, Subject
-from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.proposal import (
+    Move,
+    PlacementChange,
+    Predicted,
+    Proposal,
+    ProposalKind,
+    ProposalReason,
+    Row,
+    placement_rows,
+)
 from agent.values.words import counted, sized
 from assignors.measure import measure_consumer, measure_tasks, sole_owners
 from assignors.optimal import optimal_consumer, optimal_replicas, optimal_tasks
@@ -151,7 +159,7 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
     kind, reason = ProposalKind.TRIGGER, ProposalReason.REBALANCE_IMPROVES
     draft = Draft(kind, reason, subject, sentence, before, after, moves, predicted, evidence, ())
     draft = draft._replace(lower_bound=float(figures.then), optimal=figures.optimal)
-    return _proposal(draft, _digest(cluster, problem), made_ms)
+    return proposal_of(rested(draft, _digest(cluster, problem)), made_ms, TTL_MS)
 
 
 def _changed(
@@ -217,8 +225,7 @@ def _reassignment(
     made_ms: int,
 ) -> Proposal:
     moves: list[Move] = []
-    rows_before: list[Row] = []
-    rows_after: list[Row] = []
+    changes: list[PlacementChange] = []
     for partition in partitions:
         known = sets[partition]
         before: tuple[int, ...] = known.replicas  # type: ignore[attr-defined]  # a ReplicaSet of the problem
@@ -229,8 +236,8 @@ def _reassignment(
             Move("replica", str(partition), str(source), str(target), size)
             for source, target in zip(gone, new, strict=True)
         ]
-        rows_before.append(Row(str(partition), before))
-        rows_after.append(Row(str(partition), after[partition]))
+        changes.append(PlacementChange(partition, before, after[partition]))
+    rows_before, rows_after = placement_rows(changes)
     sizes = [move.bytes for move in moves]
     copied = None if None in sizes else sum(size for size in sizes if size is not None)
     sentence = (
@@ -242,29 +249,19 @@ def _reassignment(
         reason=ProposalReason.MEND_RACK_SPREAD,
         subject=Subject("topic", topic),
         sentence=sentence,
-        before=tuple(rows_before),
-        after=tuple(rows_after),
+        before=rows_before,
+        after=rows_after,
         moves=tuple(moves),
         predicted=Predicted(moves=len(moves), bytes_to_move=copied),
         evidence=(("partitions_changed", len(rows_after)),),
         findings=(),
         optimal=optimal,
+        placements=tuple(changes),
     )
-    return _proposal(draft, rests, made_ms)
+    return proposal_of(rested(draft, rests), made_ms, TTL_MS)
 
 
 # --- proposals --------------------------------------------------------------------------------------------------
-
-
-def _proposal(draft: Draft, rests: str, made_ms: int) -> Proposal:
-    told = {name: value for name, value in draft._asdict().items() if name != "basis"}
-    return Proposal(
-        **told,
-        id=proposal_id(draft.kind.value, draft.subject, draft.after, rests),
-        snapshot_hash=rests,
-        created_ms=made_ms,
-        expires_ms=made_ms + TTL_MS,
-    )
 
 
 def _digest(cluster: str, problem: Problem) -> str:

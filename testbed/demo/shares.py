@@ -7,12 +7,12 @@ or to take another assignor, counts with its optimum there, so the figure is wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from agent.detect.assess import assess_groups
-from agent.propose.reassignment_json import changes_of
 from agent.values.assessment import Assessment, Measure
 from agent.values.cycle import Cycle
 from agent.values.proposal import PlacementChange, Proposal, ProposalKind, ProposalReason
@@ -39,7 +39,8 @@ class Share(NamedTuple):
 def shares(cycle: Cycle) -> tuple[Share, ...]:
     """One share per measure and unit, over all groups that can be assessed."""
     now = cycle.detection.assessments
-    then = assess_groups(_with_placements(cycle.snapshot, changes_of(cycle.proposals)), cycle.limits, None)
+    changes = chain.from_iterable(proposal.placements for proposal in cycle.proposals)
+    then = assess_groups(_with_placements(cycle.snapshot, changes), cycle.limits, None)
     rebalanced = {proposal.subject.name for proposal in cycle.proposals if _rebalances(proposal)}
     return tuple(
         share
@@ -82,7 +83,7 @@ def _rebalances(proposal: Proposal) -> bool:
     return proposal.kind is ProposalKind.TRIGGER or proposal.reason in _REBALANCES
 
 
-def _with_placements(snapshot: Snapshot, changes: tuple[PlacementChange, ...]) -> Snapshot:
+def _with_placements(snapshot: Snapshot, changes: Iterable[PlacementChange]) -> Snapshot:
     """The snapshot once the placements are carried out and every replica is in sync."""
     by_partition = {change.id: change for change in changes}
     topics = dict(snapshot.topics)

@@ -17,7 +17,7 @@ from agent.act.reassign.mover import Mover
 from agent.execute.reassign.messages import May
 from agent.journal.leader import Leader
 from agent.values.reassignment import Plan, Policy, Target
-from agent.wire.config_changes import Holder, Setting
+from agent.values.throttles import Resource
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
@@ -82,20 +82,21 @@ def leaders(hand: WireHand, *topics: str) -> dict[TopicPartition, int | None]:
     }
 
 
-def throttles(hand: WireHand, *topics: str) -> dict[Setting, str]:
+def throttles(hand: WireHand, *topics: str) -> dict[tuple[Resource, str], str]:
     """Every throttle that is set, of those topics and of all brokers that are up."""
     hand.describe_brokers(DEADLINE_MS)
     read = hand.describe_throttles(topics, hand.broker_ids, DEADLINE_MS)
     assert read.gaps == ()
-    return {setting: layers.own for setting, layers in read.layers.items() if layers.own is not None}
+    return {key: throttle.own for key, throttle in read.seen.items() if throttle.own is not None}
 
 
-def set_config(servers: str, setting: Setting, value: str | None) -> None:
+def set_config(servers: str, setting: tuple[Resource, str], value: str | None) -> None:
     """Set or delete any config, as somebody else does."""
-    kind = ConfigResource.Type.TOPIC if setting.holder is Holder.TOPIC else ConfigResource.Type.BROKER
+    owner, key = setting
+    kind = ConfigResource.Type.TOPIC if owner.kind == "topic" else ConfigResource.Type.BROKER
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
-    resource = ConfigResource(kind, setting.name)
-    resource.add_incremental_config(ConfigEntry(setting.key, value, incremental_operation=operation))
+    resource = ConfigResource(kind, owner.name)
+    resource.add_incremental_config(ConfigEntry(key, value, incremental_operation=operation))
     admin = AdminClient({"bootstrap.servers": servers})
     for future in admin.incremental_alter_configs([resource]).values():
         future.result(30)

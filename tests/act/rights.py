@@ -29,8 +29,8 @@ from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
+from agent.values.throttles import OpType, Resource, ThrottleChange
 from agent.wire.change import Answered
-from agent.wire.config_changes import Holder, Operation, Setting, ThrottleChange
 from agent.wire.failure import CallFailed
 from agent.wire.hand import WireHand
 from agent.wire.membership_calls import JoinAsk
@@ -167,19 +167,19 @@ def _throttles_read(hand: WireHand) -> str | None:
 
 
 def _broker_rate(hand: WireHand) -> str | None:
-    return _throttle(hand, Setting(Holder.BROKER, "1", "leader.replication.throttled.rate"), "1000000")
+    return _throttle(hand, (Resource("broker", "1"), "leader.replication.throttled.rate"), "1000000")
 
 
 def _topic_list(hand: WireHand) -> str | None:
-    return _throttle(hand, Setting(Holder.TOPIC, TOPIC, "leader.replication.throttled.replicas"), "0:1")
+    return _throttle(hand, (Resource("topic", TOPIC), "leader.replication.throttled.replicas"), "0:1")
 
 
-def _throttle(hand: WireHand, setting: Setting, value: str) -> str | None:
+def _throttle(hand: WireHand, setting: tuple[Resource, str], value: str) -> str | None:
     """Set and taken away again."""
-    first = hand.change_throttles([ThrottleChange(setting, Operation.SET, value)], DEADLINE_MS)[setting]
+    first = hand.change_throttles([ThrottleChange(*setting, OpType.SET, value)], DEADLINE_MS)[setting[0]]
     if not first.done:
         return _told(first)
-    return _told(hand.change_throttles([ThrottleChange(setting, Operation.DELETE, None)], DEADLINE_MS)[setting])
+    return _told(hand.change_throttles([ThrottleChange(*setting, OpType.DELETE)], DEADLINE_MS)[setting[0]])
 
 
 def _group_seen(hand: WireHand) -> str | None:

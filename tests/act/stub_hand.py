@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.values.observation import RawBroker, RawPartition, RawReassignment, RawTopic
+from agent.values.throttles import KEYS_OF, Resource, SeenThrottle, ThrottleChange
 from agent.wire.change import DONE, Answered, Fate
 from agent.wire.cluster_calls import ClusterAnswer, TopicsAnswer
 from agent.wire.config_calls import Configs
-from agent.wire.config_changes import KEYS, Holder, Layers, Setting, ThrottleChange, Throttles
 from agent.wire.config_changes import LeaveOut as ConfigsLeftOut
+from agent.wire.config_changes import Throttles
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
 from agent.wire.last_look import LastLook, LeaveOut
 from assignors.problem import TopicPartition
 
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
-UNSET = Layers(None, None)
 
 
 def topic(
@@ -42,7 +42,8 @@ class StubHand:
     fenced: tuple[int, ...] = ()
     moves: tuple[RawReassignment, ...] = ()
     min_isr: Mapping[str, str] = field(default_factory=dict)
-    layers: Mapping[Setting, Layers] = field(default_factory=dict)
+    throttles: tuple[SeenThrottle, ...] = ()
+    """Of the keys that are set."""
     mute: frozenset[int] = frozenset()
     """Brokers whose throttles cannot be read."""
     failure: CallFailed | None = None
@@ -74,16 +75,14 @@ class StubHand:
     def describe_throttles(self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int) -> Throttles:
         asked = list(brokers)
         self.calls.append(("throttles", tuple(sorted(asked))))
-        holders = [(Holder.TOPIC, name) for name in topics]
-        holders += [(Holder.BROKER, str(one)) for one in asked if one not in self.mute]
-        return Throttles(
-            {
-                setting: self.layers.get(setting, Layers(None, None))
-                for holder, name in holders
-                for setting in (Setting(holder, name, key) for key in KEYS[holder])
-            },
-            (),
-        )
+        resources = [Resource("topic", name) for name in topics]
+        resources += [Resource("broker", str(one)) for one in asked if one not in self.mute]
+        keys = ((resource, key) for resource in resources for key in KEYS_OF[resource.kind])
+        return Throttles({key: self._throttle(*key) for key in keys}, ())
+
+    def _throttle(self, resource: Resource, key: str) -> SeenThrottle:
+        found = (one for one in self.throttles if one[:2] == (resource, key))
+        return next(found, SeenThrottle(resource, key, None))
 
     def replica_sizes(
         self, replicas: Mapping[int, Iterable[TopicPartition]], deadline_ms: int
@@ -120,16 +119,18 @@ class StubHand:
         deadline_ms: int,
         begin_by: Deadline | None = None,
         leave_out: ConfigsLeftOut | None = None,
-    ) -> dict[Setting, Answered]:
+    ) -> dict[Resource, Answered]:
         every = list(changes)
-        answers = {change.setting: Answered(Fate.NOT_SENT) for change in every}
         now = {
-            one: None if one.holder is Holder.BROKER and int(one.name) in self.mute else self.layers.get(one, UNSET)
-            for one in answers
+            one: None
+            if one.resource.kind == "broker" and int(one.resource.name) in self.mute
+            else self._throttle(one.resource, one.key)
+            for one in every
         }
         topics = {row.name: row for row in self.witnesses[min(self.witnesses)]} if self.witnesses else {}
         left_out = leave_out(now, topics) if leave_out is not None else ()
-        wanted = [one for one in every if (one.setting.holder, one.setting.name) not in left_out]
+        wanted = [one for one in every if one.resource not in left_out]
         if wanted:
             self.calls.append(("throttle", wanted))
-        return answers | {change.setting: self.answer for change in wanted}
+        answers = {one.resource: Answered(Fate.NOT_SENT) for one in every}
+        return answers | {one.resource: self.answer for one in wanted}

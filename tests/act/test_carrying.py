@@ -7,13 +7,11 @@ from typing import Any, cast
 import pytest
 
 from agent.act.reassign.carrying import carry_out
-from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Op, Result, Run, Setting
+from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Result, Run
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
 from agent.values.observation import RawReassignment
-from agent.values.reassignment import Resource
+from agent.values.throttles import OpType, Resource, SeenThrottle, ThrottleChange
 from agent.wire.change import DONE, Answered, Fate
-from agent.wire.config_changes import Holder, Layers
-from agent.wire.config_changes import Setting as WireSetting
 from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
@@ -85,20 +83,20 @@ def test_a_partition_that_another_tool_began_to_move_since_the_look_is_not_moved
     assert sent(hand) == []
 
 
-SET = Setting(ONE, LEADER_RATE, Op.SET, "5", expected=(None, "5"), alone=True)
-DELETE = Setting(ONE, LEADER_RATE, Op.DELETE, expected=("5",))
+SET = ThrottleChange(ONE, LEADER_RATE, OpType.SET, "5", expected=(None, "5"), alone=True)
+DELETE = ThrottleChange(ONE, LEADER_RATE, OpType.DELETE, expected=("5",))
 
 
 @pytest.mark.parametrize(
-    ("setting", "layers", "sentence"),
+    ("setting", "own_and_default", "sentence"),
     [
-        (SET, Layers(None, None), None),
-        (SET, Layers("5", None), None),
-        (SET, Layers("7", None), "is 7, which is not as when the change was decided"),
-        (SET, Layers(None, "9"), "is 9 by default, which rackwise did not set"),
-        (DELETE, Layers("5", "9"), None),
-        (DELETE, Layers("7", None), "is 7, which is not as when the change was decided"),
-        (DELETE, Layers(None, None), "is not set, which is not as when the change was decided"),
+        (SET, (None, None), None),
+        (SET, ("5", None), None),
+        (SET, ("7", None), "is 7, which is not as when the change was decided"),
+        (SET, (None, "9"), "is 9 by default, which rackwise did not set"),
+        (DELETE, ("5", "9"), None),
+        (DELETE, ("7", None), "is 7, which is not as when the change was decided"),
+        (DELETE, (None, None), "is not set, which is not as when the change was decided"),
         (DELETE, None, "could not be read"),
     ],
     ids=[
@@ -108,10 +106,10 @@ DELETE = Setting(ONE, LEADER_RATE, Op.DELETE, expected=("5",))
     ],
 )  # fmt: skip
 def test_a_rate_is_changed_only_while_it_is_what_it_was_decided_for(
-    setting: Setting, layers: Layers | None, sentence: str | None
+    setting: ThrottleChange, own_and_default: tuple[str | None, str | None] | None, sentence: str | None
 ) -> None:
-    rate = WireSetting(Holder.BROKER, "1", LEADER_RATE)
-    hand = StubHand(layers={} if layers is None else {rate: layers}, mute=frozenset() if layers else frozenset({1}))
+    throttles = (SeenThrottle(ONE, LEADER_RATE, *own_and_default),) if own_and_default is not None else ()
+    hand = StubHand(throttles=throttles, mute=frozenset() if throttles else frozenset({1}))
     (result,) = carried(hand, Configure((setting,)))
     assert bool(sent(hand)) is (sentence is None)
     assert (result.kind, sentence or "") == (Kind.OK if sentence is None else Kind.RETRY, sentence or "")
@@ -124,7 +122,7 @@ def test_a_rate_is_changed_only_while_it_is_what_it_was_decided_for(
     ids=["the very topic", "another topic of that name", "no topic"],
 )
 def test_a_list_is_changed_only_of_the_very_topic(now: Any, kind: Kind) -> None:
-    entry = Setting(Resource("topic", "t"), LEADER_REPLICAS, Op.APPEND, "0:1", topic_id="id")
+    entry = ThrottleChange(Resource("topic", "t"), LEADER_REPLICAS, OpType.APPEND, "0:1", topic_id="id")
     hand = StubHand({1: (now,)})
     assert [row.kind for row in carried(hand, Configure((entry,)))] == [kind]
     assert bool(sent(hand)) is (kind is Kind.OK)
@@ -132,13 +130,13 @@ def test_a_list_is_changed_only_of_the_very_topic(now: Any, kind: Kind) -> None:
 
 def test_a_resource_is_changed_whole_or_not_at_all_and_the_others_all_the_same() -> None:
     two = Resource("broker", "2")
-    hand = StubHand(layers={WireSetting(Holder.BROKER, "1", LEADER_RATE): Layers("7", None)})
+    hand = StubHand(throttles=(SeenThrottle(ONE, LEADER_RATE, "7"),))
     settings = (SET, SET._replace(key=FOLLOWER_RATE), SET._replace(resource=two))
     assert [(row.subject, row.kind) for row in carried(hand, Configure(settings))] == [
         (ONE, Kind.RETRY), (two, Kind.OK),
     ]  # fmt: skip
     ((_, changes),) = sent(hand)
-    assert [change.setting.name for change in changes] == ["2"]
+    assert [change.resource.name for change in changes] == ["2"]
 
 
 def test_what_is_as_expected_is_sent_without_what_is_not() -> None:
@@ -188,13 +186,13 @@ def test_settings_are_answered_once_for_each_topic_or_broker() -> None:
     hand = StubHand()
     broker, moved = Resource("broker", "3"), Resource("topic", "t")
     settings = (
-        Setting(broker, LEADER_RATE, Op.SET, "1"),
-        Setting(broker, FOLLOWER_RATE, Op.DELETE),
-        Setting(moved, LEADER_REPLICAS, Op.APPEND, "0:1"),
+        ThrottleChange(broker, LEADER_RATE, OpType.SET, "1"),
+        ThrottleChange(broker, FOLLOWER_RATE, OpType.DELETE),
+        ThrottleChange(moved, LEADER_REPLICAS, OpType.APPEND, "0:1"),
     )
     assert carried(hand, Configure(settings)) == (Result(broker, Kind.OK, ""), Result(moved, Kind.OK, ""))
     ((_, changes),) = sent(hand)
-    assert [(change.setting.key, change.operation.name, change.value) for change in changes] == [
+    assert [(change.key, change.op.name, change.value) for change in changes] == [
         (LEADER_RATE, "SET", "1"),
         (FOLLOWER_RATE, "DELETE", None),
         (LEADER_REPLICAS, "APPEND", "0:1"),

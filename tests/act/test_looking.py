@@ -11,8 +11,7 @@ from agent.act.reassign.looking import LookFailedError, look
 from agent.execute.reassign.messages import Look, Seen
 from agent.values.kafka import LEADER_RATE
 from agent.values.observation import GapCause, RawReassignment
-from agent.values.reassignment import Resource
-from agent.wire.config_changes import Holder, Layers, Setting
+from agent.values.throttles import Resource, SeenThrottle
 from agent.wire.failure import CallFailed
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
@@ -147,9 +146,8 @@ def test_a_broker_that_is_down_is_not_asked_for_its_settings_and_one_that_does_n
 
 
 def test_layers_are_told_apart_and_keys_without_a_value_left_out() -> None:
-    own = Setting(Holder.BROKER, "1", LEADER_RATE)
     witnesses = {1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}
-    hand = StubHand(witnesses, layers={own: Layers("7", "9")})
+    hand = StubHand(witnesses, throttles=(SeenThrottle(Resource("broker", "1"), LEADER_RATE, "7", "9"),))
     (throttle,) = seen(hand, resources=(Resource("broker", "1"), Resource("topic", "t"))).throttles
     assert (throttle.resource, throttle.own, throttle.default) == (Resource("broker", "1"), "7", "9")
 

@@ -21,8 +21,8 @@ from agent.execute.reassign.messages import Accepted, May, Word
 from agent.journal import moves
 from agent.values.journal import Write
 from agent.values.reassignment import BatchState, Plan, PlanState, Policy, Target
+from agent.values.throttles import SeenThrottle
 from agent.wire.change import DONE, Answered, Fate
-from agent.wire.config_changes import Layers
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
 from tests.act.stub_hand import StubHand, topic
@@ -52,13 +52,13 @@ class Instant(StubHand):
 
     def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         wanted = list(changes)
-        layers = dict(self.layers)
+        throttles = {one[:2]: one for one in self.throttles}
         for change in wanted:
-            value = None if change.operation.name in ("DELETE", "SUBTRACT") else change.value
-            layers[change.setting] = Layers(value, None)
-        self.layers = layers
+            value = None if change.op.name in ("DELETE", "SUBTRACT") else change.value
+            throttles[change[:2]] = SeenThrottle(change.resource, change.key, value)
+        self.throttles = tuple(throttles.values())
         self.calls.append(("throttle", wanted))
-        return {change.setting: DONE for change in wanted}
+        return {change.resource: DONE for change in wanted}
 
     def _tell(self) -> None:
         row = topic("t", self.replicas, leader=self.replicas[0])
@@ -96,7 +96,7 @@ def test_a_plan_is_written_down_before_anything_is_asked_and_leaves_nothing_behi
     assert status.waits == "", "nothing is open"
     assert changes(hand) == ["throttle", "alter", "throttle"]
     assert hand.replicas == (3, 2)
-    assert {layers.own for layers in hand.layers.values()} == {None}
+    assert {throttle.own for throttle in hand.throttles} == {None}
     assert [(row.plan.state, row.done, row.ended) for row in status.plans] == [(PlanState.DONE, 1, 1)]
     kinds = [kind for kind in journal.kinds if kind in {one.value for one in BatchState}]
     assert kinds[:2] == ["intent", "sent"]
@@ -202,7 +202,7 @@ def test_a_journal_that_does_not_answer_for_a_moment_only_delays(times: int) -> 
         wait_for(lambda: not mover.busy, "nothing is left", 20)
         mover.check()
     assert changes(hand).count("alter") == 1
-    assert {layers.own for layers in hand.layers.values()} == {None}
+    assert {throttle.own for throttle in hand.throttles} == {None}
 
 
 def test_a_journal_that_does_not_answer_is_told_for_as_long_as_it_does_not() -> None:
@@ -250,7 +250,7 @@ def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: 
         mover.check()
     assert changes(hand).count("alter") == 1
     assert hand.replicas == (3, 2)
-    assert {layers.own for layers in hand.layers.values()} == {None}
+    assert {throttle.own for throttle in hand.throttles} == {None}
 
 
 class Timely(Instant):
@@ -265,7 +265,7 @@ class Timely(Instant):
     def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         if begin_by.over:
             self.calls.append(("too late",))
-            return {change.setting: Answered(Fate.NOT_SENT) for change in changes}
+            return {change.resource: Answered(Fate.NOT_SENT) for change in changes}
         return super().change_throttles(changes, deadline_ms, begin_by, leave_out)
 
 

@@ -12,7 +12,7 @@ from agent.propose.reassignment_json import read_reassignment_json
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
 from agent.values.progress import Status
 from agent.values.reassignment import PlanState, Policy
-from agent.wire.config_changes import Holder, Setting
+from agent.values.throttles import Resource
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
 from testbed.cluster import ClusterSpec, EmbeddedCluster
@@ -59,9 +59,9 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
     topic_with(servers, "moved", [[1, 2], [2, 1], [1, 2]], mb=6, min_insync_replicas="1")
     topic_with(servers, "elsewhere", [[1, 2]])
     foreign = {
-        Setting(Holder.BROKER, "1", LEADER_RATE): "7000000",
-        Setting(Holder.TOPIC, "elsewhere", LEADER_REPLICAS): "0:1",
-        Setting(Holder.TOPIC, "moved", LEADER_REPLICAS): "7:1",
+        (Resource("broker", "1"), LEADER_RATE): "7000000",
+        (Resource("topic", "elsewhere"), LEADER_REPLICAS): "0:1",
+        (Resource("topic", "moved"), LEADER_REPLICAS): "7:1",
     }
     for setting, value in foreign.items():
         set_config(servers, setting, value)
@@ -76,10 +76,10 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
         one.accept(plan)
         wait_for(lambda: len(hand.list_reassignments(DEADLINE_MS)) == 3, "the move has begun", 60)
         set_now = throttles(hand, "moved", "elsewhere")
-        assert set_now[Setting(Holder.BROKER, "3", FOLLOWER_RATE)] == "1000000"
-        assert set_now[Setting(Holder.BROKER, "2", LEADER_RATE)] == "1000000"
-        assert set_now[Setting(Holder.BROKER, "1", LEADER_RATE)] == "7000000", "a rate of others stays"
-        assert set_now[Setting(Holder.TOPIC, "moved", LEADER_REPLICAS)].split(",")[0] == "7:1"
+        assert set_now[Resource("broker", "3"), FOLLOWER_RATE] == "1000000"
+        assert set_now[Resource("broker", "2"), LEADER_RATE] == "1000000"
+        assert set_now[Resource("broker", "1"), LEADER_RATE] == "7000000", "a rate of others stays"
+        assert set_now[Resource("topic", "moved"), LEADER_REPLICAS].split(",")[0] == "7:1"
         wait_for(lambda: _moving(one) == set(after), "the status tells what moves", 30)
         assert _listed(cluster) == set(after)
         assert "is still in progress" in _verified(cluster, file)

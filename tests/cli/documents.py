@@ -22,7 +22,7 @@ from agent.propose.codec import proposal_schema
 from agent.values.clock import system_clock
 from agent.values.proposal import SCHEMA_ID
 from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
-from agent.values.reassignment import Resource as Owed
+from agent.values.throttles import Resource as Owed
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.builders import Answers, an_observation, consumer, instance, reader

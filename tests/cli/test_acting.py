@@ -34,7 +34,8 @@ from agent.values.clock import system_clock
 from agent.values.journal import View
 from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
 from agent.values.limits import ExecuteLimits
-from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
+from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
+from agent.values.throttles import Resource
 from tests.builders import an_observation
 from tests.cli.conftest import Run
 from tests.command import Done

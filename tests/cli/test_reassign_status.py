@@ -17,7 +17,8 @@ from agent.errors import JournalUnavailable, RackwiseError
 from agent.values.journal import View
 from agent.values.kafka import LEADER_RATE
 from agent.values.observation import Gap, GapCause, Part
-from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource
+from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState
+from agent.values.throttles import Resource
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Run
 from tests.cli.test_acting import MOVE, NOBODY, TARGETS, given, options, plan

@@ -9,7 +9,8 @@ from pathlib import Path
 from agent.journal import moves
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, End, Plan, PlanState
-from agent.wire.config_changes import Holder, Setting, Throttles
+from agent.values.throttles import Resource
+from agent.wire.config_changes import Throttles
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
 from tests.act.moving import DEADLINE_MS, placement, throttles
@@ -46,11 +47,11 @@ class Witness:
         rates = [(LEADER_RATE, broker) for broker in before] + [(FOLLOWER_RATE, self._run.target)]
         entries = [(LEADER_REPLICAS, broker) for broker in before] + [(FOLLOWER_REPLICAS, self._run.target)]
         for key, broker in rates:
-            layers = read.layers[Setting(Holder.BROKER, str(broker), key)]
-            if layers.own is None and layers.below is None:
+            throttle = read.seen[Resource("broker", str(broker)), key]
+            if throttle.own is None and throttle.default is None:
                 yield f"{key} of {broker}"
         for key, broker in entries:
-            own = read.layers[Setting(Holder.TOPIC, row.id.topic, key)].own or ""
+            own = read.seen[Resource("topic", row.id.topic), key].own or ""
             if f"{number}:{broker}" not in own.split(","):
                 yield f"{number}:{broker} in {key}"
 

@@ -22,8 +22,8 @@ from agent.act.lead.leadership import read_journal
 from agent.values.journal import View
 from agent.values.kafka import LEADER_REPLICAS
 from agent.values.reassignment import Plan, PlanState
+from agent.values.throttles import Resource
 from agent.values.typed_json import to_json
-from agent.wire.config_changes import Holder, Setting
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
@@ -73,7 +73,7 @@ class Run:
     plan: Plan
     process: Process
     traffic: Traffic
-    foreign: dict[Setting, str]
+    foreign: dict[tuple[Resource, str], str]
     directory: Path
     config: dict[str, object]
     """Of the executor's process."""
@@ -184,8 +184,8 @@ def running(
     for topic in ("a", "b"):
         topic_with(servers, f"{name}-{topic}", rows, mb=2, min_insync_replicas="2")
     foreign = {
-        Setting(Holder.TOPIC, f"{name}-b", LEADER_REPLICAS): f"7:{one}",
-        Setting(Holder.TOPIC, f"{name}-foreign", LEADER_REPLICAS): f"0:{one}",
+        (Resource("topic", f"{name}-b"), LEADER_REPLICAS): f"7:{one}",
+        (Resource("topic", f"{name}-foreign"), LEADER_REPLICAS): f"0:{one}",
     }
     topic_with(servers, f"{name}-foreign", [[one, two]])
     for setting, value in foreign.items():

@@ -11,12 +11,12 @@ from typing import Any
 from agent.act.journal.journal import Journal
 from agent.values.journal import View, Write
 from agent.values.observation import RawReassignment
+from agent.values.throttles import OpType
 from agent.wire import connection
-from agent.wire.config_changes import Operation
 from agent.wire.hand import WireHand
 from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS
 
-_REMOVING = (Operation.DELETE, Operation.SUBTRACT)
+_REMOVING = (OpType.DELETE, OpType.SUBTRACT)
 
 
 class Death:
@@ -91,7 +91,7 @@ class DyingHand(WireHand):
         self, changes: Iterable[Any], deadline_ms: int, begin_by: Any = None, leave_out: Any = None
     ) -> Any:
         wanted = list(changes)
-        clearing = any(change.operation in _REMOVING for change in wanted)
+        clearing = any(change.op in _REMOVING for change in wanted)
         if clearing:
             self._death.at("before throttle clear")
         answers = super().change_throttles(wanted, deadline_ms, begin_by, leave_out)

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from agent.values.reassignment import PlanState
-from agent.wire.config_changes import Holder, Setting
+from agent.values.throttles import Resource
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster, Fault, FaultKind
 from tests.act.moving import DEADLINE_MS, kafka_tool, plan_for, set_config, topic_with
@@ -170,8 +170,8 @@ def foreign_move(run: Run) -> None:
     one, two = run.stay
     topic_with(servers, topic, [[one, two]], mb=3)
     brake = [
-        (Setting(Holder.TOPIC, topic, FOLLOWER_REPLICAS), f"0:{run.source}"),
-        (Setting(Holder.BROKER, str(run.source), FOLLOWER_RATE), "1"),
+        ((Resource("topic", topic), FOLLOWER_REPLICAS), f"0:{run.source}"),
+        ((Resource("broker", str(run.source)), FOLLOWER_RATE), "1"),
     ]
     for setting, value in brake:
         set_config(servers, setting, value)
@@ -190,8 +190,8 @@ def foreign_throttles(run: Run) -> None:
     servers = run.cluster.bootstrap_servers
     for broker in (run.source, run.target):
         for key in (LEADER_RATE, FOLLOWER_RATE):
-            run.foreign[Setting(Holder.BROKER, str(broker), key)] = "3000000"
-    run.foreign[Setting(Holder.TOPIC, run.a, FOLLOWER_REPLICAS)] = "*"
+            run.foreign[Resource("broker", str(broker)), key] = "3000000"
+    run.foreign[Resource("topic", run.a), FOLLOWER_REPLICAS] = "*"
     for setting, value in run.foreign.items():
         set_config(servers, setting, value)
     run.process.start()
@@ -210,7 +210,7 @@ def default_throttle(run: Run) -> None:
         run.clocks.harm_over()
         run.wait_over()
         read = run.hand.describe_throttles([], [run.target], DEADLINE_MS)
-        assert {layers.below for layers in read.layers.values()} == {"4000000"}, "the default is as it was"
+        assert {throttle.default for throttle in read.seen.values()} == {"4000000"}, "the default is as it was"
     finally:
         kafka_tool(run.cluster, CONFIGS, *everywhere, "--delete-config", ",".join(keys))
 
@@ -219,7 +219,7 @@ def min_isr_raised(run: Run, *, for_s: float) -> None:
     run.ends = EITHER
     run.process.start()
     run.wait_moving()
-    setting = Setting(Holder.TOPIC, run.a, "min.insync.replicas")
+    setting = (Resource("topic", run.a), "min.insync.replicas")
     set_config(run.cluster.bootstrap_servers, setting, "4")
     time.sleep(for_s)
     set_config(run.cluster.bootstrap_servers, setting, "2")

@@ -21,12 +21,11 @@ from agent.execute.reassign.messages import (
     Seen,
     SeenMove,
     SeenPartition,
-    SeenThrottle,
 )
 from agent.execute.reassign.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.execute.reassign.throttles import applied
 from agent.values.observation import RawPartition, RawReassignment, RawTopic
-from agent.values.reassignment import Resource
+from agent.values.throttles import Resource, SeenThrottle
 from assignors.problem import TopicPartition
 
 MIN_ISR = 1
@@ -157,7 +156,8 @@ def last_look(cluster: Cluster, act: Act) -> tuple[Act, tuple[Result, ...]]:
         others = {
             one.resource
             for one in act.settings
-            if no_longer_to_set(one, (own.get((one.resource, one.key)), None), topic) is not None
+            if no_longer_to_set(one, SeenThrottle(one.resource, one.key, own.get((one.resource, one.key))), topic)
+            is not None
         }
         left_out = tuple(Result(resource, Kind.RETRY) for resource in sorted(others))
         return Configure(tuple(one for one in act.settings if one.resource not in others)), left_out

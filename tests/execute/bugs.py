@@ -9,11 +9,12 @@ import pytest
 
 from agent.execute.reassign import holding, judging, machine, planning, running, state, throttles
 from agent.execute.reassign.judging import Status, View
-from agent.execute.reassign.messages import Alter, Append, Cancel, Configure, Op, Setting
+from agent.execute.reassign.messages import Alter, Append, Cancel, Configure
 from agent.execute.reassign.running import Decision
 from agent.execute.reassign.throttles import Standing
 from agent.values import reassignment as values
 from agent.values.reassignment import Batch, BatchState, Debt, End, Plan, PlanState, Policy
+from agent.values.throttles import OpType, ThrottleChange
 from tests.execute import abstract
 
 Patch = pytest.MonkeyPatch
@@ -107,7 +108,7 @@ def takes_rates_of_others_for_its_own(patch: Patch) -> None:
 
 
 def deletes_whole_lists(patch: Patch) -> None:
-    patch.setattr(planning, "clearing", lambda debt, _: Setting(debt.resource, debt.key, Op.DELETE))
+    patch.setattr(planning, "clearing", lambda debt, _: ThrottleChange(debt.resource, debt.key, OpType.DELETE))
 
 
 def cancels_moves_of_others(patch: Patch) -> None:

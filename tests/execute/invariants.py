@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect, Op, Setting
+from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect
 from agent.values.attempts import attempt
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Records, Resource, Target, moved_of
+from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Records, Target, moved_of
+from agent.values.throttles import OpType, Resource, ThrottleChange
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster, Part
 from tests.execute.system import Scenario, System
@@ -91,10 +92,12 @@ def _unlogged_move(act: Alter | Cancel, batch: Batch) -> str:
     return "" if moves <= forward | back and not ended & {id_ for id_, _ in moves} else "an unlogged move"
 
 
-def _owed(setting: Setting, journal: Records) -> bool:
+def _owed(setting: ThrottleChange, journal: Records) -> bool:
     debts = {(debt.resource, debt.key): debt for debt in journal.debts}
     debt = debts.get((setting.resource, setting.key))
-    return debt is not None and (setting.op not in (Op.SET, Op.APPEND) or setting.value in (debt.ours, debt.before))
+    return debt is not None and (
+        setting.op not in (OpType.SET, OpType.APPEND) or setting.value in (debt.ours, debt.before)
+    )
 
 
 def _broken(system: System, scenario: Scenario) -> Iterator[str]:

@@ -22,7 +22,8 @@ from agent.execute.reassign.messages import (
     Tick,
 )
 from agent.execute.reassign.state import State, appended
-from agent.values.reassignment import Batch, BatchState, Plan, Policy, Records, Resource, Target
+from agent.values.reassignment import Batch, BatchState, Plan, Policy, Records, Target
+from agent.values.throttles import Resource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster, a_part, carried_out, caught_up, seen_of
 

@@ -30,14 +30,14 @@ from agent.execute.reassign.messages import (
     Seen,
     SeenMove,
     SeenPartition,
-    SeenThrottle,
     Tick,
 )
 from agent.execute.reassign.throttles import applied as configured
 from agent.journal import moves
 from agent.journal.codec import Numbered, applied, numbered
 from agent.values.journal import View
-from agent.values.reassignment import Policy, Resource, Target
+from agent.values.reassignment import Policy, Target
+from agent.values.throttles import Resource, SeenThrottle
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Part, _altered, a_part, cancelled, caught_up
 

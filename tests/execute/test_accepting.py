@@ -12,24 +12,27 @@ from agent.execute.reassign.throttles import rate_of
 from agent.values.finding import Subject
 from agent.values.limits import ExecuteLimits
 from agent.values.observation import Gap, GapCause, Part
-from agent.values.proposal import Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.proposal import PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, placement_rows
 from agent.values.reassignment import Policy, Target
 from agent.values.snapshot import Snapshot, TopicState
 from assignors.problem import TopicPartition
 from tests.snapshots import a_cluster
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+CHANGES = (PlacementChange(A, (1, 4), (1, 2)), PlacementChange(B, (4, 1), (2, 1)))
 
 
 def proposal(kind: ProposalKind = ProposalKind.REASSIGN, predicted: Predicted | None = None) -> Proposal:
+    before, after = placement_rows(CHANGES)
     return Proposal(
         id="p-1",
         kind=kind,
         reason=ProposalReason.MEND_RACK_SPREAD,
         subject=Subject("topic", "t"),
         sentence="two replicas share a rack",
-        before=(Row("t-0", (1, 4)), Row("t-1", (4, 1))),
-        after=(Row("t-0", (1, 2)), Row("t-1", (2, 1))),
+        before=before,
+        after=after,
+        placements=() if kind is ProposalKind.TRIGGER else CHANGES,
         moves=(),
         predicted=predicted or Predicted(),
         lower_bound=None,

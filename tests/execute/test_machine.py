@@ -19,12 +19,12 @@ from agent.execute.reassign.messages import (
     May,
     Result,
     Said,
-    SeenThrottle,
     Tick,
     Word,
 )
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
-from agent.values.reassignment import BatchState, Plan, PlanState, Records, Resource
+from agent.values.reassignment import BatchState, Plan, PlanState, Records
+from agent.values.throttles import Resource, SeenThrottle
 from tests.execute.abstract import Cluster, a_part, carried_out, lost, seen_of
 from tests.execute.live import MOVE, ORDER, POLICY, Live
 

@@ -15,13 +15,13 @@ from agent.execute.reassign.messages import (
     Result,
     Said,
     SeenMove,
-    SeenThrottle,
     Tick,
     Word,
 )
 from agent.execute.reassign.state import Rest, State, answered
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from agent.values.reassignment import BatchState, Plan, PlanState, Records, Resource
+from agent.values.reassignment import BatchState, Plan, PlanState, Records
+from agent.values.throttles import Resource, SeenThrottle
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, begun, carried_out, lost, seen_of
 from tests.execute.live import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live

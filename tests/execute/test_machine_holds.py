@@ -19,7 +19,8 @@ from agent.execute.reassign.messages import (
     Word,
 )
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from agent.values.reassignment import BatchState, Plan, PlanState, Resource, Target
+from agent.values.reassignment import BatchState, Plan, PlanState, Target
+from agent.values.throttles import Resource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out, lost, seen_of
 from tests.execute.live import MOVE, ORDER, P0, POLICY, TOPIC_T, Live

@@ -8,7 +8,8 @@ import pytest
 
 from agent.execute.reassign.messages import Word
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from agent.values.reassignment import Plan, Resource, Target
+from agent.values.reassignment import Plan, Target
+from agent.values.throttles import Resource
 from assignors.problem import TopicPartition
 from tests.execute import bugs
 from tests.execute.abstract import Cluster, a_part

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.reassign.messages import Configure, Op, Seen, SeenPartition, SeenThrottle, Setting
+from agent.execute.reassign.messages import Configure, Seen, SeenPartition
 from agent.execute.reassign.throttles import (
     Standing,
     applied,
@@ -19,7 +19,8 @@ from agent.execute.reassign.throttles import (
     wanted,
 )
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from agent.values.reassignment import Batch, Debt, Policy, Resource, Target
+from agent.values.reassignment import Batch, Debt, Policy, Target
+from agent.values.throttles import OpType, Resource, SeenThrottle, ThrottleChange
 from assignors.problem import TopicPartition
 
 TOPIC = Resource("topic", "t")
@@ -177,25 +178,31 @@ def test_the_rate_comes_from_headroom(traffic, written, fixed, rate):
 
 def test_a_rate_is_set_where_there_is_none_or_one_of_ours_and_entries_beside_any() -> None:
     rate = Debt(Resource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
-    assert setting(rate) == Setting(rate.resource, LEADER_RATE, Op.SET, "15", expected=(None, "15"), alone=True)
+    assert setting(rate) == ThrottleChange(
+        rate.resource, LEADER_RATE, OpType.SET, "15", expected=(None, "15"), alone=True
+    )
     raised = rate._replace(formerly="10")
     assert setting(raised).expected == (None, "15", "10")
     entries = Debt(TOPIC, LEADER_REPLICAS, "0:1", None, "p", 1, topic_id="id")
-    assert setting(entries) == Setting(TOPIC, LEADER_REPLICAS, Op.APPEND, "0:1", topic_id="id")
+    assert setting(entries) == ThrottleChange(TOPIC, LEADER_REPLICAS, OpType.APPEND, "0:1", topic_id="id")
 
 
 def test_a_throttle_that_is_taken_away_is_still_the_one_that_was_set() -> None:
     rate = Debt(Resource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
     own = seen({(rate.resource, LEADER_RATE): "15"})
-    assert clearing(rate, own) == Setting(rate.resource, LEADER_RATE, Op.DELETE, expected=("15",))
+    assert clearing(rate, own) == ThrottleChange(rate.resource, LEADER_RATE, OpType.DELETE, expected=("15",))
     assert clearing(rate._replace(formerly="10"), own).expected == ("15", "10")
     before = rate._replace(before="7")
-    assert clearing(before, own) == Setting(rate.resource, LEADER_RATE, Op.SET, "7", expected=("15",))
+    assert clearing(before, own) == ThrottleChange(rate.resource, LEADER_RATE, OpType.SET, "7", expected=("15",))
     entries = Debt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
     alone = seen({(TOPIC, LEADER_REPLICAS): "0:2,0:1"})
-    assert clearing(entries, alone) == Setting(TOPIC, LEADER_REPLICAS, Op.DELETE, expected=("0:2,0:1",), topic_id="id")
+    assert clearing(entries, alone) == ThrottleChange(
+        TOPIC, LEADER_REPLICAS, OpType.DELETE, expected=("0:2,0:1",), topic_id="id"
+    )
     beside = seen({(TOPIC, LEADER_REPLICAS): "0:1,5:5"})
-    assert clearing(entries, beside) == Setting(TOPIC, LEADER_REPLICAS, Op.SUBTRACT, "0:1,0:2", topic_id="id")
+    assert clearing(entries, beside) == ThrottleChange(
+        TOPIC, LEADER_REPLICAS, OpType.SUBTRACT, "0:1,0:2", topic_id="id"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from agent.execute.reassign.messages import Alter, Answered, Append, Cancel, Kin
 from agent.execute.reassign.state import State, Watch, answered, appended, looking
 from agent.execute.reassign.transitions import turned
 from agent.values.kafka import LEADER_REPLICAS
-from agent.values.reassignment import Batch, BatchState, Debt, Plan, PlanState, Records, Resource
+from agent.values.reassignment import Batch, BatchState, Debt, Plan, PlanState, Records
+from agent.values.throttles import Resource
 from assignors.problem import TopicPartition
 from tests.execute.live import MOVE, OTHER, P0, POLICY, Live
 

@@ -38,7 +38,8 @@ from agent.execute.reassign.messages import (
 from agent.execute.reassign.state import State, appended
 from agent.values.attempts import attempt
 from agent.values.kafka import LEADER_RATE
-from agent.values.reassignment import Batch, Plan, Records, Resource
+from agent.values.reassignment import Batch, Plan, Records
+from agent.values.throttles import Resource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import (
     Cluster,

@@ -38,9 +38,9 @@ from agent.values.reassignment import (
     PartitionEnd,
     Plan,
     PlanState,
-    Resource,
     Target,
 )
+from agent.values.throttles import Resource
 from agent.values.typed_json import UnreadableError
 from agent.values.verdict import Fine, Hold
 from assignors.problem import TopicPartition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import jsonschema
@@ -100,6 +101,31 @@ def test_fields_of_a_later_minor_release_are_left_aside():
 def test_a_document_that_is_no_proposal_says_where(change, says):
     with pytest.raises(BadProposalDocument, match=says):
         proposal_from_json({**proposal_to_json(PROPOSALS[0]), **change})
+
+
+ROW = {"key": "t-0", "value": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        pytest.param([], [ROW], "no row 't-0'", id="a partition whose replicas before are not told"),
+        pytest.param([ROW], [{"key": "t-0", "value": [1, "2"]}], "'t-0' has no list of", id="a text for a broker"),
+        pytest.param([ROW], [{"key": "t-0", "value": [1, 1]}], "'t-0' has no list of", id="a broker twice"),
+        pytest.param([ROW], [{"key": "t-0", "value": []}], "'t-0' has no list of", id="no replicas"),
+        pytest.param([ROW], [{"key": "t-0", "value": [1, 2**31]}], "'t-0' has no list of", id="no broker's number"),
+        *(
+            pytest.param([{**ROW, "key": key}], [{**ROW, "key": key}], f"'{key}' is no partition", id=key or "no name")
+            for key in ("", "t", "-0", "t-", "t-00", "t-x", "t-\u0661", f"t-{2**31}", "t-99999999999")
+        ),
+    ],
+)
+def test_a_placement_is_read_from_its_rows_once_or_refused(before, after, says):
+    moved = next(one for one in PROPOSALS if one.kind is ProposalKind.REASSIGN)
+    document = proposal_to_json(moved)
+    assert proposal_from_json(document).placements == moved.placements != ()
+    with pytest.raises(BadProposalDocument, match=re.escape(says)):
+        proposal_from_json({**document, "before": before, "after": after})
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from agent.propose.reassignment_json import (
     BadReassignmentFile,
-    changes_of,
     read_reassignment_json,
     reassignment_json,
     rollback_json,
@@ -26,7 +25,7 @@ from tests.snapshots import tp
 def test_files_carry_the_plan_out_and_back(snapshot):
     _, plan, proposals = proposed(snapshot)
     wanted = {change.id: change for placement in plan.placements for change in placement.changes}
-    assert {change.id: change for change in changes_of(proposals)} == wanted
+    assert {change.id: change for one in proposals for change in one.placements} == wanted
     assert read_reassignment_json(reassignment_json(proposals)) == {p: wanted[p].after for p in sorted(wanted)}
     assert read_reassignment_json(rollback_json(proposals)) == {p: wanted[p].before for p in sorted(wanted)}
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from agent.values.throttles import OpType, Resource, ThrottleChange
 from agent.wire import protocol
 from agent.wire.change import DONE, Answered, Fate
-from agent.wire.config_changes import ForbiddenChangeError, Holder, Operation, Setting, ThrottleChange
+from agent.wire.config_changes import ForbiddenChangeError
 from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
 from agent.wire.membership_calls import RawTransaction
@@ -30,8 +31,8 @@ from assignors.problem import TopicPartition
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
 MOVED = TopicPartition("moved", 0)
-RATE = Setting(Holder.BROKER, "1", "leader.replication.throttled.rate")
-REPLICAS = Setting(Holder.TOPIC, "moved", "leader.replication.throttled.replicas")
+RATE = (Resource("broker", "1"), "leader.replication.throttled.rate")
+REPLICAS = (Resource("topic", "moved"), "leader.replication.throttled.replicas")
 
 Ask = Callable[[WireHand, int], Answered]
 
@@ -39,8 +40,8 @@ CHANGES: dict[Api, Ask] = {
     ALTER_PARTITION_REASSIGNMENTS: lambda hand, ms: hand.alter_placements({MOVED: (1, 2)}, ms)[MOVED],
     ELECT_LEADERS: lambda hand, ms: hand.elect_preferred([MOVED], ms)[MOVED],
     INCREMENTAL_ALTER_CONFIGS: lambda hand, ms: hand.change_throttles(
-        [ThrottleChange(REPLICAS, Operation.SET, "0:1")], ms
-    )[REPLICAS],
+        [ThrottleChange(*REPLICAS, OpType.SET, "0:1")], ms
+    )[REPLICAS[0]],
 }
 EACH = pytest.mark.parametrize(("api", "ask"), CHANGES.items(), ids=[api.name for api in CHANGES])
 
@@ -178,27 +179,27 @@ def test_a_partition_that_the_broker_passes_over_has_an_unknown_fate() -> None:
 
 
 FORBIDDEN = [
-    ("another key of a topic", Setting(Holder.TOPIC, "moved", "retention.ms"), Operation.SET, "1"),
-    ("another key of a broker", Setting(Holder.BROKER, "1", "log.retention.ms"), Operation.SET, "1"),
-    ("a broker's key on a topic", Setting(Holder.TOPIC, "moved", RATE.key), Operation.SET, "1"),
-    ("the default of all brokers", RATE._replace(name=""), Operation.SET, "1"),
-    ("a broker that is no number", RATE._replace(name="<default>"), Operation.SET, "1"),
-    ("a value for a deletion", RATE, Operation.DELETE, "1"),
-    ("no value for a setting", RATE, Operation.SET, None),
-    ("adding to a number", RATE, Operation.APPEND, "1"),
+    ("another key of a topic", (Resource("topic", "moved"), "retention.ms"), OpType.SET, "1"),
+    ("another key of a broker", (Resource("broker", "1"), "log.retention.ms"), OpType.SET, "1"),
+    ("a broker's key on a topic", (Resource("topic", "moved"), RATE[1]), OpType.SET, "1"),
+    ("the default of all brokers", (Resource("broker", ""), RATE[1]), OpType.SET, "1"),
+    ("a broker that is no number", (Resource("broker", "<default>"), RATE[1]), OpType.SET, "1"),
+    ("a value for a deletion", RATE, OpType.DELETE, "1"),
+    ("no value for a setting", RATE, OpType.SET, None),
+    ("adding to a number", RATE, OpType.APPEND, "1"),
 ]
 
 
 @pytest.mark.parametrize(
     ("setting", "operation", "value"), [row[1:] for row in FORBIDDEN], ids=[row[0] for row in FORBIDDEN]
 )
-def test_nothing_but_a_throttle_can_be_set(setting: Setting, operation: Operation, value: str | None) -> None:
+def test_nothing_but_a_throttle_can_be_set(setting: tuple[Resource, str], operation: OpType, value: str | None) -> None:
     api = INCREMENTAL_ALTER_CONFIGS
-    fine = ThrottleChange(REPLICAS, Operation.SET, "0:1")
+    fine = ThrottleChange(*REPLICAS, OpType.SET, "0:1")
     with FakeBroker({api.key: error(api, 0)}) as broker, WireHand(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         with pytest.raises(ForbiddenChangeError):
-            hand.change_throttles([fine, ThrottleChange(setting, operation, value)], 2_000)
+            hand.change_throttles([fine, ThrottleChange(*setting, operation, value)], 2_000)
         assert asked(broker, api) == 0, "not even the other one was sent"
 
 
@@ -270,7 +271,7 @@ def test_what_comes_too_late_is_not_begun() -> None:
         answers = [
             hand.alter_placements({MOVED: (1, 2)}, 2_000, late)[MOVED],
             hand.elect_preferred([MOVED], 2_000, late)[MOVED],
-            *hand.change_throttles([ThrottleChange(REPLICAS, Operation.SET, "0:1")], 2_000, late).values(),
+            *hand.change_throttles([ThrottleChange(*REPLICAS, OpType.SET, "0:1")], 2_000, late).values(),
         ]
         assert [answer.fate for answer in answers] == [Fate.NOT_SENT] * 3
         assert [key for key, _ in broker.asked if key not in (API_VERSIONS.key, DESCRIBE_CLUSTER.key)] == []

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent.values.observation import RawReassignment, RawTopic
+from agent.values.throttles import OpType, Resource, SeenThrottle, ThrottleChange
 from agent.wire.change import Fate
-from agent.wire.config_changes import Holder, Layers, Operation, Setting, ThrottleChange
 from agent.wire.hand import WireHand
 from agent.wire.last_look import LastLook
 from agent.wire.protocol import (
@@ -23,8 +23,9 @@ from assignors.problem import TopicPartition
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
 MOVED, STILL = TopicPartition("moved", 0), TopicPartition("moved", 1)
-RATE = Setting(Holder.BROKER, "1", "leader.replication.throttled.rate")
-LIST = Setting(Holder.TOPIC, "moved", "leader.replication.throttled.replicas")
+RATE = ThrottleChange(Resource("broker", "1"), "leader.replication.throttled.rate", OpType.DELETE)
+LIST = ThrottleChange(Resource("topic", "moved"), "leader.replication.throttled.replicas", OpType.DELETE)
+Seen = Mapping[ThrottleChange, SeenThrottle | None]
 SENT = {ALTER_PARTITION_REASSIGNMENTS.key, INCREMENTAL_ALTER_CONFIGS.key}
 
 
@@ -56,9 +57,9 @@ def altered(version: int, _body: memoryview) -> bytes:
 def configs(code: int = 0) -> Answer:
     def answer(version: int, body: memoryview) -> bytes:
         kind = DESCRIBE_CONFIGS.response.DescribeConfigsResult
-        holder, setting = (4, RATE) if b"rate" in bytes(body) else (2, LIST)
-        row = kind.DescribeConfigsResourceResult(name=setting.key, value="7", config_source=2 if holder == 4 else 1)
-        rows = [kind(error_code=code, resource_type=holder, resource_name=setting.name, configs=[row])]
+        holder, change = (4, RATE) if b"rate" in bytes(body) else (2, LIST)
+        row = kind.DescribeConfigsResourceResult(name=change.key, value="7", config_source=2 if holder == 4 else 1)
+        rows = [kind(error_code=code, resource_type=holder, resource_name=change.resource.name, configs=[row])]
         return encode_body(DESCRIBE_CONFIGS, DESCRIBE_CONFIGS.response(results=rows), version)
 
     return answer
@@ -66,8 +67,10 @@ def configs(code: int = 0) -> Answer:
 
 def incremented(version: int, body: memoryview) -> bytes:
     api = INCREMENTAL_ALTER_CONFIGS
-    holder, setting = (4, RATE) if b"rate" in bytes(body) else (2, LIST)
-    row = api.response.AlterConfigsResourceResponse(error_code=0, resource_type=holder, resource_name=setting.name)
+    holder, change = (4, RATE) if b"rate" in bytes(body) else (2, LIST)
+    row = api.response.AlterConfigsResourceResponse(
+        error_code=0, resource_type=holder, resource_name=change.resource.name
+    )
     return encode_body(api, api.response(responses=[row]), version)
 
 
@@ -122,36 +125,34 @@ def test_where_the_last_look_fails_nothing_is_sent() -> None:
     ):
         hand.describe_brokers(2_000)
         moved = hand.alter_placements({MOVED: None}, 2_000, None, lambda _: set())
-        seen: list[Mapping[Setting, Layers | None]] = []
+        seen: list[Seen] = []
 
-        def leave_out(
-            layers: Mapping[Setting, Layers | None], topics: Mapping[str, RawTopic]
-        ) -> set[tuple[Holder, str]]:
-            seen.append(layers)
-            return {(one.holder, one.name) for one, found in layers.items() if found is None}
+        def leave_out(throttles: Seen, topics: Mapping[str, RawTopic]) -> set[Resource]:
+            seen.append(throttles)
+            return {one.resource for one, found in throttles.items() if found is None}
 
-        rate = hand.change_throttles([ThrottleChange(RATE, Operation.DELETE, None)], 2_000, None, leave_out)
-        assert (moved[MOVED].fate, rate[RATE].fate, asked(broker)) == (Fate.NOT_SENT, Fate.NOT_SENT, [])
+        rate = hand.change_throttles([RATE], 2_000, None, leave_out)
+        assert (moved[MOVED].fate, rate[RATE.resource].fate, asked(broker)) == (Fate.NOT_SENT, Fate.NOT_SENT, [])
         assert seen == [{RATE: None}]
 
 
-@pytest.mark.parametrize("setting", [RATE, LIST], ids=["a broker's rate", "a topic's list"])
+@pytest.mark.parametrize("change", [RATE, LIST], ids=["a broker's rate", "a topic's list"])
 @pytest.mark.parametrize("left_out", [False, True])
-def test_a_throttle_is_looked_at_right_before_on_the_same_connection(setting: Setting, *, left_out: bool) -> None:
-    seen: list[Mapping[Setting, Layers | None]] = []
+def test_a_throttle_is_looked_at_right_before_on_the_same_connection(change: ThrottleChange, *, left_out: bool) -> None:
+    seen: list[Seen] = []
 
-    def leave_out(layers: Mapping[Setting, Layers | None], topics: Mapping[str, RawTopic]) -> set[tuple[Holder, str]]:
-        seen.append(layers)
-        assert set(topics) == ({"moved"} if setting is LIST else set())
-        return {(setting.holder, setting.name)} if left_out else set()
+    def leave_out(throttles: Seen, topics: Mapping[str, RawTopic]) -> set[Resource]:
+        seen.append(throttles)
+        assert set(topics) == ({"moved"} if change is LIST else set())
+        return {change.resource} if left_out else set()
 
     with a_broker() as broker, WireHand(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         before = broker.connections
-        answers = hand.change_throttles([ThrottleChange(setting, Operation.DELETE, None)], 2_000, None, leave_out)
+        answers = hand.change_throttles([change], 2_000, None, leave_out)
         assert broker.connections == before
         sent = [] if left_out else [INCREMENTAL_ALTER_CONFIGS.key]
-        looks = [DESCRIBE_CONFIGS.key, *([METADATA.key] if setting is LIST else [])]
+        looks = [DESCRIBE_CONFIGS.key, *([METADATA.key] if change is LIST else [])]
         assert asked(broker, DESCRIBE_CONFIGS, METADATA) == [*looks, *sent]
-    assert seen == [{setting: Layers("7", None)}]
-    assert answers[setting].fate is (Fate.NOT_SENT if left_out else Fate.DONE)
+    assert seen == [{change: SeenThrottle(change.resource, change.key, "7")}]
+    assert answers[change.resource].fate is (Fate.NOT_SENT if left_out else Fate.DONE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
-from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Op, Result, Run, Setting
+from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Result, Run
 from agent.execute.reassign.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.values.kafka import (
     ELECTION_NOT_NEEDED,
@@ -19,22 +19,13 @@ from agent.values.kafka import (
     UNSUPPORTED_VERSION,
 )
 from agent.values.observation import RawTopic
-from agent.values.reassignment import Resource
+from agent.values.throttles import Resource, SeenThrottle, ThrottleChange
 from agent.wire.change import Answered, Fate
-from agent.wire.config_changes import Holder, Layers, Operation, ThrottleChange
-from agent.wire.config_changes import Setting as WireSetting
 from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
 from agent.wire.last_look import LastLook
 from assignors.problem import TopicPartition
 
-_HOLDERS = {"topic": Holder.TOPIC, "broker": Holder.BROKER}
-_OPERATIONS = {
-    Op.SET: Operation.SET,
-    Op.DELETE: Operation.DELETE,
-    Op.APPEND: Operation.APPEND,
-    Op.SUBTRACT: Operation.SUBTRACT,
-}
 _KINDS: Mapping[str, Kind] = {
     "NO_REASSIGNMENT_IN_PROGRESS": Kind.NOT_NEEDED,
     ELECTION_NOT_NEEDED: Kind.NOT_NEEDED,
@@ -101,30 +92,23 @@ def _cancel(hand: WireHand, runs: Iterable[Run], begin_by: Deadline, timeout_ms:
     return [left_out.get(subject) or _result(subject, one, begin_by, cancelling=True) for subject, one in told.items()]
 
 
-def _configure(hand: WireHand, settings: Iterable[Setting], begin_by: Deadline, timeout_ms: int) -> list[Result]:
-    wanted = {WireSetting(_HOLDERS[one.resource.kind], one.resource.name, one.key): one for one in settings}
-    changes = [ThrottleChange(key, _OPERATIONS[one.op], one.value) for key, one in wanted.items()]
+def _configure(hand: WireHand, changes: Iterable[ThrottleChange], begin_by: Deadline, timeout_ms: int) -> list[Result]:
     left_out: dict[Resource, Result] = {}
 
     def leave_out(
-        layers: Mapping[WireSetting, Layers | None], topics: Mapping[str, RawTopic]
-    ) -> AbstractSet[tuple[Holder, str]]:
+        throttles: Mapping[ThrottleChange, SeenThrottle | None], topics: Mapping[str, RawTopic]
+    ) -> AbstractSet[Resource]:
         """Called for each broker, and for all topics, on a connection and in a thread of its own."""
-        others: set[tuple[Holder, str]] = set()
-        for key, found in layers.items():
-            one = wanted[key]
-            if (why := no_longer_to_set(one, found, topics.get(key.name))) is not None:
-                left_out[one.resource] = Result(one.resource, Kind.RETRY, f"not sent: {why}")
-                others.add((key.holder, key.name))
+        others: set[Resource] = set()
+        for change, seen in throttles.items():
+            resource = change.resource
+            if (why := no_longer_to_set(change, seen, topics.get(resource.name))) is not None:
+                left_out[resource] = Result(resource, Kind.RETRY, f"not sent: {why}")
+                others.add(resource)
         return others
 
     told = hand.change_throttles(changes, timeout_ms, begin_by, leave_out)
-    # The keys of one resource share their fate.
-    fates = {
-        Resource("topic" if setting.holder is Holder.TOPIC else "broker", setting.name): answer
-        for setting, answer in told.items()
-    }
-    return [left_out.get(resource) or _result(resource, answer, begin_by) for resource, answer in fates.items()]
+    return [left_out.get(resource) or _result(resource, answer, begin_by) for resource, answer in told.items()]
 
 
 def _result(

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, cast
 
 from agent.errors import NoBrokersYet
-from agent.execute.reassign.messages import Look, Seen, SeenMove, SeenPartition, SeenThrottle
+from agent.execute.reassign.messages import Look, Seen, SeenMove, SeenPartition
 from agent.values.kafka import MIN_INSYNC_REPLICAS, UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.observation import RawReassignment, RawTopic
-from agent.values.reassignment import Resource
+from agent.values.throttles import Resource
 from agent.wire.cluster_calls import Sizes
 from agent.wire.config_calls import Configs
-from agent.wire.config_changes import Holder, Throttles
+from agent.wire.config_changes import Throttles
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
 from agent.wire.fanout import gather
@@ -28,7 +28,6 @@ from assignors.problem import TopicPartition
 
 _OWN_MS = 300
 """To put the answers together."""
-_HOLDERS = {"topic": Holder.TOPIC, "broker": Holder.BROKER}
 
 Traffic = Callable[[], Mapping[int, float]]
 """Broker -> bytes per second that it takes in, as far as it is known."""
@@ -78,7 +77,7 @@ def look(hand: WireHand, wanted: Look, timeout_ms: int, traffic: Traffic = no_tr
         partitions=tuple(sorted(_partitions(topics, min_isrs))),
         moves=tuple(SeenMove(*row) for row in moves),
         gone=frozenset(name for name, pair in topics.items() if pair[0].error == UNKNOWN_TOPIC_OR_PARTITION),
-        throttles=tuple(sorted(_throttles(rest.throttles))),
+        throttles=tuple(sorted(one for one in rest.throttles.seen.values() if one.in_force is not None)),
         unread=_unread(wanted.resources, rest.throttles, up),
         traffic=tuple(sorted(traffic().items())),
         bytes=tuple(sorted((partition, broker, size) for (partition, broker), size in rest.sizes.items())),
@@ -168,15 +167,8 @@ def _partitions(
             )
 
 
-def _throttles(read: Throttles) -> Iterator[SeenThrottle]:
-    for setting, layers in read.layers.items():
-        if layers.own is not None or layers.below is not None:
-            kind = "topic" if setting.holder is Holder.TOPIC else "broker"
-            yield SeenThrottle(Resource(kind, setting.name), setting.key, layers.own, layers.below)
-
-
 def _unread(wanted: Iterable[Resource], read: Throttles, up: frozenset[int]) -> frozenset[Resource]:
     """Those that did not answer although they could: a broker that is down is known to be."""
-    answered = {(setting.holder, setting.name) for setting in read.layers}
+    answered = {resource for resource, _ in read.seen}
     asked = (one for one in wanted if one.kind != "broker" or int(one.name) in up)
-    return frozenset(one for one in asked if (_HOLDERS[one.kind], one.name) not in answered)
+    return frozenset(one for one in asked if one not in answered)

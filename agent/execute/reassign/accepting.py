@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent.propose.reassignment_json import changes_of
 from agent.values.limits import ExecuteLimits
 from agent.values.observation import Part
 from agent.values.proposal import PlacementChange, Proposal
@@ -34,7 +33,7 @@ def plan_of(
 
     Raises NotCarriedOut for a proposal that moves no replicas, and for topics that the snapshot does not know.
     """
-    changes = changes_of([proposal])
+    changes = sorted(proposal.placements)
     if not changes:
         raise NotCarriedOut(f"{proposal.id} changes no replica list")
     gains = _gains(changes, snapshot, proposal)

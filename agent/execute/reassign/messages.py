@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.values.reassignment import Change, Plan, PlanState, Resource
+from agent.values.reassignment import Change, Plan, PlanState
+from agent.values.throttles import Resource, SeenThrottle, ThrottleChange
 from assignors.problem import TopicPartition
 
 
@@ -55,17 +56,6 @@ class SeenMove(NamedTuple):
     def target(self) -> tuple[int, ...]:
         """The replicas that it is to end with, in order."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
-
-
-class SeenThrottle(NamedTuple):
-    """A throttle setting with its layers."""
-
-    resource: Resource
-    key: str
-    own: str | None
-    """What is set for this broker or topic itself."""
-    default: str | None = None
-    """What holds without that: the cluster-wide default or the broker's own file."""
 
 
 class Seen(NamedTuple):
@@ -257,34 +247,10 @@ class Cancel:
         return tuple(run.id for run in self.runs)
 
 
-class Op(StrEnum):
-    """Operations of IncrementalAlterConfigs."""
-
-    SET = "set"
-    DELETE = "delete"
-    APPEND = "append"
-    SUBTRACT = "subtract"
-
-
-class Setting(NamedTuple):
-    """One change of a throttle setting."""
-
-    resource: Resource
-    key: str
-    op: Op
-    value: str | None = None
-    expected: tuple[str | None, ...] | None = None
-    """It is not changed when, right before, its own value (None: it has none) is not one of these; None: any may be."""
-    alone: bool = False
-    """Nor when there is a default for it."""
-    topic_id: str | None = None
-    """Nor when the topic of that name is another one; None: not a topic's."""
-
-
 class Configure(NamedTuple):
     """Change throttle settings; the answer is per resource."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[ThrottleChange, ...]
 
 
 @dataclass(frozen=True, slots=True)

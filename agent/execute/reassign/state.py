@@ -28,7 +28,8 @@ from agent.execute.reassign.messages import (
 )
 from agent.execute.reassign.whole import in_turn, whole
 from agent.journal.kept import Kept
-from agent.values.reassignment import Batch, BatchState, Change, Debt, Paid, Plan, PlanState, Policy, Records, Resource
+from agent.values.reassignment import Batch, BatchState, Change, Debt, Paid, Plan, PlanState, Policy, Records
+from agent.values.throttles import Resource
 from assignors.problem import TopicPartition
 
 NOT_YET = May(begin=False)

@@ -7,9 +7,10 @@ neither overwritten nor deleted. Pure.
 
 from __future__ import annotations
 
-from agent.execute.reassign.messages import Kind, Move, Result, Run, Setting
+from agent.execute.reassign.messages import Kind, Move, Result, Run
 from agent.values.kafka import UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.observation import RawReassignment, RawTopic
+from agent.values.throttles import SeenThrottle, ThrottleChange
 
 
 def no_longer_to_move(move: Move, topic: RawTopic | None, running: RawReassignment | None) -> Result | None:
@@ -43,22 +44,19 @@ def no_longer_to_cancel(run: Run, topic: RawTopic | None, running: RawReassignme
     return None
 
 
-def no_longer_to_set(
-    setting: Setting, layers: tuple[str | None, str | None] | None, topic: RawTopic | None = None
-) -> str | None:
-    """Why the setting is not to be changed; None when it is as it was. ``layers`` are its own value and the default."""
-    if setting.topic_id is not None and (topic is None or topic.topic_id != setting.topic_id):
-        return f"topic {setting.resource.name} could not be seen, or was deleted and created again"
-    if setting.expected is None:
+def no_longer_to_set(change: ThrottleChange, seen: SeenThrottle | None, topic: RawTopic | None = None) -> str | None:
+    """Why the throttle is not to be changed; None when it is as it was."""
+    if change.topic_id is not None and (topic is None or topic.topic_id != change.topic_id):
+        return f"topic {change.resource.name} could not be seen, or was deleted and created again"
+    if change.expected is None:
         return None
-    what = f"{setting.key} of {setting.resource.kind} {setting.resource.name}"
-    if layers is None:
+    what = f"{change.key} of {change.resource.kind} {change.resource.name}"
+    if seen is None:
         return f"{what} could not be read"
-    own, default = layers
-    if own not in setting.expected:
-        return f"{what} is {own or 'not set'}, which is not as when the change was decided"
-    if setting.alone and default is not None:
-        return f"{what} is {default} by default, which rackwise did not set"
+    if seen.own not in change.expected:
+        return f"{what} is {seen.own or 'not set'}, which is not as when the change was decided"
+    if change.alone and seen.default is not None:
+        return f"{what} is {seen.default} by default, which rackwise did not set"
     return None
 
 

@@ -13,12 +13,13 @@ from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
 
-from agent.execute.reassign.messages import Op, Seen, SeenThrottle, Setting
+from agent.execute.reassign.messages import Seen
 from agent.journal.kept import Kept
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from agent.values.reassignment import Batch, Debt, Policy, Resource, Target
+from agent.values.reassignment import Batch, Debt, Policy, Target
+from agent.values.throttles import KEYS_OF, OpType, Resource, SeenThrottle, ThrottleChange
 
-_RATES = (LEADER_RATE, FOLLOWER_RATE)
+_RATES = KEYS_OF["broker"]
 _MOST_BEFORE = 10_000
 """Characters of a list as it was; nothing is put back from it, only whether there was one counts."""
 _IDS: Kept[Mapping[str, str]] = Kept(4)
@@ -138,36 +139,36 @@ def complete(debt: Debt, seen: Seen) -> bool:
     return own is not None and (own == "*" or set(_entries(debt.ours)) <= set(_entries(own)))
 
 
-def setting(debt: Debt) -> Setting:
+def setting(debt: Debt) -> ThrottleChange:
     """What makes the debt. A rate is set where there is none, or one of ours; entries are added to any list."""
     if debt.key not in _RATES:
-        return Setting(debt.resource, debt.key, Op.APPEND, debt.ours, topic_id=debt.topic_id)
+        return ThrottleChange(debt.resource, debt.key, OpType.APPEND, debt.ours, topic_id=debt.topic_id)
     ours = (None, debt.ours) if debt.formerly is None else (None, debt.ours, debt.formerly)
-    return Setting(debt.resource, debt.key, Op.SET, debt.ours, expected=ours, alone=True)
+    return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.ours, expected=ours, alone=True)
 
 
-def clearing(debt: Debt, seen: Seen) -> Setting:
+def clearing(debt: Debt, seen: Seen) -> ThrottleChange:
     """What pays the debt, given that it stands."""
     own = own_value(debt, seen) or ""
     if debt.key in _RATES:
         ours = (debt.ours,) if debt.formerly is None else (debt.ours, debt.formerly)
         if debt.before is None:
-            return Setting(debt.resource, debt.key, Op.DELETE, expected=ours)
-        return Setting(debt.resource, debt.key, Op.SET, debt.before, expected=ours)
+            return ThrottleChange(debt.resource, debt.key, OpType.DELETE, expected=ours)
+        return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.before, expected=ours)
     if debt.before != "" and not _without(own, debt.ours):  # of an empty list that others made the same is left
-        return Setting(debt.resource, debt.key, Op.DELETE, expected=(own,), topic_id=debt.topic_id)
-    return Setting(debt.resource, debt.key, Op.SUBTRACT, debt.ours, topic_id=debt.topic_id)
+        return ThrottleChange(debt.resource, debt.key, OpType.DELETE, expected=(own,), topic_id=debt.topic_id)
+    return ThrottleChange(debt.resource, debt.key, OpType.SUBTRACT, debt.ours, topic_id=debt.topic_id)
 
 
-def applied(own: str | None, change: Setting) -> str | None:
+def applied(own: str | None, change: ThrottleChange) -> str | None:
     """What IncrementalAlterConfigs makes of a value."""
-    if change.op is Op.SET:
+    if change.op is OpType.SET:
         return change.value
-    if change.op is Op.DELETE:
+    if change.op is OpType.DELETE:
         return None
     there = list(_entries(own or ""))
     named = _entries(change.value or "")
-    if change.op is Op.APPEND:
+    if change.op is OpType.APPEND:
         return ",".join([*there, *(entry for entry in named if entry not in there)])
     return ",".join(entry for entry in there if entry not in named)
 
@@ -203,7 +204,7 @@ def _lists(targets: Sequence[Target]) -> Iterator[tuple[Resource, str, str]]:
 
 def _others_rule(key: str, throttle: SeenThrottle) -> bool:
     if key in _RATES:
-        return throttle.own is not None or throttle.default is not None
+        return throttle.in_force is not None
     return "*" in _entries(throttle.own or throttle.default or "")
 
 

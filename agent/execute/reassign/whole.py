@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from agent.execute.reassign.throttles import resources_of
 from agent.journal.kept import Kept
-from agent.values.reassignment import Plan, Resource, Target
+from agent.values.reassignment import Plan, Target
+from agent.values.throttles import Resource
 from assignors.problem import TopicPartition
 
 _MOST = 1_000_000
