@@ -94,7 +94,7 @@ def dated(made: Rested, snapshot: Snapshot, limits: Limits) -> Proposal:
         line=line,
         snapshot_hash=made.rests_on,
         created_ms=created_ms,
-        expires_ms=created_ms + limits.proposal_ttl_ms,
+        expires_ms=created_ms + limits.proposals.ttl_ms,
     )
 
 

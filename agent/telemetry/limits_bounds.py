@@ -27,9 +27,9 @@ def checked(limits: Limits) -> Limits:
     for name, number in _numbers("", limits):
         if not 0 <= number <= _MOST:
             raise UnreadableError(f"the limit {name[1:]} is {number}, and no limit is below 0 or has more than 64 bits")
-    if limits.move_bytes_per_s < 1:
-        raise UnreadableError(f"the limit move_bytes_per_s is {limits.move_bytes_per_s}, and is at least 1")
-    windows = limits.execute.windows
+    if limits.proposals.move_bytes_per_s < 1:
+        raise UnreadableError(f"the limit move_bytes_per_s is {limits.proposals.move_bytes_per_s}, and is at least 1")
+    windows = limits.windows
     for window in (*windows.allow, *windows.blackout):
         if max(window.start_minute, window.end_minute) > DAY_MINUTES or window.start_minute == DAY_MINUTES:
             raise UnreadableError("a window among the limits begins or ends after midnight of its day")
@@ -39,7 +39,7 @@ def checked(limits: Limits) -> Limits:
 
 def _check_names(limits: Limits) -> None:
     """Raises UnreadableError when a zone or a pattern is none."""
-    windows = limits.execute.windows
+    windows = limits.windows
     try:
         for window in (*windows.allow, *windows.blackout):
             ZoneInfo(window.zone)

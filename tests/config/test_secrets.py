@@ -131,7 +131,7 @@ def outputs(loaded: Loaded) -> Iterator[tuple[str, str]]:
     yield "config show", json.dumps([(name, value, str(origin)) for name, value, origin in rows])
     yield "notes", "\n".join(loaded.notes)
     yield "repr", repr(loaded)
-    yield "telemetry", json.dumps(to_json(LimitsData, LimitsData("digest", to_limits(loaded.settings))))
+    yield "telemetry", json.dumps(to_json(LimitsData, limits_data(to_limits(loaded.settings))))
 
 
 def told_of(name: str, value: object, folder: Path) -> list[str]:
