@@ -24,6 +24,7 @@ from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.errors import ConfigError, told
 from agent.load_settings import given_settings
 from agent.telemetry.events import LimitsData
+from agent.telemetry.looks import limits_data
 from agent.values.typed_json import to_json
 from config.catalogue import by_name, is_client, mapped_model, section_model
 from config.kafka_keys import ALIASES, FOLDED, KEYS

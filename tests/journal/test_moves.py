@@ -151,9 +151,7 @@ def test_what_was_moved_within_a_day_counts_against_its_budget_after_the_plan_ha
     gone = {line.key for line in tidy(view)}
     assert gone == {"batch/p-1/0"}
     view = {key: entry for key, entry in view.items() if key not in gone}
-    limits = ExecuteLimits(
-        batch_budget_per_hour=10**6, batch_budget_per_day=10**6, move_budget_bytes_per_day=10 * (count - 1)
-    )
+    limits = ExecuteLimits(batches_per_hour=10**6, batches_per_day=10**6, bytes_per_day=10 * (count - 1))
     held = batches_left("p-2", Records(view).batches, limits, now_ms)
     assert isinstance(held, Hold), "all that may be moved in a day was moved"
 

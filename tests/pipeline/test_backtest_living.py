@@ -9,6 +9,7 @@ import pytest
 from agent.propose.codec import proposal_to_bytes
 from agent.simulate.replay import replay_look
 from agent.telemetry.looks import Recorded
+from agent.values.limits import ScopeLimits
 from agent.values.memo import Memo
 from agent.values.weighed import NOT_WEIGHED, Weighed
 from agent.values.weights import RestoreWeight
@@ -190,7 +191,7 @@ def test_a_strategy_that_does_nothing_costs_what_history_cost() -> None:
 
 
 def test_tasks_move_where_the_application_may_look_at_racks() -> None:
-    limits = replace(strategy_limits(), exclude_topics=("*",))
+    limits = replace(strategy_limits(), scope=ScopeLimits(exclude_topics=("*",)))
     found = by_name(whole(recorded(lambda _: with_tasks(shop(swapped=False)), 4, limits)), "execute,min_traffic")
     assert not found["execute"].acts
     (act,) = found["min_traffic"].acts
@@ -264,7 +265,10 @@ def test_groups_apart_do_and_cost_what_groups_in_whole_looks_do_and_cost() -> No
     looks = whole(recorded(lambda minute: with_tasks(shop(swapped=minute < 5, generation=4 + (minute > 4))), 8))
     # Replicas are no matter of groups apart: they are left alone here.
     names = "no-action,execute,eager-triggers,patient"
-    still = [replace(look, limits=replace(look.limits, exclude_topics=("orders", "clicks"))) for look in looks]
+    still = [
+        replace(look, limits=replace(look.limits, scope=ScopeLimits(exclude_topics=("orders", "clicks"))))
+        for look in looks
+    ]
     exact = by_name(list(still), names)
     apart = by_name(list(parts(still)[0]), names)
     for name in names.split(","):

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from agent.probing.values import OffReason, Past, Reason, TriggerNow
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import ProbingLimits
 from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from assignors.problem import TaskId
 from tests.probing.application import Application, Host
@@ -216,7 +216,7 @@ def test_state_that_is_told_and_not_hosted_justifies_nothing() -> None:
 def test_standbys_that_fall_behind_are_answered_once_an_hour_and_only_when_allowed() -> None:
     def run(*, allowed: bool) -> Prober:
         app = Application(4, [Host(1, 5.0), Host(2, 5.0)], standbys=1, appended_per_s=100.0)
-        limits = ExecuteLimits(probing_standbys=allowed)
+        limits = ProbingLimits(standbys=allowed)
         return Prober(app, limits).run(1_800, stop=lambda _: False)
 
     allowed = run(allowed=True)
@@ -243,7 +243,7 @@ def test_a_round_that_was_triggered_counts_as_a_join_and_teaches_the_restore_rat
 
 def test_a_budget_that_is_used_up_holds_until_the_hour_is_over() -> None:
     app = Application(12, [Host(1, FAST), Host(2, FAST)], ends=[END] * 12, interval_s=7_200)
-    limits = ExecuteLimits(probing_budget_per_group_per_hour=2)
+    limits = ProbingLimits(budget_per_group_per_hour=2)
     prober = grown(app, Host(3, 2_000.0), execute=limits).run(3_500, stop=lambda _: False)
     assert len(prober.triggers) == 2
     assert not app.balanced
