@@ -43,7 +43,7 @@ from tests.test_guard import proposals_of, shared, swapped
 from tests.web.test_metrics import a_cycle
 
 PLAN = Plan("p-1", (Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),), order=1)
-LIMITS = Limits(mode=Mode.EXECUTE, execute=Limits(execute=ExecuteLimits(request_timeout_ms=300, tick_ms=50)))
+LIMITS = Limits(mode=Mode.EXECUTE, execute=ExecuteLimits(request_timeout_ms=300, tick_ms=50))
 
 
 @dataclass

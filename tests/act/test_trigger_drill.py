@@ -52,8 +52,7 @@ HEARTBEAT_S = 3.0
 WARM_S = 20.0
 """Brokers and members that are up for three seconds take twice as long for everything, rejoining included."""
 ALLOWED = TriggerLimits(transactional=Told.NO)
-EXECUTE = Limits(trigger=ALLOWED)
-LIMITS = Limits(execute=EXECUTE)
+LIMITS = Limits(trigger=ALLOWED)
 ROOT = FilePath(__file__).resolve().parents[2]
 
 
@@ -106,7 +105,7 @@ def snapshot_of(eye: Eye, group: str) -> Snapshot:
 
 
 def carry_out(hand: WireHand, journal: MemoryJournal, snapshot: Snapshot, group: str, **more: object) -> Outcome:
-    trigger = Trigger(hand, journal, system_clock, EXECUTE, **more)  # type: ignore[arg-type]
+    trigger = Trigger(hand, journal, system_clock, LIMITS, **more)  # type: ignore[arg-type]
     return trigger.carry_out(a_proposal(group), snapshot)
 
 

@@ -80,8 +80,8 @@ def look(demo_cluster: EmbeddedCluster, work: Workload, probed: None) -> Iterato
 
 
 def limits_of(*, groups: dict[str, TriggerLimits] | None = None, default: TriggerLimits | None = None) -> Limits:
-    execute = Limits(group_triggers=groups or {}, trigger=default or TriggerLimits())
-    return Limits(execute=execute, proposals=ProposalLimits(trigger_cooldown_ms=60_000))
+    proposals = ProposalLimits(trigger_cooldown_ms=60_000)
+    return Limits(group_triggers=groups or {}, trigger=default or TriggerLimits(), proposals=proposals)
 
 
 def settled(eye: Eye, group: str) -> Cycle:
@@ -103,7 +103,7 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
     events = work.java.rebalances()[-1]["seq"]
     with GroupWatch(hand, COOPERATIVE) as watch:
         before, earlier = watch.wait_stable(), len(watch.stretches)
-        trigger = Trigger(hand, journal, system_clock, limits.execute)
+        trigger = Trigger(hand, journal, system_clock, limits)
         outcome = sent(lambda: trigger.carry_out(proposal, settled(look, COOPERATIVE).snapshot))
         assert outcome.done, outcome.sentence
         assert journal.kinds[0] == "intent"
@@ -201,7 +201,7 @@ def test_the_hand_refuses_by_itself_what_it_sees_right_before(look: Eye, hand: W
 
 def test_a_java_group_with_racks_is_left_to_notice_a_rack_change_by_itself(look: Eye) -> None:
     cycle = settled(look, COOPERATIVE)
-    wait_ms = Limits().execute.own_rebalance_wait_ms
+    wait_ms = Limits().trigger.own_rebalance_wait_ms
     limits = limits_of(default=PLAIN)
     seen_ms = cycle.snapshot.monotonic_ms - 30_000
     change = RackChange(ChangeCause.REASSIGNED, "clicks", 0, seen_ms, 1, 1, ())

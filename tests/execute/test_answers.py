@@ -141,8 +141,8 @@ def test_a_plan_that_is_taken_back_already_is_answered_with_the_plan_that_does_i
 
 
 def test_limits_up_to_those_of_the_settings_are_taken() -> None:
-    low, high = LIMITS.throttle_floor_bytes_per_s, LIMITS.throttle_ceiling_bytes_per_s
-    for rate, most in ((low, LIMITS.max_moves_per_cluster), (high, 1)):
+    low, high = LIMITS.execute.throttle_floor, LIMITS.execute.throttle_ceiling
+    for rate, most in ((low, LIMITS.execute.max_moves_per_cluster), (high, 1)):
         wish = ask(APPROVE, MOVE, throttle_bytes_per_s=rate, max_moves=most)
         assert done(obey([wish], EMPTY, STANDING, LIMITS, NOW_MS)).done
     for changes in ({"throttle_bytes_per_s": low - 1}, {"throttle_bytes_per_s": high + 1}):

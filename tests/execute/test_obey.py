@@ -206,7 +206,7 @@ def test_a_second_person_must_be_another_one() -> None:
 def test_a_request_that_expired_or_was_for_another_plan_is_a_new_request() -> None:
     first = obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, TWO, NOW_MS)
     view = journal(*first.writes, at_ms=NOW_MS)
-    late = NOW_MS + TWO.approval_valid_ms
+    late = NOW_MS + TWO.approve.valid_ms
     other = obey([ask(Verb.APPROVE, MOVE, who="bob@desk", id_="c3")], view, STANDING, TWO, late)
     given = approval_of(journal(*other.writes, at_ms=late, view=view), MOVE.id)
     assert given is not None

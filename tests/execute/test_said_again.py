@@ -152,7 +152,7 @@ def test_a_cancel_is_a_no_to_what_is_proposed_now_also_where_another_plan_was_ap
     limits = Limits(mode=Mode.EXECUTE, approve=ApproveLimits(rules=(rule,)))
     former = Approval(MOVE.id, "0" * 32, ApprovalState.APPROVED, "ann@desk", NOW_MS, NOW_MS + MINUTE)
     view = journal(written(former), at_ms=NOW_MS)
-    result = obey([ask(Verb.CANCEL, MOVE.id)], view, STANDING, limits.execute, NOW_MS)
+    result = obey([ask(Verb.CANCEL, MOVE.id)], view, STANDING, limits, NOW_MS)
     assert "no rule approves it" in done(result, view).sentence
     after = journal(*result.writes, at_ms=NOW_MS, view=view)
     (verdict,) = guard([MOVE], shared().snapshot(), Memory(), limits, after, NOW_MS)

@@ -162,7 +162,7 @@ def test_bytes_and_money_follow_reads_where_rates_are_known() -> None:
     dark_minutes = scores.dark_group_s / 60
     assert 0 < dark_minutes < 4, "rates are learned within the first looks"
     assert scores.read_bytes == pytest.approx(2 * 1_000_000 * (9 - dark_minutes) * 60, rel=1e-6)
-    assert scores.read_usd == pytest.approx(scores.read_bytes / 1e9 * FREE.usd_per_gb)
+    assert scores.read_usd == pytest.approx(scores.read_bytes / 1e9 * FREE.price.usd_per_gb)
 
 
 def test_a_rebalance_that_is_overtaken_at_once_was_for_nothing() -> None:
@@ -179,7 +179,7 @@ def test_replicas_that_share_a_rack_are_mended_at_the_price_of_their_copies() ->
     assert done.violation_minutes == 1, "it is mended after the first look"
     assert done.placements == 1
     assert done.copied_bytes == 4 * 60_000_000
-    assert done.copied_usd == pytest.approx(done.copied_bytes / 1e9 * FREE.usd_per_gb)
+    assert done.copied_usd == pytest.approx(done.copied_bytes / 1e9 * FREE.price.usd_per_gb)
 
 
 def test_a_strategy_that_does_nothing_costs_what_history_cost() -> None:

@@ -29,7 +29,7 @@ def test_strategies_that_do_nothing_have_the_recorded_limits(name: str) -> None:
 def test_a_strategy_that_acts_runs_in_mode_execute_with_every_approval_given() -> None:
     limits = one("execute")
     assert limits.mode is Mode.EXECUTE
-    assert limits.gain.min_share == RECORDED.min_gain_share
+    assert limits.gain.min_share == RECORDED.gain.min_share
     assert limits.approve.triggers
     assert [rule.name for rule in limits.approve.rules] == ["backtest"]
 

@@ -207,8 +207,8 @@ def test_limits_that_anybody_wrote_are_refused_or_within_bounds(limits: Limits) 
     with suppress(UnreadableError):
         found = checked(limits)
         assert found == limits
-        assert min(found.execute.probing_budget_per_group_per_hour, found.max_proposals) >= 0
-        assert found.move_bytes_per_s >= 1
+        assert min(found.probing.budget_per_group_per_hour, found.proposals.max_per_cycle) >= 0
+        assert found.proposals.move_bytes_per_s >= 1
 
 
 @pytest.mark.parametrize(
