@@ -306,7 +306,7 @@ def test_triggers_of_one_round_count_against_the_budgets_of_hour_and_day(
 def test_what_a_planning_allowed_already_counts_against_the_budgets_of_hour_and_day(span: str) -> None:
     snapshot, proposal = only(swapped())
     three = [proposal, proposal._replace(id="p-second"), proposal._replace(id="p-third")]
-    limits = limits_of(**{"trigger__budget_per_cycle": 9, f"trigger_budget_per_{span}": 2})
+    limits = limits_of(**{"trigger__budget_per_cycle": 9, f"trigger__budget_per_{span}": 2})
     view = journal(triggered("h", NOW_MS - 50 * MINUTE), at_ms=NOW_MS)
     first, *others = guard(three, snapshot, Memory(), limits, view)
     assert isinstance(first, Allow)
@@ -328,7 +328,7 @@ def test_the_gravest_reason_is_the_answer() -> None:
     }
     writes = [plan_of(shared(), PlanState.OPEN), paused(Pause("ann", "", NOW_MS)), batch(1)]
     heard: list[HoldReason] = []
-    for less in (None, "cluster_id", 0, 0, "exclude_topics", "windows", "batch_budget_per_hour"):
+    for less in (None, "cluster__id", 0, 0, "execute__exclude_topics", "windows", "execute__batches_per_hour"):
         if isinstance(less, str):
             del wrong[less]
         elif less is not None:

@@ -70,7 +70,7 @@ def test_a_reassignment_needs_a_person() -> None:
 
 
 def test_a_person_approves_the_exact_plan_and_says_how_fast() -> None:
-    given = approval(shared(), reason="cheap now", execute__throttle=5_000_000, max_moves=2)
+    given = approval(shared(), reason="cheap now", throttle_bytes_per_s=5_000_000, max_moves=2)
     answer = judged(shared(), journal(given, at_ms=NOW_MS))
     assert isinstance(answer, Allow)
     assert (answer.by, answer.rule, answer.reason) == ("ann@desk", None, "cheap now")

@@ -86,7 +86,7 @@ def test_every_check_of_a_promotion_has_its_numbers() -> None:
         check: (Answer.YES, sentence)
         for check, sentence in {
             **OF_TRIGGERS,
-            "probing__enabled": "its warm-ups are worth a rebalance now",
+            "probing": "its warm-ups are worth a rebalance now",
             "group triggers": "0 of 60 triggers of group g in the last hour (probing.budget_per_group_per_hour)",
         }.items()
     }

@@ -148,7 +148,9 @@ def test_where_there_is_nothing_to_do(snapshot: Snapshot, reason: OffReason, wor
 
 
 def test_probing_can_be_switched_off_and_groups_left_out() -> None:
-    assert decide(READY, probing=False) == Off("app", OffReason.SWITCHED_OFF, "not probed: probing.enabled is false")
+    assert decide(READY, probing__enabled=False) == Off(
+        "app", OffReason.SWITCHED_OFF, "not probed: probing.enabled is false"
+    )
     assert decisions(Ground(READY, Memory(), Limits(scope=ScopeLimits(exclude_groups=("a*",)))), {}) == {}
     assert list(decisions(Ground(READY, Memory(), Limits()), {})) == ["app"]
 

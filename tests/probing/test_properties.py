@@ -52,7 +52,7 @@ def test_bounds_hold_and_the_application_comes_to_rest(prober: Prober) -> None:
     prober.run(2 * HOUR_S)
     floor_s = prober.probing.floor_ms / 1_000
     assert all(later - earlier >= floor_s for earlier, later in pairwise(prober.triggers))
-    budget = prober.execute.probing_budget_per_group_per_hour
+    budget = prober.probing.budget_per_group_per_hour
     for at_s in prober.triggers:
         assert sum(at_s <= other < at_s + HOUR_S for other in prober.triggers) <= budget
     assert prober.app.balanced, [told.decision for told in prober.told[-3:]]
