@@ -124,7 +124,13 @@ def test_no_batch_is_larger_than_its_records_whatever_the_settings_allow(of_one_
         ),
     )
     policy = Policy(
-        ExecuteLimits(batch_partitions=10**6, max_moves_per_cluster=10**6, max_moves_per_broker=10**6, throttle=2**40)
+        ExecuteLimits(
+            batch_partitions=10**6,
+            max_bytes_in_flight=None,
+            max_moves_per_cluster=10**6,
+            max_moves_per_broker=10**6,
+            throttle=2**40,
+        )
     )
     chosen = next_batch(every, seen, policy)
     assert 100 < len(chosen) < len(every)
