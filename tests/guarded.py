@@ -9,7 +9,7 @@ from agent.journal import moves, triggers
 from agent.journal.approvals import Approval, ApprovalState, plan_hash, written
 from agent.journal.triggers import Effect, Expectation, Judgement, TriggerEntry, TriggerVerdict
 from agent.values.journal import View, Write
-from agent.values.limits import ApprovalRule, ExecuteLimits, Limits, Mode, Told, TriggerLimits
+from agent.values.limits import ApprovalRule, Limits, Mode, Told, TriggerLimits
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal
 from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Target
@@ -17,6 +17,7 @@ from agent.values.snapshot import Snapshot
 from agent.values.verdict import Hold, Verdict
 from agent.values.windows import Window
 from tests.journals import journal
+from tests.limits import with_limits
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import NOW_MS, Builder, tp
 from tests.test_guard import proposals_of
@@ -24,14 +25,14 @@ from tests.test_guard import proposals_of
 MINUTE, HOUR = 60_000, 3_600_000
 NOBODY: View = {}
 PLAIN = TriggerLimits(transactional=Told.NO)
-CALM = ExecuteLimits(trigger=PLAIN)
+CALM = Limits(mode=Mode.EXECUTE, trigger=PLAIN)
 SMALL = ApprovalRule(name="small", max_bytes=1_000, max_moves=1)
 ELSEWHEN = Window("never-now", "UTC", 0, 1)
 """NOW_MS is in the morning."""
 
 
 def limits_of(**changes: object) -> Limits:
-    return Limits(mode=Mode.EXECUTE, execute=replace(CALM, **changes))  # type: ignore[arg-type] # a table's row
+    return with_limits(CALM, **changes)
 
 
 def only(built: Builder) -> tuple[Snapshot, Proposal]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from agent.execute.reassign.messages import May
@@ -12,10 +10,11 @@ from agent.guard.ground import Records
 from agent.journal import moves
 from agent.journal.commands import Pause, paused
 from agent.values.journal import Write
-from agent.values.limits import ExecuteLimits, Limits, Mode
+from agent.values.limits import Limits, Mode
 from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Target
 from agent.values.windows import Window, Windows
 from tests.journals import journal
+from tests.limits import with_limits
 from tests.snapshots import NOW_MS, tp
 
 MOVING = moves.write(Plan("p-1", (Target(tp("t-0"), "id", (1, 2), (1, 3)),), order=1))
@@ -27,7 +26,7 @@ NIGHT = Window("night", "UTC", 0, 1)
 
 
 def asked(*writes: Write, mode: Mode = Mode.EXECUTE, **changes: object) -> May:
-    limits = Limits(mode=mode, execute=replace(ExecuteLimits(), **changes))  # type: ignore[arg-type] # a table's row
+    limits = with_limits(Limits(mode=mode), **changes)
     return may_begin(Records(journal(*writes, at_ms=NOW_MS)), limits, NOW_MS)
 
 
@@ -44,7 +43,7 @@ def asked(*writes: Write, mode: Mode = Mode.EXECUTE, **changes: object) -> May:
             [MOVING], {"windows": Windows(blackout=(Window("dark", "UTC"),))}, "blackout dark is on", id="a blackout"
         ),
         pytest.param(
-            [MOVING, moves.write(Batch("p-1", 1, (), BatchState.CLOSED, sendings=1))], {"batch_budget_per_hour": 1},
+            [MOVING, moves.write(Batch("p-1", 1, (), BatchState.CLOSED, sendings=1))], {"execute__batches_per_hour": 1},
             "1 of 1 batch in the last hour (execute.batches_per_hour)", id="the budget is used up",
         ),
     ],
@@ -87,11 +86,15 @@ NOW_RACKS = {1: "a", 2: "b", 3: "c"}
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        pytest.param({"exclude_topics": ("t*",)}, "t is excluded (execute.exclude_topics)", id="its topic is excluded"),
         pytest.param(
-            {"include_topics": ("u",)}, "t matches no pattern of execute.include_topics", id="others are included"
+            {"execute__exclude_topics": ("t*",)}, "t is excluded (execute.exclude_topics)", id="its topic is excluded"
         ),
-        pytest.param({"exclude_topics": ("u",), "include_topics": ("t",)}, None, id="it is neither"),
+        pytest.param(
+            {"execute__include_topics": ("u",)},
+            "t matches no pattern of execute.include_topics",
+            id="others are included",
+        ),
+        pytest.param({"execute__exclude_topics": ("u",), "execute__include_topics": ("t",)}, None, id="it is neither"),
     ],
 )
 def test_settings_that_changed_since_it_was_accepted_hold_its_batches(
@@ -165,11 +168,11 @@ def test_a_plan_of_which_no_batch_was_sent_lasts_as_long_as_its_approval(
     ],
 )
 def test_bytes_are_counted_once_they_were_asked_for(batch: Batch, begins: bool) -> None:
-    assert asked(MOVING, moves.write(batch), move_budget_bytes_per_day=1_000).begin is begins
+    assert asked(MOVING, moves.write(batch), execute__bytes_per_day=1_000).begin is begins
 
 
 def test_requests_are_counted_once_they_were_sent() -> None:
-    assert asked(MOVING, moves.write(Batch("p-1", 1, (BIG,), BatchState.CLOSED)), batch_budget_per_hour=1).begin
+    assert asked(MOVING, moves.write(Batch("p-1", 1, (BIG,), BatchState.CLOSED)), execute__batches_per_hour=1).begin
 
 
 @pytest.mark.parametrize("state", [BatchState.SENT, BatchState.ACKED])
@@ -177,8 +180,8 @@ def test_the_batch_that_is_asked_for_does_not_count_against_itself(state: BatchS
     """It is written as sent right before its request, and asked for once more then: else the last one is never sent."""
     through = moves.write(Batch("p-1", 1, (), BatchState.CLOSED, sendings=1))
     last = moves.write(Batch("p-1", 2, (BIG,), state, sendings=1))
-    assert asked(MOVING, through, last, batch_budget_per_hour=2, move_budget_bytes_per_day=5_000).begin
-    assert not asked(MOVING, through, last, batch_budget_per_hour=1).begin
+    assert asked(MOVING, through, last, execute__batches_per_hour=2, execute__bytes_per_day=5_000).begin
+    assert not asked(MOVING, through, last, execute__batches_per_hour=1).begin
 
 
 def test_a_plan_that_adds_no_replica_moves_no_data() -> None:

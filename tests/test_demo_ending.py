@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent.loop import Line, run_cycle
 from agent.simulate.second_look import first_memory, second_look
 from agent.values.assessment import Measure
-from agent.values.limits import Limits
+from agent.values.limits import Limits, PriceLimits
 from testbed.demo.ending import Published, money_lines, share_lines, summary
 from testbed.demo.news import with_line
 from testbed.demo.shares import Share
@@ -21,14 +21,14 @@ SHARES = (
 
 
 def test_the_cost_of_reads_across_racks_names_the_assumed_price() -> None:
-    assert money_lines(SHARES, Limits(usd_per_gb=0.02)) == [
+    assert money_lines(SHARES, Limits(price=PriceLimits(usd_per_gb=0.02))) == [
         "$1.73/day -> $0.09/day for these reads at an assumed $0.02/GB across racks (price.usd_per_gb)"
     ]
 
 
 def test_no_cost_is_shown_without_a_price_or_with_prices_that_differ_by_pair_of_racks() -> None:
-    assert money_lines(SHARES, Limits(usd_per_gb=None)) == []
-    assert money_lines(SHARES, Limits(usd_per_gb=0.02, prices={("a", "b"): 0.01})) == []
+    assert money_lines(SHARES, Limits(price=PriceLimits(usd_per_gb=None))) == []
+    assert money_lines(SHARES, Limits(price=PriceLimits(usd_per_gb=0.02, between={("a", "b"): 0.01}))) == []
 
 
 def test_shares_of_rates_have_the_units_of_every_other_sentence() -> None:

@@ -14,7 +14,7 @@ from agent.explain.doctor import BEST_FIRST, Check, CheckState, diagnose, risks
 from agent.simulate.evaluation import Seen, see
 from agent.values.assessment import NotAssessed
 from agent.values.finding import FindingReason, Severity
-from agent.values.limits import Limits
+from agent.values.limits import Limits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.observation import GapCause, Part, RawMember, Rights
 from agent.values.plan import Plan
@@ -236,7 +236,7 @@ def test_a_group_that_rebalances_now_is_not_ok_by_the_others() -> None:
 
 
 def test_what_the_settings_leave_out_counts_neither_as_seen_nor_as_hidden() -> None:
-    limits = Limits(exclude_groups=("*",), exclude_topics=("*",))
+    limits = Limits(scope=ScopeLimits(exclude_groups=("*",), exclude_topics=("*",)))
     states = {check.key: check.state for check in checks_of(fine(), limits).values()}
     nothing = {key for key, state in states.items() if state is CheckState.NOTHING}
     assert nothing >= {"clients send client.rack", "replicas are spread over racks", "assignments are consistent"}
@@ -593,7 +593,7 @@ def test_one_look_at_an_absent_broker_is_no_fault_and_asks_no_rack_of_it() -> No
 def test_members_of_rackwise_itself_and_of_excluded_groups_are_not_counted_as_unknown() -> None:
     answers = fine()
     answers.group("rackwise-leader", reader("agent", None, "")).group("left-out", reader("m", None, "orders-0"))
-    seen = looked(answers, Limits(exclude_groups=("left-out",)))
+    seen = looked(answers, Limits(scope=ScopeLimits(exclude_groups=("left-out",))))
     known = checks_in(seen)["racks are known"]
     assert [one for one in known.sentences if one.startswith("members")] == [
         one for one in checks_of(fine())["racks are known"].sentences if one.startswith("members")

@@ -12,7 +12,7 @@ from agent.guard.judge import ALL_CHECKS, guard
 from agent.guard.world_checks import CHECKS
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.values.limits import Limits, Mode
+from agent.values.limits import Limits, Mode, ProposalLimits
 from agent.values.memory import Memory, RackSighting
 from agent.values.observation import Gap, GapCause, Part
 from agent.values.proposal import Proposal, ProposalKind
@@ -220,7 +220,7 @@ def test_a_proposal_whose_ground_has_changed_is_refused(built, fresh):
 
 
 def test_an_expired_proposal_is_refused():
-    late = NOW_MS + LIMITS.proposal_ttl_ms + 30 * SECOND
+    late = NOW_MS + LIMITS.proposals.ttl_ms + 30 * SECOND
     answer = verdict(shared(), taken_ms=late, limits=EXECUTE)
     assert answer == Refuse(answer.proposal_id, RefuseReason.EXPIRED, "refused: it expired 30 s ago")
 
@@ -293,10 +293,12 @@ def test_a_rack_that_has_not_held_still_holds_what_rests_on_it(built, broker, ra
 
 def test_a_rebalance_cools_down_and_says_until_when():
     memory = Memory(cycle=1, acts={"group/g": 5_000_000 - 20 * SECOND})
-    answer = verdict(swapped(), memory=memory, limits=replace(EXECUTE, trigger_cooldown_ms=60 * SECOND))
+    answer = verdict(
+        swapped(), memory=memory, limits=replace(EXECUTE, proposals=ProposalLimits(trigger_cooldown_ms=60 * SECOND))
+    )
     assert isinstance(answer, Hold)
     assert (answer.reason, answer.until_ms) == (HoldReason.COOLING_DOWN, NOW_MS + 40 * SECOND)
-    over = replace(EXECUTE, trigger_cooldown_ms=20 * SECOND)
+    over = replace(EXECUTE, proposals=ProposalLimits(trigger_cooldown_ms=20 * SECOND))
     again = verdict(swapped(), memory=memory, limits=over)
     assert isinstance(again, Hold)
     assert again.reason is HoldReason.NOT_LEADING
@@ -316,7 +318,7 @@ def test_advice_is_for_its_owner_in_every_mode():
 def test_the_gravest_reason_is_the_answer_also_in_a_dry_run():
     """Everything is wrong at once; reason after reason is taken away, and the next grave one shows."""
     worst = shared(isr={0: (1,)}, min_isr=2).broker(4, "b").moving("t-1", (2, 3), (), ())
-    late = {"taken_ms": NOW_MS + LIMITS.proposal_ttl_ms + SECOND, "gaps": (gap(Part.BROKERS),)}
+    late = {"taken_ms": NOW_MS + LIMITS.proposals.ttl_ms + SECOND, "gaps": (gap(Part.BROKERS),)}
     memory = flapping(1, "a")
     heard = [verdict(shared(), worst, memory=memory, **late)]
     healthy = shared(isr={0: (1, 4)}, min_isr=1).broker(4, "b").moving("t-1", (2, 3), (), ())

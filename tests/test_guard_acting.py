@@ -62,7 +62,7 @@ def test_a_journal_that_cannot_be_read_holds_everything() -> None:
     ("view", "changes", "says"),
     [
         pytest.param(
-            NOBODY, {"cluster_id": "other"}, "cluster.id allows changes of other only", id="not the one that is set",
+            NOBODY, {"cluster__id": "other"}, "cluster.id allows changes of other only", id="not the one that is set",
         ),
         pytest.param(
             journal(leader_write(LEADER._replace(cluster="other")), at_ms=NOW_MS), {},
@@ -103,7 +103,7 @@ def test_one_attempt_is_in_progress_at_a_time(changes: dict[str, object], says: 
 
 
 ENDED = [PlanState.DONE, PlanState.CANCELLED, PlanState.ROLLED_BACK, PlanState.FAILED]
-COOL = {"move_cooldown_ms": 0}
+COOL = {"execute__cooldown_ms": 0}
 
 
 @pytest.mark.parametrize("state", ENDED)
@@ -119,14 +119,14 @@ def test_what_ended_begins_again_as_the_attempt_that_was_approved(state: PlanSta
     answer = judged(shared(), view, **COOL)
     assert isinstance(answer, Allow), answer
     assert answer.plan == f"{answer.proposal_id}.2"
-    assert isinstance(held(shared(), view, move_cooldown_ms=MINUTE), Hold), "and the cooldown holds it as any other"
+    assert isinstance(held(shared(), view, execute__cooldown_ms=MINUTE), Hold), "and the cooldown holds it as any other"
 
 
 @pytest.mark.parametrize("state", ENDED)
 def test_a_rule_repeats_nothing_that_ended(state: PlanState) -> None:
     view = journal(plan_of(shared(), state), at_ms=NOW_MS)
-    assert isinstance(judged(shared(), NOBODY, approval_rules=(SMALL,), **COOL), Allow)
-    answer = held(shared(), view, approval_rules=(SMALL,), **COOL)
+    assert isinstance(judged(shared(), NOBODY, approve__rules=(SMALL,), **COOL), Allow)
+    answer = held(shared(), view, approve__rules=(SMALL,), **COOL)
     assert answer.reason is HoldReason.NEEDS_APPROVAL
     assert "rules approve first attempts only" in answer.sentence
 
@@ -134,8 +134,8 @@ def test_a_rule_repeats_nothing_that_ended(state: PlanState) -> None:
 @pytest.mark.parametrize(
     ("changes", "waits"),
     [
-        pytest.param({"exclude_topics": ("t*",)}, False, id="left out by the settings"),
-        pytest.param({"cluster_id": "other"}, False, id="another cluster"),
+        pytest.param({"execute__exclude_topics": ("t*",)}, False, id="left out by the settings"),
+        pytest.param({"cluster__id": "other"}, False, id="another cluster"),
         pytest.param({"windows": Windows(allow=(ELSEWHEN,))}, True, id="outside its window"),
         pytest.param({}, True, id="not approved yet"),
     ],
@@ -155,19 +155,19 @@ def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, objec
     ("built", "changes", "reason", "says"),
     [
         pytest.param(
-            shared(), {"exclude_topics": ("t*",)}, HoldReason.EXCLUDED, "(execute.exclude_topics)",
+            shared(), {"execute__exclude_topics": ("t*",)}, HoldReason.EXCLUDED, "(execute.exclude_topics)",
             id="an excluded topic",
         ),
         pytest.param(
-            shared(), {"include_topics": ("x",)}, HoldReason.EXCLUDED, "matches no pattern of execute",
+            shared(), {"execute__include_topics": ("x",)}, HoldReason.EXCLUDED, "matches no pattern of execute",
             id="no included topic",
         ),
         pytest.param(
-            swapped(), {"exclude_groups": ("g",)}, HoldReason.EXCLUDED, "(execute.exclude_groups)",
+            swapped(), {"execute__exclude_groups": ("g",)}, HoldReason.EXCLUDED, "(execute.exclude_groups)",
             id="an excluded group",
         ),
         pytest.param(
-            swapped(), {"include_groups": ("h",)}, HoldReason.EXCLUDED, "pattern of execute.include_groups",
+            swapped(), {"execute__include_groups": ("h",)}, HoldReason.EXCLUDED, "pattern of execute.include_groups",
             id="no included group",
         ),
         pytest.param(
@@ -179,7 +179,7 @@ def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, objec
             "blackout dark is on, and no opening within 400 days", id="in a blackout",
         ),
         pytest.param(
-            promoted(), {"probing": False}, HoldReason.GROUP_REFUSED, "switched off (probing.enabled)",
+            promoted(), {"probing__enabled": False}, HoldReason.GROUP_REFUSED, "switched off (probing.enabled)",
             id="promotions are switched off",
         ),
         pytest.param(
@@ -208,28 +208,29 @@ def test_a_window_of_other_kinds_does_not_hold() -> None:
     ("built", "writes", "changes", "says", "until"),
     [
         pytest.param(
-            swapped(), [triggered("h", NOW_MS - 50 * MINUTE)], {"trigger_budget_per_hour": 1},
+            swapped(), [triggered("h", NOW_MS - 50 * MINUTE)], {"trigger__budget_per_hour": 1},
             "1 of 1 trigger in the last hour", 10 * MINUTE, id="the hour's triggers are used up",
         ),
         pytest.param(
             swapped(), [triggered("h", NOW_MS - 23 * HOUR), triggered("i", NOW_MS - 2 * HOUR)],
-            {"trigger_budget_per_day": 2}, "2 of 2 triggers in the last day", HOUR, id="the day's triggers are used up",
+            {"trigger__budget_per_day": 2}, "2 of 2 triggers in the last day", HOUR,
+            id="the day's triggers are used up",
         ),
         pytest.param(
             swapped(), [triggered("g", NOW_MS - 40 * MINUTE, verdict=TriggerVerdict.AS_PREDICTED)],
-            {"trigger_budget_per_group_per_hour": 1}, "1 of 1 trigger of group g in the last hour", 20 * MINUTE,
+            {"trigger__budget_per_group_per_hour": 1}, "1 of 1 trigger of group g in the last hour", 20 * MINUTE,
             id="the group's triggers are used up",
         ),
         pytest.param(
-            shared(), [batch(1), batch(2)], {"batch_budget_per_hour": 2}, "2 of 2 batches in the last hour", HOUR,
+            shared(), [batch(1), batch(2)], {"execute__batches_per_hour": 2}, "2 of 2 batches in the last hour", HOUR,
             id="the hour's batches are used up",
         ),
         pytest.param(
-            shared(), [batch(1, size=600)], {"move_budget_bytes_per_day": 600}, "600 B of 600 B copied", None,
+            shared(), [batch(1, size=600)], {"execute__bytes_per_day": 600}, "600 B of 600 B copied", None,
             id="the day's bytes are used up",
         ),
         pytest.param(
-            shared(), [batch(1, size=None)], {"move_budget_bytes_per_day": 600}, "is unknown", None,
+            shared(), [batch(1, size=None)], {"execute__bytes_per_day": 600}, "is unknown", None,
             id="how many bytes were copied is unknown",
         ),
     ],
@@ -246,18 +247,18 @@ def test_a_budget_that_is_used_up_holds_and_says_until_when(
     ("built", "writes", "changes"),
     [
         pytest.param(
-            swapped(), [triggered("h", NOW_MS - 61 * MINUTE)], {"trigger_budget_per_hour": 1}, id="an hour has passed"
+            swapped(), [triggered("h", NOW_MS - 61 * MINUTE)], {"trigger__budget_per_hour": 1}, id="an hour has passed"
         ),
         pytest.param(
-            swapped(), [triggered("h", NOW_MS - MINUTE, effect=Effect.NOT_SENT)], {"trigger_budget_per_hour": 1},
+            swapped(), [triggered("h", NOW_MS - MINUTE, effect=Effect.NOT_SENT)], {"trigger__budget_per_hour": 1},
             id="no request was sent then",
         ),
         pytest.param(
             promoted(), [triggered("g", NOW_MS - 20 * MINUTE, verdict=TriggerVerdict.AS_PREDICTED)],
-            {"trigger_budget_per_group_per_hour": 1}, id="promotions have a budget of their own",
+            {"trigger__budget_per_group_per_hour": 1}, id="promotions have a budget of their own",
         ),
         pytest.param(
-            shared(), [batch(1, state=BatchState.INTENT)], {"batch_budget_per_hour": 2}, id="one of two batches"
+            shared(), [batch(1, state=BatchState.INTENT)], {"execute__batches_per_hour": 2}, id="one of two batches"
         ),
     ],
 )  # fmt: skip
@@ -270,7 +271,7 @@ def test_a_budget_that_is_not_used_up_holds_nothing(
 def test_a_planning_allows_only_so_many_triggers() -> None:
     snapshot, proposal = only(swapped())
     again = [proposal, proposal._replace(id="p-second")]
-    first, second = guard(again, snapshot, Memory(), limits_of(trigger_budget_per_cycle=1), NOBODY)
+    first, second = guard(again, snapshot, Memory(), limits_of(trigger__budget_per_cycle=1), NOBODY)
     assert isinstance(first, Allow)
     assert isinstance(second, Hold)
     assert second.sentence == "held: allowed in this cycle: 1 trigger (trigger.budget_per_cycle)"
@@ -290,7 +291,7 @@ def test_triggers_of_one_round_count_against_the_budgets_of_hour_and_day(
     snapshot, proposal = only(swapped())
     same = [proposal._replace(id=f"p-{number}") for number in range(4)]
     limits = limits_of(
-        trigger_budget_per_cycle=4, trigger_budget_per_group_per_hour=9, **{f"trigger_budget_per_{span}": budget}
+        trigger__budget_per_cycle=4, trigger__budget_per_group_per_hour=9, **{f"trigger__budget_per_{span}": budget}
     )
     verdicts = guard(same, snapshot, Memory(), limits, journal(triggered("h", at_ms), at_ms=NOW_MS))
     allowed = budget - 1  # one of the budget was used before this round
@@ -305,7 +306,7 @@ def test_triggers_of_one_round_count_against_the_budgets_of_hour_and_day(
 def test_what_a_planning_allowed_already_counts_against_the_budgets_of_hour_and_day(span: str) -> None:
     snapshot, proposal = only(swapped())
     three = [proposal, proposal._replace(id="p-second"), proposal._replace(id="p-third")]
-    limits = limits_of(**{"trigger_budget_per_cycle": 9, f"trigger_budget_per_{span}": 2})
+    limits = limits_of(**{"trigger__budget_per_cycle": 9, f"trigger__budget_per_{span}": 2})
     view = journal(triggered("h", NOW_MS - 50 * MINUTE), at_ms=NOW_MS)
     first, *others = guard(three, snapshot, Memory(), limits, view)
     assert isinstance(first, Allow)
@@ -320,14 +321,14 @@ def test_what_a_planning_allowed_already_counts_against_the_budgets_of_hour_and_
 def test_the_gravest_reason_is_the_answer() -> None:
     """Everything is wrong at once; reason after reason is taken away, and the next grave one shows."""
     wrong: dict[str, object] = {
-        "cluster_id": "other",
-        "exclude_topics": ("t",),
+        "cluster__id": "other",
+        "execute__exclude_topics": ("t",),
         "windows": Windows(allow=(ELSEWHEN,)),
-        "batch_budget_per_hour": 1,
+        "execute__batches_per_hour": 1,
     }
     writes = [plan_of(shared(), PlanState.OPEN), paused(Pause("ann", "", NOW_MS)), batch(1)]
     heard: list[HoldReason] = []
-    for less in (None, "cluster_id", 0, 0, "exclude_topics", "windows", "batch_budget_per_hour"):
+    for less in (None, "cluster__id", 0, 0, "execute__exclude_topics", "windows", "execute__batches_per_hour"):
         if isinstance(less, str):
             del wrong[less]
         elif less is not None:
@@ -346,7 +347,7 @@ def test_the_gravest_reason_is_the_answer() -> None:
 
 def test_an_explanation_has_the_numbers_of_every_check() -> None:
     snapshot, proposal = only(shared())
-    rows = explained(proposal, snapshot, Memory(), limits_of(approval_rules=(SMALL,)), NOBODY)
+    rows = explained(proposal, snapshot, Memory(), limits_of(approve__rules=(SMALL,)), NOBODY)
     said = {row.rule: (row.answer, row.sentence) for row in rows}
     assert said["paused"] == (Answer.YES, "acting is not paused")
     counted = "0 of 100 batches in the last hour (execute.batches_per_hour)"

@@ -56,9 +56,9 @@ def test_a_trigger_within_budget_is_approved_by_the_default_rule(built: Builder)
 
 
 def test_a_trigger_needs_a_person_where_the_default_rule_is_off() -> None:
-    answer = held(swapped(), NOBODY, approve_triggers=False)
+    answer = held(swapped(), NOBODY, approve__triggers=False)
     assert answer.reason is HoldReason.NEEDS_APPROVAL
-    assert isinstance(judged(swapped(), journal(approval(swapped()), at_ms=NOW_MS), approve_triggers=False), Allow)
+    assert isinstance(judged(swapped(), journal(approval(swapped()), at_ms=NOW_MS), approve__triggers=False), Allow)
 
 
 def test_a_reassignment_needs_a_person() -> None:
@@ -126,7 +126,7 @@ def test_what_is_no_approval_of_this_plan_approves_nothing(given: Write, says: s
     ],
 )  # fmt: skip
 def test_a_rule_approves_what_is_within_all_its_bounds_and_is_recorded_by_name(rule: ApprovalRule, why: str) -> None:
-    answer = judged(shared(), NOBODY, approval_rules=(rule,))
+    answer = judged(shared(), NOBODY, approve__rules=(rule,))
     assert isinstance(answer, Allow), answer
     assert answer.rule == "small"
     assert why in answer.reason
@@ -142,8 +142,8 @@ def vetoed_by(built: Builder, **changes: object) -> View:
 @pytest.mark.parametrize("built", [shared(), swapped(), promoted()], ids=["a reassignment", "a trigger", "warm-ups"])
 def test_a_persons_no_comes_before_every_rule(built: Builder) -> None:
     rules = (ApprovalRule(name="all"),)
-    assert isinstance(judged(built, NOBODY, approval_rules=rules), Allow)
-    answer = held(built, vetoed_by(built), approval_rules=rules)
+    assert isinstance(judged(built, NOBODY, approve__rules=rules), Allow)
+    answer = held(built, vetoed_by(built), approve__rules=rules)
     assert answer.reason is HoldReason.NEEDS_APPROVAL
     assert answer.sentence == (
         "held: it was cancelled by ann@desk (not today), and no rule overrules that; "
@@ -153,9 +153,9 @@ def test_a_persons_no_comes_before_every_rule(built: Builder) -> None:
 
 def test_a_persons_no_is_to_that_very_plan_and_a_person_may_still_approve_it() -> None:
     rules = (ApprovalRule(name="all"),)
-    assert isinstance(judged(shared(), vetoed_by(shared(), plan_hash="0" * 32), approval_rules=rules), Allow)
+    assert isinstance(judged(shared(), vetoed_by(shared(), plan_hash="0" * 32), approve__rules=rules), Allow)
     yes = journal(approval(shared()), at_ms=NOW_MS, view=vetoed_by(shared()))
-    answer = judged(shared(), yes, approval_rules=rules)
+    answer = judged(shared(), yes, approve__rules=rules)
     assert isinstance(answer, Allow)
     assert answer.by == "ann@desk"
 
@@ -181,7 +181,7 @@ def test_a_persons_no_outlasts_what_is_said_of_other_plans_under_the_same_id(bet
     for one in told:
         view = journal(written(in_place_of(approval_of(view, one.plan), one)), at_ms=NOW_MS, view=view)
     view = swept_of(view, [proposal])
-    answer = held(shared(), view, approval_rules=(ApprovalRule(name="all"),))
+    answer = held(shared(), view, approve__rules=(ApprovalRule(name="all"),))
     assert "no rule overrules that" in answer.sentence
     assert "a person cancelled this plan" in answer.sentence
     yes = in_place_of(approval_of(view, proposal.id), agreed(shared()))
@@ -204,7 +204,7 @@ def test_a_persons_no_is_kept_as_long_as_the_plan_is_proposed() -> None:
     for _ in range(3):
         view = journal(*swept(view, [proposal], frozenset(), NOW_MS), at_ms=NOW_MS, view=view)
     assert len(approvals(view)) == KEPT + 1
-    assert isinstance(judged(shared(), view, approval_rules=(ApprovalRule(name="all"),)), Hold)
+    assert isinstance(judged(shared(), view, approve__rules=(ApprovalRule(name="all"),)), Hold)
 
 
 def swept_of(view: View, standing: Sequence[Proposal], *, now_ms: int = NOW_MS, rests: bool = True) -> View:
@@ -231,7 +231,7 @@ def test_a_persons_no_is_not_forgotten_for_what_others_used_up_when_one_planning
     now_ms = NOW_MS + days * 24 * HOUR
     for standing in ([proposal], [], [proposal]):
         view = swept_of(view, standing, now_ms=now_ms, rests=rests)
-    answer = judged(shared(), view, approval_rules=(ApprovalRule(name="all"),))
+    answer = judged(shared(), view, approve__rules=(ApprovalRule(name="all"),))
     assert isinstance(answer, Hold), answer.sentence
     assert "no rule overrules that" in answer.sentence
     assert sum(not one.vetoed for one in approvals(view)) == KEPT, "used ones are bounded apart from it"
@@ -281,7 +281,7 @@ def test_a_rule_approves_nothing_beyond_a_bound_and_the_bound_is_told(
 ) -> None:
     snapshot, proposal = only(shared())
     changed = proposal._replace(predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
-    (answer,) = guard([changed], snapshot, Memory(), limits_of(approval_rules=(rule,)), NOBODY)
+    (answer,) = guard([changed], snapshot, Memory(), limits_of(approve__rules=(rule,)), NOBODY)
     assert isinstance(answer, Hold)
     assert f"rule small: {says}" in answer.sentence
 
@@ -293,7 +293,7 @@ def test_a_change_of_leader_is_seen_by_a_rule_that_wants_them_kept() -> None:
     snapshot = shared().snapshot()
     rule = replace(SMALL, keep_leaders=True)
     fresh = turned._replace(snapshot_hash=proposal.snapshot_hash)
-    (answer,) = guard([fresh], snapshot, Memory(), limits_of(approval_rules=(rule,)), NOBODY)
+    (answer,) = guard([fresh], snapshot, Memory(), limits_of(approve__rules=(rule,)), NOBODY)
     assert not isinstance(answer, Allow)
 
 

@@ -112,18 +112,18 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
     ("view", "limits", "predicted", "check", "answer", "sentence"),
     [
         pytest.param(
-            NOBODY, replace(limits_of(), min_gain_bytes_per_s=10.0),
+            NOBODY, limits_of(gain__min_bytes_per_s=10.0),
             {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", Answer.YES,
             "it makes 2 of 2 partitions local; the least gain is 1.0; it saves 15 B/s; the least gain is 10 "
             "B/s", id="enough bytes",
         ),
         pytest.param(
-            NOBODY, replace(limits_of(), min_gain_bytes_per_s=16.0),
+            NOBODY, limits_of(gain__min_bytes_per_s=16.0),
             {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", Answer.NO,
             "it saves 15 B/s; the least gain is 16 B/s", id="too few bytes",
         ),
         pytest.param(
-            NOBODY, replace(limits_of(), min_gain_bytes_per_s=10.0), {}, "gain", Answer.NO,
+            NOBODY, limits_of(gain__min_bytes_per_s=10.0), {}, "gain", Answer.NO,
             "the traffic across racks that it saves is unknown; the least gain is 10 B/s", id="unknown bytes",
         ),
         pytest.param(
@@ -175,7 +175,7 @@ def test_a_trigger_that_was_not_done_hides_no_earlier_one_that_was() -> None:
 
 def test_partitions_without_bytes_take_nothing_of_the_days_budget() -> None:
     view = with_approval(shared(), batch(1, size=0))
-    batches = said(shared(), view, limits_of(move_budget_bytes_per_day=1))["batches"]
+    batches = said(shared(), view, limits_of(execute__bytes_per_day=1))["batches"]
     assert batches[0] is Answer.YES
     assert batches[1].endswith("; 0 B of 1 B copied in the last day (execute.bytes_per_day)")
 
@@ -256,5 +256,5 @@ def test_only_the_groups_own_triggers_count_against_its_budget_and_its_margin() 
     ],
 )
 def test_a_rule_for_groups_approves_their_triggers(rule: ApprovalRule, *, allows: bool) -> None:
-    answer = judged(swapped(), NOBODY, approve_triggers=False, approval_rules=(rule,))
+    answer = judged(swapped(), NOBODY, approve__triggers=False, approve__rules=(rule,))
     assert isinstance(answer, Allow) is allows

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent.guard.worth import WORTH_CHECKS
-from agent.values.limits import Limits
+from agent.values.limits import GainLimits, Limits
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.verdict import Fine, Hold, HoldReason
 from tests.propose.test_basis import HEAVY, only, proposals, swapped
@@ -30,7 +30,7 @@ def weighed() -> Proposal:
 
 
 def test_by_weights_the_share_is_one_of_bytes(weighed: Proposal) -> None:
-    found = judged(weighed, Limits(min_gain_share=0.5, min_gain_partitions=100))
+    found = judged(weighed, Limits(gain=GainLimits(min_share=0.5, min_partitions=100)))
     assert isinstance(found, Fine)
     assert found.sentence == "it makes 1.8 kB/s of 1.8 kB/s local; the least gain is 910 B/s"
 
@@ -38,7 +38,7 @@ def test_by_weights_the_share_is_one_of_bytes(weighed: Proposal) -> None:
 def test_too_few_bytes_are_held(weighed: Proposal) -> None:
     before, after = weighed.predicted.before, weighed.predicted.after
     little = weighed._replace(predicted=replace(weighed.predicted, after=before))
-    found = judged(little, Limits(min_gain_share=0.5))
+    found = judged(little, Limits(gain=GainLimits(min_share=0.5)))
     assert isinstance(found, Hold)
     assert found.reason is HoldReason.TOO_LITTLE_GAIN
     assert "makes 0 B/s of 1.8 kB/s local" in found.sentence
@@ -47,6 +47,6 @@ def test_too_few_bytes_are_held(weighed: Proposal) -> None:
 
 def test_without_weights_partitions_are_asked_for() -> None:
     counted = only(proposals(swapped(None)), ProposalReason.REBALANCE_IMPROVES)
-    found = judged(counted, Limits(min_gain_partitions=5))
+    found = judged(counted, Limits(gain=GainLimits(min_partitions=5)))
     assert isinstance(found, Hold)
     assert "makes 4 of 4 partitions local; the least gain is 5.0" in found.sentence

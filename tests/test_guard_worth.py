@@ -65,12 +65,12 @@ def test_what_would_not_pay_for_itself_is_held(predicted: dict[str, float | None
 
 def test_what_pays_in_time_or_is_not_asked_to_is_allowed() -> None:
     assert isinstance(worth(bytes_to_move=10**11, usd_per_day_before=1.0, usd_per_day_after=0.5), Allow)
-    assert isinstance(worth(bytes_to_move=None, limits=limits_of(payback_max_days=None)), Allow)
+    assert isinstance(worth(bytes_to_move=None, limits=limits_of(execute__payback_days=None)), Allow)
     assert isinstance(judged(shared(), with_approval(shared())), Allow), "a repair is not asked to pay"
 
 
 def test_what_was_acted_upon_lately_must_gain_more() -> None:
-    strict = replace(limits_of(), min_gain_partitions=2)
+    strict = limits_of(gain__min_partitions=2)
     assert isinstance(worth(limits=strict), Allow)
     lately = journal(triggered("g", NOW_MS - 2 * HOUR, verdict=TriggerVerdict.AS_PREDICTED), at_ms=NOW_MS)
     answer = worth(lately, limits=strict)
@@ -85,7 +85,7 @@ def test_what_was_acted_upon_lately_must_gain_more() -> None:
 
 
 def test_least_bytes_that_cannot_be_told_are_not_reached() -> None:
-    strict = replace(limits_of(), min_gain_bytes_per_s=10.0)
+    strict = limits_of(gain__min_bytes_per_s=10.0)
     answer = worth(limits=strict)
     assert isinstance(answer, Hold)
     assert answer.reason is HoldReason.TOO_LITTLE_GAIN
@@ -118,7 +118,7 @@ def test_a_topic_whose_replicas_were_moved_cools_down() -> None:
     view = journal(moves.write(other), at_ms=NOW_MS - 4 * MINUTE, view=with_approval(shared()))
     answer = held(shared(), view)
     assert (answer.reason, answer.until_ms) == (HoldReason.COOLING_DOWN, NOW_MS + 6 * MINUTE)
-    assert isinstance(judged(shared(), view, move_cooldown_ms=MINUTE), Allow)
+    assert isinstance(judged(shared(), view, execute__cooldown_ms=MINUTE), Allow)
 
 
 def test_warm_ups_wait_where_their_application_is_about_to_ask_by_itself() -> None:

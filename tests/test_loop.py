@@ -19,7 +19,7 @@ from agent.telemetry.looks import observation_to_events
 from agent.values.cycle import MOST_TOLD, Cycle, news, sentence
 from agent.values.finding import Severity
 from agent.values.journal import View
-from agent.values.limits import ExecuteLimits, Limits, Mode, Told, TriggerLimits
+from agent.values.limits import GainLimits, Limits, Mode, Told, TriggerLimits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, Part
 from agent.values.proposal import Proposal, ProposalKind
@@ -202,7 +202,7 @@ def test_when_the_hands_are_called(mode: Mode, journal: View | None, acts: bool)
     hands = RecordingHands()
     free = TriggerLimits(transactional=Told.NO)
     found = run_cycle(
-        Line(Limits(mode=mode, execute=ExecuteLimits(trigger=free)), hands),
+        Line(Limits(mode=mode, trigger=free), hands),
         lambda: WORLD,
         WORLD,
         Memory(),
@@ -265,7 +265,7 @@ def test_memos_between_cycles_change_nothing() -> None:
 def test_a_recorded_file_gives_byte_same_proposals(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.jsonl"
     recorder = Recorder(RecordPlan(file=path), {})
-    line, memory, cycles = Line(Limits(min_gain_partitions=2)), Memory(), []
+    line, memory, cycles = Line(Limits(gain=GainLimits(min_partitions=2))), Memory(), []
     observation = WORLD
     for number in range(1, 4):
         done = run_cycle(

@@ -28,7 +28,7 @@ from agent.errors import ACTING, Fatal, JournalUnavailable, RackwiseError, threa
 from agent.execute.commands.apply import obey, stops, words_again
 from agent.execute.commands.commanded import Foreseen
 from agent.execute.commands.identity import People
-from agent.execute.reassign.accepting import NotCarriedOut, policy_of, traffic_of
+from agent.execute.reassign.accepting import NotCarriedOut, traffic_of
 from agent.execute.reassign.messages import May
 from agent.execute.rebalance.trigger_judging import judge, learn
 from agent.guard.acting_checks import may_begin, may_begin_plan
@@ -50,7 +50,7 @@ from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.progress import ActingNow
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.reassignment import Plan
+from agent.values.reassignment import Plan, Policy
 from agent.values.snapshot import Snapshot
 from agent.values.typed_json import UnreadableError
 from agent.values.verdict import Allow, Outcome, Refuse
@@ -188,7 +188,7 @@ class Acting:
                 if proposal.kind is ProposalKind.TRIGGER:
                     return led.trigger.carry_out(proposal, fresh)
                 now_ms = self._clock().wall_ms
-                begin_by_ms = now.until_ms or now_ms + self._limits.execute.approval_valid_ms
+                begin_by_ms = now.until_ms or now_ms + self._limits.approve.valid_ms
                 return hand_over(led.mover, proposal, now, fresh, now_ms, begin_by_ms)
             except (JournalUnavailable, NotCarriedOut) as error:
                 return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
@@ -242,7 +242,7 @@ class Acting:
     def _write_rule(self, journal: Journal, proposal: Proposal, allow: Allow) -> None:
         """By which rule it is done, before it is."""
         if allow.rule is not None:
-            valid_ms = self._limits.execute.approval_valid_ms
+            valid_ms = self._limits.approve.valid_ms
             approval = by_rule(proposal, allow.rule, allow.reason, now_ms=self._clock().wall_ms, valid_ms=valid_ms)
             journal.append(written(in_place_of(approval_of(journal.view(), approval.plan), approval)))
 
@@ -294,11 +294,11 @@ class Acting:
 
     def _take_over(self, journal: Journal) -> Led:
         hand, hearing = WireHand(self._arguments), Hearing()
-        trigger = Trigger(hand, journal, self._clock, self._limits.execute, leads_for_s=self._leadership.leads_for_s)
+        trigger = Trigger(hand, journal, self._clock, self._limits, leads_for_s=self._leadership.leads_for_s)
         mover = Mover(
             journal=journal,
             hand=hand,
-            policy=policy_of(self._limits.execute),
+            policy=Policy(self._limits.execute),
             may=lambda: self._may(journal, hearing),
             traffic=self._traffic,
             leads_for_s=self._leadership.leads_for_s,
@@ -357,7 +357,7 @@ class Acting:
         """Say to the mover what the journal says was asked of it, until its plans show it."""
         view = led.journal.view()
         if view is not led.worded:
-            led.say(words_again(view, self._limits.execute.approval_valid_ms))
+            led.say(words_again(view, self._limits.approve.valid_ms))
             led.worded = view
 
     def _answer(self, led: Led) -> bool:
@@ -376,7 +376,7 @@ class Acting:
     def _obey(self, led: Led, waiting: Sequence[Command], view: View, *, full: bool) -> bool:
         """Whether something that stops waits for the first planning."""
         now_ms, judged = self._clock().wall_ms, (self._foresee, self._begins)
-        limits, people = self._limits.execute, self._people
+        limits, people = self._limits, self._people
         obeyed = obey(waiting, view, self._standing, limits, now_ms, *judged, people=people, full=full)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)

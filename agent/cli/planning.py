@@ -140,7 +140,7 @@ def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
 
 
 def _is_priced(seen: Seen) -> bool:
-    return seen.limits.usd_per_gb is not None or bool(seen.limits.prices)
+    return seen.limits.price.usd_per_gb is not None or bool(seen.limits.price.between)
 
 
 def emit_proposals(

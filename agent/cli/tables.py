@@ -49,7 +49,7 @@ _WHOLE, _LEAST = 0.995, 0.005
 
 def with_money(columns: Iterable[str], limits: Limits) -> tuple[str, ...]:
     """The columns of a table; without those of money where no price is set."""
-    priced = limits.usd_per_gb is not None or limits.prices
+    priced = limits.price.usd_per_gb is not None or limits.price.between
     return tuple(name for name in columns if priced or "$/day" not in name)
 
 

@@ -43,8 +43,8 @@ def money(costs: Costs, look: Seen) -> MoneyDocument:
             "why_not": rates.why_not,
         },
         "price": {
-            "usd_per_gb": limits.usd_per_gb,
-            "pairs_with_own_price": len({frozenset(pair) for pair in limits.prices}),
+            "usd_per_gb": limits.price.usd_per_gb,
+            "pairs_with_own_price": len({frozenset(pair) for pair in limits.price.between}),
         },
         "total": _crossing(costs.crossing, look),
         "replicate": _crossing(costs.replicate, look),

@@ -79,12 +79,12 @@ def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
 
 def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Finding]:
     now_ms, limits = view.snapshot.monotonic_ms, view.limits
-    recent = [at for at in seen.changes if now_ms - at <= limits.rack_flap_window_ms]
+    recent = [at for at in seen.changes if now_ms - at <= limits.racks.flap_window_ms]
     if not recent:
         return
     state = steadiness(seen, now_ms, limits)
     if state is Steadiness.FLAPPING:
-        window = lasted(limits.rack_flap_window_ms)
+        window = lasted(limits.racks.flap_window_ms)
         yield Finding(
             reason=FindingReason.RACK_FLAPPING,
             subject=Subject("broker", str(broker_id)),
@@ -95,12 +95,12 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Fi
             since_ms=view.snapshot.taken_ms,
             held=True,
         )
-    if seen.rack is None or seen.previous is None or now_ms - seen.since_ms > limits.rack_flap_window_ms:
+    if seen.rack is None or seen.previous is None or now_ms - seen.since_ms > limits.racks.flap_window_ms:
         return
     wait = ""
     if state is Steadiness.NEW:
-        wait = f"; nothing is planned from it until it has been stable for {limits.rack_stable_ms // 1000} s"
-        wait += f" and {count(limits.rack_stable_polls, 'look')}"
+        wait = f"; nothing is planned from it until it has been stable for {limits.racks.stable_for_ms // 1000} s"
+        wait += f" and {count(limits.racks.stable_polls, 'look')}"
     yield Finding(
         reason=FindingReason.BROKER_RACK_CHANGED,
         subject=Subject("broker", str(broker_id)),
@@ -184,11 +184,12 @@ def absent_findings(view: View, memo: Memo) -> list[Finding]:
     """One finding per absent broker; of one that holds no replica only while it may be restarting."""
     if not view.absences:
         return []
+    least_ms = view.limits.racks.broker_absent_for_ms
     load = memo.of(("load",), (view.snapshot.topics,), lambda: _load(view.snapshot))
     return [
         _absent(broker, absence, load, view)
         for broker, absence in view.absences.items()
-        if absence.has_replicas or (absence.for_ms is not None and absence.for_ms < view.limits.broker_absent_ms)
+        if absence.has_replicas or (absence.for_ms is not None and absence.for_ms < least_ms)
     ]
 
 
@@ -213,7 +214,7 @@ def _absent(broker: int, absence: Absence, load: _Load, view: View) -> Finding:
     parts = [absence_words(broker, absence), _holds(broker, load, absence)]
     parts += [f"no live broker of rack {rack} is left"] if last else []
     parts += ["its rack was never seen"] if state is not None and rack is None and not state.rack.claims else []
-    parts += _wait(absence, view.limits.broker_absent_ms)
+    parts += _wait(absence, view.limits.racks.broker_absent_for_ms)
     return Finding(
         reason=FindingReason.BROKER_ABSENT,
         subject=Subject("broker", str(broker)),
@@ -230,7 +231,7 @@ def _absent(broker: int, absence: Absence, load: _Load, view: View) -> Finding:
         ),
         severity=Severity.WARNING if absence.has_replicas else Severity.INFO,
         since_ms=view.snapshot.taken_ms - (absence.for_ms or 0),
-        held=absence.awaited(view.limits.broker_absent_ms),
+        held=absence.awaited(view.limits.racks.broker_absent_for_ms),
     )
 
 

@@ -74,7 +74,7 @@ def view_of(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> V
     wavering = unsteady(seen, snapshot.monotonic_ms, limits)
     missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
     absent = absences(memory, snapshot)
-    away = awaited(absent, limits.broker_absent_ms)
+    away = awaited(absent, limits.racks.broker_absent_for_ms)
     gone = frozenset(absent) - away
     complete = not any(gap.part is Part.BROKERS for gap in snapshot.gaps)
     ground = memo.of(

@@ -87,7 +87,7 @@ def _worse(group: ConsumerGroup | StreamsGroup, assessment: Assessment, reading:
         return _heavier(group, assessment, assessment.weighing, reading, view)
     limits = view.limits
     total = max((of.total for of in assessment.current if of.measure is Measure.KAFKA), default=0.0)
-    worth = assessment.gap >= limits.min_gain_partitions and assessment.gap >= limits.min_gain_share * total
+    worth = assessment.gap >= limits.gain.min_partitions and assessment.gap >= limits.gain.min_share * total
     gained = _bytes_gained(assessment)
     in_bytes = f" ({sized(gained)}/s by the replicas that serve the reads)" if gained else ""
     return Finding(
@@ -114,7 +114,7 @@ def _heavier(
 ) -> Finding:
     """The same by weights of the pipeline."""
     limits = view.limits
-    least = max(limits.min_gain_share * weighing.total, limits.min_gain_bytes_per_s)
+    least = max(limits.gain.min_share * weighing.total, limits.gain.min_bytes_per_s)
     return Finding(
         reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
         subject=Subject("group", group.id),
@@ -180,9 +180,9 @@ def _stuck(view: View) -> Iterable[Finding]:
         group = view.snapshot.groups.get(name)
         if group is None or isinstance(group, OtherGroup) or view.limits.excludes_group(name):
             continue
-        if group.state in SETTLED_STATES or now_ms - since_ms < view.limits.stuck_rebalance_ms:
+        if group.state in SETTLED_STATES or now_ms - since_ms < view.limits.detect.stuck_rebalance_after_ms:
             continue
-        long = lasted(view.limits.stuck_rebalance_ms)
+        long = lasted(view.limits.detect.stuck_rebalance_after_ms)
         yield Finding(
             reason=FindingReason.GROUP_STUCK_IN_REBALANCE,
             subject=Subject("group", name),

@@ -124,7 +124,7 @@ def _throttles(view: View) -> Iterable[Finding]:
     for subject in idle_throttles(view.snapshot):
         kind, _, name = subject.partition("/")
         since_ms = view.memory.throttles.get(subject, now_ms)
-        if now_ms - since_ms < view.limits.throttle_grace_ms:
+        if now_ms - since_ms < view.limits.detect.throttle_grace_ms:
             continue
         if kind == "topic":
             if view.limits.excludes_topic(name):

@@ -301,7 +301,7 @@ def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: boo
             for rack, leaders, replicas in zip(view.ground.racks, spread.leaders, spread.replicas, strict=True)
         ]
     )
-    if over <= view.limits.leader_skew_share:
+    if over <= view.limits.detect.leader_skew_share:
         return
     yield Finding(
         reason=FindingReason.LEADER_SKEW,

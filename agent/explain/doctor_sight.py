@@ -214,7 +214,7 @@ def throttles(world: World) -> Sight:
         verb = "throttle is" if len(set_now) == 1 else "throttles are"
         once = (
             f"{len(set_now)} {verb} set and no reassignment runs ({listed(set_now)}), {seen}: "
-            f"a throttle that is still set after {limits.throttle_grace_ms // 1000} s counts as left over"
+            f"a throttle that is still set after {limits.detect.throttle_grace_ms // 1000} s counts as left over"
         )
     return Sight(
         "no throttle is set without a reassignment that needs it",

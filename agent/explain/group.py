@@ -230,14 +230,14 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
     enough = optimum_worth(assessment, limits)
     sentence = (
         f"the optimum makes {assessment.gap} more of {counted(round(total), 'read')} local by Kafka's rule; the least "
-        f"gain is {counted(limits.min_gain_partitions, 'read')} and {limits.min_gain_share * 100:g} % of them"
+        f"gain is {counted(limits.gain.min_partitions, 'read')} and {limits.gain.min_share * 100:g} % of them"
     )
     if assessment.weighing is not None:
         total = assessment.weighing.total
         sentence = (
             f"the optimum makes {sized(assessment.weighing.gained)}/s more of {sized(total)}/s local by Kafka's rule "
-            f"and weights of the pipeline; the least gain is {sized(limits.min_gain_bytes_per_s)}/s and "
-            f"{limits.min_gain_share * 100:g} % of them"
+            f"and weights of the pipeline; the least gain is {sized(limits.gain.min_bytes_per_s)}/s and "
+            f"{limits.gain.min_share * 100:g} % of them"
         )
     rows = [Explained(about, "gain above the threshold", yes_or_no(enough), sentence)]
     given = own_answer(scene.predictions.get(group.id))

@@ -20,7 +20,7 @@ from agent.journal.leader import leader_in
 from agent.journal.room import likely_need, no_room, too_large
 from agent.journal.targets import MOST_TARGETS
 from agent.probing.check import PROBED, probing_check
-from agent.values.limits import ExecuteLimits, Limits, Mode, any_of
+from agent.values.limits import ApproveLimits, ExecuteLimits, Limits, Mode, any_of
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.reassignment import BatchState, Plan, PlanState
 from agent.values.verdict import Fine, Hold, HoldReason
@@ -43,7 +43,7 @@ def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:
 
 
 def _cluster(proposal: Proposal, ground: Ground) -> Hold | Fine:
-    wanted, here = ground.limits.execute.cluster_id, ground.fresh.cluster_id
+    wanted, here = ground.limits.cluster.id, ground.fresh.cluster_id
     leader = leader_in(ground.records.view)
     if wanted is not None and here != wanted:
         sentence = f"held: this is cluster {here}, and cluster.id allows changes of {wanted} only"
@@ -86,7 +86,7 @@ def _group(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
     view, limits = ground.records.view, ground.limits
-    if proposal.reason is ProposalReason.WARMUP_PROMOTABLE and not limits.execute.probing:
+    if proposal.reason is ProposalReason.WARMUP_PROMOTABLE and not limits.probing.enabled:
         sentence = "held: triggers for warm-ups are switched off (probing.enabled)"
         return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, lasting=True)
     found = refusal(proposal, ground.fresh, ground.memory, view, limits, moved=ground.records.moved)
@@ -132,7 +132,7 @@ def _left_out(proposal: Proposal, ground: Ground) -> Hold | Fine:
 
 
 def _window(proposal: Proposal, ground: Ground) -> Hold | Fine:
-    windows = ground.limits.execute.windows
+    windows = ground.limits.windows
     shut = closed(windows, proposal.kind.value, ground.now_ms)
     if shut is not None:
         never = shut.until_ms is None
@@ -173,24 +173,24 @@ def may_begin(records: Records, limits: Limits, now_ms: int, racks: Racks | None
     A batch that takes partitions back is one as well. ``racks`` is None before the first look.
     """
     if (why := _for_all(records, limits, now_ms)) is not None:
-        return May(begin=False, sentence=why, lapsed=_lapsed(records, limits.execute, now_ms))
-    plans = ((plan, plan_held(plan, limits.execute, now_ms, racks)) for plan in records.unended)
+        return May(begin=False, sentence=why, lapsed=_lapsed(records, limits.approve, now_ms))
+    plans = ((plan, plan_held(plan, limits, now_ms, racks)) for plan in records.unended)
     held = tuple((plan.proposal_id, why) for plan, why in plans if why is not None)
-    return May(begin=True, held=held, lapsed=_lapsed(records, limits.execute, now_ms))
+    return May(begin=True, held=held, lapsed=_lapsed(records, limits.approve, now_ms))
 
 
 def may_begin_plan(plan: Plan, records: Records, limits: Limits, now_ms: int, racks: Racks | None = None) -> May:
     """The same for one plan, which need not be in the journal yet."""
-    why = _for_all(records, limits, now_ms) or plan_held(plan, limits.execute, now_ms, racks)
+    why = _for_all(records, limits, now_ms) or plan_held(plan, limits, now_ms, racks)
     return May(begin=why is None, sentence=why or "")
 
 
-def plan_held(plan: Plan, execute: ExecuteLimits, now_ms: int, racks: Racks | None) -> str | None:
+def plan_held(plan: Plan, limits: Limits, now_ms: int, racks: Racks | None) -> str | None:
     """Why no new batch of that plan may begin now; None when one may."""
-    shut = closed(execute.windows, kind_of(plan), now_ms)
+    shut = closed(limits.windows, kind_of(plan), now_ms)
     if shut is not None:
         return shut.sentence
-    return _excluded(plan, execute) or _in_other_racks(plan, racks)
+    return _excluded(plan, limits.execute) or _in_other_racks(plan, racks)
 
 
 def kind_of(plan: Plan) -> str:
@@ -239,23 +239,23 @@ def _in_other_racks(plan: Plan, racks: Racks | None) -> str | None:
     return None
 
 
-def _lapsed(records: Records, execute: ExecuteLimits, now_ms: int) -> tuple[tuple[str, str], ...]:
+def _lapsed(records: Records, approve: ApproveLimits, now_ms: int) -> tuple[tuple[str, str], ...]:
     """Of those of which no batch was sent; what has begun goes on."""
     if records.unreadable is not None:
         return ()
     sent = {one.batch.proposal_id for one in records.batches if one.batch.sendings}
     fresh = (plan for plan in records.unended if plan.state is PlanState.OPEN and plan.proposal_id not in sent)
-    found = ((plan.proposal_id, _over(plan, execute, now_ms)) for plan in fresh)
+    found = ((plan.proposal_id, _over(plan, approve, now_ms)) for plan in fresh)
     return tuple((name, why) for name, why in found if why is not None)
 
 
-def _over(plan: Plan, execute: ExecuteLimits, now_ms: int) -> str | None:
+def _over(plan: Plan, approve: ApproveLimits, now_ms: int) -> str | None:
     """Why it is too late for its first batch; None when it is not."""
     if plan.begin_by_ms is None:
         return None
     late_ms = now_ms - plan.begin_by_ms
     if late_ms >= 0:
         return f"void: its approval ended {lasted(late_ms)} ago, and no batch of it was sent"
-    if -late_ms > 2 * execute.approval_valid_ms:
+    if -late_ms > 2 * approve.valid_ms:
         return "void: its approval is of the future by this agent's clock, and no batch of it was sent"
     return None

@@ -51,12 +51,12 @@ def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
     if cancelled:
         sentence = f"held: {why_not}, and no rule overrules that; approve it with: {_APPROVE} {proposal.id}"
         return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
-    if proposal.kind is ProposalKind.TRIGGER and ground.limits.execute.approve_triggers:
+    if proposal.kind is ProposalKind.TRIGGER and ground.limits.approve.triggers:
         return _allowed(
             proposal, DEFAULT_RULE, "triggers within budget need no approval by a person (approve.triggers)"
         )
     against: list[str] = []
-    asked = ground.limits.execute.approval_rules
+    asked = ground.limits.approve.rules
     if asked and attempt.number > 1:
         against.append("rules approve first attempts only")
         asked = ()

@@ -21,16 +21,16 @@ HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 def _triggers(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
-    execute, now_ms = ground.limits.execute, ground.now_ms
+    limits, now_ms = ground.limits.trigger, ground.now_ms
     granted = len([one for one in ground.granted if one.kind is ProposalKind.TRIGGER])
-    if granted >= execute.trigger_budget_per_cycle:
+    if granted >= limits.budget_per_cycle:
         sentence = f"held: allowed in this cycle: {counted(granted, 'trigger')} (trigger.budget_per_cycle)"
         return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence)
     every = acted_at(ground.records.view)
     told: list[str] = []
     for span_ms, word, budget in (
-        (HOUR_MS, "hour", execute.trigger_budget_per_hour),
-        (DAY_MS, "day", execute.trigger_budget_per_day),
+        (HOUR_MS, "hour", limits.budget_per_hour),
+        (DAY_MS, "day", limits.budget_per_day),
     ):
         used, free_ms = _used(every, now_ms, span_ms, budget - granted)
         told.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
@@ -42,9 +42,9 @@ def _triggers(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
 def _group_triggers(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
-    execute, name = ground.limits.execute, proposal.subject.name
+    name = proposal.subject.name
     promotion = proposal.reason is ProposalReason.WARMUP_PROMOTABLE
-    budget = execute.probing_budget_per_group_per_hour if promotion else execute.trigger_budget_per_group_per_hour
+    budget = (ground.limits.probing if promotion else ground.limits.trigger).budget_per_group_per_hour
     used, free_ms = _used(_of_group(ground, name, promotion=promotion), ground.now_ms, HOUR_MS, budget)
     setting = f"{'probing' if promotion else 'trigger'}.budget_per_group_per_hour"
     sentence = f"{used:,} of {counted(budget, 'trigger')} of group {name} in the last hour ({setting})"
@@ -64,8 +64,8 @@ def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimi
     times = sorted(sent.at_ms for sent in batches)
     told: list[str] = []
     for span_ms, word, budget in (
-        (HOUR_MS, "hour", execute.batch_budget_per_hour),
-        (DAY_MS, "day", execute.batch_budget_per_day),
+        (HOUR_MS, "hour", execute.batches_per_hour),
+        (DAY_MS, "day", execute.batches_per_day),
     ):
         used, free_ms = _used(times, now_ms, span_ms, budget)
         told.append(
@@ -73,14 +73,14 @@ def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimi
         )
         if used >= budget:
             return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}", free_ms)
-    if execute.move_budget_bytes_per_day is not None:
+    if execute.bytes_per_day is not None:
         moved = _bytes(batches, now_ms)
         if moved is None:
             sentence = "held: the number of bytes copied in the last day is unknown (execute.bytes_per_day)"
             return Hold(proposal_id, HoldReason.OVER_BUDGET, sentence)
-        copied, most = sized_apart(moved, execute.move_budget_bytes_per_day)
+        copied, most = sized_apart(moved, execute.bytes_per_day)
         told.append(f"{copied} of {most} copied in the last day (execute.bytes_per_day)")
-        if moved >= execute.move_budget_bytes_per_day:
+        if moved >= execute.bytes_per_day:
             return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}")
     return Fine("; ".join(told))
 

@@ -64,7 +64,7 @@ def _broker_absent(proposal: Proposal, ground: Ground) -> Hold | None:
     """A broker that may be restarting: what moves because it is absent would have to move back."""
     if not ground.absences or not rests_on_brokers(proposal):
         return None
-    least_ms = ground.limits.broker_absent_ms
+    least_ms = ground.limits.racks.broker_absent_for_ms
     left_ms = {
         broker: least_ms - (absence.for_ms or 0)
         for broker, absence in ground.absences.items()
@@ -143,7 +143,7 @@ def _cooling_down(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     acted_ms = ground.memory.acts.get(str(proposal.subject))
     if acted_ms is None or proposal.kind is not ProposalKind.TRIGGER:
         return None
-    left_ms = ground.limits.trigger_cooldown_ms - (ground.fresh.monotonic_ms - acted_ms)
+    left_ms = ground.limits.proposals.trigger_cooldown_ms - (ground.fresh.monotonic_ms - acted_ms)
     if left_ms <= 0:
         return None
     sentence = f"held: the cooldown of {proposal.subject} ends in {lasted(left_ms)}"

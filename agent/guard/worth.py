@@ -43,9 +43,9 @@ def copying_usd(predicted: Predicted, limits: Limits) -> float | None:
     """What copying costs at most, were every byte to cross racks; None when bytes or price are unknown."""
     if predicted.bytes_to_move == 0:
         return 0.0
-    if predicted.bytes_to_move is None or limits.usd_per_gb is None:
+    if predicted.bytes_to_move is None or limits.price.usd_per_gb is None:
         return None
-    dearest = max((limits.usd_per_gb, *limits.prices.values()))
+    dearest = max((limits.price.usd_per_gb, *limits.price.between.values()))
     return predicted.bytes_to_move / BYTES_PER_GB * dearest
 
 
@@ -79,19 +79,19 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     unit = "bytes_per_s" if _weighed(proposal) and proposal.kind is ProposalKind.TRIGGER else "partitions"
     home = brought_home(proposal.predicted, unit)
     if home is not None and unit == "bytes_per_s":
-        least = limits.min_gain_share * home[1] * factor
+        least = limits.gain.min_share * home[1] * factor
         made, bound = sized_apart(home[0], least)
         told.append(f"it makes {made}/s of {sized(home[1])}/s local; the least gain is {bound}/s{lately}")
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     elif home is not None:
-        least = max(float(limits.min_gain_partitions), limits.min_gain_share * home[1]) * factor
+        least = max(float(limits.gain.min_partitions), limits.gain.min_share * home[1]) * factor
         of = counted(round(home[1]), "partition")
         told.append(f"it makes {home[0]:,.10g} of {of} local; the least gain is {least:.1f}{lately}")
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
-    if limits.min_gain_bytes_per_s > 0:
-        saved, least = saved_bytes_per_s(proposal.predicted), limits.min_gain_bytes_per_s * factor
+    if limits.gain.min_bytes_per_s > 0:
+        saved, least = saved_bytes_per_s(proposal.predicted), limits.gain.min_bytes_per_s * factor
         if saved is None:
             sentence = (
                 f"held: the traffic across racks that it saves is unknown; the least gain is {sized(least)}/s{lately}"
@@ -105,7 +105,7 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
 
 
 def _payback(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
-    most_days = ground.limits.execute.payback_max_days
+    most_days = ground.limits.execute.payback_days
     if proposal.reason not in SAVERS or most_days is None:
         return None
     cost, saved = copying_usd(proposal.predicted, ground.limits), saved_usd_per_day(proposal.predicted)
@@ -131,7 +131,7 @@ def _cooled_down(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     """Triggers have their own cooldown among what is known against asking a group."""
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
-    cooldown_ms, last_ms = ground.limits.execute.move_cooldown_ms, ground.records.moved.get(proposal.subject.name)
+    cooldown_ms, last_ms = ground.limits.execute.cooldown_ms, ground.records.moved.get(proposal.subject.name)
     if last_ms is None:
         return Fine(f"the journal has no ended plan of topic {proposal.subject.name}")
     left_ms = cooldown_ms - (ground.now_ms - last_ms)

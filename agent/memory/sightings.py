@@ -40,8 +40,8 @@ def sightings(memory: Memory, snapshot: Snapshot) -> dict[int, RackSighting]:
 
 def steadiness(sighting: RackSighting, now_ms: int, limits: Limits) -> Steadiness:
     """Whether the rack has held still: flapping is graver than new."""
-    recent = sum(now_ms - at <= limits.rack_flap_window_ms for at in sighting.changes)
-    if recent >= limits.rack_flap_changes:
+    recent = sum(now_ms - at <= limits.racks.flap_window_ms for at in sighting.changes)
+    if recent >= limits.racks.flap_changes:
         return Steadiness.FLAPPING
     if sighting.changes and not _held_still(sighting, now_ms, limits):
         return Steadiness.NEW
@@ -56,8 +56,8 @@ def unsteady(brokers: Mapping[int, RackSighting], now_ms: int, limits: Limits) -
 
 
 def _held_still(sighting: RackSighting, now_ms: int, limits: Limits) -> bool:
-    long_enough = now_ms - sighting.since_ms >= limits.rack_stable_ms
-    return long_enough and sighting.polls >= limits.rack_stable_polls
+    long_enough = now_ms - sighting.since_ms >= limits.racks.stable_for_ms
+    return long_enough and sighting.polls >= limits.racks.stable_polls
 
 
 def _look(before: RackSighting | None, rack: str | None, now_ms: int) -> RackSighting:

@@ -35,7 +35,7 @@ class Topics(NamedTuple):
 
 def topics_of(observation: Observation, limits: Limits, memo: Memo) -> Topics:
     """Every described topic by name."""
-    rows, configs, prefix = observation.topics, observation.topic_configs, limits.own_prefix
+    rows, configs, prefix = observation.topics, observation.topic_configs, limits.topics.prefix
     return memo.of(("topics",), (rows, configs, prefix), lambda: _topics(rows, configs, prefix, memo))
 
 

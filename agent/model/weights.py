@@ -26,7 +26,7 @@ def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[Weigh
     told = observation.weights
     if told is None:
         return NOT_WEIGHED, None
-    now_ms, most_ms = observation.taken_ms, limits.weights_max_age_ms
+    now_ms, most_ms = observation.taken_ms, limits.weights.max_age_ms
     topics = tuple([one for one in told.topics if _is_fresh(one, now_ms, most_ms)])
     groups = tuple([one for one in told.groups if _is_fresh(one, now_ms, most_ms)])
     laid_out = NOT_WEIGHED

@@ -233,8 +233,8 @@ def bill(  # noqa: PLR0917 (an assignment, what is known of it, and the world)
     """Dollars a day of the bytes that cross; None where they are unknown, or a pair of racks has no price."""
     if crossing_bytes_per_s is None:
         return None
-    if not limits.prices:
-        return None if limits.usd_per_gb is None else priced(crossing_bytes_per_s, limits.usd_per_gb)
+    if not limits.price.between:
+        return None if limits.price.usd_per_gb is None else priced(crossing_bytes_per_s, limits.price.usd_per_gb)
     names = {bit: name for name, bit in ground.bits.bit_of.items()}
     readers = [
         Reader(partition, names.get(bit, _ELSEWHERE) if bit else None)

@@ -169,11 +169,11 @@ class Seats:
         held_by_broker = Counter(broker for state in states for broker in state.replicas if broker not in gone)
         led, replicas = sum(self.of_rack.values()), sum(held_by_broker.values()) or 1
         self._most_of_broker = {
-            broker: -int(-(1 + limits.leader_skew_share) * led * count // replicas)
+            broker: -int(-(1 + limits.detect.leader_skew_share) * led * count // replicas)
             for broker, count in held_by_broker.items()
         }
         self._most_of_rack = {
-            rack: int((count / replicas + limits.leader_skew_share) * led)
+            rack: int((count / replicas + limits.detect.leader_skew_share) * led)
             for rack, count in self._by_rack(held_by_broker).items()
         }
 

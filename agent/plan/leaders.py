@@ -38,7 +38,7 @@ def place_leaders(scene: Scene, busy: Iterable[TopicPartition]) -> tuple[list[Pl
     seats = Seats(scene.snapshot, scene.held, scene.limits, gone_brokers(scene.found))
     plans, skipped = _make_even(scene, skew, seats, taken)
     more, left = follow_readers(scene, seats, taken)
-    if scene.limits.keep_leaders:
+    if scene.limits.plan.keep_leaders:
         names = {name for plan in plans + more for name in (f"topic/{plan.topic}", *plan.findings)}
         return [], skipped + left + [(name, Unplanned.KEEPS_LEADERS) for name in sorted(names)]
     return plans + more, skipped + left

@@ -89,16 +89,16 @@ def capped(plan: Plan, limits: Limits) -> Plan:
     cut: list[tuple[str, Unplanned]] = []
     placements = []
     for placement in plan.placements:
-        short = replace(placement, changes=placement.changes[: min(limits.max_moves_per_proposal, _fitting(placement))])
+        short = replace(placement, changes=placement.changes[: min(limits.proposals.max_moves, _fitting(placement))])
         if len(short.changes) < len(placement.changes):
             short = replace(short, lower_bound=0, optimal=False)
             cut.append((f"topic/{placement.topic}", Unplanned.CAPPED))
         placements.append(short)
     everything: list[AnyPlan] = [*placements, *plan.triggers, *plan.advice]
-    if len(everything) > limits.max_proposals:
+    if len(everything) > limits.proposals.max_per_cycle:
         everything.sort(key=_order)
-        cut += [(_name(left), Unplanned.CAPPED) for left in everything[limits.max_proposals :]]
-        everything = everything[: limits.max_proposals]
+        cut += [(_name(left), Unplanned.CAPPED) for left in everything[limits.proposals.max_per_cycle :]]
+        everything = everything[: limits.proposals.max_per_cycle]
     elif not cut:
         return plan
     kept = {id(of) for of in everything}

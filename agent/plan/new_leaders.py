@@ -34,7 +34,7 @@ def with_new_leaders(
     readers: Mapping[TopicPartition, Readers],
 ) -> dict[TopicPartition, List]:
     """The lists, with another leader where the preferred one changes."""
-    gone = frozenset[int]() if scene.limits.keep_leaders else gone_brokers(scene.found)
+    gone = frozenset[int]() if scene.limits.plan.keep_leaders else gone_brokers(scene.found)
     changed = {state.id: state for state in states if state.id in lists and _led_anew(state, lists[state.id], gone)}
     if not changed:
         return dict(lists)

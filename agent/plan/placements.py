@@ -57,7 +57,7 @@ def mend_spread(scene: Scene) -> tuple[list[PlacementPlan], Skipped]:
         for state in touched
         if state.id in stuck or crowding(lists.get(state.id, state.replicas), room) is not None
     ]
-    if scene.limits.keep_leaders:
+    if scene.limits.plan.keep_leaders:
         led_anew = [s for s in touched if lists.get(s.id, s.replicas)[0] != s.replicas[0]]
         lists = {name: lists[name] for name in lists.keys() - {state.id for state in led_anew}}
         skipped += [(f"topic/{state.id}", Unplanned.KEEPS_LEADERS) for state in led_anew]
@@ -67,7 +67,7 @@ def mend_spread(scene: Scene) -> tuple[list[PlacementPlan], Skipped]:
 
 def left_out(topic: TopicState, limits: Limits) -> bool:
     """True for topics that the settings exclude, and for rackwise's own unless they were asked for."""
-    return (topic.own and not limits.include_own_topics) or limits.excludes_topic(topic.name)
+    return (topic.own and not limits.scope.include_own_topics) or limits.excludes_topic(topic.name)
 
 
 def partition_of(finding: Finding) -> TopicPartition | None:

@@ -132,7 +132,7 @@ def _wanted(
         (_about_warmups(scene, group.id, ready), ready),
         (about(FindingReason.WARMUP_UNSURE, Subject("group", group.id)), unsure),
     ]
-    if scene.limits.execute.probing_standbys:
+    if scene.limits.probing.standbys:
         wanted.append((about(FindingReason.STANDBY_LAG_GROWS, Subject("group", group.id)), ()))
     return [(answers, of) for found, of in wanted if (answers := answered(found)) is not None]
 
@@ -246,7 +246,7 @@ def _judge_row(scene: Scene, row: _Row) -> TriggerPlan | Skipped:
 
 def _above_bytes(judged: list[TriggerPlan | Skipped], scene: Scene) -> list[TriggerPlan | Skipped]:
     """The same, without the plans that save fewer bytes than asked for; rates change too often to be reused."""
-    least = scene.limits.min_gain_bytes_per_s
+    least = scene.limits.gain.min_bytes_per_s
     if least <= 0 or not scene.snapshot.bytes_per_s:
         return judged
     kept: list[TriggerPlan | Skipped] = []
@@ -270,7 +270,7 @@ def _not_triggerable(group: ReaderGroup, limits: Limits) -> Unplanned | None:
         return Unplanned.UNSTABLE
     if isinstance(group, StreamsGroup) and len(group.metadata_versions) > 1:
         return Unplanned.UNSTABLE
-    allowed = limits.execute.for_group(group.id)
+    allowed = limits.trigger_of(group.id)
     if not allowed.allow_static and any(member.instance_id is not None for member in group.members):
         return Unplanned.STATIC
     if group.assignor in EAGER_ASSIGNORS:

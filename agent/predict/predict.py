@@ -7,7 +7,7 @@ Invariants
 - Nothing is guessed silently: what is assumed is named, and where Kafka is not deterministic, or the leader is not
   known to be Java, the prediction says ``cost-equal only``.
 - A group without a prediction says why.
-- The work is bounded: a group over ``limits.predict_limit`` (partitions or tasks, times members) is not predicted.
+- The work is bounded: a group over ``limits.plan.predict_limit`` (partitions or tasks, times members) is not predicted.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, 
     ]
     racks = memo.of(("predict racks",), (snapshot.brokers,), lambda: told_racks(snapshot.brokers))
     sets = memo.of(("predict rack sets",), (racks,), lambda: RackSets(racks))
-    predict_one = partial(_predict, racks, sets, limits.predict_limit)
-    made = each(memo, "predict", rows, _GROUP_ID, predict_one, context=(racks, limits.predict_limit))
+    predict_one = partial(_predict, racks, sets, limits.plan.predict_limit)
+    made = each(memo, "predict", rows, _GROUP_ID, predict_one, context=(racks, limits.plan.predict_limit))
     return {
         row.group.id: prediction if way is None else _finished(row, prediction, way, snapshot)
         for row, (prediction, way) in zip(rows, made, strict=True)
@@ -85,7 +85,7 @@ def _row_of_application(
     lags: Lags = ()
     if group.kind is GroupKind.STREAMS:
         facts = broker_facts(group.id, snapshot.broker_configs, snapshot.group_configs)
-    elif isinstance(group, StreamsGroup) and _size(group) <= limits.predict_limit:
+    elif isinstance(group, StreamsGroup) and _size(group) <= limits.plan.predict_limit:
         copies = snapshot.copies.get(group.id, ())
         lags = lags_of(group, copies, snapshot.end_offsets, settings.acceptable_recovery_lag)
     return _Row(group, topics, settings, facts, lags)

@@ -31,7 +31,7 @@ from agent.probing.values import (
     failures,
 )
 from agent.values.kafka import SETTLED_STATES, STABLE
-from agent.values.limits import ExecuteLimits, GroupLimits, Limits
+from agent.values.limits import GroupLimits, Limits, ProbingLimits
 from agent.values.memory import CopyKey, Join, Memory
 from agent.values.snapshot import GroupKind, Snapshot, StreamsGroup
 from agent.values.words import counted, few
@@ -76,7 +76,7 @@ def decide(group_id: str, ground: Ground, past: Sequence[Past] = ()) -> Decision
             OffReason.NOT_CLASSIC,
             "not probed: only classic Streams applications have probing rebalances that a trigger can bring forward",
         )
-    if not ground.limits.execute.probing:
+    if not ground.limits.probing.enabled:
         return Off(group_id, OffReason.SWITCHED_OFF, "not probed: probing.enabled is false")
     scene = _Scene(group, ground, past)
     if group.state != STABLE or group.hidden:
@@ -91,9 +91,9 @@ class _Scene:
     """One application at one look."""
 
     def __init__(self, group: StreamsGroup, ground: Ground, past: Sequence[Past]) -> None:
-        snapshot, memory, execute = ground.snapshot, ground.memory, ground.limits.execute
+        snapshot, memory, probing = ground.snapshot, ground.memory, ground.limits.probing
         settings = ground.limits.group(group.id)
-        self._group, self._execute = group, execute
+        self._group, self._probing = group, probing
         self._now_ms = snapshot.monotonic_ms
         known = memory.streams.get(group.id, NOTHING)
         self._join: Join | None = known.join
@@ -107,7 +107,7 @@ class _Scene:
         self._past = tuple(one._replace(at_ms=min(one.at_ms, self._now_ms)) for one in past)
         copies = snapshot.copies.get(group.id, ())
         self._warmups: Readiness = readiness(copies, settings.acceptable_recovery_lag)
-        self._growing = growing_standbys(copies, settings, memory, self._now_ms) if execute.probing_standbys else ()
+        self._growing = growing_standbys(copies, settings, memory, self._now_ms) if probing.standbys else ()
         self._deadline: Deadline | None = deadline(
             group.next_rebalance_ms, snapshot.taken_ms, self._now_ms, self._join, settings
         )
@@ -148,8 +148,8 @@ class _Scene:
         wait_ms = worth_waiting_ms(
             len(wanted.copies),
             arrivals_ms,
-            floor_ms=self._execute.probing_floor_ms,
-            longest_ms=self._execute.probing_share_ms,
+            floor_ms=self._probing.floor_ms,
+            longest_ms=self._probing.share_ms,
             waited_ms=self._waited_ms,
         )
         if wait_ms is None:
@@ -205,13 +205,13 @@ class _Scene:
     # --- what bounds it -----------------------------------------------------------------------------------------
 
     def _bounds(self, wanted: TriggerNow) -> Iterable[Wait]:
-        now_ms, execute = self._now_ms, self._execute
+        now_ms, probing = self._now_ms, self._probing
         if self._join is not None and self._join.after_ms is not None:
             ago = _s(now_ms - self._join.seen_ms)
             yield self._wait(WaitReason.SETTLING, self._join.seen_ms + SETTLE_MS, f"it rebalanced {ago} ago")
         yield from self._after_last()
         lately = sorted(one.at_ms for one in self._past if now_ms - one.at_ms < HOUR_MS)
-        budget = execute.probing_budget_per_group_per_hour
+        budget = probing.budget_per_group_per_hour
         if len(lately) >= budget:
             until_ms = lately[-budget] + HOUR_MS if budget else None
             why = f"{counted(len(lately), 'trigger')} within the last hour; the budget is {budget}"
@@ -226,25 +226,25 @@ class _Scene:
     def _after_last(self) -> Iterable[Wait]:
         if not self._past:
             return
-        now_ms, execute = self._now_ms, self._execute
+        now_ms, probing = self._now_ms, self._probing
         last = max(self._past, key=lambda one: one.at_ms)
         ago = _s(now_ms - last.at_ms)
         seen = self._join is not None and self._join.seen_ms > last.at_ms
         if last.promoted is None and not seen:
             why = f"the rebalance of the trigger {ago} ago has not been observed yet"
             yield self._wait(WaitReason.JUDGING, last.at_ms + JUDGED_WITHIN_MS, why)
-        floor_ms = execute.probing_floor_ms
+        floor_ms = probing.floor_ms
         yield self._wait(
             WaitReason.FLOOR, last.at_ms + floor_ms, f"the last trigger was {ago} ago; probing.floor is {_s(floor_ms)}"
         )
         failed = failures(self._past, now_ms, JUDGED_WITHIN_MS)
         if failed:
-            pause_ms = backoff_ms(failed, execute)
+            pause_ms = backoff_ms(failed, probing)
             why = f"the last {counted(failed, 'trigger')} promoted no warm-up, so the next one waits {_s(pause_ms)}"
             yield self._wait(WaitReason.BACK_OFF, last.at_ms + pause_ms, why)
 
     def _near_deadline(self) -> Iterable[Wait]:
-        near_ms = self._execute.probing_near_deadline_ms
+        near_ms = self._probing.near_deadline_ms
         due = self._deadline
         # One that is long over was not kept, or was told by a clock that differs from ours: nothing to wait for.
         if due is None or not -near_ms <= due.left_ms <= near_ms:
@@ -270,15 +270,15 @@ class _Scene:
         return Off(self._group.id, reason, f"not probed: {why}")
 
 
-def backoff_ms(failed: int, execute: ExecuteLimits) -> int:
+def backoff_ms(failed: int, probing: ProbingLimits) -> int:
     """The pause after so many triggers in a row that promoted nothing."""
-    longest_ms = max(execute.probing_floor_ms, execute.probing_backoff_max_ms)
-    pause_ms = float(execute.probing_floor_ms)
+    longest_ms = max(probing.floor_ms, probing.backoff_max_ms)
+    pause_ms = float(probing.floor_ms)
     for _ in range(failed):
-        pause_ms *= execute.probing_backoff_factor
+        pause_ms *= probing.backoff_factor
         if pause_ms >= longest_ms:
             return longest_ms
-    return max(execute.probing_floor_ms, round(pause_ms))
+    return max(probing.floor_ms, round(pause_ms))
 
 
 def _copies(keys: Sequence[CopyKey]) -> str:

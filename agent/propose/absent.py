@@ -60,7 +60,7 @@ def _telling(proposal: Proposal, found: Mapping[int, Finding], scene: Scene) -> 
     elif len(known) == len(ages):
         words = f"{'have' if many else 'has'} been absent for {lasted(min(known) * 1_000)}{' or more' if many else ''}"
     else:
-        until = lasted(scene.limits.broker_absent_ms)
+        until = lasted(scene.limits.racks.broker_absent_for_ms)
         words = f"{'are' if many else 'is'} absent now: an agent holds this until that has lasted {until}"
     return proposal._replace(
         sentence=f"{proposal.sentence}; {named('broker', away)} {words}",

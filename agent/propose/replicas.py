@@ -140,7 +140,8 @@ def _leader_moves(plan: PlacementPlan) -> tuple[Move, ...]:
 def _predicted(plan: PlacementPlan, moves: tuple[Move, ...], now: Forecast, then: Forecast, scene: Scene) -> Predicted:
     sizes = [move.bytes for move in moves]
     copied = None if None in sizes else sum(size for size in sizes if size is not None)
-    seconds = None if copied is None or plan.leaders_only else round(copied / scene.limits.move_bytes_per_s, 1)
+    rate = scene.limits.proposals.move_bytes_per_s
+    seconds = None if copied is None or plan.leaders_only else round(copied / rate, 1)
     return Predicted(
         before=now.shares,
         after=then.shares,

@@ -74,7 +74,7 @@ def dated(made: Rested, snapshot: Snapshot, limits: Limits) -> Proposal:
     draft = made.draft
     if draft.basis is not None:  # its age grows while the draft stays
         draft = draft._replace(evidence=(*draft.evidence, *told_basis(draft.basis, snapshot)))
-    return proposal_of(made._replace(draft=draft), snapshot.taken_ms, limits.proposal_ttl_ms)
+    return proposal_of(made._replace(draft=draft), snapshot.taken_ms, limits.proposals.ttl_ms)
 
 
 def proposal_of(made: Rested, created_ms: int, ttl_ms: int) -> Proposal:

@@ -161,7 +161,8 @@ def _money(predicted: Predicted, limits: Limits) -> str:
     if before is None or after is None:
         return ""
     now, then = usd(before), usd(after)
-    price = "the prices set" if limits.prices or limits.usd_per_gb is None else usd_per_gb(limits.usd_per_gb)
+    set_price = limits.price
+    price = "the prices set" if set_price.between or set_price.usd_per_gb is None else usd_per_gb(set_price.usd_per_gb)
     if now != then:
         return f" ({now} to {then} a day at {price})"
     apart = abs((predicted.cross_rack_bytes_per_s_after or 0) - (predicted.cross_rack_bytes_per_s_before or 0))

@@ -16,6 +16,7 @@ from agent.record.heard import WINDOW_MS, Heard, Written, heard_in, wall_ms
 from agent.record.newest_look import NewestLook, leading_look, leading_of
 from agent.telemetry.events import Event, Kind, LimitsData, from_lines
 from agent.telemetry.limits_bounds import checked
+from agent.telemetry.limits_names import limits_from_record
 from agent.telemetry.looks import memory_of
 from agent.values.limits import Limits, Mode
 from agent.values.memory import Memory
@@ -162,7 +163,7 @@ def _agent(told: NewestLook, heard: tuple[Heard, ...]) -> RunningAgent | str:
     report = first.report
     try:
         told_limits = from_json(LimitsData, limits_event.data)
-        limits = checked(told_limits.limits)
+        limits = checked(limits_from_record(told_limits.limits))
         memory = memory_of(told.events[Kind.MEMORY])
     except UnreadableError as error:
         return f"its telemetry cannot be read ({error})"

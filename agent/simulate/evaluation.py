@@ -58,7 +58,7 @@ def see(observation: Observation, memory: Memory, limits: Limits, *, planning: b
 
 def keeping_leaders(seen: Seen) -> Seen:
     """The same look, with what would be proposed if no preferred leader may change."""
-    limits = replace(seen.limits, keep_leaders=True)
+    limits = replace(seen.limits, plan=replace(seen.limits.plan, keep_leaders=True))
     plan = make_plan(seen.snapshot, seen.detection, limits, None)
     return seen._replace(limits=limits, plan=plan, proposals=propose(seen.snapshot, plan, seen.detection, limits, None))
 

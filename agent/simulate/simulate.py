@@ -88,7 +88,7 @@ def simulate(snapshot: Snapshot, memory: Memory, limits: Limits, changes: tuple[
     after = what_if(World(snapshot, limits), changes)
     here = {broker.id for broker in snapshot.brokers if broker.alive}
     gone = here - {broker.id for broker in after.snapshot.brokers if broker.alive}
-    later = gone_for_good(memory, after.snapshot, after.limits.broker_absent_ms, gone)
+    later = gone_for_good(memory, after.snapshot, after.limits.racks.broker_absent_for_ms, gone)
     before, then = detect(snapshot, memory, limits, None), detect(after.snapshot, later, after.limits, None)
     plan = make_plan(after.snapshot, then, after.limits, None)
     plan_now = make_plan(snapshot, before, limits, None)

@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
-from agent.values.limits import Limits
 from agent.values.observation import (
     Gap,
     Part,
@@ -187,7 +186,8 @@ class LimitsData(NamedTuple):
     """The limits that were in force, and their digest."""
 
     digest: str
-    limits: Limits
+    limits: Mapping[str, object]
+    """As `agent.telemetry.limits_names` writes them."""
 
 
 class MemoryData(NamedTuple):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import reduce
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from pydantic_core import SchemaError
 
 from agent.model.located import Networks, Patterns
+from agent.telemetry.limits_names import recorded_names
 from agent.values.limits import Limits
 from agent.values.typed_json import UnreadableError
 from agent.values.windows import DAY_MINUTES
@@ -24,12 +26,13 @@ _MOST = 2**63
 
 def checked(limits: Limits) -> Limits:
     """The same limits. Raises UnreadableError, which names the first that is out of bounds."""
-    for name, number in _numbers("", limits):
-        if not 0 <= number <= _MOST:
-            raise UnreadableError(f"the limit {name[1:]} is {number}, and no limit is below 0 or has more than 64 bits")
-    if limits.move_bytes_per_s < 1:
-        raise UnreadableError(f"the limit move_bytes_per_s is {limits.move_bytes_per_s}, and is at least 1")
-    windows = limits.execute.windows
+    for name, path in recorded_names().items():
+        for at, number in _numbers(name, reduce(getattr, path, limits)):
+            if not 0 <= number <= _MOST:
+                raise UnreadableError(f"the limit {at} is {number}, and no limit is below 0 or has more than 64 bits")
+    if limits.proposals.move_bytes_per_s < 1:
+        raise UnreadableError(f"the limit move_bytes_per_s is {limits.proposals.move_bytes_per_s}, and is at least 1")
+    windows = limits.windows
     for window in (*windows.allow, *windows.blackout):
         if max(window.start_minute, window.end_minute) > DAY_MINUTES or window.start_minute == DAY_MINUTES:
             raise UnreadableError("a window among the limits begins or ends after midnight of its day")
@@ -39,7 +42,7 @@ def checked(limits: Limits) -> Limits:
 
 def _check_names(limits: Limits) -> None:
     """Raises UnreadableError when a zone or a pattern is none."""
-    windows = limits.execute.windows
+    windows = limits.windows
     try:
         for window in (*windows.allow, *windows.blackout):
             ZoneInfo(window.zone)
@@ -52,7 +55,7 @@ def _check_names(limits: Limits) -> None:
 
 
 def _numbers(name: str, value: Any) -> Iterator[tuple[str, int | float]]:
-    """Every number in it with its path: ``.execute.tick_ms``."""
+    """Every number in it with its path: ``execute.tick_ms``."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         yield name, value
     for inner, one in _parts(value):

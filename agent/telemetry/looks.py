@@ -37,6 +37,7 @@ from agent.telemetry.events import (
     TopicData,
 )
 from agent.telemetry.limits_bounds import checked
+from agent.telemetry.limits_names import limits_from_record, limits_to_record
 from agent.values.foreign_json import is_time
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -117,10 +118,16 @@ def memory_of(event: Event) -> Memory:
     return _read_memory(from_json(MemoryData, event.data))
 
 
+def limits_data(limits: Limits) -> LimitsData:
+    """The limits as their event has them; the digest is sixteen hex digits that change when any limit changes."""
+    record = limits_to_record(limits)
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return LimitsData(hashlib.sha256(text.encode()).hexdigest()[:16], record)
+
+
 def limits_digest(limits: Limits) -> str:
     """Sixteen hex digits that change when any limit changes."""
-    text = json.dumps(to_json(Limits, limits), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return limits_data(limits).digest
 
 
 # --- writing -------------------------------------------------------------------------------------------------
@@ -142,7 +149,7 @@ def _look_row(seen: Observation, events: int) -> _Row:
 
 def _rows(seen: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
     cluster = f"cluster/{seen.cluster_id}"
-    yield _Row(Kind.LIMITS, cluster, LimitsData(limits_digest(limits), limits))
+    yield _Row(Kind.LIMITS, cluster, limits_data(limits))
     yield _Row(Kind.MEMORY, cluster, MemoryData(memory_to_json(memory)))
     yield _Row(Kind.GAPS, cluster, GapsData(seen.gaps))
     yield _Row(Kind.REASSIGNMENTS, cluster, ReassignmentsData(seen.reassignments))
@@ -228,7 +235,7 @@ def _read_memory(data: MemoryData) -> Memory:
 
 
 def _limits(data: Mapping[Kind, list[Any]]) -> Limits:
-    return checked(_only(data, Kind.LIMITS).limits)
+    return checked(limits_from_record(_only(data, Kind.LIMITS).limits))
 
 
 def _only(data: Mapping[Kind, list[Any]], kind: Kind) -> Any:

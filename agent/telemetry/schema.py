@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
 from enum import Enum
+from functools import reduce
 from typing import Any
 
 from agent.telemetry import weights
 from agent.telemetry.derived import DERIVED_SHAPES
-from agent.telemetry.events import INPUT_SHAPES, VERSION, Event, FragmentData, Kind
+from agent.telemetry.events import INPUT_SHAPES, VERSION, Event, FragmentData, Kind, LimitsData
+from agent.telemetry.limits_names import recorded_names
 from agent.telemetry.proposal_records import LIFE_SCHEMA, Life
+from agent.values.limits import Limits
 from assignors.problem import TopicPartition
 
 SCHEMA_ID = f"urn:rackwise:telemetry:v{VERSION}"
@@ -44,6 +47,8 @@ def telemetry_schema() -> dict[str, Any]:
         }
         for kind, shape in shapes.items()
     ]
+    definitions[LimitsData.__name__]["properties"]["limits"] = _limits(definitions)
+    definitions[LimitsData.__name__]["properties"]["limits"] = _limits(definitions)
     properties = {name: {"type": "string"} for name in ("subject", "cluster", "look")}
     properties |= {name: {"type": "integer"} for name in ("v", "n", "taken_ms")}
     return {
@@ -57,6 +62,19 @@ def telemetry_schema() -> dict[str, Any]:
         "allOf": choices,
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def _limits(definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of all limits, under the names that they have in a record."""
+    properties: dict[str, Any] = {}
+    for name, path in recorded_names().items():
+        *sections, last = name.split(".")
+        section = properties
+        for key in sections:
+            section = section.setdefault(key, {"type": "object", "properties": {}})["properties"]
+        hint = reduce(lambda kind, key: typing.get_type_hints(kind)[key], path, Limits)
+        section[last] = schema_of(hint, definitions)
+    return {"description": _first_line(Limits), "type": "object", "properties": properties}
 
 
 def kinds_table() -> str:
@@ -78,8 +96,8 @@ def life_schema() -> dict[str, Any]:
 
 def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """The schema of a type's JSON; records become definitions that are referred to."""
-    if kind in _PLAIN:
-        return {"type": _PLAIN[kind]}
+    if kind in _PLAIN or kind is object:
+        return {"type": _PLAIN[kind]} if kind in _PLAIN else {}
     if typing.get_origin(kind) is not None:
         return _generic(typing.get_origin(kind), typing.get_args(kind), definitions)
     if kind is bytes:

@@ -101,7 +101,7 @@ def usd_per_day(flows: Flows | None, limits: Limits) -> float | None:
         return None
     total = 0.0
     for pair in sorted(flows):
-        price = limits.prices.get(pair, limits.usd_per_gb)
+        price = limits.price.between.get(pair, limits.price.usd_per_gb)
         if price is None:
             return None
         total += priced(flows[pair], price)
@@ -115,4 +115,4 @@ def priced(rate: float, usd_per_gb: float) -> float:
 
 def highest_price(limits: Limits) -> float | None:
     """The dearest price that a crossing byte can have; None where one may have none."""
-    return None if limits.usd_per_gb is None else max((limits.usd_per_gb, *limits.prices.values()))
+    return None if limits.price.usd_per_gb is None else max((limits.price.usd_per_gb, *limits.price.between.values()))

@@ -104,10 +104,10 @@ def sentence(rates: Rates, snapshot: Snapshot) -> str:
 
 def price_sentence(limits: Limits) -> str:
     """The price that is assumed, and the setting that says so."""
-    if limits.usd_per_gb is None and not limits.prices:
+    if limits.price.usd_per_gb is None and not limits.price.between:
         return "no price is set (price.usd_per_gb), so no money is shown"
-    price = "no price (price.usd_per_gb)" if limits.usd_per_gb is None else usd_per_gb(limits.usd_per_gb)
-    pairs = counted(len({frozenset(pair) for pair in limits.prices}), "pair")
-    between = f"; price.between sets another price for {pairs} of racks" if limits.prices else ""
-    named = " (price.usd_per_gb)" if limits.usd_per_gb is not None else ""
+    price = "no price (price.usd_per_gb)" if limits.price.usd_per_gb is None else usd_per_gb(limits.price.usd_per_gb)
+    pairs = counted(len({frozenset(pair) for pair in limits.price.between}), "pair")
+    between = f"; price.between sets another price for {pairs} of racks" if limits.price.between else ""
+    named = " (price.usd_per_gb)" if limits.price.usd_per_gb is not None else ""
     return f"money: at {price}{named}, both directions together{between}"

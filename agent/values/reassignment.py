@@ -27,6 +27,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from agent.values.limits import ExecuteLimits
 from agent.values.throttles import Resource
 from agent.values.words import counted, sized
 from assignors.problem import TopicPartition
@@ -253,27 +254,9 @@ class Records(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """How an executor acts; cut from the settings once."""
+    """How an executor acts: the settings, and what is no setting."""
 
-    max_moves_per_broker: int = 5
-    max_moves_per_cluster: int = 250
-    max_bytes_in_flight: int | None = None
-    batch_partitions: int = 50
-    throttle_bytes_per_s: int | None = None
-    """None: from headroom."""
-    throttle_floor_bytes_per_s: int = 1_000_000
-    throttle_ceiling_bytes_per_s: int = 100_000_000
-    headroom_share: float = 0.5
-    broker_bytes_per_s: int = 125_000_000
-    """What a broker's network carries."""
-    min_isr_guard: bool = True
-    stuck_after_ms: int = 300_000
-    grace_ms: int = 60_000
-    """How long a broker may be down, or a partition under its min ISR, before moves are taken back."""
-    request_timeout_ms: int = 10_000
-    """How long an answer is awaited."""
-    fresh_ms: int = 2_000
-    """How long an intent is good for at least; see `agent.execute.reassign.messages`."""
+    limits: ExecuteLimits = ExecuteLimits()
     look_ms: int = 2_000
     idle_look_ms: int = 30_000
     """How often to look when only debts of brokers that are down are left."""
@@ -286,7 +269,7 @@ class Policy(NamedTuple):
     @property
     def landing_ms(self) -> int:
         """The controller is to drop a request that it has not begun this long after it was sent."""
-        return self.request_timeout_ms // 2
+        return self.limits.request_timeout_ms // 2
 
     @property
     def settle_ms(self) -> int:

@@ -132,7 +132,7 @@ def price_of(source: str | None, target: str | None, limits: Limits) -> float | 
         return None
     if source == target:
         return 0.0
-    price = limits.prices.get((source, target), limits.usd_per_gb)
+    price = limits.price.between.get((source, target), limits.price.usd_per_gb)
     return None if price is None else price / BYTES_PER_GB
 
 
@@ -235,4 +235,4 @@ def _racks(snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
 
 
 def _prices(limits: Limits) -> tuple[object, ...]:
-    return (limits.usd_per_gb, tuple(limits.prices.items()))
+    return (limits.price.usd_per_gb, tuple(limits.price.between.items()))

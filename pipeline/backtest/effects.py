@@ -91,7 +91,7 @@ def effect_of(proposal: Proposal, history: Snapshot, found: Found, limits: Limit
             given = _given(group, part, found.detection)
             restoring_s = 0.0
             if part.prediction is not None and part.prediction.warmups is not None:
-                restoring_s = (part.prediction.warmups.read_bytes or 0) / limits.move_bytes_per_s
+                restoring_s = (part.prediction.warmups.read_bytes or 0) / limits.proposals.move_bytes_per_s
             from_ms = at_ms + round(restoring_s * 1000)
             basis = rebalance_of(history.groups.get(group.id))
             return (
@@ -102,7 +102,7 @@ def effect_of(proposal: Proposal, history: Snapshot, found: Found, limits: Limit
         case ProposalKind.REASSIGN | ProposalKind.LEADERS:
             topic = snapshot.topics[proposal.subject.name]
             after = _lists(proposal, topic)
-            copied_s = (proposal.predicted.bytes_to_move or 0) / limits.move_bytes_per_s
+            copied_s = (proposal.predicted.bytes_to_move or 0) / limits.proposals.move_bytes_per_s
             from_ms = at_ms + (0 if proposal.kind is ProposalKind.LEADERS else round(copied_s * 1000))
             basis = _replicas(history.topics[topic.name], after)
             return Effect(proposal=proposal, at_ms=at_ms, from_ms=from_ms, basis=basis, replicas=after)

@@ -215,18 +215,19 @@ def _entry(proposal: Proposal, journal: View, at_ms: int) -> Entry:
 
 def without_cluster_bounds(limits: Limits) -> Limits:
     """The budgets of a cluster as a whole cannot be kept by its parts; those of each group hold."""
-    execute = replace(
-        limits.execute,
-        trigger_budget_per_cycle=_CLUSTER_BUDGET,
-        trigger_budget_per_hour=_CLUSTER_BUDGET,
-        trigger_budget_per_day=_CLUSTER_BUDGET,
+    trigger = replace(
+        limits.trigger,
+        budget_per_cycle=_CLUSTER_BUDGET,
+        budget_per_hour=_CLUSTER_BUDGET,
+        budget_per_day=_CLUSTER_BUDGET,
     )
-    return replace(limits, execute=execute, max_proposals=_CLUSTER_BUDGET)
+    proposals = replace(limits.proposals, max_per_cycle=_CLUSTER_BUDGET)
+    return replace(limits, trigger=trigger, proposals=proposals)
 
 
 def _weighed(look: Look, snapshot: Snapshot, detection: Detection, limits: Limits) -> Snapshot:
     """A part of a look gets the rates of its groups where the limits ask for bytes, and something can be gained."""
-    if look.rates is None or limits.min_gain_bytes_per_s <= 0:
+    if look.rates is None or limits.gain.min_bytes_per_s <= 0:
         return snapshot
     rates = {}
     for name, assessment in detection.assessments.items():

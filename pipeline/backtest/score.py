@@ -195,7 +195,7 @@ class Scorer:
             return
         false = None
         if effect.given is not None:
-            soon = why is Ended.REBALANCED and now_ms - effect.at_ms <= limits.trigger_cooldown_ms
+            soon = why is Ended.REBALANCED and now_ms - effect.at_ms <= limits.proposals.trigger_cooldown_ms
             if known.judged or why is Ended.REBALANCED:
                 false = soon or known.saved.partitions <= 0
             was = self.scores

@@ -1,6 +1,6 @@
 """What could have been done otherwise: strategies are named changes of the limits that were in force.
 
-A strategy changes nothing but limits, by the names that `Limits` gives them (``min_gain_share``,
+A strategy changes nothing but limits, by the names that telemetry gives them (``min_gain_share``,
 ``execute.trigger_budget_per_group_per_hour``); ``group.…`` and ``trigger.…`` stand for the settings of every group. All
 strategies but ``as-recorded`` and ``no-action`` act: mode is execute, and whatever needs a person's approval has it.
 """
@@ -18,7 +18,8 @@ from functools import cache
 from typing import Any, cast
 
 from agent.errors import BadInput, reason
-from agent.values.limits import ApprovalRule, GroupLimits, Limits, Mode, TriggerLimits
+from agent.telemetry.limits_names import recorded_names
+from agent.values.limits import ApprovalRule, GroupLimits, GroupTriggerLimits, Limits, Mode
 from agent.values.typed_json import UnreadableError, from_json
 from config.yaml_file import yaml_value
 
@@ -148,8 +149,8 @@ def limits_under(strategy: Strategy, recorded: Limits) -> Limits:
         limits = _set(limits, tuple(name.split(".")), value)
     if not strategy.acts:
         return limits
-    execute = replace(limits.execute, approve_triggers=True, approval_rules=(*limits.execute.approval_rules, APPROVED))
-    return replace(limits, mode=Mode.EXECUTE, execute=execute)
+    approve = replace(limits.approve, triggers=True, rules=(*limits.approve.rules, APPROVED))
+    return replace(limits, mode=Mode.EXECUTE, approve=approve)
 
 
 # --- what the user gives ----------------------------------------------------------------------------------------
@@ -220,12 +221,18 @@ def _set(limits: Limits, path: tuple[str, ...], value: Any) -> Limits:
                 groups={name: _with(of, rest, value, path) for name, of in limits.groups.items()},
             )
         case ("trigger", *rest) | ("execute", "trigger", *rest) if rest:
-            execute = limits.execute
-            every = {name: _with(of, rest, value, path) for name, of in execute.group_triggers.items()}
-            trigger = _with(execute.trigger, rest, value, path)
-            return replace(limits, execute=replace(execute, trigger=trigger, group_triggers=every))
+            every = {name: _with(of, rest, value, path) for name, of in limits.group_triggers.items()}
+            return replace(limits, trigger=_with(limits.trigger, rest, value, path), group_triggers=every)
         case _:
-            return _with(limits, path, value, path)
+            return _with(limits, _path(path), value, path)
+
+
+def _path(name: tuple[str, ...]) -> tuple[str, ...]:
+    """Where the limit of that name in a record is, or a part of it."""
+    for end in range(len(name), 0, -1):
+        if (found := recorded_names().get(".".join(name[:end]))) is not None:
+            return (*found, *name[end:])
+    return name
 
 
 _Of = typing.TypeVar("_Of")
@@ -236,9 +243,9 @@ def _with(of: _Of, path: Sequence[str], value: Any, whole: Sequence[str]) -> _Of
     hints = _hints(cast("Hashable", type(of)))
     if name not in hints or (rest and not is_dataclass(hints[name])):
         known = [
-            *_names(Limits),
+            *recorded_names(),
             *(f"group.{n}" for n in _hints(GroupLimits)),
-            *(f"trigger.{n}" for n in _hints(TriggerLimits)),
+            *(f"trigger.{n}" for n in _hints(GroupTriggerLimits)),
         ]
         raise BadInput(f"There is no limit {'.'.join(whole)}", todo=_nearest(".".join(whole), known).strip())
     new = _with(getattr(of, name), rest, value, whole) if rest else from_json(hints[name], _plain(hints[name], value))
@@ -252,13 +259,6 @@ def _plain(hint: Any, value: Any) -> Any:
         return value
     word = {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
     return word.upper().replace("-", "_").replace(" ", "_")
-
-
-def _names(kind: Any, prefix: str = "") -> list[str]:
-    names: list[str] = []
-    for name, hint in _hints(kind).items():
-        names += _names(hint, f"{prefix}{name}.") if is_dataclass(hint) else [prefix + name]
-    return names
 
 
 @cache

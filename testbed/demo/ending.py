@@ -123,9 +123,9 @@ def share_lines(found: Sequence[Share]) -> list[str]:
 
 def money_lines(found: Sequence[Share], limits: Limits) -> list[str]:
     """What reads across racks cost a day, and the price that is assumed; nothing without rates or a single price."""
-    if limits.usd_per_gb is None or limits.prices:
+    if limits.price.usd_per_gb is None or limits.price.between:
         return []
-    price = limits.usd_per_gb
+    price = limits.price.usd_per_gb
     return [
         f"{_usd_per_day(share.crossing_now, price)} -> {_usd_per_day(share.crossing_after, price)} "
         f"for these reads at an assumed {usd_per_gb(price)} across racks (price.usd_per_gb)"

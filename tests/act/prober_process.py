@@ -15,7 +15,7 @@ from pathlib import Path as FilePath
 from agent.act.rebalance.trigger import Trigger
 from agent.journal.triggers import Path, worked
 from agent.values.clock import system_clock
-from agent.values.limits import ExecuteLimits, Told, TriggerLimits
+from agent.values.limits import ExecuteLimits, Limits, Told, TriggerLimits
 from tests.act.triggers import MemoryJournal, a_proposal, hand_of
 from tests.eye import Eye, settings_for
 
@@ -37,7 +37,7 @@ def main() -> int:
             if name == step:
                 time.sleep(_FOREVER_S)
 
-        limits = ExecuteLimits(trigger=TriggerLimits(transactional=Told.NO), intent_valid_ms=1_000_000)
+        limits = Limits(trigger=TriggerLimits(transactional=Told.NO), execute=ExecuteLimits(intent_valid_ms=1_000_000))
         outcome = Trigger(hand, journal, system_clock, limits, on_step=on_step).carry_out(a_proposal(group), snapshot)
         print(f"outcome {outcome.sentence}", flush=True)
     return 0

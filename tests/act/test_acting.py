@@ -28,7 +28,7 @@ from agent.journal.leader import Leader, leader_write
 from agent.journal.trust import JournalKey
 from agent.values.clock import system_clock
 from agent.values.journal import View, Write
-from agent.values.limits import ExecuteLimits, Limits, Mode
+from agent.values.limits import ApproveLimits, ExecuteLimits, Limits, Mode
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.progress import ActingNow, Trouble
@@ -166,7 +166,7 @@ def test_what_was_allowed_is_not_begun_after_a_pause_or_a_cancel_was_answered(bu
     """Allowed by a look, and answered between that and the act."""
     snapshot = built.snapshot(taken_ms=system_clock().wall_ms)
     (proposal,) = proposals_of(snapshot)
-    limits = replace(LIMITS, execute=replace(LIMITS.execute, trigger=PLAIN, approval_rules=(SMALL,)))
+    limits = replace(LIMITS, trigger=PLAIN, approve=ApproveLimits(rules=(SMALL,)))
     (allowed,) = guard([proposal], snapshot, Memory(), limits, {}, snapshot.taken_ms)
     assert isinstance(allowed, Allow)
     journal, box = MemoryJournal(), Box()
@@ -190,7 +190,7 @@ def test_a_plan_is_handed_over_with_the_end_of_its_approval_and_the_racks_it_res
     now_ms = system_clock().wall_ms
     snapshot = shared().snapshot(taken_ms=now_ms)
     (proposal,) = proposals_of(snapshot)
-    limits = replace(LIMITS, execute=replace(LIMITS.execute, approval_rules=() if by_a_person else (SMALL,)))
+    limits = replace(LIMITS, approve=ApproveLimits(rules=() if by_a_person else (SMALL,)))
     journal = MemoryJournal()
     if by_a_person:
         given = Approval(proposal.id, plan_hash(proposal), ApprovalState.APPROVED, "ann@desk", now_ms, now_ms + 90_000)
@@ -209,7 +209,7 @@ def test_a_plan_is_handed_over_with_the_end_of_its_approval_and_the_racks_it_res
     if by_a_person:
         assert plan.begin_by_ms == now_ms + 90_000
     else:
-        assert plan.begin_by_ms >= now_ms + limits.execute.approval_valid_ms
+        assert plan.begin_by_ms >= now_ms + limits.approve.valid_ms
 
 
 def test_commands_that_cannot_be_read_are_told_of() -> None:
@@ -253,7 +253,7 @@ def test_nothing_begins_before_what_operators_asked_for_earlier_was_read(monkeyp
     monkeypatch.setattr("agent.act.execute_mode._HEAR_S", 0.2)
     snapshot = shared().snapshot(taken_ms=system_clock().wall_ms)
     (proposal,) = proposals_of(snapshot)
-    limits = replace(LIMITS, execute=replace(LIMITS.execute, approval_rules=(SMALL,)))
+    limits = replace(LIMITS, approve=ApproveLimits(rules=(SMALL,)))
     (allowed,) = guard([proposal], snapshot, Memory(), limits, {}, snapshot.taken_ms)
     assert isinstance(allowed, Allow)
     journal, box = MemoryJournal(), Box(reached=False)
@@ -276,7 +276,7 @@ def test_a_pause_that_waited_comes_before_the_first_thing_that_begins() -> None:
     """Also before the first planning, and in the very cycle in which this agent takes over."""
     snapshot = shared().snapshot(taken_ms=system_clock().wall_ms)
     (proposal,) = proposals_of(snapshot)
-    limits = replace(LIMITS, execute=replace(LIMITS.execute, approval_rules=(SMALL,)))
+    limits = replace(LIMITS, approve=ApproveLimits(rules=(SMALL,)))
     (allowed,) = guard([proposal], snapshot, Memory(), limits, {}, snapshot.taken_ms)
     assert isinstance(allowed, Allow)
     pause = asked(Verb.PAUSE)

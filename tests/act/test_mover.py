@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -20,6 +21,7 @@ from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.execute.reassign.messages import Accepted, May, Word
 from agent.journal import moves
 from agent.values.journal import Write
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import BatchState, Plan, PlanState, Policy, Target
 from agent.values.throttles import SeenThrottle
 from agent.wire.change import DONE, Answered, Fate
@@ -31,7 +33,7 @@ from tests.observe.live import wait_for
 
 T0 = TopicPartition("t", 0)
 PLAN = Plan("p-1", (Target(T0, "id", (1, 2), (3, 2), 1_000),), approved_by="a test")
-POLICY = Policy(look_ms=1, throttle_bytes_per_s=1_000_000, request_timeout_ms=500)
+POLICY = Policy(ExecuteLimits(throttle=1_000_000, request_timeout_ms=500), look_ms=1)
 YES = May(begin=True)
 
 
@@ -163,7 +165,7 @@ def test_a_request_whose_announcement_took_longer_than_it_is_good_for_is_not_sen
                 time.sleep(0.3)
                 announced.release()
 
-    policy = POLICY._replace(request_timeout_ms=100)
+    policy = POLICY._replace(limits=replace(POLICY.limits, request_timeout_ms=100))
     with moving(hand, Slow(), policy=policy) as mover:
         mover.accept(PLAN)
         assert all(announced.acquire(timeout=20) for _ in range(3))
@@ -276,7 +278,7 @@ def test_where_the_journal_answers_slowly_the_request_follows_all_the_same() -> 
             super().append(*writes)
 
     hand, journal = Timely(), Slow()
-    with moving(hand, journal, policy=POLICY._replace(fresh_ms=50)) as mover:
+    with moving(hand, journal, policy=POLICY._replace(limits=replace(POLICY.limits, intent_valid_ms=50))) as mover:
         mover.accept(PLAN)
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
     assert changes(hand)[:2] == ["throttle", "alter"]

@@ -13,6 +13,7 @@ from agent.act.reassign.mover import Mover
 from agent.execute.reassign.messages import May
 from agent.journal import moves
 from agent.journal.codec import MAX_VALUE_BYTES
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import ENDED, End, PlanState, Policy
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
@@ -23,10 +24,11 @@ from tests.observe.live import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.drill, pytest.mark.timeout(1_800)]
 KEPT, DELETED = 5_200, 200
-POLICY = Policy(
-    batch_partitions=400, max_moves_per_cluster=400, max_moves_per_broker=800, look_ms=500, request_timeout_ms=60_000,
-    grace_ms=120_000,
+LIMITS = ExecuteLimits(
+    batch_partitions=400, max_moves_per_cluster=400, max_moves_per_broker=800, request_timeout_ms=60_000,
+    grace_after_broker_loss_ms=120_000,
 )  # fmt: skip
+POLICY = Policy(LIMITS, look_ms=500)
 
 
 @contextmanager

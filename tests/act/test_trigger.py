@@ -16,7 +16,7 @@ from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.journal.triggers import Effect, Path, learned_of, path_at, triggers
 from agent.values.clock import Instant
 from agent.values.journal import Write
-from agent.values.limits import ExecuteLimits, Told, TriggerLimits
+from agent.values.limits import Limits, Told, TriggerLimits
 from agent.values.observation import GapCause, RawGroup, RawMember
 from agent.values.snapshot import PartitionState, Snapshot, TopicState
 from agent.wire.failure import CallFailed
@@ -28,7 +28,7 @@ from tests.snapshots import NOW_MS, a_cluster, member
 BYTES = encode_subscription(Subscription(3, ("t",), b"\0\0\0\4", (TopicPartition("t", 0),), 4, "a"))
 MEMBERS = (RawMember("m1", None, "c1", "/h", BYTES, b""), RawMember("m2", None, "c2", "/h", BYTES, b""))
 GROUP = RawGroup("g", "Stable", "consumer", "cooperative-sticky", MEMBERS, None)
-LIMITS = ExecuteLimits(trigger=TriggerLimits(transactional=Told.NO))
+LIMITS = Limits(trigger=TriggerLimits(transactional=Told.NO))
 
 
 @dataclass

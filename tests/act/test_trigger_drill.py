@@ -23,7 +23,7 @@ from agent.execute.rebalance.refusals import RefusalReason, refusal
 from agent.execute.rebalance.trigger_judging import judge
 from agent.journal.triggers import Effect, Path, TriggerVerdict, path_at, triggers, worked
 from agent.values.clock import system_clock
-from agent.values.limits import ExecuteLimits, Limits, Told, TriggerLimits
+from agent.values.limits import Limits, Told, TriggerLimits
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Outcome
@@ -52,8 +52,7 @@ HEARTBEAT_S = 3.0
 WARM_S = 20.0
 """Brokers and members that are up for three seconds take twice as long for everything, rejoining included."""
 ALLOWED = TriggerLimits(transactional=Told.NO)
-EXECUTE = ExecuteLimits(trigger=ALLOWED)
-LIMITS = Limits(execute=EXECUTE)
+LIMITS = Limits(trigger=ALLOWED)
 ROOT = FilePath(__file__).resolve().parents[2]
 
 
@@ -106,7 +105,7 @@ def snapshot_of(eye: Eye, group: str) -> Snapshot:
 
 
 def carry_out(hand: WireHand, journal: MemoryJournal, snapshot: Snapshot, group: str, **more: object) -> Outcome:
-    trigger = Trigger(hand, journal, system_clock, EXECUTE, **more)  # type: ignore[arg-type]
+    trigger = Trigger(hand, journal, system_clock, LIMITS, **more)  # type: ignore[arg-type]
     return trigger.carry_out(a_proposal(group), snapshot)
 
 

@@ -17,7 +17,7 @@ from agent.execute.rebalance.trigger_judging import judge
 from agent.journal.triggers import Effect, Path, TriggerVerdict, learned_of, path_at, triggers
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
-from agent.values.limits import ExecuteLimits, Limits, Told, TriggerLimits
+from agent.values.limits import Limits, ProposalLimits, Told, TriggerLimits
 from agent.values.memory import ChangeCause, Memory, RackChange
 from agent.values.snapshot import Snapshot
 from agent.wire.hand import WireHand
@@ -80,8 +80,8 @@ def look(demo_cluster: EmbeddedCluster, work: Workload, probed: None) -> Iterato
 
 
 def limits_of(*, groups: dict[str, TriggerLimits] | None = None, default: TriggerLimits | None = None) -> Limits:
-    execute = ExecuteLimits(group_triggers=groups or {}, trigger=default or TriggerLimits())
-    return Limits(execute=execute, trigger_cooldown_ms=60_000)
+    proposals = ProposalLimits(trigger_cooldown_ms=60_000)
+    return Limits(group_triggers=groups or {}, trigger=default or TriggerLimits(), proposals=proposals)
 
 
 def settled(eye: Eye, group: str) -> Cycle:
@@ -103,7 +103,7 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
     events = work.java.rebalances()[-1]["seq"]
     with GroupWatch(hand, COOPERATIVE) as watch:
         before, earlier = watch.wait_stable(), len(watch.stretches)
-        trigger = Trigger(hand, journal, system_clock, limits.execute)
+        trigger = Trigger(hand, journal, system_clock, limits)
         outcome = sent(lambda: trigger.carry_out(proposal, settled(look, COOPERATIVE).snapshot))
         assert outcome.done, outcome.sentence
         assert journal.kinds[0] == "intent"
@@ -192,7 +192,7 @@ def shows(snapshot: Snapshot, group: str) -> bool:
 def test_the_hand_refuses_by_itself_what_it_sees_right_before(look: Eye, hand: WireHand, group: str, says: str) -> None:
     snapshot = look.until(lambda one: group == "nobody" or shows(one.snapshot, group), f"{group} is shown").snapshot
     journal = MemoryJournal()
-    limits = ExecuteLimits(trigger=PLAIN)
+    limits = Limits(trigger=PLAIN)
     outcome = Trigger(hand, journal, system_clock, limits).carry_out(a_proposal(group), snapshot)
     assert not outcome.done
     assert says in outcome.sentence
@@ -201,7 +201,7 @@ def test_the_hand_refuses_by_itself_what_it_sees_right_before(look: Eye, hand: W
 
 def test_a_java_group_with_racks_is_left_to_notice_a_rack_change_by_itself(look: Eye) -> None:
     cycle = settled(look, COOPERATIVE)
-    wait_ms = Limits().execute.own_rebalance_wait_ms
+    wait_ms = Limits().trigger.own_rebalance_wait_ms
     limits = limits_of(default=PLAIN)
     seen_ms = cycle.snapshot.monotonic_ms - 30_000
     change = RackChange(ChangeCause.REASSIGNED, "clicks", 0, seen_ms, 1, 1, ())
@@ -226,7 +226,7 @@ def test_transactions_of_members_are_found_and_remembered(
     snapshot = settled(look, COOPERATIVE).snapshot
     journal = MemoryJournal()
     with open_transaction(demo_cluster, COOPERATIVE):
-        trigger = Trigger(hand, journal, system_clock, ExecuteLimits())
+        trigger = Trigger(hand, journal, system_clock, Limits())
         outcome = trigger.carry_out(a_proposal(COOPERATIVE), snapshot)
     assert not outcome.done
     assert "learned from ListTransactions" in outcome.sentence
@@ -281,7 +281,7 @@ def test_a_group_that_rebalances_now_is_left_alone(
         assert refused is not None
         assert refused.reason is RefusalReason.NOT_STABLE
         journal = MemoryJournal()
-        outcome = Trigger(hand, journal, system_clock, ExecuteLimits(trigger=PLAIN)).carry_out(a_proposal(group), quiet)
+        outcome = Trigger(hand, journal, system_clock, Limits(trigger=PLAIN)).carry_out(a_proposal(group), quiet)
         assert not outcome.done
         assert "not Stable" in outcome.sentence
         assert journal.kinds == []

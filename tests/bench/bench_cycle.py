@@ -22,7 +22,7 @@ import psutil
 
 from agent.loop import Line
 from agent.values.collector import walk_seldom
-from agent.values.limits import Limits
+from agent.values.limits import Limits, ProposalLimits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
 from agent.values.weights import Told, TopicRates
@@ -78,7 +78,7 @@ def one(size: int, *, weighed: bool = False, improvable: float = IMPROVABLE) -> 
     world = a_world(size)
     weights = _weights(world) if weighed else None
     world = replace(world, weights=weights)
-    line = Line(Limits(max_proposals=size))
+    line = Line(Limits(proposals=ProposalLimits(max_per_cycle=size)))
 
     def cycle(observation, memory, number):
         began = time.process_time()

@@ -33,7 +33,7 @@ from agent.journal.leader import Leader
 from agent.values.clock import system_clock
 from agent.values.journal import View
 from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import ApproveLimits, Limits
 from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
 from agent.values.throttles import Resource
 from tests.builders import an_observation
@@ -53,7 +53,7 @@ NOBODY = "127.0.0.1:1"
 class FileAgent:
     """An agent of a single host that only obeys."""
 
-    def __init__(self, path: Path, limits: ExecuteLimits, people: People = MappingProxyType({})) -> None:
+    def __init__(self, path: Path, limits: Limits, people: People = MappingProxyType({})) -> None:
         self.journal = FileJournal.open(path, Leader("rw-1", "here", 1, "cluster", 0))
         self._inbox = SpoolInbox(path.with_name(f"{path.name}.commands"))
         self._limits, self._people = limits, people
@@ -92,8 +92,8 @@ def start(path: Path) -> Iterator[Start]:
     """Starts an agent, once at a time."""
     running: list[FileAgent] = []
 
-    def begin(limits: ExecuteLimits | None = None, people: People = MappingProxyType({})) -> FileAgent:
-        running.append(FileAgent(path, limits or ExecuteLimits(), people))
+    def begin(limits: Limits | None = None, people: People = MappingProxyType({})) -> FileAgent:
+        running.append(FileAgent(path, limits or Limits(), people))
         return running[-1]
 
     yield begin
@@ -276,7 +276,7 @@ def test_a_second_person_is_one_with_another_key(
     for name, file in files.items():
         file.write_text(f"the very own key of {name}\n")
         file.chmod(0o600)
-    start(ExecuteLimits(second_person=True), people({name: str(file) for name, file in files.items()}))
+    start(Limits(approve=ApproveLimits(second_person=True)), people({name: str(file) for name, file in files.items()}))
 
     def approve(name: str, *more: str) -> Done:
         who = ("--set", f"operator.name={name}", "--set", f"operator.key_file={files['ann' if more else name]}")

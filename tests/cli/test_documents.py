@@ -18,7 +18,7 @@ from agent.cli import asking, following
 from agent.cli.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, command_name
 from agent.cli.documents.schema import document_schema, documents_table, file_name, schema_text
 from agent.cli.output import Format
-from agent.values.limits import ExecuteLimits, GroupLimits, Limits
+from agent.values.limits import GroupLimits, Limits
 from pipeline.commands import backtest
 from pipeline.jobs.backtest import Done as Lived
 from testbed.cluster.leftovers import ClusterState, Found
@@ -166,7 +166,7 @@ def test_what_an_agent_answers_keeps_to_its_schema(
 ) -> None:
     monkeypatch.setattr(following, "follow", lambda *_: 0)
     journal = world.with_name("journal" if name.startswith("reassign") else "another")
-    agent = FileAgent(journal, ExecuteLimits())
+    agent = FileAgent(journal, Limits())
     try:
         for words in TELLS[name]:
             done = here(*words, "-o", form, *options(journal))

@@ -19,7 +19,7 @@ from agent.telemetry.looks import observation_to_events
 from agent.telemetry.proposal_records import Life
 from agent.values.finding import Subject
 from agent.values.journal import View
-from agent.values.limits import ExecuteLimits, Limits, Mode
+from agent.values.limits import Limits, Mode, ProbingLimits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, Part
 from agent.values.reassignment import PlanState
@@ -89,7 +89,7 @@ def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(he
 
 def test_its_limits_hold_for_what_is_found_and_planned_too(here: Run, path: Path) -> None:
     given(path, *plan(PlanState.DONE))
-    agent = telemetry(path, Limits(exclude_topics=("t",)))
+    agent = telemetry(path, Limits(scope=ScopeLimits(exclude_topics=("t",))))
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
     assert [row["sentence"] for row in done.json if row["rule"] == "not excluded by settings"] == [
         "excluded by the settings"
@@ -384,7 +384,7 @@ def test_the_newest_events_are_found_at_the_end_of_a_long_file(path: Path) -> No
 def test_limits_of_the_agent_that_no_settings_have_are_no_fault_of_rackwise(here: Run, path: Path) -> None:
     """The right to write the telemetry topic is the right to write any limits."""
     given(path, *plan(PlanState.DONE))
-    agent = telemetry(path, Limits(execute=ExecuteLimits(probing_budget_per_group_per_hour=-1)))
+    agent = telemetry(path, Limits(probing=ProbingLimits(budget_per_group_per_hour=-1)))
     done = here("explain", "topic/t", *agent, *options(path))
     assert "its telemetry cannot be read (the limit execute.probing_budget_per_group_per_hour is -1" in done.stderr
 

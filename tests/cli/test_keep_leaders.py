@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.values.limits import Limits
+from agent.values.limits import Limits, PlanLimits
 from agent.values.weights import Told
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Record, Run
@@ -47,7 +47,7 @@ def test_with_keep_leaders_only_followers_move(here: Run, record: Record) -> Non
 
 
 def test_a_look_recorded_with_the_setting_is_planned_with_it(here: Run, record: Record) -> None:
-    path = record(uneven_and_crowded(), Limits(keep_leaders=True))
+    path = record(uneven_and_crowded(), Limits(plan=PlanLimits(keep_leaders=True)))
     assert [one["kind"] for one in planned(here, path)] == ["reassign"]
 
 

@@ -19,7 +19,7 @@ from agent.cli.planning import _saves
 from agent.simulate.second_look import first_memory, second_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.values.limits import Limits
+from agent.values.limits import Limits, PriceLimits
 from agent.values.observation import Part
 from agent.values.proposal import Predicted
 from tests.builders import SELECTOR, Answers, an_observation, consumer, reader
@@ -116,7 +116,7 @@ class TestGroups:
         ]
 
     def test_without_a_price_no_table_has_a_column_of_money(self, two_looks: Callable[..., str], here: Run) -> None:
-        file = two_looks(a_world(), Limits(usd_per_gb=None))
+        file = two_looks(a_world(), Limits(price=PriceLimits(usd_per_gb=None)))
         for command in (("groups",), ("groups", "shop"), ("topics",), ("topics", "orders"), ("racks",), ("status",)):
             assert "$" not in here(*command, "--replay", file, "-o", "table").stdout.replace("$/GB", "")
 
@@ -224,7 +224,7 @@ class TestGroups:
         assert "$" not in line
 
     def test_without_a_price_there_are_bytes_and_no_dollars(self, two_looks: Callable[..., str], here: Run) -> None:
-        file = two_looks(a_world(), Limits(usd_per_gb=None))
+        file = two_looks(a_world(), Limits(price=PriceLimits(usd_per_gb=None)))
         shop = rows(here, "groups", "--replay", file)[0]
         assert (shop["cross_rack_bytes_per_s"], shop["usd_per_day"]) == (4_000_000.0, None)
         assert "no price is set (price.usd_per_gb)" in here("groups", "--replay", file, "-o", "table").stdout
@@ -434,7 +434,7 @@ def test_plan_says_what_a_proposal_saves_a_day(two_looks: Callable[..., str], he
 
 
 def test_plan_prices_the_reads_of_every_group(two_looks: Callable[..., str], here: Run) -> None:
-    dear = Limits(prices={("a", "b"): 0.02, ("b", "a"): 0.2})
+    dear = Limits(price=PriceLimits(between={("a", "b"): 0.02, ("b", "a"): 0.2}))
     shop = {row["group"]: row for row in rows(here, "plan", "--groups", "--replay", two_looks(a_world()))}["shop"]
     assert (shop["now"]["reads"], shop["now"]["crossing_bytes_per_s"]) == (6, 4_000_000.0)
     assert (shop["now"]["usd_per_day"], shop["optimum"]["usd_per_day"]) == (pytest.approx(4 * A_DAY),) * 2

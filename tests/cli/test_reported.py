@@ -16,7 +16,7 @@ from agent.record.heard import Written, heard_in
 from agent.simulate.evaluation import Seen
 from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
-from agent.values.limits import Limits
+from agent.values.limits import Limits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
 from agent.values.progress import ActingNow, Trouble
@@ -117,7 +117,13 @@ def test_the_age_of_a_report_of_the_future_is_unknown(monkeypatch: pytest.Monkey
 def test_a_dry_run_beside_the_leader_is_told_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = replace(WORLD, taken_ms=WORLD.taken_ms + 3_000)
     dry = run_cycle(
-        Line(Limits(exclude_topics=("t",))), lambda: seen, seen, Memory(), number=1, name="m-1", planning=False
+        Line(Limits(scope=ScopeLimits(exclude_topics=("t",)))),
+        lambda: seen,
+        seen,
+        Memory(),
+        number=1,
+        name="m-1",
+        planning=False,
     )
     others = list(derived_events(dry, 0, full=False, teller=Teller("rw-2", "host-1", 12)))
     later = replace(WITH_TOPIC, taken_ms=WITH_TOPIC.taken_ms + 4_000)

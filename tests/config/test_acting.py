@@ -7,7 +7,7 @@ import pytest
 from agent.daemon.limits_from_settings import to_limits
 from agent.journal.moves import KEEP_BATCHES
 from agent.journal.triggers import KEPT
-from agent.values.limits import ExecuteLimits, JournalKind, Limits, Mode, Told
+from agent.values.limits import Mode, Told
 from config.load import SettingsRefusedError, effective, load_settings
 from config.settings import Settings
 
@@ -198,10 +198,6 @@ def test_a_mistake_is_answered_with_its_sentence(assignments: list[str], sentenc
     assert [str(mistake).removesuffix(" (flag --set)") for mistake in refused.value.mistakes] == [sentence]
 
 
-def test_without_settings_the_limits_of_acting_are_their_defaults() -> None:
-    assert to_limits(settings_of()).execute == ExecuteLimits() == Limits().execute
-
-
 def test_budgets_are_not_larger_than_what_the_journal_keeps_to_count_by() -> None:
     assert settings_of(f"execute.batches_per_day={KEEP_BATCHES}").execute.batches_per_day == KEEP_BATCHES
     assert settings_of(f"trigger.budget_per_day={KEPT}").trigger.budget_per_day == KEPT
@@ -215,8 +211,6 @@ def test_what_is_set_reaches_the_stages() -> None:
         settings_of(
             "mode=execute",
             "cluster.id=abc",
-            "execute.journal=file",
-            "execute.journal_file=/j",
             "execute.throttle=50MB/s",
             "trigger.allow_eager=true",
             "groups.orders.trigger.transactional=yes",
@@ -227,14 +221,12 @@ def test_what_is_set_reaches_the_stages() -> None:
             "windows.allow.nights.days=fri-mon",
         )
     )
-    execute = limits.execute
-    assert (limits.mode, execute.cluster_id, execute.journal) == (Mode.EXECUTE, "abc", JournalKind.FILE)
-    assert execute.throttle_bytes_per_s == 50_000_000
-    assert execute.for_group("orders").transactional is Told.YES
-    assert execute.for_group("orders").allow_eager, "what a group does not set, it takes from those for all"
-    assert execute.for_group("others").transactional is Told.UNKNOWN
-    assert [(rule.name, rule.max_bytes) for rule in execute.approval_rules] == [("small", 10_000_000_000)]
-    (window,) = execute.windows.allow
+    assert (limits.mode, limits.cluster.id, limits.execute.throttle) == (Mode.EXECUTE, "abc", 50_000_000)
+    assert limits.trigger_of("orders").transactional is Told.YES
+    assert limits.trigger_of("orders").allow_eager, "what a group does not set, it takes from those for all"
+    assert limits.trigger_of("others").transactional is Told.UNKNOWN
+    assert [(rule.name, rule.max_bytes) for rule in limits.approve.rules] == [("small", 10_000_000_000)]
+    (window,) = limits.windows.allow
     assert (window.zone, window.start_minute, window.end_minute) == ("Europe/Berlin", 1_320, 360)
     assert window.days == {4, 5, 6, 0}
 

@@ -24,6 +24,7 @@ from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.errors import ConfigError, told
 from agent.load_settings import given_settings
 from agent.telemetry.events import LimitsData
+from agent.telemetry.looks import limits_data
 from agent.values.typed_json import to_json
 from config.catalogue import by_name, is_client, mapped_model, section_model
 from config.kafka_keys import ALIASES, FOLDED, KEYS
@@ -131,7 +132,7 @@ def outputs(loaded: Loaded) -> Iterator[tuple[str, str]]:
     yield "config show", json.dumps([(name, value, str(origin)) for name, value, origin in rows])
     yield "notes", "\n".join(loaded.notes)
     yield "repr", repr(loaded)
-    yield "telemetry", json.dumps(to_json(LimitsData, LimitsData("digest", to_limits(loaded.settings))))
+    yield "telemetry", json.dumps(to_json(LimitsData, limits_data(to_limits(loaded.settings))))
 
 
 def told_of(name: str, value: object, folder: Path) -> list[str]:

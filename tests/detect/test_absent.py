@@ -12,7 +12,7 @@ from agent.plan.make import make_plan
 from agent.propose.make import propose
 from agent.values.finding import FindingReason as Reason
 from agent.values.finding import Severity
-from agent.values.limits import Limits
+from agent.values.limits import Limits, RackLimits
 from agent.values.observation import Part
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import Proposal, ProposalReason
@@ -249,10 +249,15 @@ def test_nothing_moves_because_of_an_absence_until_it_has_lasted(answers: Answer
 def test_the_wait_is_a_setting() -> None:
     answers = crowded()
     down = without(answers, 3)
-    run = Run(Limits(broker_absent_ms=60_000)).look(answers.at(0)).look(down.at(10)).look(down.at(69))
+    run = (
+        Run(Limits(racks=RackLimits(broker_absent_for_ms=60_000)))
+        .look(answers.at(0))
+        .look(down.at(10))
+        .look(down.at(69))
+    )
     assert not moves(run)
     assert moves(run.look(down.at(70)))
-    at_once = Run(Limits(broker_absent_ms=0)).look(answers.at(0)).look(down.at(10))
+    at_once = Run(Limits(racks=RackLimits(broker_absent_for_ms=0))).look(answers.at(0)).look(down.at(10))
     assert moves(at_once)
     assert not at_once.of(Reason.BROKER_ABSENT)[0].held
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.detect.assess import assess_groups
 from agent.detect.assess_consumers import most_local
 from agent.values.assessment import Assessment, Locality, Measure, NotAssessed
-from agent.values.limits import GroupLimits, Limits
+from agent.values.limits import GroupLimits, Limits, ScopeLimits
 from agent.values.memo import Memo
 from agent.values.snapshot import Defect, GroupKind, Member, Rack, RackState, Snapshot, Statefulness
 from assignors.optimal import optimal_consumer
@@ -302,7 +302,7 @@ def test_excluded_and_own_groups_are_left_out():
         .group("audit-1", member("m", "b", "t-0"))
         .group("rackwise-leader", member("n", "b", "t-0"))
     )
-    found = assess_groups(built.snapshot(), Limits(exclude_groups=("audit-*",)), None)
+    found = assess_groups(built.snapshot(), Limits(scope=ScopeLimits(exclude_groups=("audit-*",))), None)
     assert {a.why_not for a in found.values()} == {NotAssessed.EXCLUDED, NotAssessed.OWN}
 
 

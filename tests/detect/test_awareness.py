@@ -8,7 +8,7 @@ import pytest
 
 from agent.values.finding import Finding, Severity
 from agent.values.finding import FindingReason as Reason
-from agent.values.limits import Limits
+from agent.values.limits import GainLimits, Limits
 from agent.values.observation import GapCause, Part
 from tests.builders import (
     Answers,
@@ -260,7 +260,9 @@ def test_worse_than_the_optimum(prepare: Prepare, expected: dict[Reason, Severit
 
 def test_a_gain_below_the_threshold_is_worth_a_word_but_no_warning() -> None:
     answers = an_observation().topic("orders", (1,), (2,), (3,)).group("g", *three("b", "a", "c"))
-    (found,) = Run(Limits(min_gain_partitions=3)).look(answers.at(0)).of(Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM)
+    (found,) = (
+        Run(Limits(gain=GainLimits(min_partitions=3))).look(answers.at(0)).of(Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM)
+    )
     assert found.severity is Severity.INFO
     assert found.sentence == "group g reads 2 partitions across racks, by Kafka's measure, and could read 0"
 

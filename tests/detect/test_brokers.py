@@ -6,7 +6,7 @@ import pytest
 
 from agent.values.finding import FindingReason as Reason
 from agent.values.finding import Severity
-from agent.values.limits import Limits
+from agent.values.limits import Limits, RackLimits
 from agent.values.observation import GapCause, Part
 from tests.builders import Answers, Run, an_observation, reader
 
@@ -198,6 +198,10 @@ def test_a_selector_that_ignores_racks_is_found(prepare: object, found: bool) ->
 
 def test_shorter_waits_are_settings() -> None:
     answers: Answers = an_observation()
-    run = Run(Limits(rack_stable_ms=5_000, rack_stable_polls=2)).look(answers.at(0)).look(answers.broker(2, "c").at(10))
+    run = (
+        Run(Limits(racks=RackLimits(stable_for_ms=5_000, stable_polls=2)))
+        .look(answers.at(0))
+        .look(answers.broker(2, "c").at(10))
+    )
     assert run.of(Reason.BROKER_RACK_CHANGED)[0].held
     assert not run.look(answers.at(16)).of(Reason.BROKER_RACK_CHANGED)[0].held

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from agent.values.finding import FindingReason as Reason
-from agent.values.limits import Limits
+from agent.values.limits import Limits, ScopeLimits
 from tests.builders import Answers, Run, an_observation, consumer, instance, reader, streams_member, subtopology
 
 Prepare = Callable[[Answers], object]
@@ -177,4 +177,6 @@ def test_bytes_that_cannot_be_read_are_named_and_others_are_still_judged(prepare
 
 def test_groups_that_the_settings_leave_out_make_no_finding() -> None:
     answers = a_cluster().group("tmp-1", reader("m1", None, "orders-0"))
-    assert not Run(Limits(exclude_groups=("tmp-*",))).look(answers.at(0)).of(Reason.MEMBER_WITHOUT_RACK)
+    assert (
+        not Run(Limits(scope=ScopeLimits(exclude_groups=("tmp-*",)))).look(answers.at(0)).of(Reason.MEMBER_WITHOUT_RACK)
+    )

@@ -10,7 +10,7 @@ import pytest
 from agent.memory.codec import memory_from_json, memory_to_json
 from agent.values.finding import Finding, Severity
 from agent.values.finding import FindingReason as Reason
-from agent.values.limits import Limits
+from agent.values.limits import DetectLimits, Limits
 from agent.values.memory import Memory
 from agent.values.observation import GapCause, Part
 from assignors.problem import TopicPartition
@@ -317,7 +317,9 @@ def test_throttle_left_behind(prepare: Prepare, found: dict[str, Severity]) -> N
 
 def test_the_grace_of_a_throttle_begins_when_its_reassignment_ends() -> None:
     answers = an_observation().topic("orders", (1, 2), leader_replication_throttled_replicas="0:1")
-    run = Run(Limits(throttle_grace_ms=30_000)).look(answers.moving("orders-0", (1, 2), (2,), ()).at(0))
+    run = Run(Limits(detect=DetectLimits(throttle_grace_ms=30_000))).look(
+        answers.moving("orders-0", (1, 2), (2,), ()).at(0)
+    )
     run.look(answers.at(100))
     answers.moves.clear()
     assert not run.look(answers.at(110)).look(answers.at(130)).of(Reason.THROTTLE_LEFT_BEHIND)

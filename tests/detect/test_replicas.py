@@ -8,7 +8,7 @@ import pytest
 
 from agent.values.finding import FindingReason as Reason
 from agent.values.finding import Severity
-from agent.values.limits import Limits
+from agent.values.limits import Limits, ScopeLimits
 from agent.values.observation import Rights
 from agent.values.replicas import Crowding, crowding, rack_room
 from agent.values.snapshot import BrokerState, Rack, RackState
@@ -144,8 +144,18 @@ def test_a_rack_that_is_free_only_because_a_broker_just_came_to_it_is_held() -> 
     ("limits", "topic", "found"),
     [
         pytest.param(Limits(), "rackwise.telemetry", False, id="a topic of our own"),
-        pytest.param(Limits(include_own_topics=True), "rackwise.telemetry", True, id="a topic of our own, asked for"),
-        pytest.param(Limits(exclude_topics=("tmp-*",)), "tmp-1", False, id="a topic that the settings leave out"),
+        pytest.param(
+            Limits(scope=ScopeLimits(include_own_topics=True)),
+            "rackwise.telemetry",
+            True,
+            id="a topic of our own, asked for",
+        ),
+        pytest.param(
+            Limits(scope=ScopeLimits(exclude_topics=("tmp-*",))),
+            "tmp-1",
+            False,
+            id="a topic that the settings leave out",
+        ),
         pytest.param(Limits(), "rackwisely", True, id="a topic that only begins like ours"),
     ],
 )

@@ -50,6 +50,7 @@ from agent.wire.hand import WireHand
 from config.kafka_client import KafkaClientConfig
 from tests.act.journals import CLUSTER
 from tests.drill.steps import Death, DyingHand, DyingJournal, die_when_sent, say
+from tests.limits import with_limits
 
 _RACKS_S = 1.0
 """So often the racks of brokers are looked up."""
@@ -68,9 +69,9 @@ class Guard:
     """What the mover is told before each batch: all may begin, or what the product's guard says under some limits."""
 
     def __init__(self, limits: Mapping[str, Any] | None, hand: WireHand, clock: Clock) -> None:
-        execute = None if limits is None else ExecuteLimits(**{key: _frozen(value) for key, value in limits.items()})
-        self.limits = Limits(mode=Mode.EXECUTE, execute=execute or ExecuteLimits())
-        self._asked = execute is not None
+        given = {f"execute__{key}": _frozen(value) for key, value in (limits or {}).items()}
+        self.limits = with_limits(Limits(mode=Mode.EXECUTE), **given)
+        self._asked = limits is not None
         self._hand = hand
         self._clock = clock
         self._racks: Mapping[int, str | None] | None = None
@@ -133,10 +134,13 @@ class Executor:
         self, journal: Journal, hand: WireHand, guard: Guard, leads_for_s: Callable[[], float] = lambda: inf
     ) -> Iterator[Mover]:
         """A mover that was given the plans; giving them again does nothing."""
+        given = dict(self._config["policy"])
+        look_ms = given.pop("look_ms")
+        policy = Policy(ExecuteLimits(**given), look_ms=look_ms)
         mover = Mover(
             journal=DyingJournal(journal, self._death),
             hand=hand,
-            policy=Policy(**self._config["policy"]),
+            policy=policy,
             may=lambda: guard.may(journal),
             tick_ms=200,
             leads_for_s=leads_for_s,
@@ -222,7 +226,7 @@ class Executor:
         now_ms, id_ = self._clock().wall_ms, f"{os.getpid()}-{self._commands}"
         command = Command(id_, verb, "an operator", now_ms, proposal)
         told = Told(id_, command_to_json(command), Write("command-position", "read", {"drill": id_}), Came(live=True))
-        obeyed = obey([told], journal.view(), [], guard.limits.execute, now_ms)
+        obeyed = obey([told], journal.view(), [], guard.limits, now_ms)
         journal.append(*obeyed.writes)
         _pass_on(mover, obeyed.words)
         answered = answer_to(journal.view(), id_)

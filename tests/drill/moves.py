@@ -39,13 +39,13 @@ QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 CLIENT_ID = "drilled-executor"
 EITHER = (PlanState.DONE, PlanState.CANCELLED)
 POLICY: dict[str, object] = {
-    "throttle_bytes_per_s": 1_500_000,
+    "throttle": 1_500_000,
     "request_timeout_ms": 4_000,
     "look_ms": 400,
-    "grace_ms": 60_000,  # as by default: on a busy machine a killed broker takes its time to come back
+    "grace_after_broker_loss_ms": 60_000,  # the default: a killed broker takes its time to come back on a busy machine
     "batch_partitions": 4,
 }
-SLOWLY: dict[str, object] = {"batch_partitions": 2, "throttle_bytes_per_s": 800_000}
+SLOWLY: dict[str, object] = {"batch_partitions": 2, "throttle": 800_000}
 """Three batches of some seconds each."""
 _BEGUN_S = 150.0
 """A process that begins needs a while on a busy machine; nothing is concluded from how long it takes."""

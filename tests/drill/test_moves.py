@@ -258,7 +258,7 @@ FAULTS = [
     Row("rolled back in mid-batch", is_told("rollback", PlanState.ROLLED_BACK)),
     Row("source broker killed", source_killed),
     Row("target broker killed", target_killed),
-    Row("target broker away for longer than the grace", target_stays_away, {"grace_ms": 4_000}),
+    Row("target broker away for longer than the grace", target_stays_away, {"grace_after_broker_loss_ms": 4_000}),
     Row("controller broker killed", controller_killed),
     Row("target broker frozen", target_frozen),
     Row("every broker restarted in turn", all_bounced),
@@ -269,7 +269,11 @@ FAULTS = [
     Row("foreign throttles", foreign_throttles),
     Row("default throttle of the cluster", default_throttle),
     Row("min ISR raised for a moment", lambda run: min_isr_raised(run, for_s=3)),
-    Row("min ISR raised for longer than the grace", lambda run: min_isr_raised(run, for_s=10), {"grace_ms": 4_000}),
+    Row(
+        "min ISR raised for longer than the grace",
+        lambda run: min_isr_raised(run, for_s=10),
+        {"grace_after_broker_loss_ms": 4_000},
+    ),
     Row(
         "one broker black-holed",
         lambda run: disturbed(run, Fault(FaultKind.BLACKHOLE), run.rng.choice(run.stay), for_s=12),

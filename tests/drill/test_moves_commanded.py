@@ -111,7 +111,7 @@ def clock_jumps(by_ms: int) -> Harm:
     def harm(run: Run) -> None:
         clock = run.directory / "clock"
         put(clock, "0")
-        run.process.set(clock=str(clock), limits={"batch_budget_per_hour": 4})
+        run.process.set(clock=str(clock), limits={"batches_per_hour": 4})
         run.give(run.plan._replace(begin_by_ms=int(time.time() * 1000) + HOUR_MS))
         run.process.start()
         run.wait_moving()

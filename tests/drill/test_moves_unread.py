@@ -118,7 +118,7 @@ def disk_slow(seconds: tuple[float, float]) -> Harm:
     return harm
 
 
-LONG: dict[str, object] = {"throttle_bytes_per_s": 300_000}
+LONG: dict[str, object] = {"throttle": 300_000}
 
 FAULTS = [
     Row("settings of a broker unread between intent and send", settings_unread, SLOWLY, throttled=True),

@@ -58,9 +58,7 @@ def test_one_acts(fault: str, seed: int, arena: EmbeddedCluster, tmp_path: Path)
     make_topics(servers, prefix)
     with (
         drilled(fault, seed) as clocks,
-        running(
-            arena, proxy, clocks, tmp_path, fault=fault, seed=seed, policy={"throttle_bytes_per_s": 600_000}
-        ) as run,
+        running(arena, proxy, clocks, tmp_path, fault=fault, seed=seed, policy={"throttle": 600_000}) as run,
     ):
         run.config["prefix"] = prefix
         first, second = run.another("one"), run.another("two")

@@ -22,6 +22,7 @@ from agent.execute.reassign.messages import (
     Tick,
 )
 from agent.execute.reassign.state import State, appended
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Batch, BatchState, Plan, Policy, Records, Target
 from agent.values.throttles import Resource
 from assignors.problem import TopicPartition
@@ -30,7 +31,7 @@ from tests.execute.abstract import Cluster, a_part, carried_out, caught_up, seen
 P0 = TopicPartition("t", 0)
 MOVE = Target(P0, "id", (1, 2), (3, 2), bytes=1000)
 ORDER = Target(P0, "id", (1, 2), (2, 1))
-POLICY = Policy(throttle_bytes_per_s=10, throttle_ceiling_bytes_per_s=15)
+POLICY = Policy(ExecuteLimits(throttle=10, throttle_ceiling=15))
 OTHER = MOVE._replace(id=TopicPartition("t", 1))
 TOPIC_T = Resource("topic", "t")
 

@@ -6,17 +6,20 @@ from typing import NamedTuple
 
 from agent.execute.reassign.messages import Act, Result, Word
 from agent.execute.reassign.state import State
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Plan, Policy, Records
 from tests.execute.abstract import Cluster, Part
 
 POLICY = Policy(
-    batch_partitions=2,
-    throttle_bytes_per_s=1,
-    throttle_ceiling_bytes_per_s=2,
-    stuck_after_ms=2,
-    grace_ms=1,
-    request_timeout_ms=2,
-    fresh_ms=1,
+    ExecuteLimits(
+        batch_partitions=2,
+        throttle=1,
+        throttle_ceiling=2,
+        stuck_after_ms=2,
+        grace_after_broker_loss_ms=1,
+        request_timeout_ms=2,
+        intent_valid_ms=1,
+    ),
     look_ms=1,
     idle_look_ms=1,
     max_sendings=3,

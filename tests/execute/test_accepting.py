@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.reassign.accepting import NotCarriedOut, plan_of, policy_of, traffic_of
+from agent.execute.reassign.accepting import NotCarriedOut, plan_of, traffic_of
 from agent.execute.reassign.messages import Seen
 from agent.execute.reassign.throttles import rate_of
 from agent.values.finding import Subject
-from agent.values.limits import ExecuteLimits
 from agent.values.observation import Gap, GapCause, Part
 from agent.values.proposal import PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, placement_rows
 from agent.values.reassignment import Policy, Target
@@ -99,23 +98,6 @@ def test_what_cannot_be_a_plan_is_told(made: Proposal, seen: Snapshot, sentence:
         plan_of(made, seen, approved_by="me")
 
 
-def test_every_limit_of_the_settings_reaches_the_executor() -> None:
-    limits = ExecuteLimits(
-        max_moves_per_broker=1, max_moves_per_cluster=2, max_bytes_in_flight=3, batch_partitions=4,
-        throttle_bytes_per_s=5, throttle_floor_bytes_per_s=6, throttle_ceiling_bytes_per_s=7,
-        throttle_headroom_share=0.8, broker_bytes_per_s=9, min_isr_guard=False, stuck_after_ms=10,
-        grace_after_broker_loss_ms=11, request_timeout_ms=12, intent_valid_ms=13,
-    )  # fmt: skip
-    policy = policy_of(limits)
-    cut = {name for name in Policy._fields if getattr(policy, name) != getattr(Policy(), name)}
-    assert cut == {
-        "max_moves_per_broker", "max_moves_per_cluster", "max_bytes_in_flight", "batch_partitions",
-        "throttle_bytes_per_s", "throttle_floor_bytes_per_s", "throttle_ceiling_bytes_per_s", "headroom_share",
-        "broker_bytes_per_s", "min_isr_guard", "stuck_after_ms", "grace_ms", "request_timeout_ms", "fresh_ms",
-    }  # fmt: skip
-    assert policy_of(ExecuteLimits())._replace(max_bytes_in_flight=None) == Policy()
-
-
 @pytest.mark.parametrize(
     ("rates", "gaps", "traffic"),
     [
@@ -138,7 +120,7 @@ def test_one_known_partition_of_a_thousand_does_not_open_the_throttle() -> None:
     many = a_cluster().topic("t", *[(1, 2, 3)] * 1_000).snapshot()
     seen_ = Seen(frozenset({1, 2, 3}), ())
     policy = Policy()
-    for known, rate in ((1, policy.throttle_floor_bytes_per_s), (1_000, 62_450_000)):
+    for known, rate in ((1, policy.limits.throttle_floor), (1_000, 62_450_000)):
         rates = {TopicPartition("t", number): 100.0 for number in range(known)}
         traffic = traffic_of(replace(many, bytes_per_s=rates))
         assert rate_of(targets, seen_._replace(traffic=tuple(traffic.items())), policy) == rate

@@ -10,7 +10,7 @@ from agent.execute.commands.apply import obey
 from agent.journal.approvals import Approval, ApprovalState, approval_of
 from agent.journal.commands import Answer, Verb
 from agent.values.journal import View
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import Limits
 from agent.values.reassignment import PlanState
 from tests.execute.test_obey import EMPTY, LIMITS, MOVE, STANDING, TWO, ask, done, in_journal, plan
 from tests.journals import journal
@@ -20,7 +20,7 @@ MB = 1_000_000
 SECOND = "a second person has to approve it"
 
 
-def said(*wishes: tuple[str, dict[str, int]], limits: ExecuteLimits) -> tuple[View, Approval, list[Answer]]:
+def said(*wishes: tuple[str, dict[str, int]], limits: Limits) -> tuple[View, Approval, list[Answer]]:
     """The journal, the approval and the answers after these people approved, one after the other."""
     view, answers = EMPTY, []
     for at, (who, options) in enumerate(wishes):

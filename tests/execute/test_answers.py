@@ -12,6 +12,7 @@ from agent.execute.reassign.messages import Accepted, Said, Word
 from agent.journal import moves
 from agent.journal.commands import Answer, Command, Verb, answered
 from agent.values.journal import View
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Batch, BatchState, End, PartitionEnd, PlanState
 from config.kinds import parse_size
 from tests.execute.test_obey import EMPTY, LIMITS, MINUTE, MOVE, NOW_MS, STANDING, TARGET, ask, done, in_journal, plan
@@ -92,7 +93,7 @@ def test_what_has_moved_is_taken_back_by_a_plan_that_lasts_as_long_as_an_approva
     assert answer.plan == f"{MOVE.id}-back"
     (word,) = result.words
     assert isinstance(word, Accepted)
-    assert word.plan.begin_by_ms == NOW_MS + LIMITS.approval_valid_ms
+    assert word.plan.begin_by_ms == NOW_MS + LIMITS.approve.valid_ms
     assert (word.plan.throttle_bytes_per_s, word.plan.max_moves, word.plan.order) == (5_000_000, 2, NOW_MS)
 
 
@@ -140,8 +141,8 @@ def test_a_plan_that_is_taken_back_already_is_answered_with_the_plan_that_does_i
 
 
 def test_limits_up_to_those_of_the_settings_are_taken() -> None:
-    low, high = LIMITS.throttle_floor_bytes_per_s, LIMITS.throttle_ceiling_bytes_per_s
-    for rate, most in ((low, LIMITS.max_moves_per_cluster), (high, 1)):
+    low, high = LIMITS.execute.throttle_floor, LIMITS.execute.throttle_ceiling
+    for rate, most in ((low, LIMITS.execute.max_moves_per_cluster), (high, 1)):
         wish = ask(APPROVE, MOVE, throttle_bytes_per_s=rate, max_moves=most)
         assert done(obey([wish], EMPTY, STANDING, LIMITS, NOW_MS)).done
     for changes in ({"throttle_bytes_per_s": low - 1}, {"throttle_bytes_per_s": high + 1}):
@@ -165,7 +166,7 @@ def test_a_way_back_keeps_the_limits_of_the_plan_and_its_answer_names_them(state
     told = f"{MOVE.id}-back moves 1 partition back at 1.0 MB/s per broker and 1 partition at a time"
     assert done(result, view).sentence.endswith(told)
     assert words_again(in_journal(plan(state, moved="1", throttle_bytes_per_s=1_000_000, max_moves=1), *result.writes),
-                       LIMITS.approval_valid_ms) == result.words  # fmt: skip
+                       LIMITS.approve.valid_ms) == result.words  # fmt: skip
 
 
 def test_a_rollback_of_a_plan_in_progress_names_the_limits_that_it_keeps() -> None:
@@ -213,7 +214,7 @@ def test_a_refusal_has_the_remedy_of_its_own_cause(wish: Any, view: View, todo: 
 
 
 def test_the_rate_of_a_remedy_is_the_bound_itself() -> None:
-    limits = replace(LIMITS, throttle_floor_bytes_per_s=1_234_567)
+    limits = replace(LIMITS, execute=ExecuteLimits(throttle_floor=1_234_567))
     answer = done(obey([ask(APPROVE, MOVE, throttle_bytes_per_s=5)], EMPTY, STANDING, limits, NOW_MS))
     assert answer.todo == "Give --throttle 1234567/s or more, or lower execute.throttle_floor."
     rate = parse_size(answer.todo.split()[2])

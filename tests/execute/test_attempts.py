@@ -298,7 +298,7 @@ def test_an_approval_of_what_ended_and_is_not_proposed_says_how_it_ended() -> No
 
 def test_an_approval_that_no_agent_used_is_void_although_an_earlier_attempt_began() -> None:
     view, _ = obeyed(world(ROLLED), Verb.APPROVE, "c1")
-    late = NOW_MS + LIMITS.approval_valid_ms
+    late = NOW_MS + LIMITS.approve.valid_ms
     (write,) = swept(view, STANDING, frozenset({FIRST}), late)
     assert (write.key, write.kind) == (f"approval/{SECOND}", "void")
 
@@ -425,7 +425,7 @@ def test_a_way_back_that_was_promised_is_accepted_after_a_crash_and_once() -> No
             f"refused: an approval does not let {FIRST} begin: t is not to be acted upon", id="it never comes",
         ),
         pytest.param(
-            Foreseen(allowed=False, sentence="outside of the windows", until_ms=NOW_MS + LIMITS.approval_valid_ms),
+            Foreseen(allowed=False, sentence="outside of the windows", until_ms=NOW_MS + LIMITS.approve.valid_ms),
             False, "refused: an approval lasts 60 min, and until 2025-10-09 09:53Z: outside of the windows",
             id="it comes after the approval is void",
         ),

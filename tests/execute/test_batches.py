@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent.execute.reassign.batches import Load, broker_loads, in_words, next_batch, rack_loads, replication_graph
 from agent.execute.reassign.messages import Seen, SeenPartition
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Policy, Target
 from assignors.problem import TopicPartition
 
@@ -45,7 +46,7 @@ def seen(targets: tuple[Target, ...], out_of_sync: frozenset[int] = frozenset())
 
 
 def policy(**kwargs: int | None) -> Policy:
-    return Policy(**{"batch_partitions": 50, **kwargs})  # type: ignore[arg-type]
+    return Policy(ExecuteLimits(**{"batch_partitions": 50, **kwargs}))  # type: ignore[arg-type]
 
 
 @settings(deadline=None, max_examples=60)

@@ -28,7 +28,7 @@ from agent.journal.commands import (
 from agent.journal.leader import Leader, leader_write
 from agent.journal.trust import JournalKey
 from agent.values.journal import View
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import Limits
 from tests.execute.test_obey import MOVE, STANDING, TWO, Wish, ask, done, plan
 from tests.journals import journal
 from tests.snapshots import NOW_MS
@@ -36,10 +36,10 @@ from tests.snapshots import NOW_MS
 CLUSTER = "c-1"
 ANN, BOB = JournalKey(b"the key of ann herself"), JournalKey(b"the key of bob himself")
 PEOPLE = {"ann": ANN, "bob": BOB}
-LIMITS = ExecuteLimits()
+LIMITS = Limits()
 VIEW = journal(leader_write(Leader("rw-1", "host", 1, CLUSTER, 0)), at_ms=NOW_MS)
 HOUR = 3_600_000
-LONG_AGO = LIMITS.approval_valid_ms + 1
+LONG_AGO = LIMITS.approve.valid_ms + 1
 STARTS = (Verb.APPROVE, Verb.APPLY, Verb.ROLLBACK)
 
 
@@ -53,7 +53,7 @@ def wish(verb: Verb, *, came: Came = LIVE, by: Signer | None = None, cluster: st
     return one._replace(value=value, came=came)
 
 
-def obeyed(*wishes: Wish, view: View = VIEW, limits: ExecuteLimits = LIMITS, people: Mapping[str, Any] = {}) -> Obeyed:
+def obeyed(*wishes: Wish, view: View = VIEW, limits: Limits = LIMITS, people: Mapping[str, Any] = {}) -> Obeyed:
     return obey(wishes, view, STANDING, limits, NOW_MS, people=people)
 
 

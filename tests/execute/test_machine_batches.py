@@ -84,7 +84,7 @@ def test_a_cancel_without_an_answer_is_not_sent_again_while_it_may_still_take_ef
 
 
 def test_a_rate_that_is_the_highest_already_is_not_set_again_for_what_is_stuck():
-    live = Live(Plan("p", (MOVE,), throttle_bytes_per_s=POLICY.throttle_ceiling_bytes_per_s))
+    live = Live(Plan("p", (MOVE,), throttle_bytes_per_s=POLICY.limits.throttle_ceiling))
     live.wait(310)
     assert live.alarms() == ["no progress for 300 s: t-0"]
     assert live.kinds() == ["Configure", "Alter"]

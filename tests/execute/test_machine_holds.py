@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agent.execute.reassign.machine import step
@@ -309,7 +311,9 @@ def test_a_min_isr_above_the_replicas_holds_nothing_that_adds_no_copy_or_that_no
     reordered = Live(ORDER, min_isr=3)
     reordered.wait(5)
     assert reordered.kinds()[0] == "Alter"
-    monkeypatch.setattr("tests.execute.live.POLICY", POLICY._replace(min_isr_guard=False))
+    monkeypatch.setattr(
+        "tests.execute.live.POLICY", POLICY._replace(limits=replace(POLICY.limits, min_isr_guard=False))
+    )
     unguarded = Live(min_isr=3)
     unguarded.wait(5)
     assert unguarded.kinds() == ["Configure", "Alter"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -12,12 +13,13 @@ from agent.execute.reassign.throttles import wanted
 from agent.journal import moves
 from agent.journal.codec import MAX_VALUE_BYTES, numbered
 from agent.journal.columns import Size
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Policy, Target, moved_of
 from assignors.problem import TopicPartition
 from tests.execute.many import Many
 
 POLICY = Policy(
-    batch_partitions=5_000, max_moves_per_cluster=5_000, max_moves_per_broker=10_000, throttle_bytes_per_s=10_000_000
+    ExecuteLimits(batch_partitions=5_000, max_moves_per_cluster=5_000, max_moves_per_broker=10_000, throttle=10_000_000)
 )
 
 
@@ -45,7 +47,7 @@ def fits(many: Many) -> None:
 
 def test_a_plan_of_5000_partitions_whose_topic_is_deleted_ends() -> None:
     every = targets(5_000, 1)
-    many = Many(every, POLICY._replace(batch_partitions=50))
+    many = Many(every, POLICY._replace(limits=replace(POLICY.limits, batch_partitions=50)))
     many.at(lambda append: any(isinstance(it, Batch) for it in append.changes), lambda: many.delete(every[0].id.topic))
     many.tell(Accepted(Plan("p", every)))
     many.until(lambda: many.state.idle)
@@ -58,7 +60,10 @@ def test_a_plan_of_5000_partitions_whose_topic_is_deleted_ends() -> None:
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=[pytest.mark.drill, pytest.mark.timeout(1_800)])])
 def test_very_many_are_carried_out_through_a_crash_a_deleted_topic_a_rollback_and_a_cancel(count: int) -> None:
     every = targets(count, 20, name=249)
-    many, plan = Many(every, POLICY._replace(batch_partitions=count // 20)), Plan("p", every)
+    many, plan = (
+        Many(every, POLICY._replace(limits=replace(POLICY.limits, batch_partitions=count // 20))),
+        Plan("p", every),
+    )
     many.at(sends(2), many.die)
     many.at(sends(4), lambda: many.delete(every[0].id.topic))
     many.at(sends(6), lambda: many.say(Said(Word.ROLLBACK, "p", "ann", "c1")))
@@ -119,7 +124,13 @@ def test_no_batch_is_larger_than_its_records_whatever_the_settings_allow(of_one_
         ),
     )
     policy = Policy(
-        batch_partitions=10**6, max_moves_per_cluster=10**6, max_moves_per_broker=10**6, throttle_bytes_per_s=2**40
+        ExecuteLimits(
+            batch_partitions=10**6,
+            max_bytes_in_flight=None,
+            max_moves_per_cluster=10**6,
+            max_moves_per_broker=10**6,
+            throttle=2**40,
+        )
     )
     chosen = next_batch(every, seen, policy)
     assert 100 < len(chosen) < len(every)

@@ -29,7 +29,7 @@ from agent.journal.commands import (
 )
 from agent.journal.triggers import Effect, Expectation, TriggerEntry, intent
 from agent.values.journal import View, Write
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import ApproveLimits, Limits
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import Plan, PlanState, Target
 from tests.journals import journal, keys
@@ -40,8 +40,8 @@ MINUTE = 60_000
 (MOVE,) = proposals_of(shared().snapshot())
 (TRIGGER,) = proposals_of(swapped().snapshot())
 STANDING = (MOVE, TRIGGER)
-LIMITS = ExecuteLimits()
-TWO = ExecuteLimits(second_person=True)
+LIMITS = Limits()
+TWO = Limits(approve=ApproveLimits(second_person=True))
 TARGET = Target(tp("t-0"), "id", (1, 4), (1, 2), 1_000, gain=3.0)
 EMPTY: View = {}
 
@@ -96,7 +96,7 @@ def test_a_person_approves_the_very_plan_with_its_options(verb: Verb, proposal: 
     assert (given.by, given.reason, given.throttle_bytes_per_s, given.max_moves) == (
         "ann@desk", "quiet now", 5_000_000, 3,
     )  # fmt: skip
-    assert (given.plan_hash, given.expires_ms) == (plan_hash(proposal), NOW_MS + LIMITS.approval_valid_ms)
+    assert (given.plan_hash, given.expires_ms) == (plan_hash(proposal), NOW_MS + LIMITS.approve.valid_ms)
     limits = "at 5.0 MB/s per broker and 3 partitions at a time"
     assert done(result).sentence == f"approved by ann@desk {limits}; void if it has not begun within 60 min"
 
@@ -179,7 +179,7 @@ def test_what_sets_something_going_is_not_obeyed_long_after_it_was_asked(verb: V
     approved = obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, LIMITS, NOW_MS)
     view = journal(*approved.writes, at_ms=NOW_MS)
     about = MOVE if verb not in (Verb.PAUSE, Verb.RESUME) else None
-    old = ask(verb, about, id_="c2", at_ms=NOW_MS - LIMITS.approval_valid_ms - 1)
+    old = ask(verb, about, id_="c2", at_ms=NOW_MS - LIMITS.approve.valid_ms - 1)
     result = obey([old], view, STANDING, LIMITS, NOW_MS)
     assert done(result, view, "c2").done is (verb in (Verb.PAUSE, Verb.CANCEL, Verb.RESUME))
 
@@ -206,7 +206,7 @@ def test_a_second_person_must_be_another_one() -> None:
 def test_a_request_that_expired_or_was_for_another_plan_is_a_new_request() -> None:
     first = obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, TWO, NOW_MS)
     view = journal(*first.writes, at_ms=NOW_MS)
-    late = NOW_MS + TWO.approval_valid_ms
+    late = NOW_MS + TWO.approve.valid_ms
     other = obey([ask(Verb.APPROVE, MOVE, who="bob@desk", id_="c3")], view, STANDING, TWO, late)
     given = approval_of(journal(*other.writes, at_ms=late, view=view), MOVE.id)
     assert given is not None

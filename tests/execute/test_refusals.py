@@ -20,7 +20,7 @@ from agent.journal.triggers import (
     outcome,
 )
 from agent.values.journal import Entry, View, Write
-from agent.values.limits import ExecuteLimits, GroupLimits, Limits, Told, TriggerLimits
+from agent.values.limits import GroupLimits, Limits, Told, TriggerLimits
 from agent.values.memory import ChangeCause, Memory, RackChange
 from agent.values.proposal import ProposalKind, ProposalReason
 from agent.values.snapshot import Defect, GroupKind, Member
@@ -58,7 +58,7 @@ def judge(
     client: str | None = None,
 ) -> Refusal | None:
     groups = {"g": GroupLimits(client_software_name=client)}
-    limits = Limits(execute=ExecuteLimits(trigger=allowed), groups=groups)
+    limits = Limits(groups=groups, trigger=allowed)
     proposal = a_proposal("g", reason=reason)
     return refusal(proposal, built.snapshot(), memory or Memory(), view or {}, limits, moved=moved or {})
 

@@ -14,7 +14,7 @@ from agent.journal.approvals import Approval, ApprovalState, written
 from agent.journal.codec import applied, numbered
 from agent.journal.commands import KEPT, Verb, history, pause_in, signed_until
 from agent.values.journal import View, Write
-from agent.values.limits import ApprovalRule, ExecuteLimits, Limits, Mode
+from agent.values.limits import ApprovalRule, ApproveLimits, Limits, Mode
 from agent.values.memory import Memory
 from agent.values.reassignment import PlanState
 from agent.values.verdict import Hold
@@ -149,10 +149,10 @@ def test_a_signed_command_of_a_clock_that_is_ahead_is_never_obeyed_twice() -> No
 def test_a_cancel_is_a_no_to_what_is_proposed_now_also_where_another_plan_was_approved() -> None:
     """One planning that could not see everything leaves the approval of the former plan as it is."""
     rule = ApprovalRule(name="all", kinds=("reassign",))
-    limits = Limits(mode=Mode.EXECUTE, execute=ExecuteLimits(approval_rules=(rule,)))
+    limits = Limits(mode=Mode.EXECUTE, approve=ApproveLimits(rules=(rule,)))
     former = Approval(MOVE.id, "0" * 32, ApprovalState.APPROVED, "ann@desk", NOW_MS, NOW_MS + MINUTE)
     view = journal(written(former), at_ms=NOW_MS)
-    result = obey([ask(Verb.CANCEL, MOVE.id)], view, STANDING, limits.execute, NOW_MS)
+    result = obey([ask(Verb.CANCEL, MOVE.id)], view, STANDING, limits, NOW_MS)
     assert "no rule approves it" in done(result, view).sentence
     after = journal(*result.writes, at_ms=NOW_MS, view=view)
     (verdict,) = guard([MOVE], shared().snapshot(), Memory(), limits, after, NOW_MS)

@@ -19,6 +19,7 @@ from agent.execute.reassign.throttles import (
     wanted,
 )
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Batch, Debt, Policy, Target
 from agent.values.throttles import OpType, Resource, SeenThrottle, ThrottleChange
 from assignors.problem import TopicPartition
@@ -170,7 +171,7 @@ def test_a_topic_made_anew_has_nothing_of_ours():
 )
 def test_the_rate_comes_from_headroom(traffic, written, fixed, rate):
     policy = Policy(
-        throttle_floor_bytes_per_s=100, throttle_ceiling_bytes_per_s=450, headroom_share=0.5, broker_bytes_per_s=1000
+        ExecuteLimits(throttle_floor=100, throttle_ceiling=450, throttle_headroom_share=0.5, broker_bandwidth=1000)
     )
     targets = [target._replace(bytes_per_s=written) for target in TARGETS]
     assert rate_of(targets, seen({})._replace(traffic=tuple(traffic.items())), policy, fixed) == rate

@@ -58,7 +58,7 @@ from tests.execute.invariants import begun_badly, unlogged, unthrottled, weak, w
 from tests.execute.system import LATEST, POLICY, Agent, Request, Scenario, System
 
 YES = May(begin=True)
-LONGEST = 2 * POLICY.request_timeout_ms + 1
+LONGEST = 2 * POLICY.limits.request_timeout_ms + 1
 """An append that took this long is too old, however much longer it took."""
 
 
@@ -258,7 +258,11 @@ class World:
     def late(self, agent: Agent) -> bool:
         """Whether the shell begins no request any more."""
         took_ms = agent.appending_ms
-        good_ms = valid_ms(took_ms, least_ms=self.policy.fresh_ms, request_timeout_ms=self.policy.request_timeout_ms)
+        good_ms = valid_ms(
+            took_ms,
+            least_ms=self.policy.limits.intent_valid_ms,
+            request_timeout_ms=self.policy.limits.request_timeout_ms,
+        )
         stale = self.scenario.shell_checks_freshness and took_ms > good_ms
         return stale or (self.scenario.shell_checks_lease and agent.away)
 

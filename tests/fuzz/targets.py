@@ -45,7 +45,7 @@ from agent.telemetry.weights import to_records
 from agent.values.basis import figures_rest_on
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.journal import Entry, Write
-from agent.values.limits import ExecuteLimits, Limits
+from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawMember
 from agent.values.proposal import Proposal
@@ -174,7 +174,7 @@ def _command(data: bytes) -> bool:
         return False
     wish = _Wish(found[0], found[1], Write("command-position", "offset", {"next": 1}))
     pause = _Wish("next", command_to_json(Command("next", Verb.PAUSE, "ann", NOW_MS)), wish.after)
-    obeyed = obey([wish, pause], {}, (a_proposal(),), ExecuteLimits(), NOW_MS)
+    obeyed = obey([wish, pause], {}, (a_proposal(),), Limits(), NOW_MS)
     expect(
         any(write.key == "pause" and write.value is not None for write in obeyed.writes), "the next one has no answer"
     )

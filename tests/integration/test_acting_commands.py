@@ -16,7 +16,7 @@ from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import Limits
 from config.kafka_client import KafkaClientConfig
 from testbed.cluster import EmbeddedCluster
 from tests.command import rackwise
@@ -47,7 +47,7 @@ class ObeyingAgent:
                 if journal is None or inbox is None:
                     continue
                 view = journal.view()
-                result = obey(inbox.read(view), view, (), ExecuteLimits(), system_clock().wall_ms)
+                result = obey(inbox.read(view), view, (), Limits(), system_clock().wall_ms)
                 if result.writes:
                     journal.append(*result.writes)
 

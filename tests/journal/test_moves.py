@@ -151,9 +151,7 @@ def test_what_was_moved_within_a_day_counts_against_its_budget_after_the_plan_ha
     gone = {line.key for line in tidy(view)}
     assert gone == {"batch/p-1/0"}
     view = {key: entry for key, entry in view.items() if key not in gone}
-    limits = ExecuteLimits(
-        batch_budget_per_hour=10**6, batch_budget_per_day=10**6, move_budget_bytes_per_day=10 * (count - 1)
-    )
+    limits = ExecuteLimits(batches_per_hour=10**6, batches_per_day=10**6, bytes_per_day=10 * (count - 1))
     held = batches_left("p-2", Records(view).batches, limits, now_ms)
     assert isinstance(held, Hold), "all that may be moved in a day was moved"
 
@@ -201,10 +199,10 @@ def test_plans_that_moved_nothing_do_not_make_the_budget_of_the_day_forget_those
     done = [line for n in range(KEEP_PLANS) for line in sent(f"p-{n}")]
     view = journal(*done, at_ms=NOON - 2 * HOUR_MS)
     view = tidied(journal(*lines(*others), at_ms=NOON - HOUR_MS, view=view))
-    held = left_after(view, NOON, batch_budget_per_day=KEEP_PLANS)
+    held = left_after(view, NOON, batches_per_day=KEEP_PLANS)
     assert isinstance(held, Hold), held.sentence
     assert held.sentence == "held: 200 of 200 batches in the last day (execute.batches_per_day)"
-    assert isinstance(left_after(view, NOON, move_budget_bytes_per_day=10 * KEEP_PLANS, batch_budget_per_day=999), Hold)
+    assert isinstance(left_after(view, NOON, bytes_per_day=10 * KEEP_PLANS, batches_per_day=999), Hold)
     assert {plan.proposal_id for plan in plans(view)} >= {f"p-{n}" for n in range(KEEP_PLANS)}, "a name is not free"
     # A day later they count no more, and only a number of them stays.
     view = tidied(journal(*sent("p-last"), at_ms=NOON + DAY_MS, view=view, epoch=2))

@@ -22,7 +22,7 @@ from agent.money.words import (
     usd_words,
     worst_first,
 )
-from agent.values.limits import Limits
+from agent.values.limits import Limits, PriceLimits
 from agent.values.snapshot import GroupKind, OtherGroup, Statefulness
 from agent.values.weighed import Weighed
 from tests.builders import TABLE as FILE
@@ -216,9 +216,9 @@ class TestUnknown:
         traffic = of(built, "g")
         assert (traffic.bytes_per_s, traffic.at_most_bytes_per_s) == (MB, 2 * MB)
         assert (money_words(traffic, LIMITS), traffic_words(traffic)) == ("$1.73 to $3.46", "1.0 MB/s to 2.0 MB/s")
-        dear = Limits(usd_per_gb=0.02, prices={("b", "a"): 0.2})
+        dear = Limits(price=PriceLimits(usd_per_gb=0.02, between={("b", "a"): 0.2}))
         assert traffic.at_most_usd_per_day(dear) == pytest.approx(A_DAY + 10 * A_DAY)
-        only_one_pair = Limits(usd_per_gb=None, prices={("a", "b"): 0.02})
+        only_one_pair = Limits(price=PriceLimits(usd_per_gb=None, between={("a", "b"): 0.02}))
         assert traffic.at_most_usd_per_day(only_one_pair) is None
         assert together((traffic, traffic)).at_most_bytes_per_s == 4 * MB
 
@@ -239,8 +239,10 @@ class TestUnknown:
     def test_a_pair_of_racks_without_a_price_has_bytes_and_no_dollars(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB).group("shop", member("m", "b", "orders-0"))
         traffic = of(built, "shop")
-        assert traffic.usd_per_day(Limits(usd_per_gb=None)) is None
-        assert traffic.usd_per_day(Limits(usd_per_gb=None, prices={("a", "b"): 0.01})) == pytest.approx(A_DAY / 2)
+        assert traffic.usd_per_day(Limits(price=PriceLimits(usd_per_gb=None))) is None
+        assert traffic.usd_per_day(
+            Limits(price=PriceLimits(usd_per_gb=None, between={("a", "b"): 0.01}))
+        ) == pytest.approx(A_DAY / 2)
 
 
 class TestTopics:
@@ -266,7 +268,7 @@ class TestTopics:
 
 class TestOrder:
     def test_the_dearest_come_first_by_what_they_may_cost_and_the_unknown_before_the_free(self) -> None:
-        limits = Limits(prices={("b", "a"): 0.2})
+        limits = Limits(price=PriceLimits(between={("b", "a"): 0.2}))
         rows = {
             "unknown": Traffic({}, 1, 1, unbounded=1),
             "perhaps many bytes at a high price": Traffic({}, 1, 1, open_bytes_per_s=2 * MB),
@@ -288,7 +290,7 @@ class TestOrder:
         ]
 
     def test_without_a_price_bytes_decide(self) -> None:
-        limits = Limits(usd_per_gb=None)
+        limits = Limits(price=PriceLimits(usd_per_gb=None))
         few, many = Traffic({("a", "b"): 1.0}, 1, 0), Traffic({("a", "b"): 2.0}, 1, 0)
         assert worst_first(many, limits) < worst_first(few, limits)
 

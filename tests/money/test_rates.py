@@ -10,7 +10,7 @@ from agent.money.costs import costs_of
 from agent.simulate.evaluation import see
 from agent.simulate.second_look import base_of_agent, first_memory, next_look, second_look
 from agent.values.clock import Instant
-from agent.values.limits import Limits
+from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory, RateBase
 from agent.values.observation import Part
 from agent.values.rates import Rates, RatesFrom, judged, price_sentence, sentence
@@ -177,9 +177,9 @@ class TestWhatIsSaid:
         ("limits", "said"),
         [
             (Limits(), "money: at $0.02/GB (price.usd_per_gb), both directions together"),
-            (Limits(usd_per_gb=None), "no price is set (price.usd_per_gb), so no money is shown"),
+            (Limits(price=PriceLimits(usd_per_gb=None)), "no price is set (price.usd_per_gb), so no money is shown"),
             (
-                Limits(prices={("a", "b"): 0.01}),
+                Limits(price=PriceLimits(between={("a", "b"): 0.01})),
                 (
                     "money: at $0.02/GB (price.usd_per_gb), both directions together; "
                     "price.between sets another price for 1 pair of racks"

@@ -10,7 +10,7 @@ from typing import Any
 from agent.loop import Line
 from agent.telemetry.events import Event, from_lines, to_lines
 from agent.telemetry.looks import Recorded, observation_to_events
-from agent.values.limits import ExecuteLimits, GroupLimits, Limits, TriggerLimits
+from agent.values.limits import GroupLimits, Limits, TriggerLimits
 from agent.values.memory import Memory
 from assignors.problem import TopicPartition
 from tests.builders import Answers, an_observation, instance, reader
@@ -18,7 +18,7 @@ from tests.builders import Answers, an_observation, instance, reader
 MINUTE_S = 60
 RECORDS, RECORD_BYTES = 60_000, 1_000
 """Appended to each partition in a minute, and how large one is: a megabyte per second."""
-FREE = Limits(execute=ExecuteLimits(trigger=TriggerLimits(allow_transactional=True)))
+FREE = Limits(trigger=TriggerLimits(allow_transactional=True))
 """Settings under which a plain consumer group may be asked to rebalance."""
 
 Scene = Callable[[int], Answers]

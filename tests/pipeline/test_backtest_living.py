@@ -9,6 +9,7 @@ import pytest
 from agent.propose.codec import proposal_to_bytes
 from agent.simulate.replay import replay_look
 from agent.telemetry.looks import Recorded
+from agent.values.limits import ScopeLimits
 from agent.values.memo import Memo
 from agent.values.weighed import NOT_WEIGHED, Weighed
 from agent.values.weights import RestoreWeight
@@ -161,7 +162,7 @@ def test_bytes_and_money_follow_reads_where_rates_are_known() -> None:
     dark_minutes = scores.dark_group_s / 60
     assert 0 < dark_minutes < 4, "rates are learned within the first looks"
     assert scores.read_bytes == pytest.approx(2 * 1_000_000 * (9 - dark_minutes) * 60, rel=1e-6)
-    assert scores.read_usd == pytest.approx(scores.read_bytes / 1e9 * FREE.usd_per_gb)
+    assert scores.read_usd == pytest.approx(scores.read_bytes / 1e9 * FREE.price.usd_per_gb)
 
 
 def test_a_rebalance_that_is_overtaken_at_once_was_for_nothing() -> None:
@@ -178,7 +179,7 @@ def test_replicas_that_share_a_rack_are_mended_at_the_price_of_their_copies() ->
     assert done.violation_minutes == 1, "it is mended after the first look"
     assert done.placements == 1
     assert done.copied_bytes == 4 * 60_000_000
-    assert done.copied_usd == pytest.approx(done.copied_bytes / 1e9 * FREE.usd_per_gb)
+    assert done.copied_usd == pytest.approx(done.copied_bytes / 1e9 * FREE.price.usd_per_gb)
 
 
 def test_a_strategy_that_does_nothing_costs_what_history_cost() -> None:
@@ -190,7 +191,7 @@ def test_a_strategy_that_does_nothing_costs_what_history_cost() -> None:
 
 
 def test_tasks_move_where_the_application_may_look_at_racks() -> None:
-    limits = replace(strategy_limits(), exclude_topics=("*",))
+    limits = replace(strategy_limits(), scope=ScopeLimits(exclude_topics=("*",)))
     found = by_name(whole(recorded(lambda _: with_tasks(shop(swapped=False)), 4, limits)), "execute,min_traffic")
     assert not found["execute"].acts
     (act,) = found["min_traffic"].acts
@@ -264,7 +265,10 @@ def test_groups_apart_do_and_cost_what_groups_in_whole_looks_do_and_cost() -> No
     looks = whole(recorded(lambda minute: with_tasks(shop(swapped=minute < 5, generation=4 + (minute > 4))), 8))
     # Replicas are no matter of groups apart: they are left alone here.
     names = "no-action,execute,eager-triggers,patient"
-    still = [replace(look, limits=replace(look.limits, exclude_topics=("orders", "clicks"))) for look in looks]
+    still = [
+        replace(look, limits=replace(look.limits, scope=ScopeLimits(exclude_topics=("orders", "clicks"))))
+        for look in looks
+    ]
     exact = by_name(list(still), names)
     apart = by_name(list(parts(still)[0]), names)
     for name in names.split(","):

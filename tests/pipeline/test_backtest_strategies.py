@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import BadInput
-from agent.values.limits import ExecuteLimits, GroupLimits, Limits, Mode, Told, TriggerLimits
+from agent.values.limits import GainLimits, GroupLimits, Limits, Mode, Told, TriggerLimits
 from pipeline.backtest.strategies import BUILT_IN, chosen, limits_under
 
 RECORDED = Limits(
     mode=Mode.PROPOSE,
-    min_gain_share=0.07,
+    gain=GainLimits(min_share=0.07),
     groups={"app": GroupLimits(known=True, max_warmup_replicas=5)},
-    execute=ExecuteLimits(group_triggers={"readers": TriggerLimits(long_poll=Told.NO)}),
+    group_triggers={"readers": TriggerLimits(long_poll=Told.NO)},
 )
 
 
@@ -29,9 +29,9 @@ def test_strategies_that_do_nothing_have_the_recorded_limits(name: str) -> None:
 def test_a_strategy_that_acts_runs_in_mode_execute_with_every_approval_given() -> None:
     limits = one("execute")
     assert limits.mode is Mode.EXECUTE
-    assert limits.min_gain_share == RECORDED.min_gain_share
-    assert limits.execute.approve_triggers
-    assert [rule.name for rule in limits.execute.approval_rules] == ["backtest"]
+    assert limits.gain.min_share == RECORDED.gain.min_share
+    assert limits.approve.triggers
+    assert [rule.name for rule in limits.approve.rules] == ["backtest"]
 
 
 @pytest.mark.parametrize("strategy", BUILT_IN, ids=lambda strategy: strategy.name)
@@ -42,9 +42,9 @@ def test_every_built_in_strategy_says_what_it_does_and_can_be_applied(strategy) 
 
 def test_what_holds_for_every_group_reaches_groups_with_settings_of_their_own() -> None:
     limits = one("eager-triggers")
-    assert limits.execute.trigger.allow_eager
-    assert limits.execute.group_triggers["readers"].allow_eager
-    assert limits.execute.group_triggers["readers"].long_poll is Told.NO
+    assert limits.trigger.allow_eager
+    assert limits.group_triggers["readers"].allow_eager
+    assert limits.group_triggers["readers"].long_poll is Told.NO
     limits = one("min_traffic")
     assert limits.default_group.rack_aware_assignment_strategy == "min_traffic"
     assert limits.groups["app"].rack_aware_assignment_strategy == "min_traffic"
@@ -53,13 +53,11 @@ def test_what_holds_for_every_group_reaches_groups_with_settings_of_their_own() 
 @pytest.mark.parametrize(
     ("change", "read"),
     [
-        pytest.param("patient:min_gain_share=0.5", lambda limits: limits.min_gain_share == 0.5, id="a built-in one"),
-        pytest.param("mine:min_gain_partitions=3", lambda limits: limits.min_gain_partitions == 3, id="a new one"),
+        pytest.param("patient:min_gain_share=0.5", lambda limits: limits.gain.min_share == 0.5, id="a built-in one"),
+        pytest.param("mine:min_gain_partitions=3", lambda limits: limits.gain.min_partitions == 3, id="a new one"),
+        pytest.param("mine:trigger.rolling=yes", lambda limits: limits.trigger.rolling is Told.YES, id="a word"),
         pytest.param(
-            "mine:trigger.rolling=yes", lambda limits: limits.execute.trigger.rolling is Told.YES, id="a word"
-        ),
-        pytest.param(
-            "mine:execute.payback_max_days=null", lambda limits: limits.execute.payback_max_days is None, id="no bound"
+            "mine:execute.payback_max_days=null", lambda limits: limits.execute.payback_days is None, id="no bound"
         ),
     ],
 )
@@ -74,7 +72,7 @@ def test_a_file_describes_strategies_that_build_on_each_other() -> None:
       - {name: calmest, base: calm, set: {execute.trigger_budget_per_group_per_hour: 0}}
     """
     limits = one("calmest", described=text)
-    assert (limits.min_gain_share, limits.execute.trigger_budget_per_group_per_hour) == (0.4, 0)
+    assert (limits.gain.min_share, limits.trigger.budget_per_group_per_hour) == (0.4, 0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from agent.plan.make import make_plan
 from agent.propose.make import propose
 from agent.values.assessment import Detection
 from agent.values.finding import Finding, FindingReason, Severity, Subject
-from agent.values.limits import GroupLimits, Limits
+from agent.values.limits import GainLimits, GroupLimits, Limits
 from agent.values.memory import Memory
 from agent.values.plan import AdvicePlan, Plan, Unplanned
 from agent.values.proposal import ProposalReason
@@ -93,7 +93,7 @@ def test_a_kip_848_group_is_advised_by_its_measured_gap_and_left_alone_without_o
     built = a_cluster().topic("t", (1,), (2,)).group("g", *members, kind=GroupKind.CONSUMER, assignor="uniform")
     advice = advised(planned(built), ProposalReason.CHANGE_ASSIGNOR)
     assert (advice.setting, advice.now, advice.wanted) == ("group.protocol", "consumer", "classic")
-    plan = planned(built, limits=Limits(min_gain_partitions=3))
+    plan = planned(built, limits=Limits(gain=GainLimits(min_partitions=3)))
     assert plan.advice == ()
     assert Unplanned.BELOW_THRESHOLD in dict(plan.unplanned).values()
     at_home = (member("m1", "a", "t-0"), member("m2", "b", "t-1"))

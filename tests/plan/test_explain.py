@@ -12,7 +12,7 @@ from agent.propose.make import propose
 from agent.simulate.evaluation import see
 from agent.values.assessment import Detection
 from agent.values.explained import Answer, Explained
-from agent.values.limits import Limits
+from agent.values.limits import Limits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.plan import Plan
 from agent.values.snapshot import GroupKind, OtherGroup
@@ -102,7 +102,7 @@ def test_why_a_partition_is_not_moved(built, extra, about, rule, answer):
 
 
 def test_an_excluded_topic_says_so():
-    rows = explained("topic/t", shared(), limits=Limits(exclude_topics=("t",)))
+    rows = explained("topic/t", shared(), limits=Limits(scope=ScopeLimits(exclude_topics=("t",))))
     assert row(rows, "topic/t", "not excluded by settings") == Explained(
         "topic/t", "not excluded by settings", Answer.NO, "excluded by the settings"
     )

@@ -15,7 +15,7 @@ from agent.detect.find import detect
 from agent.plan.make import make_plan
 from agent.values.assessment import Detection
 from agent.values.finding import FindingReason, Subject
-from agent.values.limits import Limits
+from agent.values.limits import DetectLimits, Limits, PlanLimits
 from agent.values.memory import Memory
 from agent.values.plan import Plan, Unplanned
 from agent.values.snapshot import Snapshot
@@ -28,7 +28,7 @@ from tests.plan.worlds import worlds
 from tests.snapshots import Builder, a_cluster, member
 
 many = examples(300)
-LIMITS, KEEP = Limits(), Limits(keep_leaders=True)
+LIMITS, KEEP = Limits(), Limits(plan=PlanLimits(keep_leaders=True))
 Lists = dict[TopicPartition, tuple[int, ...]]
 
 
@@ -241,8 +241,13 @@ def test_with_keep_leaders_no_change_of_leaders_is_planned_and_that_is_said(why)
     built = a_cluster().topic("t", *[(1, 2, 3)] * 6).group("g", *[member(f"m{n}", "b", f"t-{n}") for n in range(6)])
     built.selector = False
     found = Detection(findings=(why,))
-    assert make_plan(built.snapshot(), found, Limits(leader_skew_share=1.0), None).placements
-    plan = make_plan(built.snapshot(), found, Limits(leader_skew_share=1.0, keep_leaders=True), None)
+    assert make_plan(built.snapshot(), found, Limits(detect=DetectLimits(leader_skew_share=1.0)), None).placements
+    plan = make_plan(
+        built.snapshot(),
+        found,
+        Limits(detect=DetectLimits(leader_skew_share=1.0), plan=PlanLimits(keep_leaders=True)),
+        None,
+    )
     assert plan.placements == ()
     assert ("topic/t", Unplanned.KEEPS_LEADERS) in plan.unplanned
 

@@ -10,14 +10,14 @@ from agent.plan.even import Option, even_racks, fewest_changes
 from agent.plan.make import make_plan
 from agent.values.assessment import Detection
 from agent.values.finding import Finding, FindingReason, Severity, Subject
-from agent.values.limits import Limits
+from agent.values.limits import DetectLimits, Limits
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import ProposalReason
 from assignors.problem import TopicPartition
 from tests.snapshots import NOW_MS, Builder, a_cluster, member
 
 LIMITS = Limits()
-LOOSE = Limits(leader_skew_share=1.0)
+LOOSE = Limits(detect=DetectLimits(leader_skew_share=1.0))
 ALL = (1, 2, 3)
 
 

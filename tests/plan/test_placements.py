@@ -10,7 +10,7 @@ from agent.propose.codec import proposal_to_bytes
 from agent.propose.make import propose
 from agent.values.assessment import Detection
 from agent.values.finding import Finding, FindingReason, Severity, Subject
-from agent.values.limits import Limits
+from agent.values.limits import Limits, ProposalLimits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.plan import PlacementPlan, Plan, Unplanned
 from agent.values.proposal import PlacementChange, ProposalReason
@@ -120,7 +120,7 @@ def share_finding(topic: str, *, held: bool = False, detail: str = "") -> Findin
     ("built", "limits", "key", "why"),
     [
         pytest.param(
-            six_brokers().topic("t", (1, 4)), Limits(exclude_topics=("t*",)),
+            six_brokers().topic("t", (1, 4)), Limits(scope=ScopeLimits(exclude_topics=("t*",))),
             "replicas_share_rack:topic/t", Unplanned.EXCLUDED, id="excluded by the settings",
         ),
         pytest.param(
@@ -146,7 +146,7 @@ def test_a_partition_is_left_alone_with_its_reason(built, limits, key, why):
 
 def test_own_topics_are_planned_when_they_were_asked_for():
     built = six_brokers().topic("rackwise.journal", (1, 4), own=True)
-    assert "rackwise.journal-0" in changed(planned(built, Limits(include_own_topics=True)))
+    assert "rackwise.journal-0" in changed(planned(built, Limits(scope=ScopeLimits(include_own_topics=True))))
 
 
 def test_nothing_is_planned_from_a_held_finding():
@@ -198,7 +198,7 @@ def test_no_finding_no_plan():
 
 def test_a_large_topic_is_cut_to_the_cap_and_the_rest_is_named():
     built = six_brokers().topic("t", *[(1, 4)] * 5)
-    plan = planned(built, Limits(max_moves_per_proposal=2))
+    plan = planned(built, Limits(proposals=ProposalLimits(max_moves=2)))
     assert list(changed(plan)) == ["t-0", "t-1"]
     assert plan.unplanned == (("topic/t", Unplanned.CAPPED),)
     assert not plan.placements[0].optimal
@@ -214,7 +214,7 @@ def test_no_proposal_is_larger_than_its_record_and_the_rest_is_named(name, repli
         topic=name, reason=ProposalReason.MEND_RACK_SPREAD, changes=changes, leaders_only=False, lower_bound=0,
         optimal=True, findings=(f"topic/{name}",),
     )  # fmt: skip
-    limits = Limits(max_moves_per_proposal=100_000)
+    limits = Limits(proposals=ProposalLimits(max_moves=100_000))
     plan = capped(Plan(placements=(whole,)), limits)
     assert plan.unplanned == ((f"topic/{name}", Unplanned.CAPPED),)
     (proposal,) = propose(built.snapshot(), plan, Detection(), limits, None)
@@ -225,7 +225,7 @@ def test_no_proposal_is_larger_than_its_record_and_the_rest_is_named(name, repli
 def test_the_cap_on_proposals_keeps_the_most_important():
     built = six_brokers().topic("a", (1, 4)).topic("b", (1, 4), (2, 5)).topic("c", (3, 6))
     built.broker(9, "_")
-    plan = planned(built, Limits(max_proposals=2))
+    plan = planned(built, Limits(proposals=ProposalLimits(max_per_cycle=2)))
     assert [p.topic for p in plan.placements] == ["a", "b"]
     assert plan.advice == ()
     capped = {key for key, why in plan.unplanned if why is Unplanned.CAPPED}

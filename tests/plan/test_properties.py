@@ -15,7 +15,7 @@ from agent.propose.codec import proposal_to_bytes
 from agent.propose.make import propose
 from agent.values.assessment import Detection
 from agent.values.finding import FindingReason
-from agent.values.limits import Limits
+from agent.values.limits import Limits, ProposalLimits, ScopeLimits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.plan import Plan, Unplanned
@@ -24,7 +24,7 @@ from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import RackState, Snapshot
 from tests.plan.worlds import a_quiet_cluster, mixed_findings, shuffled, worlds
 
-LIMITS = Limits(exclude_topics=("private*",))
+LIMITS = Limits(scope=ScopeLimits(exclude_topics=("private*",)))
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -215,6 +215,6 @@ def test_the_caps_hold_and_what_is_cut_is_listed():
     built = a_quiet_cluster().broker(4, "a").broker(5, "a")
     for number in range(6):
         built.topic(f"bad-{number}", (1, 4, 5))
-    _, plan, proposals = proposed(built.snapshot(), Limits(max_proposals=4))
+    _, plan, proposals = proposed(built.snapshot(), Limits(proposals=ProposalLimits(max_per_cycle=4)))
     assert len(proposals) == 4
     assert Counter(why for _, why in plan.unplanned) == {Unplanned.CAPPED: 2}

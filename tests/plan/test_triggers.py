@@ -10,7 +10,7 @@ from agent.detect.find import detect
 from agent.plan.make import make_plan
 from agent.values.assessment import Detection
 from agent.values.finding import FindingReason
-from agent.values.limits import ExecuteLimits, GroupLimits, Limits, TriggerLimits
+from agent.values.limits import GainLimits, GroupLimits, Limits, ProbingLimits, TriggerLimits
 from agent.values.memory import CopyMemory, Memory, StreamsMemory
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import ProposalReason
@@ -66,8 +66,8 @@ def test_a_cooperative_group_with_a_gap_is_triggered():
             id="of an assignor of the user's own nothing is known",
         ),
         pytest.param(
-            two_partitions().group("g", *swapped()), Limits(min_gain_partitions=3), Unplanned.BELOW_THRESHOLD,
-            id="too few partitions would come home",
+            two_partitions().group("g", *swapped()), Limits(gain=GainLimits(min_partitions=3)),
+            Unplanned.BELOW_THRESHOLD, id="too few partitions would come home",
         ),
         pytest.param(
             two_partitions().group("g", *swapped(), member("m3", None, "")), LIMITS, Unplanned.UNKNOWN_RACK,
@@ -93,7 +93,7 @@ def test_no_rebalance_where_it_harms_or_may_not_help(built, limits, why):
     ],
 )
 def test_what_is_refused_by_default_may_be_allowed_for_a_group(built, allowed):
-    limits = Limits(execute=ExecuteLimits(group_triggers={"g": allowed}))
+    limits = Limits(group_triggers={"g": allowed})
     (trigger,) = planned(built, limits).triggers
     assert trigger.moves == ((tp("t-0"), "m1", "m2"), (tp("t-1"), "m2", "m1"))
 
@@ -129,8 +129,8 @@ def test_without_a_selector_a_near_follower_saves_nothing():
 
 def test_a_gain_in_bytes_below_the_threshold_is_nothing_worth_doing():
     built = a_cluster().topic("t", (1,), (2,), rate=10.0).group("g", *swapped())
-    assert len(planned(built, Limits(min_gain_bytes_per_s=20.0)).triggers) == 1
-    plan = planned(built, Limits(min_gain_bytes_per_s=20.5))
+    assert len(planned(built, Limits(gain=GainLimits(min_bytes_per_s=20.0))).triggers) == 1
+    plan = planned(built, Limits(gain=GainLimits(min_bytes_per_s=20.5)))
     assert plan.triggers == ()
     assert dict(plan.unplanned)[WORSE] is Unplanned.BELOW_THRESHOLD
 
@@ -216,7 +216,7 @@ def test_standbys_that_fall_behind_are_answered_where_that_is_allowed(allowed: b
     known = StreamsMemory(None, {}, {("p2", TaskId(0, 1)): CopyMemory(0, (), False, (0, 10_000))}, ())
     snapshot = warming(standby).snapshot()
     memory = Memory(cycle=9, streams={"g": known})
-    limits = replace(LIMITS, execute=ExecuteLimits(probing_standbys=allowed))
+    limits = replace(LIMITS, probing=ProbingLimits(standbys=allowed))
     found = detect(snapshot, memory, limits, None)
     triggers = make_plan(snapshot, found, limits, None).triggers
     assert [trigger.findings for trigger in triggers] == ([("standby_lag_grows:group/g",)] if allowed else [])

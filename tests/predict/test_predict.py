@@ -10,7 +10,7 @@ from agent.detect.find import detect
 from agent.plan.columns import columns_of
 from agent.predict.predict import predict, predict_groups
 from agent.predict.seen import SHARED_BUCKET
-from agent.values.limits import GroupLimits, Limits
+from agent.values.limits import GroupLimits, Limits, PlanLimits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.prediction import Basis, Certainty, NotPredicted, Prediction
@@ -118,7 +118,9 @@ def test_a_broker_group_ignores_racks_and_sticks_to_its_target():
     ("built", "limits", "why"),
     [
         pytest.param(swapped("my-own"), JAVA, NotPredicted.UNKNOWN_ASSIGNOR, id="an assignor of the user's own"),
-        pytest.param(swapped(), replace(JAVA, predict_limit=3), NotPredicted.TOO_LARGE, id="too large"),
+        pytest.param(
+            swapped(), replace(JAVA, plan=PlanLimits(predict_limit=3)), NotPredicted.TOO_LARGE, id="too large"
+        ),
         pytest.param(
             a_cluster().topic("t", (1,)).group("g", hidden=True), JAVA, NotPredicted.HIDDEN, id="rebalancing"
         ),

@@ -63,7 +63,7 @@ class Driver:
         self._eye, self._application, self._say = eye, application, say
         self._journal = MemoryJournal()
         self._limits = to_limits(eye.settings)
-        self._trigger = Trigger(hand, self._journal, system_clock, self._limits.execute)
+        self._trigger = Trigger(hand, self._journal, system_clock, self._limits)
         self._anchors: Anchors = NO_ANCHORS
 
     def settle(self, *, within_s: float = 60.0) -> frozenset[str]:

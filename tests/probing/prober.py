@@ -12,7 +12,7 @@ from agent.probing.check import next_look_ms
 from agent.probing.decide import Ground, decide
 from agent.probing.values import Decision, Past, TriggerNow
 from agent.values.assessment import Detection
-from agent.values.limits import ExecuteLimits, GroupLimits, Limits
+from agent.values.limits import GroupLimits, Limits, ProbingLimits
 from agent.values.memory import CopyKey, Memory
 from agent.values.snapshot import Snapshot, StreamsGroup
 from tests.builders import MONOTONIC_MS
@@ -36,7 +36,7 @@ class Prober:
     def __init__(
         self,
         app: Application,
-        execute: ExecuteLimits | None = None,
+        probing: ProbingLimits | None = None,
         *,
         endpoint: bool = True,
         known: bool = True,
@@ -44,7 +44,7 @@ class Prober:
         wall_offset_s: Callable[[float], float] = lambda _second: 0.0,
         settings: GroupLimits | None = None,
     ) -> None:
-        self.app, self.execute, self._endpoint = app, execute or ExecuteLimits(), endpoint
+        self.app, self.probing, self._endpoint = app, probing or ProbingLimits(), endpoint
         of_app = settings or GroupLimits(
             known=known,
             acceptable_recovery_lag=app.configs.acceptable_recovery_lag,
@@ -52,7 +52,7 @@ class Prober:
             num_standby_replicas=app.configs.num_standby_replicas,
             probing_rebalance_interval_ms=app.configs.probing_rebalance_interval_ms,
         )
-        self.limits = Limits(groups={"app": of_app}, execute=self.execute)
+        self.limits = Limits(groups={"app": of_app}, probing=self.probing)
         self.memory = memory or Memory()
         self.triggers: list[float] = []
         self.past: list[Past] = []

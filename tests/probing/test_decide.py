@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,12 +18,13 @@ from agent.probing.decide import decide as decide_by
 from agent.probing.values import Decision, Off, OffReason, Past, Reason, TriggerNow, Wait, WaitReason
 from agent.values.explained import Answer, Explained
 from agent.values.finding import Subject
-from agent.values.limits import ExecuteLimits, GroupLimits, Limits
+from agent.values.limits import GroupLimits, Limits, ProbingLimits, ScopeLimits
 from agent.values.memory import CopyMemory, Join, Memory, StreamsMemory
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
 from assignors.problem import TaskId
 from tests.act.triggers import MemoryJournal, a_proposal
+from tests.limits import with_limits
 from tests.snapshots import NOW_MS, a_cluster, process, task
 
 NOW = 5_000_000
@@ -81,11 +81,11 @@ def decide(
     join: Join = JOINED,
     ready_ms: int | None = None,
     limits: Limits | None = None,
-    **execute: Any,
+    **changes: Any,
 ) -> Decision:
     memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(join, {}, {}, (), ready_ms)})
     limits = limits or Limits(groups={"app": GroupLimits(known=True)})
-    return decide_by("app", Ground(snapshot, memory, replace(limits, execute=ExecuteLimits(**execute))), past)
+    return decide_by("app", Ground(snapshot, memory, with_limits(limits, **changes)), past)
 
 
 READY = shown(warmup(0))
@@ -148,8 +148,10 @@ def test_where_there_is_nothing_to_do(snapshot: Snapshot, reason: OffReason, wor
 
 
 def test_probing_can_be_switched_off_and_groups_left_out() -> None:
-    assert decide(READY, probing=False) == Off("app", OffReason.SWITCHED_OFF, "not probed: probing.enabled is false")
-    assert decisions(Ground(READY, Memory(), Limits(exclude_groups=("a*",))), {}) == {}
+    assert decide(READY, probing__enabled=False) == Off(
+        "app", OffReason.SWITCHED_OFF, "not probed: probing.enabled is false"
+    )
+    assert decisions(Ground(READY, Memory(), Limits(scope=ScopeLimits(exclude_groups=("a*",)))), {}) == {}
     assert list(decisions(Ground(READY, Memory(), Limits()), {})) == ["app"]
 
 
@@ -170,15 +172,15 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
                      "the last 1 trigger promoted no warm-up, so the next one waits 20 s", id="one in vain"),
         pytest.param(READY, [Past(NOW - 95_000, False), Past(NOW - 12_000, False)], {}, WaitReason.BACK_OFF, 28_000,
                      "the last 2 triggers promoted no warm-up", id="two in vain"),
-        pytest.param(READY, [Past(NOW - 65_000, None), Past(NOW - 62_000, None)], {"probing_backoff_factor": 6.0},
+        pytest.param(READY, [Past(NOW - 65_000, None), Past(NOW - 62_000, None)], {"probing__backoff_factor": 6.0},
                      WaitReason.BACK_OFF, 238_000, "the last 2 triggers promoted no warm-up",
                      id="two that nobody judged within a minute"),
         pytest.param(READY, [Past(NOW - 30_000, None)], {}, WaitReason.JUDGING, 30_000, "has not been observed yet",
                      id="the rebalance of the last one was not seen"),
         pytest.param(READY, [Past(NOW - 500_000 - n, True) for n in range(5)],
-                     {"probing_budget_per_group_per_hour": 5}, WaitReason.BUDGET, 3_600_000 - 500_004,
+                     {"probing__budget_per_group_per_hour": 5}, WaitReason.BUDGET, 3_600_000 - 500_004,
                      "5 triggers within the last hour; the budget is 5", id="the budget of the hour"),
-        pytest.param(READY, [], {"probing_budget_per_group_per_hour": 0}, WaitReason.BUDGET, None, "the budget is 0",
+        pytest.param(READY, [], {"probing__budget_per_group_per_hour": 0}, WaitReason.BUDGET, None, "the budget is 0",
                      id="a budget of none"),
         pytest.param(shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000), [], {"limits": Limits()},
                      WaitReason.DEADLINE, 24_000, "by itself in 9 s", id="the application's deadline is near"),
@@ -230,7 +232,7 @@ def test_standbys_that_fall_behind_are_answered_once_an_hour(ago_ms: int, left_m
     )
     before = CopyMemory(NOW - 100_000, (), warmup=False, nearest=(NOW - ENOUGH_MS, 1_000))
     memory = Memory(cycle=5, streams={"app": StreamsMemory(JOINED, {}, {("new", TASKS[0]): before}, ())})
-    limits = Limits(groups={"app": GroupLimits(known=True)}, execute=ExecuteLimits(probing_standbys=True))
+    limits = Limits(groups={"app": GroupLimits(known=True)}, probing=ProbingLimits(standbys=True))
     decision = decide_by("app", Ground(shown(falling), memory, limits), [Past(NOW - ago_ms, True)])
     if left_ms is None:
         assert isinstance(decision, TriggerNow)
@@ -273,12 +275,12 @@ def test_triggers_for_other_reasons_keep_the_floor_and_say_nothing_of_promotions
     ("failed", "pause_s"), [(1, 20), (2, 40), (3, 80), (4, 160), (5, 300), (6, 300), (10_000, 300)]
 )
 def test_pauses_double_up_to_a_bound(failed: int, pause_s: int) -> None:
-    assert backoff_ms(failed, ExecuteLimits()) == pause_s * 1_000
+    assert backoff_ms(failed, ProbingLimits()) == pause_s * 1_000
 
 
 def test_no_factor_makes_pauses_shorter_than_the_floor() -> None:
-    assert backoff_ms(3, ExecuteLimits(probing_backoff_factor=0.1)) == 10_000
-    assert backoff_ms(3, ExecuteLimits(probing_backoff_max_ms=1)) == 10_000
+    assert backoff_ms(3, ProbingLimits(backoff_factor=0.1)) == 10_000
+    assert backoff_ms(3, ProbingLimits(backoff_max_ms=1)) == 10_000
 
 
 # --- for the guard ----------------------------------------------------------------------------------------------

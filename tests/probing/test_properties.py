@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.probing.values import TriggerNow
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import ProbingLimits
 from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from tests.probing.application import Application, Host
 from tests.probing.prober import Prober
@@ -30,9 +30,9 @@ def scenes(draw: st.DrawFn) -> Prober:
     believed = RestoreRate(*(rate * draw(st.sampled_from([0.1, 1.0, 10.0])),) * 2)
     rates = draw(st.sampled_from([(), (believed,) * 8]))
     jump_s, at_s = draw(st.sampled_from([0.0, 86_400.0, -86_400.0, 40.0])), draw(st.floats(0, 300))
-    limits = ExecuteLimits(
-        probing_budget_per_group_per_hour=draw(st.sampled_from([0, 3, 60])),
-        probing_floor_ms=draw(st.sampled_from([5_000, 10_000, 30_000])),
+    limits = ProbingLimits(
+        budget_per_group_per_hour=draw(st.sampled_from([0, 3, 60])),
+        floor_ms=draw(st.sampled_from([5_000, 10_000, 30_000])),
     )
     prober = Prober(
         app, limits, endpoint=draw(st.booleans()), known=draw(st.booleans()),
@@ -50,9 +50,9 @@ def scenes(draw: st.DrawFn) -> Prober:
 def test_bounds_hold_and_the_application_comes_to_rest(prober: Prober) -> None:
     prober.app.advance(prober.app.now_s + 0.25)
     prober.run(2 * HOUR_S)
-    floor_s = prober.execute.probing_floor_ms / 1_000
+    floor_s = prober.probing.floor_ms / 1_000
     assert all(later - earlier >= floor_s for earlier, later in pairwise(prober.triggers))
-    budget = prober.execute.probing_budget_per_group_per_hour
+    budget = prober.probing.budget_per_group_per_hour
     for at_s in prober.triggers:
         assert sum(at_s <= other < at_s + HOUR_S for other in prober.triggers) <= budget
     assert prober.app.balanced, [told.decision for told in prober.told[-3:]]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from agent.probing.values import OffReason, Past, Reason, TriggerNow
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import ProbingLimits
 from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from assignors.problem import TaskId
 from tests.probing.application import Application, Host
@@ -141,7 +141,7 @@ def test_a_scale_in_with_lagging_standbys_takes_as_few_triggers_as_needed(
     app.advance(0.5)
     app.leave(3)
     app.advance(2.5)
-    least = fewest(app, late_s=prober.execute.probing_share_ms / 1000, until_s=590)
+    least = fewest(app, late_s=prober.probing.share_ms / 1000, until_s=590)
     prober.run(590)
     print(f"\nscale-in: {len(prober.triggers)} triggers, {least} at least")
     assert app.balanced
@@ -172,7 +172,7 @@ def test_after_a_trigger_that_promoted_nothing_the_pauses_grow() -> None:
     vain = [at_s for at_s, past in zip(prober.triggers, prober.past, strict=True) if not past.promoted]
     pauses = [later - earlier for earlier, later in pairwise(vain)]
     assert len(vain) >= 3
-    floor_s = prober.execute.probing_floor_ms / 1000
+    floor_s = prober.probing.floor_ms / 1000
     assert all(pause >= floor_s * 2**count for count, pause in enumerate(pauses, start=1))
 
 
@@ -196,7 +196,7 @@ def test_the_applications_own_deadline_is_waited_for() -> None:
     prober = grown(app, Host(3, 1_560.0)).run(1_000)
     assert app.balanced
     assert app.own_rebalances > 0
-    near_s = prober.execute.probing_near_deadline_ms / 1000
+    near_s = prober.probing.near_deadline_ms / 1000
     assert "the application will rebalance by itself" in {told.decision.sentence[6:46] for told in prober.told}
     assert near_s == 15
 
@@ -216,7 +216,7 @@ def test_state_that_is_told_and_not_hosted_justifies_nothing() -> None:
 def test_standbys_that_fall_behind_are_answered_once_an_hour_and_only_when_allowed() -> None:
     def run(*, allowed: bool) -> Prober:
         app = Application(4, [Host(1, 5.0), Host(2, 5.0)], standbys=1, appended_per_s=100.0)
-        limits = ExecuteLimits(probing_standbys=allowed)
+        limits = ProbingLimits(standbys=allowed)
         return Prober(app, limits).run(1_800, stop=lambda _: False)
 
     allowed = run(allowed=True)
@@ -243,8 +243,8 @@ def test_a_round_that_was_triggered_counts_as_a_join_and_teaches_the_restore_rat
 
 def test_a_budget_that_is_used_up_holds_until_the_hour_is_over() -> None:
     app = Application(12, [Host(1, FAST), Host(2, FAST)], ends=[END] * 12, interval_s=7_200)
-    limits = ExecuteLimits(probing_budget_per_group_per_hour=2)
-    prober = grown(app, Host(3, 2_000.0), execute=limits).run(3_500, stop=lambda _: False)
+    limits = ProbingLimits(budget_per_group_per_hour=2)
+    prober = grown(app, Host(3, 2_000.0), probing=limits).run(3_500, stop=lambda _: False)
     assert len(prober.triggers) == 2
     assert not app.balanced
     assert any("the budget is 2" in told.decision.sentence for told in prober.told)

@@ -10,7 +10,7 @@ from agent.simulate.replay import replay
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.basis import figures_rest_on
-from agent.values.limits import Limits
+from agent.values.limits import GainLimits, Limits
 from agent.values.memory import Memory, RateBase
 from agent.values.observation import Observation
 from agent.values.proposal import Proposal, ProposalReason
@@ -163,7 +163,7 @@ def test_one_heavy_partition_is_worth_a_rebalance_that_its_count_is_not() -> Non
     theirs = [f"t-{number}" for number in (0, *range(21, 40))]
     answers.group("g", reader("m1", "a", " ".join(ours)), reader("m2", "b", " ".join(theirs)))
     rates = tuple(10_000.0 if number == 0 else 1.0 for number in range(40))
-    limits = Limits(min_gain_share=0.1)
+    limits = Limits(gain=GainLimits(min_share=0.1))
     assert proposals(of(answers, None), limits=limits) == []
     (proposal,) = proposals(of(answers, told({"t": rates})), limits=limits)
     assert proposal.reason is ProposalReason.REBALANCE_IMPROVES

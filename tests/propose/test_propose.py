@@ -11,7 +11,7 @@ from agent.plan.make import make_plan
 from agent.propose.make import propose
 from agent.values.assessment import Detection, Locality, Measure
 from agent.values.finding import Finding, FindingReason, Severity, Subject
-from agent.values.limits import GroupLimits, Limits
+from agent.values.limits import GroupLimits, Limits, PlanLimits, PriceLimits, ProposalLimits
 from agent.values.memory import Memory
 from agent.values.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
 from agent.values.snapshot import GroupKind, LagSource, Range
@@ -113,12 +113,12 @@ def test_what_is_not_known_is_none_and_never_zero(change, unknown):
 
 def test_prices_per_pair_of_racks_are_used_and_no_price_means_no_money():
     built = a_cluster().topic("t", (1, 2), rate=1e9 / 86_400).broker(4, "a").topic("u", (1, 4), rate=1e9 / 86_400)
-    one_pair = Limits(prices={("a", "b"): 5.0, ("a", "c"): 7.0})
+    one_pair = Limits(price=PriceLimits(between={("a", "b"): 5.0, ("a", "c"): 7.0}))
     proposal = only(proposed(built, limits=one_pair), ProposalReason.MEND_RACK_SPREAD)
     (after,) = proposal.after
     assert proposal.predicted.usd_per_day_after in (5.0, 7.0)
     assert proposal.predicted.usd_per_day_before == 0.0
-    free = only(proposed(built, limits=Limits(usd_per_gb=None)), ProposalReason.MEND_RACK_SPREAD)
+    free = only(proposed(built, limits=Limits(price=PriceLimits(usd_per_gb=None))), ProposalReason.MEND_RACK_SPREAD)
     assert free.predicted.usd_per_day_after is None
     assert free.predicted.cross_rack_bytes_per_s_after is not None
     assert after.key == "u-0"
@@ -167,7 +167,7 @@ def test_a_rebalance_says_what_the_groups_own_assignor_brings():
 
 def test_where_the_own_assignor_cannot_be_told_the_optimum_stands_in_and_the_sentence_says_so():
     built = a_cluster().topic("t", (1,), (2,)).group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"))
-    proposal = only(proposed(built, limits=Limits(predict_limit=3)), ProposalReason.REBALANCE_IMPROVES)
+    proposal = only(proposed(built, limits=Limits(plan=PlanLimits(predict_limit=3))), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == (
         "Rebalance g once: at best its own assignor makes 2 of 2 reads local by Kafka's measure (crossing 2 -> 0), "
         "moving 2 partitions; its exact result is unknown: it is larger than plan.predict_limit"
@@ -277,7 +277,7 @@ def test_an_id_changes_with_what_the_proposal_rests_on_and_with_nothing_else():
 
 
 def test_dates_come_from_the_snapshot():
-    proposal = proposed(shared_rack(), limits=Limits(proposal_ttl_ms=60_000))[0]
+    proposal = proposed(shared_rack(), limits=Limits(proposals=ProposalLimits(ttl_ms=60_000)))[0]
     assert (proposal.created_ms, proposal.expires_ms) == (NOW_MS, NOW_MS + 60_000)
     later = replace(shared_rack().snapshot(), taken_ms=NOW_MS + 7)
     detection = detect(later, Memory(), LIMITS, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.propose.side_effects import _rates
-from agent.values.limits import Limits
+from agent.values.limits import Limits, PriceLimits
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from tests.propose.test_propose import only, proposed
 from tests.snapshots import Builder, a_cluster, member, tp
@@ -101,9 +101,9 @@ def test_what_is_not_known_is_said_and_nothing_is_claimed_of_it(changed, words):
 
 
 def test_prices_by_pair_of_racks_and_no_price_are_said_as_they_are():
-    pairs = reassigned(six_led_by_six(rate=1e6), Limits(prices={("a", "b"): 1.0}))
+    pairs = reassigned(six_led_by_six(rate=1e6), Limits(price=PriceLimits(between={("a", "b"): 1.0})))
     assert " a day at the prices set)" in pairs.sentence
-    free = reassigned(six_led_by_six(rate=1e6), Limits(usd_per_gb=None))
+    free = reassigned(six_led_by_six(rate=1e6), Limits(price=PriceLimits(usd_per_gb=None)))
     assert "traffic across racks rises from 0 B/s to 6.0 MB/s; no set" in free.sentence
 
 

@@ -18,6 +18,7 @@ from agent.values.limits import Limits, RackLocator
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.windows import Window
+from tests.limits import with_limits
 
 TIMES = st.integers(0, LATEST_MS)
 TEXT = st.text(max_size=4) | st.sampled_from(["orders", "a.b", "\u2028", "\ud800", "{}", ""])
@@ -82,7 +83,9 @@ def _within(value: Any) -> Any:
 OBSERVATIONS: st.SearchStrategy[Observation] = drawn(Observation)
 ANY_LIMITS: st.SearchStrategy[Limits] = drawn(Limits)
 """As anybody may write them."""
-LIMITS: st.SearchStrategy[Limits] = ANY_LIMITS.map(lambda limits: replace(_within(limits), move_bytes_per_s=1.0))
+LIMITS: st.SearchStrategy[Limits] = ANY_LIMITS.map(
+    lambda limits: with_limits(_within(limits), proposals__move_bytes_per_s=1.0)
+)
 """As settings allow them, roughly."""
 MEMORIES: st.SearchStrategy[Memory] = st.builds(
     Memory,

@@ -18,7 +18,18 @@ from agent.telemetry.looks import (
     observation_from_events,
     observation_to_events,
 )
-from agent.values.limits import ExecuteLimits, GroupLimits, Limits, LocatorKind, Mode, RackLocator, RackPattern
+from agent.values.limits import (
+    GroupLimits,
+    Limits,
+    LocatorKind,
+    Mode,
+    PriceLimits,
+    ProbingLimits,
+    ProposalLimits,
+    RackLimits,
+    RackLocator,
+    RackPattern,
+)
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawBroker, RawGroup, RawMember, RawPartition, RawTopic
 from agent.values.typed_json import UnreadableError
@@ -196,31 +207,41 @@ def test_limits_that_anybody_wrote_are_refused_or_within_bounds(limits: Limits) 
     with suppress(UnreadableError):
         found = checked(limits)
         assert found == limits
-        assert min(found.execute.probing_budget_per_group_per_hour, found.max_proposals) >= 0
-        assert found.move_bytes_per_s >= 1
+        assert min(found.probing.budget_per_group_per_hour, found.proposals.max_per_cycle) >= 0
+        assert found.proposals.move_bytes_per_s >= 1
 
 
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
         pytest.param(
-            Limits(execute=ExecuteLimits(probing_budget_per_group_per_hour=-1)),
+            Limits(probing=ProbingLimits(budget_per_group_per_hour=-1)),
             "the limit execute.probing_budget_per_group_per_hour is -1, and no limit is below 0", id="a budget below 0",
         ),
-        pytest.param(Limits(usd_per_gb=-0.02), "the limit usd_per_gb is -0.02", id="a price below 0"),
-        pytest.param(Limits(prices={("a", "b"): -1.0}), """the limit prices["('a', 'b')"] is -1.0""", id="of racks"),
+        pytest.param(
+            Limits(price=PriceLimits(usd_per_gb=-0.02)), "the limit usd_per_gb is -0.02", id="a price below 0"
+        ),
+        pytest.param(
+            Limits(price=PriceLimits(between={("a", "b"): -1.0})), """the limit prices["('a', 'b')"] is -1.0""",
+            id="of racks",
+        ),
         pytest.param(
             Limits(groups={"shop": GroupLimits(num_standby_replicas=-2)}),
             "the limit groups['shop'].num_standby_replicas is -2", id="of a group",
         ),
-        pytest.param(Limits(rack_flap_changes=2**64), "has more than 64 bits", id="a number beyond 64 bits"),
-        pytest.param(Limits(move_bytes_per_s=0.0), "move_bytes_per_s is 0.0, and is at least 1", id="a divisor of 0"),
         pytest.param(
-            Limits(execute=ExecuteLimits(windows=Windows(allow=(Window("w", "Mars/Olympus"),)))),
+            Limits(racks=RackLimits(flap_changes=2**64)), "has more than 64 bits", id="a number beyond 64 bits"
+        ),
+        pytest.param(
+            Limits(proposals=ProposalLimits(move_bytes_per_s=0.0)), "move_bytes_per_s is 0.0, and is at least 1",
+            id="a divisor of 0",
+        ),
+        pytest.param(
+            Limits(windows=Windows(allow=(Window("w", "Mars/Olympus"),))),
             "cannot be used: 'No time zone found with key Mars/Olympus'", id="no such zone",
         ),
         pytest.param(
-            Limits(execute=ExecuteLimits(windows=Windows(blackout=(Window("w", "UTC", 1_440, 10),)))),
+            Limits(windows=Windows(blackout=(Window("w", "UTC", 1_440, 10),))),
             "a window among the limits begins or ends after midnight of its day", id="no such minute",
         ),
         pytest.param(
@@ -250,7 +271,7 @@ def test_the_digest_of_the_limits_changes_with_any_of_them_and_with_nothing_else
             {
                 limits_digest(Limits()),
                 limits_digest(Limits(mode=Mode.OBSERVE)),
-                limits_digest(Limits(prices={("a", "b"): 1.0})),
+                limits_digest(Limits(price=PriceLimits(between={("a", "b"): 1.0}))),
             }
         )
         == 3

@@ -9,7 +9,7 @@ import pytest
 
 from agent.loop import Line, run_cycle
 from agent.values.cycle import Cycle
-from agent.values.limits import Limits
+from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
 from agent.web.money_metrics import MoneyOfCycle, Sample
@@ -53,7 +53,7 @@ def test_what_is_unknown_has_no_sample_and_is_counted() -> None:
 
 
 def test_without_a_price_there_are_bytes_alone() -> None:
-    found = samples(two_groups().snapshot(), limits=Limits(usd_per_gb=None))
+    found = samples(two_groups().snapshot(), limits=Limits(price=PriceLimits(usd_per_gb=None)))
     assert found["rackwise_cross_rack_bytes_per_second"]["consume"] == 3 * MB
     assert not found.get("rackwise_cross_rack_usd_per_day")
     assert not found["rackwise_group_cross_rack_usd_per_day"]

@@ -178,8 +178,8 @@ class Runner:
         began = elapsed_s()
         self._write(lambda view: _lines(view, command.changes))
         took_ms = (elapsed_s() - began) * 1000
-        policy = self._policy
-        good_ms = valid_ms(took_ms, least_ms=policy.fresh_ms, request_timeout_ms=policy.request_timeout_ms)
+        limits = self._policy.limits
+        good_ms = valid_ms(took_ms, least_ms=limits.intent_valid_ms, request_timeout_ms=limits.request_timeout_ms)
         self._good_until = began + good_ms / 1000
         return Appended()
 
@@ -206,7 +206,7 @@ class Runner:
     def _look(self, command: Look) -> Looked:
         self._ask_may()
         try:
-            seen = look(self._hand, command, self._policy.request_timeout_ms, self._traffic)
+            seen = look(self._hand, command, self._policy.limits.request_timeout_ms, self._traffic)
         except LookFailedError as error:
             self._listener.look_failed(str(error))
             return Looked(None, error.silent)
@@ -222,7 +222,7 @@ class Runner:
                 subjects = act.partitions if isinstance(act, Elect) else [move.id for move in act.moves]
                 return Answered(tuple(Result(one, Kind.NOT_SENT, why) for one in subjects))
         begin_by = Deadline(min(self._good_until, elapsed_s() + self._leads_for_s()))
-        results = carry_out(self._hand, act, begin_by=begin_by, timeout_ms=self._policy.request_timeout_ms)
+        results = carry_out(self._hand, act, begin_by=begin_by, timeout_ms=self._policy.limits.request_timeout_ms)
         self._listener.answered(act, results)
         return Answered(results)
 

@@ -38,7 +38,7 @@ from agent.journal.triggers import (
 )
 from agent.values.clock import Clock
 from agent.values.journal import Write
-from agent.values.limits import ExecuteLimits, Told
+from agent.values.limits import Limits, Told
 from agent.values.observation import GapCause, RawGroup
 from agent.values.proposal import Proposal
 from agent.values.snapshot import GroupKind, Snapshot
@@ -89,7 +89,7 @@ class Trigger:
         hand: GroupHand,
         journal: Journal,
         clock: Clock,
-        limits: ExecuteLimits,
+        limits: Limits,
         *,
         leads_for_s: Callable[[], float] = lambda: inf,
         on_step: Callable[[str], None] = lambda _step: None,
@@ -116,7 +116,7 @@ class Trigger:
         ready = self._make_ready(group_id, snapshot)
         began_ms = self._clock().monotonic_ms
         entry = self._write_intent(proposal, snapshot)
-        limits, took_ms = self._limits, self._clock().monotonic_ms - began_ms
+        limits, took_ms = self._limits.execute, self._clock().monotonic_ms - began_ms
         good_ms = valid_ms(took_ms, least_ms=limits.intent_valid_ms, request_timeout_ms=limits.request_timeout_ms)
         self._on_step("intended")
         path = path_at(self._journal.view(), ready.fingerprint) or Path.PENDING_LEAVE
@@ -169,7 +169,7 @@ class Trigger:
     def _unfit(self, group: RawGroup, meant: Seen | None) -> str | None:
         """Why the group as described now is not to be asked; None when nothing stands against it."""
         seen = seen_raw(group)
-        why = by_wire(seen, self._limits.for_group(group.group_id))
+        why = by_wire(seen, self._limits.trigger_of(group.group_id))
         if why is not None:
             return f"{why.sentence} ({why.known_by})"
         if meant is None or seen.members != meant.members:
@@ -180,7 +180,7 @@ class Trigger:
 
     def _check_transactions(self, seen: Seen, snapshot: Snapshot) -> None:
         """Learn whether members write in transactions, where the user leaves it to what is seen."""
-        allowed = self._limits.for_group(seen.group_id)
+        allowed = self._limits.trigger_of(seen.group_id)
         if allowed.allow_transactional or allowed.transactional is not Told.UNKNOWN:
             return
         try:

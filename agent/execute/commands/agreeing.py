@@ -92,7 +92,7 @@ def _agreed(command: Command, proposal: Proposal, attempt: Attempt, room: Room) 
     before = approval_of(room.view, str(attempt))
     if before is not None and (before.plan_hash != command.plan_hash or room.now_ms >= before.expires_ms):
         before = None
-    two = room.limits.second_person and proposal.kind is not ProposalKind.TRIGGER
+    two = room.limits.approve.second_person and proposal.kind is not ProposalKind.TRIGGER
     if before is not None and before.state is ApprovalState.APPROVED and before.rule is None:
         return _again(before, command, proposal, attempt, room, two=two)
     wanted = _Options(command.throttle_bytes_per_s, command.max_moves)
@@ -162,7 +162,7 @@ def _approved(
     requested_by: str | None = None,
 ) -> Result:
     asked = f", requested by {requested_by}" if requested_by is not None else ""
-    valid = lasted(room.limits.approval_valid_ms)
+    valid = lasted(room.limits.approve.valid_ms)
     which = f"attempt {attempt.number} " if attempt.number > 1 else ""
     sentence = f"{which}approved by {command.who}{asked}{wanted.words}; void if it has not begun within {valid}"
     given = _approval(command, proposal, attempt, ApprovalState.APPROVED, wanted, room)._replace(
@@ -188,7 +188,7 @@ def _approval(  # noqa: PLR0917 (as it is agreed)
         state,
         command.who,
         room.now_ms,
-        room.now_ms + room.limits.approval_valid_ms,
+        room.now_ms + room.limits.approve.valid_ms,
         reason=command.reason,
         throttle_bytes_per_s=wanted.throttle_bytes_per_s,
         max_moves=wanted.max_moves,

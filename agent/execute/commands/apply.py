@@ -45,7 +45,7 @@ from agent.journal.commands import (
 from agent.journal.leader import leader_in
 from agent.values.attempts import attempt, back_of, forth_of
 from agent.values.journal import Entry, View, Write
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import Limits
 from agent.values.proposal import Proposal
 from agent.values.reassignment import Plan
 from agent.values.typed_json import UnreadableError
@@ -94,7 +94,7 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     waiting: Sequence[Waiting],
     view: View,
     standing: Sequence[Proposal] | None,
-    limits: ExecuteLimits,
+    limits: Limits,
     now_ms: int,
     foresee: Foresee = lambda _proposal, _view: None,
     begins: Begins = lambda _plan, _view: May(begin=True),

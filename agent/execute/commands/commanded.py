@@ -11,7 +11,7 @@ from agent.journal.commands import Command, Verb
 from agent.journal.triggers import triggers
 from agent.values.attempts import attempt, latest, way_back
 from agent.values.journal import View, Write
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import Limits
 from agent.values.proposal import Proposal
 from agent.values.reassignment import Plan
 from agent.values.words import sized
@@ -46,7 +46,7 @@ class Room(NamedTuple):
     view: View
     standing: Mapping[str, Proposal]
     plans: tuple[Plan, ...]
-    limits: ExecuteLimits
+    limits: Limits
     now_ms: int
     foresee: Foresee
     begins: Begins = lambda _plan, _view: May(begin=True)
@@ -130,18 +130,18 @@ def unplanned(command: Command) -> Result:
     )
 
 
-def unfit(command: Command, limits: ExecuteLimits) -> Result | None:
+def unfit(command: Command, limits: Limits) -> Result | None:
     """The refusal where no plan may have the operator's own limits; None when one may."""
     rate, most = command.throttle_bytes_per_s, command.max_moves
-    low, high = limits.throttle_floor_bytes_per_s, limits.throttle_ceiling_bytes_per_s
+    low, high = limits.execute.throttle_floor, limits.execute.throttle_ceiling
     if rate is not None and not low <= rate <= high:
         bounds = f"execute.throttle_floor ({sized(low)}/s) and execute.throttle_ceiling ({sized(high)}/s)"
         fits = f"{_option(low)} or more, or lower execute.throttle_floor"
         if rate > high:
             fits = f"{_option(high)} or less, or raise execute.throttle_ceiling"
         return refused(f"a rate of {sized(rate)}/s is not between {bounds}", f"Give --throttle {fits}.")
-    if most is not None and most > limits.max_moves_per_cluster:
-        bound = limits.max_moves_per_cluster
+    if most is not None and most > limits.execute.max_moves_per_cluster:
+        bound = limits.execute.max_moves_per_cluster
         return refused(
             f"{most} moves at once are more than execute.max_moves_per_cluster ({bound})",
             f"Give --max-moves {bound} or fewer, or raise execute.max_moves_per_cluster.",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from agent.journal.commands import Command, Verb
 from agent.journal.trust import JournalKey
-from agent.values.limits import ExecuteLimits
+from agent.values.limits import Limits
 from agent.values.words import lasted
 
 SIGNER, CODE = "signer", "code"
@@ -117,7 +117,7 @@ def against(sender: Sender, command: Command, people: People) -> str | None:
     return f"{command.verb.value} needs a command signed by a person of approve.people{doubt}"
 
 
-def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimits, now_ms: int) -> str | None:
+def too_late(one: Arrived, sender: Sender, command: Command, limits: Limits, now_ms: int) -> str | None:
     """Why a command is too old, or of an unknown age; None when it is to be obeyed.
 
     What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says. The sender
@@ -126,7 +126,7 @@ def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimi
     if sender.signed and command.verb not in STOPPING and abs(now_ms - command.at_ms) > SIGNED_FOR_MS:
         return f"it was signed {_ago(now_ms - command.at_ms)} by its sender's clock"
     late_ms = 0 if one.came.owner is None else _late_ms(one.came.at_ms, sender, command, now_ms)
-    if one.came.live and late_ms > limits.approval_valid_ms and command.verb not in STOPPING:
+    if one.came.live and late_ms > limits.approve.valid_ms and command.verb not in STOPPING:
         return f"it was sent {lasted(late_ms)} ago and came only now"
     if command.verb not in STARTING or one.came.live:
         return None
@@ -138,9 +138,7 @@ def _late_ms(at_ms: int | None, sender: Sender, command: Command, now_ms: int) -
     return max(now_ms - (at_ms or now_ms), now_ms - command.at_ms if sender.signed else 0)
 
 
-def _waited_too_long(
-    at_ms: int | None, command: Command, limits: ExecuteLimits, now_ms: int, late_ms: int
-) -> str | None:
+def _waited_too_long(at_ms: int | None, command: Command, limits: Limits, now_ms: int, late_ms: int) -> str | None:
     """Why what waited while no agent led is too old, or of an unknown age; None when it still counts."""
     if at_ms is None and command.at_ms > now_ms + LATER_MS:
         return (
@@ -148,7 +146,7 @@ def _waited_too_long(
             f" {lasted(command.at_ms - now_ms)} ahead"
         )
     age_ms = max(late_ms, now_ms - (command.at_ms if at_ms is None else at_ms))
-    if age_ms <= limits.approval_valid_ms:
+    if age_ms <= limits.approve.valid_ms:
         return None
     return f"it was sent {lasted(age_ms)} ago and no agent led"
 

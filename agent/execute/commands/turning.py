@@ -127,7 +127,7 @@ def _take_back(plan: Plan, command: Command, room: Room) -> Result:
             f" plans only, and those of this plan ({plan.dropped:,}) are no longer in it"
         )
     name_of_way = str(next_attempt(room.plans, room.view, back_of(name)))
-    way = way_of(plan, command, room.view, name_of_way, room.now_ms + room.limits.approval_valid_ms)
+    way = way_of(plan, command, room.view, name_of_way, room.now_ms + room.limits.approve.valid_ms)
     if (unfitting := unfit(command, room.limits)) is not None:
         return unfitting
     if not way.targets:

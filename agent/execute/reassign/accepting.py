@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent.values.limits import ExecuteLimits
 from agent.values.observation import Part
 from agent.values.proposal import PlacementChange, Proposal
-from agent.values.reassignment import Plan, Policy, Target
+from agent.values.reassignment import Plan, Target
 from agent.values.snapshot import Snapshot
 
 
@@ -73,26 +72,6 @@ def traffic_of(snapshot: Snapshot) -> Mapping[int, float]:
             for broker in state.replicas:
                 taken[broker] = taken.get(broker, 0.0) + rate
     return {broker: rate for broker, rate in taken.items() if broker not in unknown}
-
-
-def policy_of(limits: ExecuteLimits) -> Policy:
-    """How the executor acts under these limits."""
-    return Policy(
-        max_moves_per_broker=limits.max_moves_per_broker,
-        max_moves_per_cluster=limits.max_moves_per_cluster,
-        max_bytes_in_flight=limits.max_bytes_in_flight,
-        batch_partitions=limits.batch_partitions,
-        throttle_bytes_per_s=limits.throttle_bytes_per_s,
-        throttle_floor_bytes_per_s=limits.throttle_floor_bytes_per_s,
-        throttle_ceiling_bytes_per_s=limits.throttle_ceiling_bytes_per_s,
-        headroom_share=limits.throttle_headroom_share,
-        broker_bytes_per_s=limits.broker_bytes_per_s,
-        min_isr_guard=limits.min_isr_guard,
-        stuck_after_ms=limits.stuck_after_ms,
-        grace_ms=limits.grace_after_broker_loss_ms,
-        request_timeout_ms=limits.request_timeout_ms,
-        fresh_ms=limits.intent_valid_ms,
-    )
 
 
 def _target(change: PlacementChange, snapshot: Snapshot, proposal: Proposal, gain: float) -> Target:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from agent.execute.reassign.messages import Seen, SeenPartition
 from agent.journal.columns import Size, runs
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Policy, Target
 from agent.values.words import counted, sized
 
@@ -46,10 +47,11 @@ def next_batch(
     batch that copies anything.
     """
     now = {partition.id: partition for partition in seen.partitions}
-    at_most = min(policy.batch_partitions, policy.max_moves_per_cluster, max_moves or policy.batch_partitions)
+    limits = policy.limits
+    at_most = min(limits.batch_partitions, limits.max_moves_per_cluster, max_moves or limits.batch_partitions)
     waiting = [_order(target, now.get(target.id)) for target in pending]
     heapify(waiting)
-    copying = _Copying(policy, {of for pair in {(it[-1].before, it[-1].after) for it in waiting} for of in pair})
+    copying = _Copying(limits, {of for pair in {(it[-1].before, it[-1].after) for it in waiting} for of in pair})
     record = _Record()
     chosen: list[Target] = []
     while waiting and len(chosen) < at_most:
@@ -76,9 +78,9 @@ def in_records(targets: Iterable[Target]) -> Iterator[list[Target]]:
 class _Copying:
     """How many copies each broker takes part in, and how many bytes are copied."""
 
-    def __init__(self, policy: Policy, brokers: Iterable[Iterable[int]]) -> None:
+    def __init__(self, limits: ExecuteLimits, brokers: Iterable[Iterable[int]]) -> None:
         self.copies = 0
-        self._policy = policy
+        self._limits = limits
         self._load: Counter[int] = Counter()
         self._free = {broker for of in brokers for broker in of}
         self._taken = 0
@@ -91,8 +93,8 @@ class _Copying:
     def takes(self, copies: Sequence[tuple[int, int]], cost: int | None) -> bool:
         """Whether these fit too; bytes that are unknown fit no bound."""
         added = Counter(broker for copy in copies for broker in copy)
-        few = all(self._load[broker] + more <= self._policy.max_moves_per_broker for broker, more in added.items())
-        cap = self._policy.max_bytes_in_flight
+        few = all(self._load[broker] + more <= self._limits.max_moves_per_broker for broker, more in added.items())
+        cap = self._limits.max_bytes_in_flight
         return few and (cap is None or (cost is not None and self._taken + cost <= cap))
 
     def add(self, copies: Sequence[tuple[int, int]], cost: int | None) -> None:
@@ -101,7 +103,7 @@ class _Copying:
         self._taken += cost or 0
         for broker in (broker for copy in copies for broker in copy):
             self._load[broker] += 1
-            if self._load[broker] >= self._policy.max_moves_per_broker:
+            if self._load[broker] >= self._limits.max_moves_per_broker:
                 self._free.discard(broker)
 
 

@@ -55,7 +55,7 @@ def unread(view: View, targets: Iterable[Target]) -> str | None:
             continue
         if not now.leader_known:
             return f"brokers do not agree about the leader of {target.id}"
-        if view.policy.min_isr_guard and now.min_isr is None:
+        if view.policy.limits.min_isr_guard and now.min_isr is None:
             return f"the min ISR of {target.id} is unknown"
     silent = sorted(view.seen.unread & set(resources_of(targets, ()))) if view.seen.unread else []
     return f"the settings of {silent[0].kind} {silent[0].name} did not answer" if silent else None
@@ -63,7 +63,7 @@ def unread(view: View, targets: Iterable[Target]) -> str | None:
 
 def _weak_meanwhile(view: View, targets: Iterable[Target]) -> str | None:
     """The first that would take no writes while it moves, also where it moves back: settings change after approval."""
-    if not view.policy.min_isr_guard:
+    if not view.policy.limits.min_isr_guard:
         return None
     return next((why for target in targets if (why := _weak(view, target)) is not None), None)
 

@@ -55,7 +55,7 @@ class View(NamedTuple):
 
         What is unknown is not weak; it is `agent.execute.reassign.holding.unread`.
         """
-        if not self.policy.min_isr_guard:
+        if not self.policy.limits.min_isr_guard:
             return None
         partitions = self.partitions
         return next((why for target in targets if (why := _weak(target, partitions.get(target.id)))), None)
@@ -71,7 +71,7 @@ class View(NamedTuple):
     def lost(self, target: Target) -> bool:
         """True when a broker that is to get a copy has been down for longer than the grace."""
         down = [broker for broker in target.adding if broker not in self.seen.brokers]
-        return any(self.state.down_ms(broker) >= self.policy.grace_ms for broker in down)
+        return any(self.state.down_ms(broker) >= self.policy.limits.grace_after_broker_loss_ms for broker in down)
 
 
 def view_of(state: State, seen: Seen, policy: Policy) -> View:

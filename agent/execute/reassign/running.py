@@ -104,7 +104,7 @@ def _end(view: View, batch: Batch, target: Target, status: Status) -> End | None
         return None if batch.state is BatchState.INTENT else _end_before(view, batch, target)
     if status is Status.SHUFFLED:
         return _end_shuffled(view, batch, target)
-    if status is Status.BETWEEN and view.state.idle_ms(target.id) < view.policy.stuck_after_ms:
+    if status is Status.BETWEEN and view.state.idle_ms(target.id) < view.policy.limits.stuck_after_ms:
         return None
     # A move that another tool began before us is waited for.
     waits = status is Status.OTHER and batch.state is BatchState.INTENT and target.id in view.moves
@@ -125,7 +125,7 @@ def _end_before(view: View, batch: Batch, target: Target) -> End | None:
         return End.BACK
     if target.id in view.state.acked or batch.state is BatchState.ACKED:
         # The list of reassignments is the controller's own, but replicas come from brokers that may lag behind it.
-        return End.BACK if view.state.idle_ms(target.id) >= view.policy.request_timeout_ms else None
+        return End.BACK if view.state.idle_ms(target.id) >= view.policy.limits.request_timeout_ms else None
     return End.NOT_BEGUN if batch.sendings >= view.policy.max_sendings else None
 
 
@@ -136,7 +136,7 @@ def _why_cancel(view: View, batch: Batch, plan: Plan, target: Target) -> str | N
         return plan.sentence or "its plan is cancelled"
     if view.lost(target):
         return "a broker that gets a copy is down"
-    if batch.repaced and view.state.idle_ms(target.id) >= view.policy.stuck_after_ms:
+    if batch.repaced and view.state.idle_ms(target.id) >= view.policy.limits.stuck_after_ms:
         return "no progress"
     return None
 
@@ -162,7 +162,8 @@ def _give_up(view: View, batch: Batch, plan: Plan) -> Decision | None:
         asked = 0 if not batch.ends and all(one.id in view.state.unsent for one in batch.targets) else batch.sendings
         return Decision(Append((batch._replace(state=BatchState.CLOSED, sendings=asked, sentence=why),)))
     weak = view.weak(open_targets(batch))
-    if weak is None or plan.state is not PlanState.OPEN or (view.state.weak_ms or 0) < view.policy.grace_ms:
+    grace_ms = view.policy.limits.grace_after_broker_loss_ms
+    if weak is None or plan.state is not PlanState.OPEN or (view.state.weak_ms or 0) < grace_ms:
         return None
     return Decision(
         Append((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=weak),)),
@@ -248,7 +249,7 @@ def _alter(targets: Iterable[Target]) -> Alter:
 
 def _repace(view: View, batch: Batch, statuses: dict[Target, Status]) -> Decision | None:
     """Name what is stuck and double the rate of the batch within the ceiling, once."""
-    patience = view.policy.stuck_after_ms
+    patience = view.policy.limits.stuck_after_ms
     stuck = [
         target.id
         for target, status in statuses.items()
@@ -257,7 +258,7 @@ def _repace(view: View, batch: Batch, statuses: dict[Target, Status]) -> Decisio
     if batch.repaced or not stuck:
         return None
     rate = batch.rate_bytes_per_s
-    faster = None if rate is None else max(rate, min(2 * rate, view.policy.throttle_ceiling_bytes_per_s))
+    faster = None if rate is None else max(rate, min(2 * rate, view.policy.limits.throttle_ceiling))
     rates = (debt for debt in _debts(view, batch) if debt.key in (LEADER_RATE, FOLLOWER_RATE))
     debts = tuple(
         debt._replace(ours=str(faster), formerly=debt.ours)

@@ -183,15 +183,14 @@ def begin(records: Records, policy: Policy) -> State:
 
 def ticked(state: State, elapsed_ms: int, policy: Policy) -> State:
     """The state when time has passed. Clocks stop where waiting longer makes no difference."""
+    stuck_ms, grace_ms = policy.limits.stuck_after_ms, policy.limits.grace_after_broker_loss_ms
     return state._replace(
         settle_ms=max(0, state.settle_ms - elapsed_ms),
         next_look_ms=max(0, state.next_look_ms - elapsed_ms),
         rests=tuple(rest._replace(left_ms=max(0, rest.left_ms - elapsed_ms)) for rest in state.rests),
-        watches=tuple(
-            watch._replace(idle_ms=min(watch.idle_ms + elapsed_ms, policy.stuck_after_ms)) for watch in state.watches
-        ),
-        down=tuple((broker, min(ms + elapsed_ms, policy.grace_ms)) for broker, ms in state.down),
-        weak_ms=None if state.weak_ms is None else min(state.weak_ms + elapsed_ms, policy.grace_ms),
+        watches=tuple(watch._replace(idle_ms=min(watch.idle_ms + elapsed_ms, stuck_ms)) for watch in state.watches),
+        down=tuple((broker, min(ms + elapsed_ms, grace_ms)) for broker, ms in state.down),
+        weak_ms=None if state.weak_ms is None else min(state.weak_ms + elapsed_ms, grace_ms),
     )
 
 

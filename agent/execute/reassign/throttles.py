@@ -49,20 +49,20 @@ def rate_of(targets: Sequence[Target], seen: Seen, policy: Policy, fixed: int | 
     What a broker takes in is unknown: the floor. A copy must gain on its producers, so the rate is never below what
     they write to the partitions that one broker copies.
     """
-    chosen = fixed if fixed is not None else policy.throttle_bytes_per_s
+    chosen = fixed if fixed is not None else policy.limits.throttle
     if chosen is not None:
         return chosen
-    floor, ceiling = policy.throttle_floor_bytes_per_s, policy.throttle_ceiling_bytes_per_s
+    floor, ceiling = policy.limits.throttle_floor, policy.limits.throttle_ceiling
     traffic = dict(seen.traffic)
     brokers = {broker for target in targets for broker in (*target.before, *target.adding)}
-    whole = policy.broker_bytes_per_s
+    whole = policy.limits.broker_bandwidth
     free = min((whole - traffic.get(broker, whole) for broker in brokers), default=0.0)
     written: dict[int, float] = {}
     for target in targets:
         for broker in target.adding:
             written[broker] = written.get(broker, 0.0) + (target.bytes_per_s or 0.0)
     least = max(floor, 1.25 * max(written.values(), default=0.0))
-    return int(min(max(free * policy.headroom_share, least), max(ceiling, floor)))
+    return int(min(max(free * policy.limits.throttle_headroom_share, least), max(ceiling, floor)))
 
 
 def wanted(batch: Batch, seen: Seen) -> Wanted:

@@ -21,7 +21,7 @@ from agent.execute.rebalance.trigger_seen import Seen, seen_in
 from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_triggers
 from agent.values.journal import View
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, MEMBERLESS_STATES, STABLE
-from agent.values.limits import Limits, Told, TriggerLimits
+from agent.values.limits import GroupTriggerLimits, Limits, Told
 from agent.values.memory import ChangeCause, Memory
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
@@ -110,7 +110,7 @@ def refusal(
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
     group_id = proposal.subject.name
-    allowed = limits.execute.for_group(group_id)
+    allowed = limits.trigger_of(group_id)
     group = snapshot.groups.get(group_id)
     seen = seen_in(group)
     learned = learned_of(view, group_id)
@@ -124,7 +124,7 @@ def refusal(
 # --- what the brokers show --------------------------------------------------------------------------------------
 
 
-def by_wire(seen: Seen | None, allowed: TriggerLimits) -> Why | None:
+def by_wire(seen: Seen | None, allowed: GroupTriggerLimits) -> Why | None:
     """What can be told from a description of the group alone; None when it may be triggered as far as that tells."""
     if seen is None:
         return Why(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
@@ -137,7 +137,7 @@ def by_wire(seen: Seen | None, allowed: TriggerLimits) -> Why | None:
     return _by_members(seen, allowed)
 
 
-def _by_members(seen: Seen, allowed: TriggerLimits) -> Why | None:
+def _by_members(seen: Seen, allowed: GroupTriggerLimits) -> Why | None:
     if not seen.members:
         return Why(RefusalReason.EMPTY, f"group {seen.group_id} has no members", SEEN)
     if seen.unreadable:
@@ -152,7 +152,7 @@ def _by_members(seen: Seen, allowed: TriggerLimits) -> Why | None:
     return _by_history(seen, allowed)
 
 
-def _by_history(seen: Seen, allowed: TriggerLimits) -> Why | None:
+def _by_history(seen: Seen, allowed: GroupTriggerLimits) -> Why | None:
     if seen.static and not allowed.allow_static:
         sentence = f"{counted(len(seen.static), 'static member')}, such as {seen.static[0]}"
         return Why(RefusalReason.STATIC, sentence, SEEN)
@@ -179,7 +179,7 @@ class _Now(NamedTuple):
     memory: Memory
     view: View
     limits: Limits
-    allowed: TriggerLimits
+    allowed: GroupTriggerLimits
     learned: LearnedGroup | None
     moved: Mapping[str, int]
 
@@ -242,7 +242,7 @@ def _transactional(now: _Now) -> Why | None:
 
 def _own_rebalance(now: _Now) -> Why | None:
     """A Java leader that sends its rack rebalances its group by itself once its metadata shows new replica racks."""
-    wait_ms = now.limits.execute.own_rebalance_wait_ms
+    wait_ms = now.limits.trigger.own_rebalance_wait_ms
     if now.proposal.reason is not ProposalReason.REBALANCE_IMPROVES or not _rejoins_by_itself(now):
         return None
     topics = set(topics_of(now.group))
@@ -290,7 +290,7 @@ def _unjudged(now: _Now) -> Why | None:
 
 def _cooling_down(now: _Now) -> Why | None:
     promotion = now.proposal.reason is ProposalReason.WARMUP_PROMOTABLE
-    cooldown_ms = now.limits.execute.probing_floor_ms if promotion else now.limits.trigger_cooldown_ms
+    cooldown_ms = now.limits.probing.floor_ms if promotion else now.limits.proposals.trigger_cooldown_ms
     last = max(acted_at(now.view, now.group.id), default=None)
     if last is None or now.snapshot.taken_ms >= last + cooldown_ms:
         return None
