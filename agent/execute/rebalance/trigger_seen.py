@@ -16,7 +16,7 @@ from agent.values.kafka import (
     STICKY,
     STREAMS_PROTOCOL,
 )
-from agent.values.observation import RawGroup, RawMember
+from agent.values.observation import RawClassicGroup, RawMember
 from agent.values.snapshot import Group, GroupKind, OtherGroup, StreamsGroup
 from assignors.problem import TopicPartition
 
@@ -68,7 +68,7 @@ def seen_in(group: Group | None) -> Seen | None:
     )  # fmt: skip
 
 
-def seen_raw(group: RawGroup) -> Seen:
+def seen_raw(group: RawClassicGroup) -> Seen:
     """What a description taken this moment shows."""
     told = [_told(member, group.protocol) for member in group.members] if group.state == STABLE else []
     streams = group.protocol == STREAMS_PROTOCOL
