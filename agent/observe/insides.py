@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from agent.observe.context import Ask, Context, ask_together
@@ -40,22 +41,14 @@ def ask_insides(context: Context, world: World) -> Insides:
     wire, timeout_ms, places = context.clients.wire, context.timeout_ms, world.coordinators
     groups = world.groups or ()
     names = {kind: [row.group_id for row in groups if _type_of(row) == kind] for kind in DESCRIBE_CALLS}
-    described: list[Ask[DescribedGroups]] = [
-        Ask(
-            Part.GROUPS,
-            partial(wire.describe_groups, some, timeout_ms, group_type=kind, coordinators=places),
-            DescribedGroups((), ()),
-            subject=f"members of {kind} groups",
-        )
-        for kind, some in names.items()
-    ]
+    described = _ask_members(context, world, names)
     committed: Ask[CommittedOffsets] = Ask(
         Part.COMMITTED_OFFSETS,
         lambda: wire.fetch_committed(_committing(groups), timeout_ms, coordinators=places),
         CommittedOffsets({}, ()),
     )
     configs: Ask[Configs] = Ask(Part.TOPIC_CONFIGS, partial(topic_configs, context, _present(world.topics)), NO_CONFIGS)
-    newer = [name for kind in EPOCH_GROUP_CALLS for name in names[kind]]
+    newer = list(chain.from_iterable(names[kind] for kind in EPOCH_GROUP_CALLS))
     own_configs: Ask[Configs] = Ask(Part.GROUP_CONFIGS, partial(group_configs, context, newer), NO_CONFIGS)
     topic_words: Ask[Mapping[str, Word]] = Ask(Part.TOPICS, partial(_words_on_topics, context, world), {})
     group_words: Ask[Mapping[str, Word]] = Ask(Part.GROUPS, partial(_words_on_groups, context, world), {})
@@ -63,8 +56,9 @@ def ask_insides(context: Context, world: World) -> Insides:
     asked_by_name: tuple[Ask[Any], ...] = (*described, committed, own_configs, group_words)
     by_groups = asked_by_name if world.groups is not None else ()
     gaps = ask_together(context, (*by_topics, *by_groups), name="insides")
+    with_gaps: list[Ask[Any]] = [*described, committed, configs, own_configs]
     return Insides(
-        groups=tuple(group for ask in described for group in ask.answer.groups),
+        groups=tuple(chain.from_iterable(ask.answer.groups for ask in described)),
         committed=committed.answer.offsets,
         topic_configs=configs.answer,
         group_configs=own_configs.answer,
@@ -72,10 +66,7 @@ def ask_insides(context: Context, world: World) -> Insides:
         group_words=group_words.answer,
         gaps=(
             *gaps,
-            *(gap for ask in described for gap in ask.answer.gaps),
-            *committed.answer.gaps,
-            *configs.answer.gaps,
-            *own_configs.answer.gaps,
+            *chain.from_iterable(ask.answer.gaps for ask in with_gaps),
             *(_unanswerable(context, "topics", Part.TOPIC_CONFIGS) if world.topics is None else ()),
             *(
                 _unanswerable(context, "groups", Part.COMMITTED_OFFSETS, Part.GROUP_CONFIGS)
@@ -83,6 +74,27 @@ def ask_insides(context: Context, world: World) -> Insides:
                 else ()
             ),
         ),
+    )
+
+
+def _ask_members(
+    context: Context, world: World, names: Mapping[str, Sequence[str]]
+) -> tuple[Ask[DescribedGroups], ...]:
+    """One question for each group type, about the groups of these names."""
+    return tuple(
+        Ask(
+            Part.GROUPS,
+            partial(
+                context.clients.wire.describe_groups,
+                some,
+                context.timeout_ms,
+                group_type=kind,
+                coordinators=world.coordinators,
+            ),
+            DescribedGroups((), ()),
+            subject=f"members of {kind} groups",
+        )
+        for kind, some in names.items()
     )
 
 

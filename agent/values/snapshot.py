@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.values.kafka import STICKY
 from agent.values.observation import Gap, Rights
 from agent.values.weighed import NOT_WEIGHED, Weighed, WeightsState
 from assignors.problem import TaskId, TopicPartition
@@ -142,6 +143,26 @@ class GroupKind(StrEnum):
     """Connect workers and everything else that assigns no partitions to readers."""
 
 
+CLASSIC_KINDS = frozenset((GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS))
+"""A member assigns, the group's leader; only these groups can be asked for a rebalance."""
+
+
+class CoordinatorKind(NamedTuple):
+    """What holds for every group of a kind whose coordinator assigns."""
+
+    title: str
+    """The kind in the plural, as sentences name it."""
+    assignor: str | None
+    """The only assignor of the kind, where groups do not report theirs."""
+
+
+COORDINATOR_KINDS: Mapping[GroupKind, CoordinatorKind] = {
+    GroupKind.CONSUMER: CoordinatorKind("consumer groups (KIP-848)", None),
+    GroupKind.STREAMS: CoordinatorKind("streams groups (KIP-1071)", STICKY),
+}
+"""The coordinator assigns, and none of its assignors looks at racks."""
+
+
 class Defect(NamedTuple):
     """Bytes of a member that could not be read."""
 
@@ -190,6 +211,11 @@ class ConsumerGroup(NamedTuple):
     """True while the coordinator shows no member bytes (a rebalance is running); nothing may be concluded from them."""
     epoch: int | None
     assignment_epoch: int | None
+
+    @property
+    def readers(self) -> tuple[Member, ...]:
+        """Who is given partitions to read: its members."""
+        return self.members
 
 
 class Role(StrEnum):
@@ -277,6 +303,11 @@ class StreamsGroup(NamedTuple):
     targets: tuple[MemberTasks, ...] = ()
     """KIP-1071: the target assignment, by member; empty under the classic protocol."""
 
+    @property
+    def readers(self) -> tuple[StreamsProcess, ...]:
+        """Who is given tasks to run: its processes."""
+        return self.processes
+
 
 class OtherGroup(NamedTuple):
     """A group that is only listed: share groups, Connect, unknown kinds, groups that may not be described."""
@@ -288,7 +319,9 @@ class OtherGroup(NamedTuple):
     group_type: str | None
 
 
-Group = ConsumerGroup | StreamsGroup | OtherGroup
+ReaderGroup = ConsumerGroup | StreamsGroup
+"""A group whose members are given partitions or tasks to read."""
+Group = ReaderGroup | OtherGroup
 
 
 class LagSource(StrEnum):

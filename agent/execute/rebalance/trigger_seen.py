@@ -9,13 +9,7 @@ from typing import NamedTuple
 from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import StreamsSubscription, StreamsSubscriptionHeader, Undecodable
-from agent.values.kafka import (
-    CONSUMER_PROTOCOL_TYPE,
-    COOPERATIVE_STICKY,
-    STABLE,
-    STICKY,
-    STREAMS_PROTOCOL,
-)
+from agent.values.kafka import CONSUMER_PROTOCOL_TYPE, COOPERATIVE_STICKY, STABLE, STICKY, STREAMS_PROTOCOL
 from agent.values.observation import RawClassicGroup, RawMember
 from agent.values.snapshot import Group, GroupKind, OtherGroup, StreamsGroup
 from assignors.problem import TopicPartition
