@@ -79,7 +79,7 @@ def is_rack_blind(group: ReaderGroup, findings: Iterable[Finding]) -> bool:
 
 
 def _kind_ignores(group: ReaderGroup, assessment: Assessment, view: View) -> Finding:
-    what = COORDINATOR_KINDS[group.kind].title
+    what = COORDINATOR_KINDS[group.kind]
     return Finding(
         reason=FindingReason.GROUP_KIND_IGNORES_RACKS,
         subject=Subject("group", group.id),

@@ -92,7 +92,7 @@ def _ask_members(
                 coordinators=world.coordinators,
             ),
             DescribedGroups((), ()),
-            subject=f"members of {kind} groups",
+            subject=f"members of {DESCRIBE_CALLS[kind].title}",
         )
         for kind, some in names.items()
     )

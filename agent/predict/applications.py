@@ -20,7 +20,7 @@ from agent.values.kafka import NO_STRATEGY
 from agent.values.limits import GroupLimits
 from agent.values.prediction import Basis, Certainty, Given, NotPredicted, Prediction, WarmUps
 from agent.values.snapshot import (
-    COORDINATOR_KINDS,
+    ONLY_ASSIGNORS,
     GroupKind,
     Role,
     Statefulness,
@@ -83,7 +83,7 @@ def assignor_name(kind: GroupKind, shown: str | None, settings: GroupLimits) -> 
     """As predictions and plans name it; ``shown`` is what the group shows: of a Streams group that is its protocol."""
     if kind is GroupKind.CLASSIC_STREAMS:
         return assignor_of(settings)
-    return (COORDINATOR_KINDS[kind].assignor if kind in COORDINATOR_KINDS else None) or shown
+    return ONLY_ASSIGNORS.get(kind, shown)
 
 
 def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapping[TopicPartition, int],

@@ -145,22 +145,10 @@ class GroupKind(StrEnum):
 
 CLASSIC_KINDS = frozenset((GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS))
 """A member assigns, the group's leader; only these groups can be asked for a rebalance."""
-
-
-class CoordinatorKind(NamedTuple):
-    """What holds for every group of a kind whose coordinator assigns."""
-
-    title: str
-    """The kind in the plural, as sentences name it."""
-    assignor: str | None
-    """The only assignor of the kind, where groups do not report theirs."""
-
-
-COORDINATOR_KINDS: Mapping[GroupKind, CoordinatorKind] = {
-    GroupKind.CONSUMER: CoordinatorKind("consumer groups (KIP-848)", None),
-    GroupKind.STREAMS: CoordinatorKind("streams groups (KIP-1071)", STICKY),
-}
-"""The coordinator assigns, and none of its assignors looks at racks."""
+COORDINATOR_KINDS = {GroupKind.CONSUMER: "consumer groups (KIP-848)", GroupKind.STREAMS: "streams groups (KIP-1071)"}
+"""The coordinator assigns, and none of its assignors looks at racks -> how sentences name the kind."""
+ONLY_ASSIGNORS = {GroupKind.STREAMS: STICKY}
+"""The one assignor of a kind whose groups do not report theirs."""
 
 
 class Defect(NamedTuple):
@@ -320,7 +308,6 @@ class OtherGroup(NamedTuple):
 
 
 ReaderGroup = ConsumerGroup | StreamsGroup
-"""A group whose members are given partitions or tasks to read."""
 Group = ReaderGroup | OtherGroup
 
 

@@ -27,6 +27,8 @@ _UNKNOWN_MEMBER_TYPE = -1
 class DescribeCall(NamedTuple):
     """The call that describes groups of one type."""
 
+    title: str
+    """The type in the plural, as gaps and threads name it."""
     api: Api
     names: str
     """The field of the request that takes the group ids."""
@@ -134,7 +136,7 @@ def _offsets(rows: Iterable[Any]) -> tuple[tuple[TaskId, int], ...]:
 
 
 EPOCH_GROUP_CALLS: Mapping[str, DescribeCall] = {
-    CONSUMER_GROUP: DescribeCall(CONSUMER_GROUP_DESCRIBE, "group_ids", _consumer_group),
-    STREAMS_GROUP: DescribeCall(STREAMS_GROUP_DESCRIBE, "group_ids", _streams_group),
+    CONSUMER_GROUP: DescribeCall("consumer groups", CONSUMER_GROUP_DESCRIBE, "group_ids", _consumer_group),
+    STREAMS_GROUP: DescribeCall("streams groups", STREAMS_GROUP_DESCRIBE, "group_ids", _streams_group),
 }
 """Group type -> the call that describes its groups."""

@@ -78,8 +78,8 @@ def describe_groups(
     Classic groups have their members' bytes untouched; others have racks, epochs, current and target assignments, and
     streams groups also topology and tags.
     """
-    ask = DESCRIBE_CALLS[group_type].ask
-    answers = ask_groups(pool, groups, coordinators, ask, deadline, name=f"describe {group_type} groups")
+    call = DESCRIBE_CALLS[group_type]
+    answers = ask_groups(pool, groups, coordinators, call.ask, deadline, name=call.title)
     found: list[RawGroup] = []
     gaps = [Gap(Part.GROUPS, failure.cause, group, failure.detail) for group, failure in answers.failures.items()]
     for group, (broker, row) in answers.values.items():
@@ -144,6 +144,6 @@ def _member(row: Any) -> RawMember:
     )
 
 
-_DESCRIBE_CLASSIC = DescribeCall(DESCRIBE_GROUPS, "groups", _classic_group)
+_DESCRIBE_CLASSIC = DescribeCall("classic groups", DESCRIBE_GROUPS, "groups", _classic_group)
 DESCRIBE_CALLS: Mapping[str, DescribeCall] = {CLASSIC_GROUP: _DESCRIBE_CLASSIC, **EPOCH_GROUP_CALLS}
 """Group type -> the call that describes its groups; groups of other types are only listed."""
