@@ -30,7 +30,7 @@ def interned_observation(new: Observation, last: Observation | None) -> Observat
         committed_offsets=interned_values(new.committed_offsets, last.committed_offsets),
         end_offsets=interned_values(new.end_offsets, last.end_offsets),
         listed_groups=interned(new.listed_groups, last.listed_groups, lambda row: row.group_id),
-        groups=interned(new.groups, last.groups, lambda row: (type(row), row.group_id), _group),
+        groups=interned(new.groups, last.groups, lambda row: row.group_id, _group),
         reassignments=interned(new.reassignments, last.reassignments, lambda row: row.id),
         replica_bytes=interned_values(new.replica_bytes, last.replica_bytes),
         application_lags=interned(new.application_lags, last.application_lags, lambda row: row[:4]),
