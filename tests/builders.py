@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from agent.decode.encode import (
     encode_assignment,
@@ -42,6 +42,7 @@ from agent.values.observation import (
     Part,
     RawApplicationLag,
     RawBroker,
+    RawClassicGroup,
     RawConsumerGroup,
     RawConsumerMember,
     RawGroup,
@@ -66,8 +67,6 @@ TAKEN_MS = 1_760_000_000_000
 MONOTONIC_MS = 50_000_000
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
-Raw = RawGroup | RawConsumerGroup | RawStreamsGroup
-
 
 @dataclass
 class Answers:
@@ -77,7 +76,7 @@ class Answers:
     topics: dict[str, RawTopic] = field(default_factory=dict)
     topic_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     broker_configs: dict[int, dict[str, str]] = field(default_factory=dict)
-    groups: dict[str, Raw] = field(default_factory=dict)
+    groups: dict[str, RawGroup] = field(default_factory=dict)
     listed: dict[str, RawListedGroup] = field(default_factory=dict)
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     committed: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
@@ -145,7 +144,7 @@ class Answers:
         **changes: Any,
     ) -> Answers:
         shown = members if state == "Stable" else tuple(m._replace(metadata=b"", assignment=b"") for m in members)
-        raw = RawGroup(name, state, "consumer", assignor if state == "Stable" else "", shown, 1)
+        raw = RawClassicGroup(name, state, "consumer", assignor if state == "Stable" else "", shown, 1)
         self.groups[name] = raw._replace(**changes)
         self.listed[name] = RawListedGroup(name, "consumer", state, "classic")
         return self
@@ -187,8 +186,7 @@ class Answers:
 
     def at(self, second: float = 0.0) -> Observation:
         """The answers of a look at that second."""
-        of_kind = {kind: tuple(g for g in self.groups.values() if isinstance(g, kind))
-                   for kind in (RawGroup, RawConsumerGroup, RawStreamsGroup)}  # fmt: skip
+        kinds = get_args(RawGroup)
         return Observation(
             cluster_id="test-cluster",
             controller=min(self.brokers, default=None),
@@ -199,9 +197,7 @@ class Answers:
             committed_offsets={group: dict(offsets) for group, offsets in self.committed.items()},
             end_offsets=dict(self.ends),
             listed_groups=tuple(self.listed[key] for key in sorted(self.listed)),
-            groups=of_kind[RawGroup],
-            consumer_groups=of_kind[RawConsumerGroup],
-            streams_groups=of_kind[RawStreamsGroup],
+            groups=tuple(sorted(self.groups.values(), key=lambda group: kinds.index(type(group)))),
             reassignments=tuple(self.moves[key] for key in sorted(self.moves)),
             replica_bytes=dict(self.sizes),
             application_lags=tuple(self.lags),

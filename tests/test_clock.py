@@ -11,7 +11,7 @@ from agent.act.rebalance import probe
 from agent.act.rebalance.probe import Prober, StaleError
 from agent.journal.triggers import Path
 from agent.values.clock import elapsed_s, system_clock
-from agent.values.observation import RawGroup
+from agent.values.observation import RawClassicGroup
 from agent.wire.change import Fate
 from agent.wire.cluster_calls import _kafka_uuid
 from agent.wire.deadline import Deadline
@@ -58,7 +58,7 @@ def test_a_join_does_not_rest_on_a_description_from_before_a_sleep(
 ) -> None:
     to, describe = Coordinator(), Line.describe
 
-    def asleep_meanwhile(line: Line, deadline_ms: int) -> RawGroup:
+    def asleep_meanwhile(line: Line, deadline_ms: int) -> RawClassicGroup:
         sleeps[0] += HOUR_S
         return describe(line, deadline_ms)
 

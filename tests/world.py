@@ -17,7 +17,7 @@ from agent.decode.values import Assignment, StickyUserData, Subscription
 from agent.values.observation import (
     Observation,
     RawBroker,
-    RawGroup,
+    RawClassicGroup,
     RawListedGroup,
     RawMember,
     RawPartition,
@@ -130,13 +130,13 @@ def topic_name(number: int) -> str:
     return f"topic-{number:06d}"
 
 
-def a_group(number: int, *, generation: int, swaps: tuple[int, ...] = ()) -> RawGroup:
+def a_group(number: int, *, generation: int, swaps: tuple[int, ...] = ()) -> RawClassicGroup:
     """A group whose member i holds partition i; each swap makes members i and i + 1 hold each other's."""
     held = list(range(PARTITIONS))
     for i in swaps:
         held[i], held[i + 1] = held[i + 1], held[i]
     members = tuple(_member(number, i, held[i], generation) for i in range(MEMBERS))
-    return RawGroup(group_name(number), "Stable", "consumer", PROTOCOL, members, number % BROKERS)
+    return RawClassicGroup(group_name(number), "Stable", "consumer", PROTOCOL, members, number % BROKERS)
 
 
 def _swaps(random: Random) -> tuple[int, ...]:

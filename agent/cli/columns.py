@@ -14,7 +14,7 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.plan import Plan
 from agent.values.prediction import Prediction
-from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
+from agent.values.snapshot import ReaderGroup, Snapshot
 from agent.values.words import counted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ MOST_AT_THEIR_OPTIMUM = 1_000
 def group_rows(snapshot: Snapshot, detection: Detection, plan: Plan | None, limits: Limits) -> list[PlanGroup]:
     """A row for every group that assigns partitions, in the order of their ids."""
     memo = Memo()
-    groups = [g for g in snapshot.groups.values() if isinstance(g, ConsumerGroup | StreamsGroup)]
+    groups = [g for g in snapshot.groups.values() if isinstance(g, ReaderGroup)]
     groups = [group for group in groups if not limits.excludes_group(group.id)]
     predictions: dict[str, Prediction] = dict(plan.predictions) if plan is not None else {}
     open_ = [group for group in groups if group.id not in predictions]

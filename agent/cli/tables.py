@@ -10,8 +10,8 @@ from agent.cli.views_money import UNKNOWN
 from agent.explain.doctor_costs import NO_COST, fault_cost
 from agent.money.costs import costs_of
 from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
-from agent.predict.applications import assignor_of
-from agent.values.kafka import STICKY, STREAMS_PROTOCOL
+from agent.predict.applications import assignor_name
+from agent.values.kafka import STREAMS_PROTOCOL
 from agent.values.rates import price_sentence, sentence
 from agent.values.snapshot import GroupKind
 from agent.values.words import counted
@@ -41,7 +41,6 @@ BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes i
 WORST = ("group", "across racks", "$/day")
 BEHIND = "changelog lag"
 """Records by which the copy of a task is behind its changelog, restoring or not: not the lag of a group."""
-_STREAM, _STREAMS_ASSIGNOR = STREAMS_PROTOCOL, STICKY
 _MANY = 3
 """Rows from which on a column of one value is said once."""
 _WHOLE, _LEAST = 0.995, 0.005
@@ -165,11 +164,10 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
 
 def _assignor(document: GroupDetailsDocument, limits: Limits) -> str | None:
     """As a plan names it: the protocol of a Streams group is ``stream``, whatever assigns its tasks."""
-    if document["kind"] == GroupKind.STREAMS.value:
-        return _STREAMS_ASSIGNOR
-    if document["kind"] != GroupKind.CLASSIC_STREAMS.value or document["assignor"] != _STREAM:
-        return document["assignor"]
-    return assignor_of(limits.groups.get(document["group"], limits.default_group))
+    kind, shown = GroupKind(document["kind"]), document["assignor"]
+    if kind is GroupKind.CLASSIC_STREAMS and shown != STREAMS_PROTOCOL:
+        return shown
+    return assignor_name(kind, shown, limits.group(document["group"]))
 
 
 def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ from agent.decode.values import (
 from agent.values import kafka
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE
 from agent.values.memo import Memo, each
-from agent.values.observation import Observation, RawGroup, RawMember
+from agent.values.observation import Observation, RawClassicGroup, RawMember
 
 _ID = itemgetter(0)
 _MEMBER_BYTES = 400
@@ -44,7 +44,7 @@ _NO_STREAMS_DATA = Undecodable(UndecodableReason.EMPTY, "a Streams member has no
 def decode_members(observation: Observation, memo: Memo | None = None, bounds: Bounds = BOUNDS) -> DecodedGroups:
     """Every classic group with its members' bytes read; with a memo, only groups that changed are read again."""
     memo = memo if memo is not None else Memo()
-    pool = Pool(bounds.pool_bytes)
+    pool, classic = Pool(bounds.pool_bytes), observation.described(RawClassicGroup)
 
     @cache
     def names() -> Names:
@@ -52,9 +52,7 @@ def decode_members(observation: Observation, memo: Memo | None = None, bounds: B
         return Names(memo.of(("names",), told, lambda: _known_names(observation)), pool)
 
     try:
-        read = each(
-            memo, "decode", observation.groups, _ID, lambda raw: _weighed(raw, names(), bounds), context=(bounds,)
-        )
+        read = each(memo, "decode", classic, _ID, lambda raw: _weighed(raw, names(), bounds), context=(bounds,))
         if sum([kept_bytes for _, kept_bytes in read]) <= bounds.pool_bytes:
             return DecodedGroups(tuple([group for group, _ in read]))
     except PoolUsedUpError:
@@ -65,17 +63,17 @@ def decode_members(observation: Observation, memo: Memo | None = None, bounds: B
     memo.turn()
     known = _known_names(observation)
     names.cache_clear()
-    return _decode_while_room(observation.groups, Names(known, Pool(bounds.pool_bytes)), bounds)
+    return _decode_while_room(classic, Names(known, Pool(bounds.pool_bytes)), bounds)
 
 
-def _weighed(raw: RawGroup, names: Names, bounds: Bounds) -> tuple[DecodedGroup, int]:
+def _weighed(raw: RawClassicGroup, names: Names, bounds: Bounds) -> tuple[DecodedGroup, int]:
     """The group as read, and how many bytes it keeps in memory. Raises PoolUsedUpError."""
     before_bytes = names.pool.left_bytes
     group = _decode_group(raw, names, bounds)
     return group, before_bytes - names.pool.left_bytes
 
 
-def _decode_while_room(groups: Sequence[RawGroup], names: Names, bounds: Bounds) -> DecodedGroups:
+def _decode_while_room(groups: Sequence[RawClassicGroup], names: Names, bounds: Bounds) -> DecodedGroups:
     """Those whose members hold the fewest bytes first: ordinary groups are small or have many members."""
     decoded: dict[int, DecodedGroup] = {}
     order = sorted(range(len(groups)), key=lambda i: (_bytes_per_member(groups[i]), groups[i].group_id))
@@ -89,11 +87,11 @@ def _decode_while_room(groups: Sequence[RawGroup], names: Names, bounds: Bounds)
     return DecodedGroups(tuple([decoded[i] for i in range(len(groups))]))
 
 
-def _bytes_per_member(raw: RawGroup) -> float:
+def _bytes_per_member(raw: RawClassicGroup) -> float:
     return sum([_bytes(member) for member in raw.members]) / max(1, len(raw.members))
 
 
-def _unread(raw: RawGroup, bounds: Bounds) -> DecodedGroup:
+def _unread(raw: RawClassicGroup, bounds: Bounds) -> DecodedGroup:
     """Members whose bytes were not read, which is said of each: a group that is not read is never an empty one."""
     sentence = f"the members' bytes of all groups need more than {bounds.pool_bytes >> 20} MiB of memory when read"
     return DecodedGroup(raw, tuple([_too_large(member, sentence) for member in raw.members]))
@@ -105,7 +103,7 @@ def _known_names(observation: Observation) -> Mapping[bytes, str]:
     return {name.encode(): name for name in (*[topic.name for topic in observation.topics], *racks) if name.isascii()}
 
 
-def _decode_group(raw: RawGroup, names: Names, bounds: Bounds) -> DecodedGroup:
+def _decode_group(raw: RawClassicGroup, names: Names, bounds: Bounds) -> DecodedGroup:
     """The group as read. Raises PoolUsedUpError."""
     if raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
         unread = tuple([DecodedMember(member, None, None, None, None) for member in raw.members])
@@ -149,7 +147,7 @@ def _too_large(member: RawMember, sentence: str) -> DecodedMember:
     return DecodedMember(member, too_large, None, too_large, None)
 
 
-def _decode_member(group: RawGroup, reading: Reading, raw: RawMember) -> DecodedMember:
+def _decode_member(group: RawClassicGroup, reading: Reading, raw: RawMember) -> DecodedMember:
     subscription: Subscription | Undecodable | None
     assignment: Assignment | Undecodable | None
     user_data: UserData = None
@@ -176,7 +174,7 @@ def _decode_member(group: RawGroup, reading: Reading, raw: RawMember) -> Decoded
     return tuple.__new__(DecodedMember, (raw, subscription, user_data, assignment, assignment_data))
 
 
-def _not_shown(group: RawGroup, what: str) -> Undecodable | None:
+def _not_shown(group: RawClassicGroup, what: str) -> Undecodable | None:
     """None in every state but Stable, in which alone the broker shows members' bytes."""
     if group.state != kafka.STABLE:
         return None

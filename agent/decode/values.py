@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.values.observation import RawGroup, RawMember
+from agent.values.observation import RawClassicGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
 
 RUNNING_ACTIVE = -2
@@ -166,7 +166,7 @@ class DecodedMember(NamedTuple):
 class DecodedGroup(NamedTuple):
     """A classic group as answered, and its members as read, in the same order."""
 
-    raw: RawGroup
+    raw: RawClassicGroup
     members: tuple[DecodedMember, ...]
 
 

@@ -132,7 +132,7 @@ def _sights(snapshot: Snapshot, bits: RackBits, memo: Memo) -> list[RackBits]:
 def _reader_racks(group: Group) -> list[Rack]:
     if isinstance(group, OtherGroup):
         return []
-    return [reader.rack for reader in (group.members if isinstance(group, ConsumerGroup) else group.processes)]
+    return [reader.rack for reader in group.readers]
 
 
 def _masks(read: tuple[tuple[str, ...], ...], snapshot: Snapshot, bits: RackBits, memo: Memo) -> dict[str, TopicMasks]:

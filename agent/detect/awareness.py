@@ -17,20 +17,17 @@ from typing import NamedTuple
 
 from agent.detect.facts import Reading, TopicFacts
 from agent.detect.ground import View
-from agent.detect.members import BY_THE_BROKER
 from agent.detect.words import listed, named
 from agent.values import kafka
 from agent.values.assessment import Assessment
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, RANGE
 from agent.values.limits import GroupLimits
-from agent.values.snapshot import ConsumerGroup, GroupKind, Rack, RackState, StreamsGroup
+from agent.values.snapshot import COORDINATOR_KINDS, ConsumerGroup, Rack, RackState, ReaderGroup, StreamsGroup
 
 ALL_EQUAL = (
     "every partition has a replica in the same racks, so all choices cost the same, although reads go to leaders"
 )
-
-_Group = ConsumerGroup | StreamsGroup
 
 
 class OffCause(StrEnum):
@@ -54,7 +51,7 @@ class _Cause(NamedTuple):
 
 
 def awareness_findings(
-    group: _Group, racks: Iterable[Rack], reading: Reading, assessment: Assessment, view: View
+    group: ReaderGroup, racks: Iterable[Rack], reading: Reading, assessment: Assessment, view: View
 ) -> list[Finding]:
     """Why the group's assignor does not look at racks; empty when it does, or when that is unknown.
 
@@ -62,7 +59,7 @@ def awareness_findings(
     """
     if not view.ground.racks_matter or group.hidden or not group.members:
         return []
-    if group.kind in BY_THE_BROKER:
+    if group.kind in COORDINATOR_KINDS:
         return [_kind_ignores(group, assessment, view)]
     if _nothing_to_gain(group, reading, view):
         return []
@@ -75,14 +72,14 @@ def awareness_findings(
     return [_off(group, causes, assessment, view)] if causes else []
 
 
-def is_rack_blind(group: _Group, findings: Iterable[Finding]) -> bool:
+def is_rack_blind(group: ReaderGroup, findings: Iterable[Finding]) -> bool:
     """True when it is certain that the group's next assignment will not look at racks."""
     off = any(finding.reason is FindingReason.RACK_AWARENESS_OFF for finding in findings)
-    return off or group.kind in BY_THE_BROKER
+    return off or group.kind in COORDINATOR_KINDS
 
 
-def _kind_ignores(group: _Group, assessment: Assessment, view: View) -> Finding:
-    what = "consumer groups (KIP-848)" if group.kind is GroupKind.CONSUMER else "streams groups (KIP-1071)"
+def _kind_ignores(group: ReaderGroup, assessment: Assessment, view: View) -> Finding:
+    what = COORDINATOR_KINDS[group.kind]
     return Finding(
         reason=FindingReason.GROUP_KIND_IGNORES_RACKS,
         subject=Subject("group", group.id),
@@ -99,11 +96,11 @@ def _kind_ignores(group: _Group, assessment: Assessment, view: View) -> Finding:
     )
 
 
-def _nothing_to_gain(group: _Group, reading: Reading, view: View) -> bool:
+def _nothing_to_gain(group: ReaderGroup, reading: Reading, view: View) -> bool:
     return view.ground.selector is True and None not in reading.facts and _all_equal(group, reading)
 
 
-def _all_equal(group: _Group, reading: Reading) -> bool:
+def _all_equal(group: ReaderGroup, reading: Reading) -> bool:
     """True when no choice of the assignor changes its costs; range weighs each topic alone."""
     shown = reading.shown
     if not shown or not all(facts.everywhere for facts in shown):
@@ -174,7 +171,7 @@ def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], vie
             yield _Cause(OffCause.BROKER_ABSENT, sentence)
 
 
-def _off(group: _Group, causes: Sequence[_Cause], assessment: Assessment, view: View) -> Finding:
+def _off(group: ReaderGroup, causes: Sequence[_Cause], assessment: Assessment, view: View) -> Finding:
     told = tuple([cause.sentence for cause in causes])
     kinds = tuple(dict.fromkeys(cause.kind.value for cause in causes))
     return Finding(

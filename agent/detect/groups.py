@@ -23,7 +23,7 @@ from agent.values.assessment import Assessment, Measure, Weighing
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.memo import Memo, each
-from agent.values.snapshot import ConsumerGroup, Group, Member, OtherGroup, Rack, StreamsGroup
+from agent.values.snapshot import Group, Member, OtherGroup, Rack, ReaderGroup
 from agent.values.words import lasted, sized
 from assignors.problem import TopicPartition
 
@@ -71,7 +71,7 @@ def _of_one(
     return tuple(findings), frozenset([(rack.name or sent, sent) for rack in racks if (sent := rack.told) is not None])
 
 
-def _different_racks(group: ConsumerGroup | StreamsGroup) -> list[Rack]:
+def _different_racks(group: ReaderGroup) -> list[Rack]:
     """The racks of its members, with few equal ones among them: equal ones are mostly one object."""
     racks = [member.rack for member in group.members]
     return list(dict(zip(map(id, racks), racks, strict=True)).values())
@@ -81,7 +81,7 @@ def _group_id(row: _Row) -> str:
     return row[0].id
 
 
-def _worse(group: ConsumerGroup | StreamsGroup, assessment: Assessment, reading: Reading, view: View) -> Finding:
+def _worse(group: ReaderGroup, assessment: Assessment, reading: Reading, view: View) -> Finding:
     """How much more work could be local, in partitions and, where rates are known, in bytes."""
     if assessment.weighing is not None:
         return _heavier(group, assessment, assessment.weighing, reading, view)
@@ -109,9 +109,7 @@ def _worse(group: ConsumerGroup | StreamsGroup, assessment: Assessment, reading:
     )
 
 
-def _heavier(
-    group: ConsumerGroup | StreamsGroup, assessment: Assessment, weighing: Weighing, reading: Reading, view: View
-) -> Finding:
+def _heavier(group: ReaderGroup, assessment: Assessment, weighing: Weighing, reading: Reading, view: View) -> Finding:
     """The same by weights of the pipeline."""
     limits = view.limits
     least = max(limits.gain.min_share * weighing.total, limits.gain.min_bytes_per_s)
@@ -145,7 +143,7 @@ def _bytes_gained(assessment: Assessment) -> float | None:
 
 
 def _not_fixed(
-    group: ConsumerGroup | StreamsGroup,
+    group: ReaderGroup,
     assessment: Assessment,
     awareness: Iterable[Finding],
     reading: Reading,
@@ -226,17 +224,15 @@ def foretold_findings(view: View) -> list[Finding]:
 # too. Judged only in groups that are Stable, and of topics only by what was shown: while a rebalance runs, assignments
 # overlap, and a topic that is hidden may well be there. One finding per group and reason, with the first names.
 
-_Group = ConsumerGroup | StreamsGroup
 
-
-def claim_findings(group: _Group, reading: Reading, gone: frozenset[str], view: View) -> list[Finding]:
+def claim_findings(group: ReaderGroup, reading: Reading, gone: frozenset[str], view: View) -> list[Finding]:
     """What of a group's assignments contradicts itself or the topics that are there; ``gone`` went away just now."""
     if group.state != STABLE or group.hidden:
         return []
     return [*_twice(group, view), *_not_there(group, reading, gone, view)]
 
 
-def _twice(group: _Group, view: View) -> Iterable[Finding]:
+def _twice(group: ReaderGroup, view: View) -> Iterable[Finding]:
     twice = claimed_twice(group.members)
     if not twice:
         return
@@ -259,7 +255,7 @@ def _twice(group: _Group, view: View) -> Iterable[Finding]:
     )
 
 
-def _not_there(group: _Group, reading: Reading, gone: frozenset[str], view: View) -> Iterable[Finding]:
+def _not_there(group: ReaderGroup, reading: Reading, gone: frozenset[str], view: View) -> Iterable[Finding]:
     sizes = {name: facts.size for name, facts in zip(reading.topics, reading.facts, strict=True) if facts is not None}
     whole = view.ground.topics_whole
     strays: dict[TopicPartition, Member] = {}

@@ -13,7 +13,7 @@ from agent.detect.words import count, first, listed, of_all
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import LocatorKind
-from agent.values.snapshot import BrokerState, ConsumerGroup, Rack, RackState, StreamsGroup
+from agent.values.snapshot import BrokerState, Rack, RackState, ReaderGroup
 
 
 def broker_disagreement(broker: BrokerState, view: View) -> Iterable[Finding]:
@@ -34,7 +34,7 @@ def broker_disagreement(broker: BrokerState, view: View) -> Iterable[Finding]:
     )
 
 
-def member_disagreements(group: ConsumerGroup | StreamsGroup, racks: Iterable[Rack], view: View) -> Iterable[Finding]:
+def member_disagreements(group: ReaderGroup, racks: Iterable[Rack], view: View) -> Iterable[Finding]:
     """The members of a group, who are in these racks, of whom locators do not say one thing."""
     if not any(map(_disputed, racks)):
         return

@@ -15,16 +15,13 @@ from agent.detect.software import libraries_of, python_library
 from agent.detect.words import SHOWN, first, listed, of_all
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import FIRST_WITH_RACK as FIRST_RELEASES
-from agent.values.snapshot import ConsumerGroup, GroupKind, Member, Rack, RackState, StreamsGroup
+from agent.values.snapshot import COORDINATOR_KINDS, Member, Rack, RackState, ReaderGroup, StreamsGroup
 
 FIRST_WITH_RACK = 3
 """Subscription version that can carry a rack (KIP-881)."""
-BY_THE_BROKER = frozenset((GroupKind.CONSUMER, GroupKind.STREAMS))
-
-_Group = ConsumerGroup | StreamsGroup
 
 
-def member_findings(group: _Group, racks: Iterable[Rack], view: View) -> list[Finding]:
+def member_findings(group: ReaderGroup, racks: Iterable[Rack], view: View) -> list[Finding]:
     """Findings about one group's members, who are in these racks; of racks nothing while the group hides them."""
     findings: list[Finding] = []
     broken = [member for member in group.members if member.defects]
@@ -48,8 +45,8 @@ def is_too_old(member: Member) -> bool:
     return member.subscription_version is not None and member.subscription_version < FIRST_WITH_RACK
 
 
-def _without_rack(group: _Group, unknown: Iterable[Member], view: View) -> Iterable[Finding]:
-    by_broker = group.kind in BY_THE_BROKER
+def _without_rack(group: ReaderGroup, unknown: Iterable[Member], view: View) -> Iterable[Finding]:
+    by_broker = group.kind in COORDINATOR_KINDS
     silent = [
         member
         for member in unknown
@@ -63,7 +60,7 @@ def _without_rack(group: _Group, unknown: Iterable[Member], view: View) -> Itera
         yield _finding(FindingReason.MEMBER_WITHOUT_RACK, group, silent, sentence, view)
 
 
-def _too_old(group: _Group, view: View) -> Iterable[Finding]:
+def _too_old(group: ReaderGroup, view: View) -> Iterable[Finding]:
     old = [member for member in group.members if is_too_old(member)]
     if old:
         who = of_all(len(old), len(group.members), "member")
@@ -88,7 +85,7 @@ def _remedy(old: Sequence[Member], software: str | None) -> str:
     return upgrade
 
 
-def _in_no_brokers_rack(group: _Group, view: View) -> Iterable[Finding]:
+def _in_no_brokers_rack(group: ReaderGroup, view: View) -> Iterable[Finding]:
     """A rack that no broker has: a zone id where brokers tell zone names, another spelling, a slip, or a lost zone."""
     ground = view.ground
     away = [member for member in group.members if is_away(member, ground.racks)]
@@ -123,7 +120,7 @@ def is_away(member: Member, racks: Collection[str | None]) -> bool:
     return member.rack.state is RackState.KNOWN and member.rack.name not in racks
 
 
-def _undecodable(group: _Group, broken: Sequence[Member], view: View) -> Finding:
+def _undecodable(group: ReaderGroup, broken: Sequence[Member], view: View) -> Finding:
     member, defect = broken[0], broken[0].defects[0]
     who = of_all(len(broken), len(group.members), "member")
     sentence = f"group {group.id} has {who} with bytes that cannot be read: the {defect.what} of {member.id} "
@@ -131,7 +128,7 @@ def _undecodable(group: _Group, broken: Sequence[Member], view: View) -> Finding
     return _finding(FindingReason.GROUP_UNDECODABLE, group, broken, sentence, view)
 
 
-def _mixed_versions(group: _Group, view: View) -> Iterable[Finding]:
+def _mixed_versions(group: ReaderGroup, view: View) -> Iterable[Finding]:
     """A roll in progress: the group speaks the oldest version until all members are up."""
     told = [member.subscription_version for member in group.members if member.subscription_version is not None]
     subscriptions = sorted(set(told))
@@ -160,7 +157,9 @@ def _mixed_versions(group: _Group, view: View) -> Iterable[Finding]:
     )
 
 
-def _finding(reason: FindingReason, group: _Group, members: Sequence[Member], sentence: str, view: View) -> Finding:
+def _finding(
+    reason: FindingReason, group: ReaderGroup, members: Sequence[Member], sentence: str, view: View
+) -> Finding:
     return Finding(
         reason=reason,
         subject=Subject("group", group.id),

@@ -19,7 +19,7 @@ from agent.detect.tally import Reads, localities, measures_agree, tally_reads
 from agent.values.assessment import Assessment, Locality, Measure
 from agent.values.limits import GroupLimits
 from agent.values.locality import UNKNOWN, Ground, TopicMasks
-from agent.values.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import ConsumerGroup, PartitionState, ReaderGroup, Snapshot, StreamsGroup, TopicState
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
@@ -49,7 +49,7 @@ def topic_rates(topics: Iterable[TopicState], snapshot: Snapshot) -> Rates | Non
 
 def with_bytes(
     assessment: Assessment,
-    group: ConsumerGroup | StreamsGroup,
+    group: ReaderGroup,
     rates: Mapping[TopicPartition, float],
     ground: Ground,
     settings: GroupLimits,
@@ -73,7 +73,7 @@ def with_bytes(
     )
 
 
-def current_reads(group: ConsumerGroup | StreamsGroup, ground: Ground) -> Reads:
+def current_reads(group: ReaderGroup, ground: Ground) -> Reads:
     """Who reads what now."""
     if isinstance(group, ConsumerGroup):
         return [(ground.bits.reader(member.rack), member.assigned or ()) for member in group.members]
@@ -83,7 +83,7 @@ def current_reads(group: ConsumerGroup | StreamsGroup, ground: Ground) -> Reads:
     return reads_of_tasks(group.topology, readers, [process.active for process in group.processes])
 
 
-def optimal_reads(group: ConsumerGroup | StreamsGroup, ground: Ground, result: ConsumerResult | TaskResult) -> Reads:
+def optimal_reads(group: ReaderGroup, ground: Ground, result: ConsumerResult | TaskResult) -> Reads:
     """Who would read what under that result."""
     if isinstance(group, ConsumerGroup) and isinstance(result, ConsumerResult):
         return [(ground.bits.reader(member.rack), result.assignment[member.id]) for member in group.members]
@@ -116,9 +116,7 @@ def weigh(reads: Reads, masks: Mapping[str, TopicMasks], rates: Mapping[TopicPar
     return Bytes(local, total, unknown), Bytes(read_local, total, read_unknown)
 
 
-def _read_optimum(
-    group: ConsumerGroup | StreamsGroup, ground: Ground, settings: GroupLimits
-) -> ConsumerResult | TaskResult | None:
+def _read_optimum(group: ReaderGroup, ground: Ground, settings: GroupLimits) -> ConsumerResult | TaskResult | None:
     if isinstance(group, ConsumerGroup):
         return optimal_consumer(consumer_problem(group, ground, Measure.READ_LOCAL))
     if group.topology is None:

@@ -22,7 +22,7 @@ from agent.detect.traffic import Bytes, byte_localities, current_reads, optimal_
 from agent.values.assessment import Assessment, Locality, Measure, Weighing
 from agent.values.limits import GroupLimits
 from agent.values.locality import Ground
-from agent.values.snapshot import ConsumerGroup, StreamsGroup
+from agent.values.snapshot import ConsumerGroup, ReaderGroup
 from agent.values.weighed import Column
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import ConsumerResult, Task, TaskId, TaskResult, TopicPartition
@@ -62,7 +62,7 @@ def rates_of(
 
 def with_weights(
     assessment: Assessment,
-    group: ConsumerGroup | StreamsGroup,
+    group: ReaderGroup,
     rates: Mapping[TopicPartition, float],
     ground: Ground,
     settings: GroupLimits,
@@ -123,7 +123,7 @@ def integer_weights(rates: Mapping[TopicPartition, float]) -> dict[TopicPartitio
 def _best(  # noqa: PLR0917 (a group, what is known of it, and the world)
     measure: Measure,
     assessment: Assessment,
-    group: ConsumerGroup | StreamsGroup,
+    group: ReaderGroup,
     rates: Mapping[TopicPartition, float],
     ground: Ground,
     settings: GroupLimits,
@@ -144,7 +144,7 @@ def _best(  # noqa: PLR0917 (a group, what is known of it, and the world)
 def _solved(  # noqa: PLR0917 (as above)
     measure: Measure,
     assessment: Assessment,
-    group: ConsumerGroup | StreamsGroup,
+    group: ReaderGroup,
     rates: Mapping[TopicPartition, float],
     ground: Ground,
     settings: GroupLimits,

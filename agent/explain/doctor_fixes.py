@@ -20,7 +20,7 @@ from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits
 from agent.values.plan import AdvicePlan
 from agent.values.proposal import Proposal, ProposalReason
-from agent.values.snapshot import ConsumerGroup, Member, Snapshot, StreamsGroup
+from agent.values.snapshot import Member, ReaderGroup, Snapshot
 
 ASSIGNORS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}
@@ -77,7 +77,7 @@ def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Me
     found = {
         group.id: [member for member in group.members if member.rack.told in others]
         for group in snapshot.groups.values()
-        if isinstance(group, ConsumerGroup | StreamsGroup)
+        if isinstance(group, ReaderGroup)
     }
     return {group: members for group, members in found.items() if members}
 
@@ -125,7 +125,7 @@ def _awareness_lines(
 ) -> tuple[str, ...]:
     """One or more lines for each cause that a line mends."""
     group = snapshot.groups.get(finding.subject.name)
-    if not isinstance(group, ConsumerGroup | StreamsGroup):
+    if not isinstance(group, ReaderGroup):
         return ()
     causes = dict(finding.evidence).get("causes")
     of = frozenset(causes) if isinstance(causes, tuple) else frozenset()

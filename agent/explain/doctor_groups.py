@@ -9,16 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from agent.detect.members import BY_THE_BROKER, is_away, is_too_old
+from agent.detect.members import is_away, is_too_old
 from agent.detect.words import count, listed
 from agent.explain.doctor_sight import Sight, World, all_of, blind_brokers, brokers_named, each_named, racks_matter
 from agent.values.finding import FindingReason, Severity
 from agent.values.kafka import RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
-from agent.values.snapshot import ConsumerGroup, GroupKind, Member, RackState, StreamsGroup, StreamsProcess
+from agent.values.snapshot import (
+    COORDINATOR_KINDS,
+    GroupKind,
+    Member,
+    RackState,
+    ReaderGroup,
+    StreamsGroup,
+    StreamsProcess,
+)
 from agent.values.unseen import hidden_groups
 from assignors.problem import TaskId
 
-_Group = ConsumerGroup | StreamsGroup
 _HIDDEN = "shows no racks or assignments of its members", "show no racks or assignments of their members"
 _BLIND = frozenset({FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.RACK_AWARENESS_OFF})
 
@@ -181,7 +188,7 @@ def _copied(processes: Iterable[StreamsProcess]) -> list[TaskId]:
     return [task for task, times in held.items() if times > 1]
 
 
-def _of_members(world: World, counts: Callable[[_Group, Member], bool], fine: str, nothing: str) -> Sight:
+def _of_members(world: World, counts: Callable[[ReaderGroup, Member], bool], fine: str, nothing: str) -> Sight:
     """A check of members: which of them count, and whether any was seen."""
     racks = racks_matter(world.snapshot)
     if racks.nothing:
@@ -199,9 +206,9 @@ def _of_members(world: World, counts: Callable[[_Group, Member], bool], fine: st
     )
 
 
-def _readable(group: _Group, member: Member) -> bool:
+def _readable(group: ReaderGroup, member: Member) -> bool:
     """True for a member whose subscription was read: of KIP-848 and KIP-1071 members the broker tells everything."""
-    return group.kind in BY_THE_BROKER or member.subscription_version is not None
+    return group.kind in COORDINATOR_KINDS or member.subscription_version is not None
 
 
 def _hiding(world: World) -> tuple[str, ...]:

@@ -18,10 +18,8 @@ from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal
-from agent.values.snapshot import ConsumerGroup, RackState, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import RackState, ReaderGroup, Snapshot, TopicState
 from agent.values.throttles import idle_throttles
-
-_Group = ConsumerGroup | StreamsGroup
 
 
 class Sight(NamedTuple):
@@ -49,12 +47,12 @@ class World(NamedTuple):
     proposals: tuple[Proposal, ...] = ()
 
     @property
-    def groups(self) -> list[_Group]:
+    def groups(self) -> list[ReaderGroup]:
         """Groups with members that the settings do not leave out; also those that hide their members now."""
         return [
             group
             for group in self.snapshot.groups.values()
-            if isinstance(group, ConsumerGroup | StreamsGroup)
+            if isinstance(group, ReaderGroup)
             and (group.members or group.hidden)
             and not self.limits.excludes_group(group.id)
         ]

@@ -28,11 +28,11 @@ from agent.values.prediction import Prediction
 from agent.values.proposal import Proposal
 from agent.values.snapshot import (
     BrokerState,
-    ConsumerGroup,
     GroupKind,
     LocatorState,
     Rack,
     RackState,
+    ReaderGroup,
     Snapshot,
     StreamsGroup,
 )
@@ -173,7 +173,7 @@ def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
 def about_readers(name: str, snapshot: Snapshot) -> list[Explained]:
     """The racks of a group's members, where they are not simply what the members tell."""
     group = snapshot.groups.get(name)
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or not snapshot.rack_locators:
+    if not isinstance(group, ReaderGroup) or not snapshot.rack_locators:
         return []
     rows: list[Explained] = []
     for member in group.members:

@@ -13,11 +13,19 @@ from agent.values.kafka import COOPERATIVE_ASSIGNORS, NO_STRATEGY, RACK_AWARE_AS
 from agent.values.locality import UNKNOWN
 from agent.values.plan import Plan
 from agent.values.prediction import Prediction, told_once
-from agent.values.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
+from agent.values.snapshot import (
+    CLASSIC_KINDS,
+    ConsumerGroup,
+    GroupKind,
+    Rack,
+    RackState,
+    ReaderGroup,
+    Role,
+    StreamsGroup,
+)
 from agent.values.words import counted, in_full, records, sized
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
-ReaderGroup = ConsumerGroup | StreamsGroup
 LOCAL_BY = {
     Measure.KAFKA: "as local as possible by Kafka's rule (a replica in the rack)",
     Measure.READ_LOCAL: "as local as possible as read (leader or follower fetch in the rack)",
@@ -31,7 +39,7 @@ def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
     if group is None:
         return []
     about = f"group/{name}"
-    if not isinstance(group, ConsumerGroup | StreamsGroup):
+    if not isinstance(group, ReaderGroup):
         why = "the group assigns no partitions to readers"
         if group.kind is GroupKind.SHARE:
             why = "it is a share group (KIP-932): its members read the same partitions, so none is given to one of them"
@@ -154,7 +162,7 @@ def _moved(number: int, what: str) -> str:
 
 def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
     """The rules of a proposed rebalance in the order in which they are asked."""
-    classic = group.kind in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS)
+    classic = group.kind in CLASSIC_KINDS
     stable = group.state == STABLE and not group.hidden
     static = sum(member.instance_id is not None for member in group.members)
     cooperative = group.assignor in COOPERATIVE_ASSIGNORS
@@ -186,7 +194,7 @@ def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | No
 def _protocol(group: ReaderGroup) -> str:
     if group.assignor is None:
         return "the group shows no assignor"
-    if group.kind not in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS):
+    if group.kind not in CLASSIC_KINDS:
         return f"brokers assign its partitions ({group.assignor}), and no member can be asked for a rebalance"
     if group.assignor in COOPERATIVE_ASSIGNORS:
         return f"assignor {group.assignor}: members keep their partitions during a rebalance"
@@ -214,15 +222,14 @@ def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
 
 
 def _racks_known(about: str, group: ReaderGroup) -> Explained:
-    readers = group.members if isinstance(group, ConsumerGroup) else group.processes
-    known = sum(reader.rack.state is RackState.KNOWN for reader in readers)
-    told = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in readers)
+    known = sum(reader.rack.state is RackState.KNOWN for reader in group.readers)
+    told = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in group.readers)
     consumers = isinstance(group, ConsumerGroup)
-    of = counted(len(readers), "member") if consumers else counted(len(readers), "process", "processes")
+    of = counted(len(group.readers), "member") if consumers else counted(len(group.readers), "process", "processes")
     sentence = f"{told} of {of} send their rack"
     if told < known:
         sentence += f", and locators know {known - told} more, which Kafka's assignors do not"
-    return Explained(about, "racks known", yes_or_no(known == len(readers)), sentence)
+    return Explained(about, "racks known", yes_or_no(known == len(group.readers)), sentence)
 
 
 def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Explained]:

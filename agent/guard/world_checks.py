@@ -16,7 +16,7 @@ from agent.values.limits import Mode
 from agent.values.observation import Gap, Part
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.replicas import under_min_isr_meanwhile
-from agent.values.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
+from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
 from agent.values.verdict import Hold, HoldReason, Refuse, RefuseReason
 from agent.values.words import counted, lasted
 
@@ -121,7 +121,7 @@ def _reassignment_running(proposal: Proposal, ground: Ground) -> Hold | Refuse |
 
 def _group_not_stable(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     group = ground.fresh.groups.get(proposal.subject.name)
-    if proposal.kind is not ProposalKind.TRIGGER or not isinstance(group, ConsumerGroup | StreamsGroup):
+    if proposal.kind is not ProposalKind.TRIGGER or not isinstance(group, ReaderGroup):
         return None
     if group.state == STABLE and not group.hidden:
         return None

@@ -13,20 +13,19 @@ from zlib import crc32
 
 from agent.values.kafka import STABLE
 from agent.values.memory import Foretold
-from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, StreamsGroup
+from agent.values.snapshot import ConsumerGroup, Group, ReaderGroup, Snapshot, StreamsGroup
 from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 if TYPE_CHECKING:  # what predicts reads this package
     from agent.values.prediction import Given, Prediction
 
-ReaderGroup = ConsumerGroup | StreamsGroup
 Reads = Mapping[str, Iterable[TopicPartition]]
 
 
 def foretold_of(prediction: Prediction, group: Group, snapshot: Snapshot, before: Foretold | None) -> Foretold | None:
     """What is to be remembered of a prediction; None where it proves nothing or cannot be compared."""
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or prediction.first is None or prediction.settled is None:
+    if not isinstance(group, ReaderGroup) or prediction.first is None or prediction.settled is None:
         return None
     exact = prediction.certainty.name == "EXACT"
     if not exact and prediction.basis.name == "READ":
@@ -53,7 +52,7 @@ def foretold_of(prediction: Prediction, group: Group, snapshot: Snapshot, before
 
 def missed(foretold: Foretold, group: Group | None, snapshot: Snapshot) -> str | None:
     """How the group's last rebalance differs from what was foretold, as a clause; None where nothing says so."""
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.hidden or group.state != STABLE:
+    if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
         return foretold.missed
     if _rebalance(group) == foretold.rebalance:
         return foretold.missed
@@ -72,7 +71,7 @@ def missed(foretold: Foretold, group: Group | None, snapshot: Snapshot) -> str |
 
 def after_look(foretold: Foretold, group: Group | None, snapshot: Snapshot) -> Foretold | None:
     """What stays remembered after a look that predicted nothing new; None once it has been proven right or void."""
-    if not isinstance(group, ConsumerGroup | StreamsGroup):
+    if not isinstance(group, ReaderGroup):
         return None
     rebalance = _rebalance(group)
     if group.hidden or group.state != STABLE or rebalance is None or rebalance == foretold.rebalance:
@@ -88,16 +87,15 @@ def _rebalance(group: ReaderGroup) -> str | None:
     """Tells one rebalance from the next; None where nothing does."""
     if isinstance(group, StreamsGroup):
         return group.join
-    if group.kind is GroupKind.CONSUMER:
-        return None if group.assignment_epoch is None else f"epoch {group.assignment_epoch}"
+    if group.assignment_epoch is not None:
+        return f"epoch {group.assignment_epoch}"
     generations = [member.generation for member in group.members if member.generation is not None]
     return f"generation {max(generations)}" if generations else None
 
 
 def _subject(group: ReaderGroup, snapshot: Snapshot) -> int:
     """Digest of who shares what: readers, and where the replicas of their topics are."""
-    readers = group.members if isinstance(group, ConsumerGroup) else group.processes
-    parts = sorted(reader.id for reader in readers)
+    parts = sorted(reader.id for reader in group.readers)
     for topic in sorted({tp.topic for held in _reads(group).values() for tp in held}):
         state = snapshot.topics.get(topic)
         parts.append(f"{topic} {[one.replicas for one in state.partitions] if state is not None else None}")
@@ -138,8 +136,7 @@ def _copies(given: Given) -> int:
 
 def _crossing(reads: Reads, group: ReaderGroup, snapshot: Snapshot) -> int:
     """Reads without a replica in the rack that the reader tells."""
-    readers = group.members if isinstance(group, ConsumerGroup) else group.processes
-    rack_of = {reader.id: reader.rack.told for reader in readers}
+    rack_of = {reader.id: reader.rack.told for reader in group.readers}
     told = {broker.id: broker.rack.told for broker in snapshot.brokers if broker.rack.told}
     crossing = 0
     for name, held in reads.items():

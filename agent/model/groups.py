@@ -32,7 +32,14 @@ from agent.values.kafka import (
 from agent.values.limits import Limits
 from agent.values.memo import Memo, each
 from agent.values.memory import Memory
-from agent.values.observation import Observation, Part, RawConsumerGroup, RawGroup, RawListedGroup, RawStreamsGroup
+from agent.values.observation import (
+    Observation,
+    Part,
+    RawClassicGroup,
+    RawConsumerGroup,
+    RawListedGroup,
+    RawStreamsGroup,
+)
 from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Member, OtherGroup, TopicState
 
 _ID = itemgetter(0)
@@ -80,9 +87,10 @@ def groups_of(
                 (STREAMS_PROTOCOL, raw.group_id), (group, own, hint, racks), make
             )
     consumers = list(filter(None, plain))
-    consumers += each(memo, "consumer", observation.consumer_groups, _ID, consumer, context=(racks,))
+    newer = observation.described(RawConsumerGroup)
+    consumers += each(memo, "consumer", newer, _ID, consumer, context=(racks,))
     found.update(zip(map(_ID, consumers), consumers, strict=True))
-    for streams in observation.streams_groups:
+    for streams in observation.described(RawStreamsGroup):
         name = streams.group_id
         hint, sizes = limits.group(name).topology, names.declared(streams)
         make = partial(streams_group, streams, dict(sizes), hint, racks)
@@ -184,7 +192,7 @@ def _unsettled(group: DecodedGroup, racks: Racks, *, was_streams: bool) -> Group
     return _consumers(raw, None, members, hidden=hidden)
 
 
-def _consumers(raw: RawGroup, assignor: str | None, members: list[Member], *, hidden: bool) -> ConsumerGroup:
+def _consumers(raw: RawClassicGroup, assignor: str | None, members: list[Member], *, hidden: bool) -> ConsumerGroup:
     return ConsumerGroup(
         raw.group_id,
         GroupKind.CLASSIC_CONSUMER,

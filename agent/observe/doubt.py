@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
-from agent.values.kafka import CONSUMER_GROUP, STREAMS_GROUP, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from agent.values.kafka import CLASSIC_GROUP, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.observation import Gap, GapCause, Part, RawListedGroup
 from agent.values.words import few
 from agent.wire.client import WireClient
 from agent.wire.failure import CallFailed
+from agent.wire.group_calls import DESCRIBE_CALLS
 
 _NAMED = 3
 
@@ -124,30 +125,21 @@ def ask_about_groups(
     wire: WireClient, names: Sequence[str], timeout_ms: int, *, listed: Iterable[RawListedGroup]
 ) -> Mapping[str, Word]:
     """What each group's coordinator says; ``listed`` tells of which type a group was when it was last seen."""
-    types = {row.group_id: row.group_type for row in listed}
-    by_type: dict[str | None, list[str]] = {}
+    types = {row.group_id: row.group_type or CLASSIC_GROUP for row in listed}
+    by_type: dict[str, list[str]] = {}
     for name in names:
-        by_type.setdefault(types.get(name), []).append(name)
+        by_type.setdefault(types.get(name, CLASSIC_GROUP), []).append(name)
     words: dict[str, Word] = {}
     for group_type, some in by_type.items():
         words |= _ask_about_type(wire, group_type, some, timeout_ms)
     return words
 
 
-def _ask_about_type(wire: WireClient, group_type: str | None, names: list[str], timeout_ms: int) -> dict[str, Word]:
-    found: Iterable[str]
-    gaps: tuple[Gap, ...]
-    if group_type == CONSUMER_GROUP:
-        consumers = wire.consumer_group_describe(names, timeout_ms)
-        found, gaps = (group.group_id for group in consumers.groups), consumers.gaps
-    elif group_type == STREAMS_GROUP:
-        streams = wire.streams_group_describe(names, timeout_ms)
-        found, gaps = (group.group_id for group in streams.groups), streams.gaps
-    else:
-        classic = wire.describe_groups(names, timeout_ms)
-        found, gaps = (group.group_id for group in classic.groups), classic.gaps
-    words = dict.fromkeys(found, Word.THERE)
-    for gap in gaps:
+def _ask_about_type(wire: WireClient, group_type: str, names: list[str], timeout_ms: int) -> dict[str, Word]:
+    described_as = group_type if group_type in DESCRIBE_CALLS else CLASSIC_GROUP
+    described = wire.describe_groups(names, timeout_ms, group_type=described_as)
+    words = {group.group_id: Word.THERE for group in described.groups}
+    for gap in described.gaps:
         if gap.cause is GapCause.VANISHED:
             words[gap.subject] = Word.THERE if _NOT_CLASSIC in gap.detail else Word.GONE
         elif gap.cause is GapCause.NOT_ALLOWED:

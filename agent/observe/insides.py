@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from typing import Any
 
 from agent.observe.context import Ask, Context, ask_together
 from agent.observe.doubt import Word, ask_about_groups, ask_about_topics, to_ask
 from agent.observe.slow import NO_CONFIGS, Configs, group_configs, topic_configs
 from agent.observe.world import World
-from agent.values.kafka import CLASSIC_GROUP, CONSUMER_GROUP, CONSUMER_PROTOCOL_TYPE, STREAMS_GROUP
-from agent.values.observation import (
-    Gap,
-    GapCause,
-    Part,
-    RawConsumerGroup,
-    RawGroup,
-    RawListedGroup,
-    RawStreamsGroup,
-    RawTopic,
-)
-from agent.wire.epoch_group_calls import ConsumerGroups, StreamsGroups
-from agent.wire.group_calls import DescribedGroups
+from agent.values.kafka import CLASSIC_GROUP, CONSUMER_PROTOCOL_TYPE
+from agent.values.observation import Gap, GapCause, Part, RawGroup, RawListedGroup, RawTopic
+from agent.wire.epoch_group_calls import EPOCH_GROUP_CALLS
+from agent.wire.group_calls import DESCRIBE_CALLS, DescribedGroups
 from agent.wire.offset_calls import CommittedOffsets, EndOffsets
 from assignors.problem import TopicPartition
 
-_CLASSIC_TYPES = (CLASSIC_GROUP, None)
-"""None: a broker that does not tell types knows no others."""
 _COMMITTING_PROTOCOLS = (CONSUMER_PROTOCOL_TYPE, "")
 """Protocol types of classic groups that commit offsets; the empty one is a group that only commits."""
 
@@ -36,9 +27,7 @@ _COMMITTING_PROTOCOLS = (CONSUMER_PROTOCOL_TYPE, "")
 class Insides:
     """Groups described, their offsets, configs, and what was said about names that are no longer shown."""
 
-    classic: tuple[RawGroup, ...]
-    consumer: tuple[RawConsumerGroup, ...]
-    streams: tuple[RawStreamsGroup, ...]
+    groups: tuple[RawGroup, ...]
     committed: Mapping[str, Mapping[TopicPartition, int]]
     topic_configs: Configs
     group_configs: Configs
@@ -51,45 +40,25 @@ def ask_insides(context: Context, world: World) -> Insides:
     """Everything of the second wave, side by side; never raises."""
     wire, timeout_ms, places = context.clients.wire, context.timeout_ms, world.coordinators
     groups = world.groups or ()
-    classic = [row.group_id for row in groups if row.group_type in _CLASSIC_TYPES]
-    consumer = [row.group_id for row in groups if row.group_type == CONSUMER_GROUP]
-    streams = [row.group_id for row in groups if row.group_type == STREAMS_GROUP]
-    described: Ask[DescribedGroups] = Ask(
-        Part.GROUPS,
-        lambda: wire.describe_groups(classic, timeout_ms, coordinators=places),
-        DescribedGroups((), ()),
-        subject="members of classic groups",
-    )
-    consumers: Ask[ConsumerGroups] = Ask(
-        Part.GROUPS,
-        lambda: wire.consumer_group_describe(consumer, timeout_ms, coordinators=places),
-        ConsumerGroups((), ()),
-        subject="members of consumer groups",
-    )
-    apps: Ask[StreamsGroups] = Ask(
-        Part.GROUPS,
-        lambda: wire.streams_group_describe(streams, timeout_ms, coordinators=places),
-        StreamsGroups((), ()),
-        subject="members of streams groups",
-    )
+    names = {kind: [row.group_id for row in groups if _type_of(row) == kind] for kind in DESCRIBE_CALLS}
+    described = _ask_members(context, world, names)
     committed: Ask[CommittedOffsets] = Ask(
         Part.COMMITTED_OFFSETS,
         lambda: wire.fetch_committed(_committing(groups), timeout_ms, coordinators=places),
         CommittedOffsets({}, ()),
     )
     configs: Ask[Configs] = Ask(Part.TOPIC_CONFIGS, partial(topic_configs, context, _present(world.topics)), NO_CONFIGS)
-    own_configs: Ask[Configs] = Ask(
-        Part.GROUP_CONFIGS, partial(group_configs, context, [*consumer, *streams]), NO_CONFIGS
-    )
+    newer = list(chain.from_iterable(names[kind] for kind in EPOCH_GROUP_CALLS))
+    own_configs: Ask[Configs] = Ask(Part.GROUP_CONFIGS, partial(group_configs, context, newer), NO_CONFIGS)
     topic_words: Ask[Mapping[str, Word]] = Ask(Part.TOPICS, partial(_words_on_topics, context, world), {})
     group_words: Ask[Mapping[str, Word]] = Ask(Part.GROUPS, partial(_words_on_groups, context, world), {})
     by_topics = (configs, topic_words) if world.topics is not None else ()
-    by_groups = (described, consumers, apps, committed, own_configs, group_words) if world.groups is not None else ()
+    asked_by_name: tuple[Ask[Any], ...] = (*described, committed, own_configs, group_words)
+    by_groups = asked_by_name if world.groups is not None else ()
     gaps = ask_together(context, (*by_topics, *by_groups), name="insides")
+    with_gaps: list[Ask[Any]] = [*described, committed, configs, own_configs]
     return Insides(
-        classic=described.answer.groups,
-        consumer=consumers.answer.groups,
-        streams=apps.answer.groups,
+        groups=tuple(chain.from_iterable(ask.answer.groups for ask in described)),
         committed=committed.answer.offsets,
         topic_configs=configs.answer,
         group_configs=own_configs.answer,
@@ -97,12 +66,7 @@ def ask_insides(context: Context, world: World) -> Insides:
         group_words=group_words.answer,
         gaps=(
             *gaps,
-            *described.answer.gaps,
-            *consumers.answer.gaps,
-            *apps.answer.gaps,
-            *committed.answer.gaps,
-            *configs.answer.gaps,
-            *own_configs.answer.gaps,
+            *chain.from_iterable(ask.answer.gaps for ask in with_gaps),
             *(_unanswerable(context, "topics", Part.TOPIC_CONFIGS) if world.topics is None else ()),
             *(
                 _unanswerable(context, "groups", Part.COMMITTED_OFFSETS, Part.GROUP_CONFIGS)
@@ -110,6 +74,27 @@ def ask_insides(context: Context, world: World) -> Insides:
                 else ()
             ),
         ),
+    )
+
+
+def _ask_members(
+    context: Context, world: World, names: Mapping[str, Sequence[str]]
+) -> tuple[Ask[DescribedGroups], ...]:
+    """One question for each group type, about the groups of these names."""
+    return tuple(
+        Ask(
+            Part.GROUPS,
+            partial(
+                context.clients.wire.describe_groups,
+                some,
+                context.timeout_ms,
+                group_type=kind,
+                coordinators=world.coordinators,
+            ),
+            DescribedGroups((), ()),
+            subject=f"members of {DESCRIBE_CALLS[kind].title}",
+        )
+        for kind, some in names.items()
     )
 
 
@@ -138,9 +123,14 @@ def _committing(groups: Iterable[RawListedGroup]) -> list[str]:
     return [
         row.group_id
         for row in groups
-        if row.group_type in (CONSUMER_GROUP, STREAMS_GROUP)
-        or (row.group_type in _CLASSIC_TYPES and row.protocol_type in _COMMITTING_PROTOCOLS)
+        if _type_of(row) in EPOCH_GROUP_CALLS
+        or (_type_of(row) == CLASSIC_GROUP and row.protocol_type in _COMMITTING_PROTOCOLS)
     ]
+
+
+def _type_of(row: RawListedGroup) -> str:
+    """A broker that reports no types has classic groups alone, or describes no others."""
+    return CLASSIC_GROUP if row.group_type is None else row.group_type
 
 
 def _present(topics: Iterable[RawTopic] | None) -> list[str]:

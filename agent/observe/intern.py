@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from agent.values.observation import Observation, RawConsumerGroup, RawGroup, RawRackTable, RawStreamsGroup, RawTopic
+from agent.values.observation import Observation, RawGroup, RawRackTable, RawTopic
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -31,8 +31,6 @@ def interned_observation(new: Observation, last: Observation | None) -> Observat
         end_offsets=interned_values(new.end_offsets, last.end_offsets),
         listed_groups=interned(new.listed_groups, last.listed_groups, lambda row: row.group_id),
         groups=interned(new.groups, last.groups, lambda row: row.group_id, _group),
-        consumer_groups=interned(new.consumer_groups, last.consumer_groups, lambda row: row.group_id, _consumer_group),
-        streams_groups=interned(new.streams_groups, last.streams_groups, lambda row: row.group_id, _streams_group),
         reassignments=interned(new.reassignments, last.reassignments, lambda row: row.id),
         replica_bytes=interned_values(new.replica_bytes, last.replica_bytes),
         application_lags=interned(new.application_lags, last.application_lags, lambda row: row[:4]),
@@ -87,12 +85,5 @@ def _topic(new: RawTopic, old: RawTopic) -> RawTopic:
 
 
 def _group(new: RawGroup, old: RawGroup) -> RawGroup:
-    return new._replace(members=interned(new.members, old.members, lambda row: row.member_id))
-
-
-def _consumer_group(new: RawConsumerGroup, old: RawConsumerGroup) -> RawConsumerGroup:
-    return new._replace(members=interned(new.members, old.members, lambda row: row.member_id))
-
-
-def _streams_group(new: RawStreamsGroup, old: RawStreamsGroup) -> RawStreamsGroup:
-    return new._replace(members=interned(new.members, old.members, lambda row: row.member_id))
+    members: tuple[Any, ...] = interned(new.members, old.members, lambda row: row.member_id)
+    return new._replace(members=members)

@@ -33,10 +33,8 @@ from agent.values.kafka import (
 )
 from agent.values.plan import AdvicePlan, Unplanned
 from agent.values.proposal import ProposalReason
-from agent.values.snapshot import ConsumerGroup, GroupKind, Member, OtherGroup, RackState, Snapshot, StreamsGroup
+from agent.values.snapshot import GroupKind, Member, OtherGroup, RackState, ReaderGroup, Snapshot, StreamsGroup
 from agent.values.throttles import BROKER_RATES
-
-ReaderGroup = ConsumerGroup | StreamsGroup
 
 _GUESSED = 5
 """Racks that are looked at for what may be meant; members may send as many as they like."""

@@ -14,7 +14,6 @@ from agent.plan.worth import optimum_worth, total_reads
 from agent.values.assessment import Assessment
 from agent.values.kafka import (
     CLASSIC_GROUP,
-    CONSUMER_GROUP,
     COOPERATIVE_STICKY_CLASS,
     GROUP_PROTOCOL,
     MIN_TRAFFIC,
@@ -22,12 +21,11 @@ from agent.values.kafka import (
     PARTITION_ASSIGNMENT_STRATEGY,
     RACK_AWARE_STRATEGY,
     RACK_BLIND_ASSIGNORS,
-    STREAMS_GROUP,
 )
 from agent.values.limits import Limits
 from agent.values.plan import AdvicePlan, Unplanned
 from agent.values.proposal import ProposalReason
-from agent.values.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, Role, StreamsGroup
+from agent.values.snapshot import COORDINATOR_KINDS, ConsumerGroup, OtherGroup, ReaderGroup, Role, StreamsGroup
 from agent.values.words import counted, sized
 
 STRATEGY = "rack.aware.assignment.strategy=min_traffic"
@@ -52,34 +50,28 @@ def change_assignors(scene: Scene) -> Advised:
     return advised
 
 
-def assignor_lines(group: ConsumerGroup | StreamsGroup, limits: Limits, racks: str) -> tuple[str, ...]:
+def assignor_lines(group: ReaderGroup, limits: Limits, racks: str) -> tuple[str, ...]:
     """The settings that give a group an assignor that looks at racks; ``racks`` is the choice of `racks_to_choose`."""
-    match group.kind:
-        case GroupKind.CLASSIC_STREAMS:
-            return (STRATEGY,)
-        case GroupKind.STREAMS:
-            return ("group.protocol=classic", STRATEGY)
-        case GroupKind.CONSUMER:
-            return ("group.protocol=classic",)
-        case _:
-            libraries = libraries_of(group.members, limits.group(group.id).client_software_name)
-            drop_ins = tuple(drop_in(library, group.assignor, racks) for library in libraries)
-            return drop_ins or (f"partition.assignment.strategy={COOPERATIVE_STICKY_CLASS}",)
+    strategy = (STRATEGY,) if isinstance(group, StreamsGroup) else ()
+    if group.kind in COORDINATOR_KINDS:
+        return ("group.protocol=classic", *strategy)
+    if strategy:
+        return strategy
+    libraries = libraries_of(group.members, limits.group(group.id).client_software_name)
+    drop_ins = tuple(drop_in(library, group.assignor, racks) for library in libraries)
+    return drop_ins or (f"partition.assignment.strategy={COOPERATIVE_STICKY_CLASS}",)
 
 
-def _blind(group: Group, scene: Scene) -> bool:
+def _blind(group: ReaderGroup, scene: Scene) -> bool:
     """True when racks play no part in how the group's work is dealt out."""
-    if group.kind in (GroupKind.CONSUMER, GroupKind.STREAMS):
+    if group.kind in COORDINATOR_KINDS:
         return True
     if isinstance(group, ConsumerGroup):
         return group.assignor in RACK_BLIND_ASSIGNORS
-    settings = scene.limits.group(group.id)
-    return group.kind is GroupKind.CLASSIC_STREAMS and settings.rack_aware_assignment_strategy == NO_STRATEGY
+    return scene.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY
 
 
-def _why_not(
-    group: ConsumerGroup | StreamsGroup, assessment: Assessment, scene: Scene, *, held: bool
-) -> Unplanned | None:
+def _why_not(group: ReaderGroup, assessment: Assessment, scene: Scene, *, held: bool) -> Unplanned | None:
     if held:
         return Unplanned.HELD
     if scene.limits.excludes_group(group.id):
@@ -105,29 +97,25 @@ def _measured(assessment: Assessment) -> str:
     )
 
 
-def _advice(
-    group: ConsumerGroup | StreamsGroup, assessment: Assessment, ids: tuple[str, ...], scene: Scene
-) -> AdvicePlan:
+def _advice(group: ReaderGroup, assessment: Assessment, ids: tuple[str, ...], scene: Scene) -> AdvicePlan:
     measured = _measured(assessment)
     libraries = libraries_of(group.members, scene.limits.group(group.id).client_software_name)
     reason, now = ProposalReason.CHANGE_ASSIGNOR, group.assignor
-    match group.kind:
-        case GroupKind.CLASSIC_STREAMS:
-            reason, now = ProposalReason.SET_STRATEGY, NO_STRATEGY
-            setting, wanted = RACK_AWARE_STRATEGY, MIN_TRAFFIC
-            why = f"{measured}; every process needs client.rack for it (KIP-925)"
-        case GroupKind.STREAMS:
-            setting, wanted, now = GROUP_PROTOCOL, CLASSIC_GROUP, STREAMS_GROUP
+    if group.kind in COORDINATOR_KINDS:
+        setting, wanted, now = GROUP_PROTOCOL, CLASSIC_GROUP, group.kind.value
+        why = f"{measured}; the brokers' assignors do not look at racks, range and cooperative-sticky do (KIP-881)"
+        if isinstance(group, StreamsGroup):
             why = f"{measured}; brokers assign tasks without looking at racks, the classic assignor can (KIP-925)"
-        case GroupKind.CONSUMER:
-            setting, wanted, now = GROUP_PROTOCOL, CLASSIC_GROUP, CONSUMER_GROUP
-            why = f"{measured}; the brokers' assignors do not look at racks, range and cooperative-sticky do (KIP-881)"
-        case _ if libraries:
-            setting, wanted = "partition_assignment_strategy", f"Strategy of assignors.clients for {listed(libraries)}"
-            why = f"{measured}; the libraries' own assignors ignore racks, these use them"
-        case _:
-            setting, wanted = PARTITION_ASSIGNMENT_STRATEGY, COOPERATIVE_STICKY_CLASS
-            why = f"{measured}; go there in two rolls, with both assignors listed first (KIP-429)"
+    elif isinstance(group, StreamsGroup):
+        reason, now = ProposalReason.SET_STRATEGY, NO_STRATEGY
+        setting, wanted = RACK_AWARE_STRATEGY, MIN_TRAFFIC
+        why = f"{measured}; every process needs client.rack for it (KIP-925)"
+    elif libraries:
+        setting, wanted = "partition_assignment_strategy", f"Strategy of assignors.clients for {listed(libraries)}"
+        why = f"{measured}; the libraries' own assignors ignore racks, these use them"
+    else:
+        setting, wanted = PARTITION_ASSIGNMENT_STRATEGY, COOPERATIVE_STICKY_CLASS
+        why = f"{measured}; go there in two rolls, with both assignors listed first (KIP-429)"
     return AdvicePlan(
         subject_kind="group",
         subject=group.id,

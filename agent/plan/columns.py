@@ -19,11 +19,10 @@ from agent.values.limits import Limits
 from agent.values.locality import Ground
 from agent.values.memo import Memo
 from agent.values.prediction import Given, Prediction
-from agent.values.snapshot import ConsumerGroup, GroupKind, RackState, Snapshot, StreamsGroup
+from agent.values.snapshot import ConsumerGroup, GroupKind, RackState, ReaderGroup, Snapshot, StreamsGroup
 from agent.values.words import counted, sized
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
-ReaderGroup = ConsumerGroup | StreamsGroup
 Moves = tuple[tuple[TopicPartition, str, str], ...]
 """(partition, from, to): members, or Streams processes."""
 

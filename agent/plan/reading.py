@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 from agent.detect.assess import topics_of
 from agent.values.memo import Memo
-from agent.values.snapshot import ConsumerGroup, OtherGroup, Rack, RackState, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import ConsumerGroup, OtherGroup, Rack, RackState, ReaderGroup, Snapshot, TopicState
 from assignors.problem import TopicPartition
-
-ReaderGroup = ConsumerGroup | StreamsGroup
 
 
 class Readers(NamedTuple):

@@ -25,24 +25,20 @@ from agent.plan.placements import Skipped
 from agent.plan.worth import brings_worth, change, crossing_bytes, judged_ground, more_local_worth, optimum_worth
 from agent.values.assessment import Assessment
 from agent.values.finding import Finding, FindingReason, Subject
-from agent.values.kafka import (
-    COOPERATIVE_ASSIGNORS,
-    EAGER_ASSIGNORS,
-    NO_STRATEGY,
-    RACK_AWARE_ASSIGNORS,
-    STABLE,
-)
+from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, NO_STRATEGY, RACK_AWARE_ASSIGNORS, STABLE
 from agent.values.limits import Limits
 from agent.values.memo import each
 from agent.values.plan import TriggerPlan, Unplanned
 from agent.values.prediction import Given, Prediction
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import (
+    CLASSIC_KINDS,
     ConsumerGroup,
     Group,
     GroupKind,
     Rack,
     RackState,
+    ReaderGroup,
     Role,
     StreamsGroup,
     TaskCopy,
@@ -50,9 +46,6 @@ from agent.values.snapshot import (
 )
 from assignors.problem import TaskId
 
-CLASSIC = frozenset({GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS})
-
-ReaderGroup = ConsumerGroup | StreamsGroup
 _Row = tuple[
     str,
     ReaderGroup,
@@ -99,7 +92,7 @@ def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, s
         return False
     if isinstance(group, StreamsGroup):
         return True
-    if not isinstance(group, ConsumerGroup) or group.kind not in CLASSIC or held:
+    if not isinstance(group, ConsumerGroup) or group.kind not in CLASSIC_KINDS or held:
         return False
     possible = _not_triggerable(group, limits) is None and group.assignor in RACK_AWARE_ASSIGNORS
     return possible and optimum_worth(assessment, limits)
@@ -187,7 +180,7 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
         if assessment is None or not assessment.improvable:
             continue
         # The owners of groups that brokers assign can be advised, but they cannot be triggered.
-        if isinstance(group, ReaderGroup) and group.kind in CLASSIC:
+        if isinstance(group, ReaderGroup) and group.kind in CLASSIC_KINDS:
             read = tuple(map(topics, names.get(group_id) or topics_of(group)))
             rows.append((group_id, group, assessment, answers, copies(group_id), read, predictions(group_id)))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
@@ -253,7 +246,7 @@ def _above_bytes(judged: list[TriggerPlan | Skipped], scene: Scene) -> list[Trig
     for plan in judged:
         if isinstance(plan, TriggerPlan):
             group, assessment = scene.snapshot.groups[plan.group_id], scene.detection.assessments[plan.group_id]
-            if isinstance(group, ConsumerGroup | StreamsGroup):
+            if isinstance(group, ReaderGroup):
                 ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
                 weighed = crossing_bytes(group, assessment, ground, scene.snapshot, own_answer(plan.prediction))
                 if weighed is not None and weighed[0] - weighed[1] < least:
@@ -290,10 +283,9 @@ def _not_rack_aware(group: ReaderGroup, scene: Scene) -> Unplanned | None:
 
 def _racks(group: ReaderGroup, scene: Scene) -> list[Rack]:
     """The racks of its readers, and of the brokers of which only a locator knows the rack."""
-    readers = group.members if isinstance(group, ConsumerGroup) else group.processes
     located = {broker.id: broker.rack for broker in scene.snapshot.brokers if broker.rack.source is not None}
     of_brokers = [located[broker] for broker in _brokers_of(group, scene) if broker in located] if located else []
-    return [*(reader.rack for reader in readers), *of_brokers]
+    return [*(reader.rack for reader in group.readers), *of_brokers]
 
 
 def _brokers_of(group: ReaderGroup, scene: Scene) -> set[int]:

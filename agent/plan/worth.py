@@ -17,7 +17,7 @@ from agent.values.limits import Limits
 from agent.values.locality import Ground
 from agent.values.memo import Memo
 from agent.values.prediction import Given
-from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import ReaderGroup, Snapshot, TopicState
 from assignors.problem import TopicPartition
 
 
@@ -85,41 +85,34 @@ def more_local_worth(reading: Reading, limits: Limits) -> bool:
     return worth_bytes(reading.more_local(), reading.bytes_before.total, limits)
 
 
-def group_ground(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot, memo: Memo) -> Ground:
+def group_ground(group: ReaderGroup, snapshot: Snapshot, memo: Memo) -> Ground:
     """Where a group's topics have their replicas."""
     names = memo.of(("group topics", group.id), (group,), lambda: topics_of(group))
     return ground_of(names, bits_for((group,), snapshot, memo), snapshot, memo)
 
 
-def judged_ground(
-    group: ConsumerGroup | StreamsGroup, assessment: Assessment | None, snapshot: Snapshot, memo: Memo
-) -> Ground:
+def judged_ground(group: ReaderGroup, assessment: Assessment | None, snapshot: Snapshot, memo: Memo) -> Ground:
     """The same, as the group's assessment has it already."""
     ground = None if assessment is None else assessment.ground
     return group_ground(group, snapshot, memo) if ground is None else ground
 
 
-def wanted_reads(
-    group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground, given: Given | None
-) -> Reads | None:
+def wanted_reads(group: ReaderGroup, assessment: Assessment, ground: Ground, given: Given | None) -> Reads | None:
     """Who would read what: as the group's own assignor gives it, or at the optimum; None when there is neither."""
     if given is not None:
         return given_reads(group, ground, given)
     return None if assessment.result is None else optimal_reads(group, ground, assessment.result)
 
 
-def given_reads(group: ConsumerGroup | StreamsGroup, ground: Ground, given: Given) -> Reads:
+def given_reads(group: ReaderGroup, ground: Ground, given: Given) -> Reads:
     """Who reads what under that assignment; a topic that is not shown is left out."""
-    readers = group.members if isinstance(group, ConsumerGroup) else group.processes
     return [
         (ground.bits.reader(reader.rack), [p for p in given.reads.get(reader.id, ()) if p.topic in ground.masks])
-        for reader in readers
+        for reader in group.readers
     ]
 
 
-def change(
-    group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground, given: Given | None
-) -> Change | None:
+def change(group: ReaderGroup, assessment: Assessment, ground: Ground, given: Given | None) -> Change | None:
     """What the group's own assignor gives does to its reads, else the optimum; None when there is neither."""
     then = wanted_reads(group, assessment, ground, given)
     if then is None:
@@ -145,7 +138,7 @@ def group_rates(
 
 
 def crossing_bytes(
-    group: ConsumerGroup | StreamsGroup,
+    group: ReaderGroup,
     assessment: Assessment,
     ground: Ground,
     snapshot: Snapshot,

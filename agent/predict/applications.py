@@ -19,7 +19,17 @@ from agent.predict.seen import Ground
 from agent.values.kafka import NO_STRATEGY
 from agent.values.limits import GroupLimits
 from agent.values.prediction import Basis, Certainty, Given, NotPredicted, Prediction, WarmUps
-from agent.values.snapshot import Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy, TaskState, Topology
+from agent.values.snapshot import (
+    ONLY_ASSIGNORS,
+    GroupKind,
+    Role,
+    Statefulness,
+    StreamsGroup,
+    StreamsProcess,
+    TaskCopy,
+    TaskState,
+    Topology,
+)
 from assignors.kafka.java import hash_order, string_hash, utf16_key
 from assignors.kafka.streams_problem import (
     LONG_MAX,
@@ -67,6 +77,13 @@ class Way(NamedTuple):
 def assignor_of(settings: GroupLimits) -> str:
     """The simple name of the task assignor's class; Kafka's default where none is set."""
     return (settings.task_assignor_class or HIGH_AVAILABILITY).rpartition(".")[2]
+
+
+def assignor_name(kind: GroupKind, shown: str | None, settings: GroupLimits) -> str | None:
+    """As predictions and plans name it; ``shown`` is what the group shows: of a Streams group that is its protocol."""
+    if kind is GroupKind.CLASSIC_STREAMS:
+        return assignor_of(settings)
+    return ONLY_ASSIGNORS.get(kind, shown)
 
 
 def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapping[TopicPartition, int],

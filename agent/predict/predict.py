@@ -12,22 +12,28 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from agent.predict.applications import Lags, Way, assignor_of, lags_of, predict_application, with_bytes
+from agent.predict.applications import Lags, Way, assignor_name, lags_of, predict_application, with_bytes
+from agent.predict.broker_groups import ASSIGNORS as SERVER_SIDE
 from agent.predict.broker_groups import BrokerFacts, broker_facts, predict_consumer, predict_streams
+from agent.predict.classic import ASSIGNORS as CLIENT_SIDE
 from agent.predict.classic import predict_classic
 from agent.predict.seen import Ground, RackSets, told_racks
-from agent.values.kafka import STICKY
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memo import Memo, each
 from agent.values.prediction import NotPredicted, Prediction
-from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, ReaderGroup, Snapshot, StreamsGroup, TopicState
 
+ASSIGNORS: Mapping[GroupKind, Collection[str]] = {
+    GroupKind.CLASSIC_CONSUMER: CLIENT_SIDE,
+    GroupKind.CONSUMER: SERVER_SIDE,
+}
+"""The assignors that can be predicted of each kind of consumer group."""
 _ID = itemgetter(0)
 _GROUP_ID = attrgetter("group.id")
 _BROKER_FACTS_NOT_ASKED = BrokerFacts(None, None)
@@ -122,7 +128,7 @@ def _asked(row: _Row, ground: Ground) -> tuple[Prediction, Way | None]:
 
 
 def _why_not(group: Group) -> NotPredicted | None:
-    if not isinstance(group, ConsumerGroup | StreamsGroup):
+    if not isinstance(group, ReaderGroup):
         return NotPredicted.OTHER_KIND
     if group.hidden or not group.members:
         return NotPredicted.HIDDEN if group.hidden else NotPredicted.EMPTY
@@ -143,11 +149,8 @@ def _finished(row: _Row, prediction: Prediction, way: Way, snapshot: Snapshot) -
 
 
 def _assignor(row: _Row) -> str | None:
-    if not isinstance(row.group, ConsumerGroup | StreamsGroup):
-        return None
-    if row.group.kind is GroupKind.CLASSIC_STREAMS:
-        return assignor_of(row.settings)
-    return STICKY if row.group.kind is GroupKind.STREAMS else row.group.assignor
+    group = row.group
+    return assignor_name(group.kind, group.assignor, row.settings) if isinstance(group, ReaderGroup) else None
 
 
 def _size(group: Group, topics: Iterable[TopicState | None] = ()) -> int:

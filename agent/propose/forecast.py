@@ -13,14 +13,14 @@ from agent.values.assessment import Locality
 from agent.values.flows import Flows, Reader, bytes_per_s, read_flows, usd_per_day
 from agent.values.locality import Ground
 from agent.values.proposal import Predicted
-from agent.values.snapshot import ConsumerGroup, StreamsGroup, TopicState
+from agent.values.snapshot import ReaderGroup, TopicState
 from assignors.problem import TopicPartition
 
 
 class Work(NamedTuple):
     """A group, where its topics are, who reads what now, and how fast its partitions grow."""
 
-    group: ConsumerGroup | StreamsGroup
+    group: ReaderGroup
     ground: Ground
     topics: tuple[TopicState, ...]
     rates: Mapping[TopicPartition, float] | None
@@ -29,7 +29,7 @@ class Work(NamedTuple):
     """Who reads what now."""
 
 
-def work_of(group: ConsumerGroup | StreamsGroup, scene: Scene) -> Work:
+def work_of(group: ReaderGroup, scene: Scene) -> Work:
     """What is known of a group's work."""
     ground = judged_ground(group, scene.detection.assessments.get(group.id), scene.snapshot, scene.memo)
     topics = tuple([scene.snapshot.topics[name] for name in ground.masks])

@@ -32,6 +32,7 @@ from agent.values.snapshot import (
     ConsumerGroup,
     Group,
     GroupKind,
+    ReaderGroup,
     Role,
     StreamsGroup,
     StreamsProcess,
@@ -73,7 +74,7 @@ def rebalances(plans: Sequence[TriggerPlan], scene: Scene) -> list[Proposal]:
 
 def _draft(scene: Scene, row: _Row) -> Rested:
     _, plan, group, assessment, _, topics, rates = row
-    if not isinstance(group, ConsumerGroup | StreamsGroup):
+    if not isinstance(group, ReaderGroup):
         raise TypeError(f"group {plan.group_id} assigns no partitions, so there is nothing to rebalance in it")
     ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
     work = Work(group, ground, topics, rates, current_reads(group, ground))
@@ -214,9 +215,7 @@ def _bytes_to_move(work: Work, prediction: Prediction | None) -> int | None:
     return prediction.warmups.read_bytes if prediction is not None and prediction.warmups is not None else None
 
 
-def _rows(
-    group: ConsumerGroup | StreamsGroup, assessment: Assessment, given: Given | None
-) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+def _rows(group: ReaderGroup, assessment: Assessment, given: Given | None) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """What changes only: members with other partitions, or processes with other active tasks."""
     if isinstance(group, ConsumerGroup):
         had = {member.id: tuple(sorted(member.assigned or ())) for member in group.members}

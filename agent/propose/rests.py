@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from agent.plan.reading import ReaderGroup, groups_by_topic, readers_of
+from agent.plan.reading import groups_by_topic, readers_of
 from agent.plan.worth import judged_ground
 from agent.values.assessment import Assessment
 from agent.values.finding import Subject
@@ -19,7 +19,17 @@ from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.locality import Ground
 from agent.values.memo import Memo
 from agent.values.proposal import ProposalReason, Row
-from agent.values.snapshot import BrokerState, ConsumerGroup, Member, Rack, RackState, Role, Snapshot, StreamsGroup
+from agent.values.snapshot import (
+    BrokerState,
+    ConsumerGroup,
+    Member,
+    Rack,
+    RackState,
+    ReaderGroup,
+    Role,
+    Snapshot,
+    StreamsGroup,
+)
 
 GONE = "gone"
 
@@ -51,7 +61,7 @@ class Rests:
     def topics(self, group_id: str) -> tuple[str, ...]:
         """The topics of a group that the snapshot has."""
         group = self.snapshot.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup | StreamsGroup):
+        if not isinstance(group, ReaderGroup):
             return ()
         return tuple(self._ground(group).masks)
 
@@ -105,7 +115,7 @@ class Rests:
     def _assignment(self, group_id: str) -> object:
         """Who is in the group, in which racks, with what, and in which racks that has replicas."""
         group = self.snapshot.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup | StreamsGroup):
+        if not isinstance(group, ReaderGroup):
             return GONE
         members = (
             [(member.id, _rack(member.rack), _names(member)) for member in group.members]
@@ -161,7 +171,7 @@ class Rests:
 
     def _clients(self, reason: ProposalReason, subject: Subject) -> object:
         group = self.snapshot.groups.get(subject.name)
-        if not isinstance(group, ConsumerGroup | StreamsGroup):
+        if not isinstance(group, ReaderGroup):
             return GONE
         match reason:
             case ProposalReason.SET_CLIENT_RACK | ProposalReason.UPGRADE_CLIENT | ProposalReason.USE_DROP_IN_ASSIGNOR:

@@ -16,7 +16,7 @@ from agent.values.basis import basis_of_group
 from agent.values.finding import Subject
 from agent.values.plan import AdvicePlan
 from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
-from agent.values.snapshot import ConsumerGroup, Rack, StreamsGroup
+from agent.values.snapshot import ConsumerGroup, Rack, ReaderGroup
 from agent.values.words import counted
 
 SHOWN = 50
@@ -35,7 +35,7 @@ def advice(plan: AdvicePlan, scene: Scene) -> Proposal:
     snapshot = scene.snapshot
     group = snapshot.groups.get(plan.subject)
     assessment = scene.detection.assessments.get(plan.subject)
-    work = work_of(group, scene) if isinstance(group, ConsumerGroup | StreamsGroup) else None
+    work = work_of(group, scene) if isinstance(group, ReaderGroup) else None
     rests = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits, *(work.topics if work else ()))
     draft, rests_on = scene.memo.of(
         ("advice", plan.subject, plan.reason),
@@ -107,7 +107,7 @@ def _nearer(plan: AdvicePlan, scene: Scene) -> Predicted:
     """What a rack-aware assignor could reach at best."""
     group = scene.snapshot.groups.get(plan.subject)
     assessment = scene.detection.assessments.get(plan.subject)
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or assessment is None or assessment.result is None:
+    if not isinstance(group, ReaderGroup) or assessment is None or assessment.result is None:
         return Predicted(moves=len(plan.who))
     work = work_of(group, scene)
     copied = 0 if isinstance(group, ConsumerGroup) else None
@@ -118,7 +118,7 @@ def _nearer(plan: AdvicePlan, scene: Scene) -> Predicted:
 def _with_racks(plan: AdvicePlan, scene: Scene) -> Predicted:
     """The group's reads as they are assigned now, with each member in the rack that it means; unknown where that is."""
     group = scene.snapshot.groups.get(plan.subject)
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.hidden:
+    if not isinstance(group, ReaderGroup) or group.hidden:
         return Predicted(moves=len(plan.who))
     work = work_of(group, scene)
     copied = 0 if isinstance(group, ConsumerGroup) else None
@@ -129,7 +129,7 @@ def _with_racks(plan: AdvicePlan, scene: Scene) -> Predicted:
     return replace(known, after=(), cross_rack_bytes_per_s_after=None, usd_per_day_after=None)
 
 
-def _in_meant_racks(group: ConsumerGroup | StreamsGroup, racks: Sequence[str]) -> ConsumerGroup | StreamsGroup:
+def _in_meant_racks(group: ReaderGroup, racks: Sequence[str]) -> ReaderGroup:
     """The group with every reader in a rack of a broker, as far as the one that is meant is certain; else in none."""
 
     def meant(rack: Rack) -> Rack:

@@ -42,7 +42,7 @@ from agent.simulate.what_if_groups import (
 from agent.simulate.what_if_replicas import resized, with_brokers, with_replicas, without_brokers
 from agent.values.limits import Limits
 from agent.values.observation import Part
-from agent.values.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
+from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
 from agent.values.unseen import gaps_of
 from agent.values.words import counted
 from assignors.problem import TopicPartition
@@ -82,7 +82,7 @@ def _remove_rack(world: World, change: RemoveRack) -> World:
         raise _no_rack(snapshot, rack)
     snapshot = without_brokers(snapshot, gone)
     for group in snapshot.groups.values():
-        if isinstance(group, ConsumerGroup | StreamsGroup):
+        if isinstance(group, ReaderGroup):
             left = without_rack(group, rack)
             if left is not group:
                 snapshot = with_group(snapshot, left)

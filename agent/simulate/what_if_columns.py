@@ -23,11 +23,9 @@ from agent.values.assessment import Assessment, Measure, NotAssessed
 from agent.values.locality import Ground
 from agent.values.memo import Memo
 from agent.values.prediction import Given, Prediction
-from agent.values.snapshot import ConsumerGroup, Member, OtherGroup, RackState, StreamsGroup, StreamsProcess
+from agent.values.snapshot import ConsumerGroup, OtherGroup, RackState, ReaderGroup, StreamsGroup
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import BadProblem, TaskId, TopicPartition
-
-ReaderGroup = ConsumerGroup | StreamsGroup
 
 
 class Standbys(NamedTuple):
@@ -97,7 +95,7 @@ def _concerned(group: ReaderGroup, was: ReaderGroup, world: World, after: World)
 def _simulated(group: ReaderGroup, was: ReaderGroup, now: Column | None, after: World, *, racks_go: bool) -> Simulated:
     prediction = predict(group, after.snapshot, after.limits)
     owned = _held(was)
-    racks = {reader.id: reader.rack.name for reader in _readers(group)}
+    racks = {reader.id: reader.rack.name for reader in group.readers}
     own = optimum = None
     why_not = None if prediction.why_not is None else prediction.why_not.value
     if prediction.settled is not None:
@@ -109,13 +107,13 @@ def _simulated(group: ReaderGroup, was: ReaderGroup, now: Column | None, after: 
     if best is not None:
         optimum = _outcome(group, best, after, racks)
     held = {partition for partition, _ in _held(group)}
-    unplaced = racks_go and any(reader.rack.state is not RackState.KNOWN for reader in _readers(was))
+    unplaced = racks_go and any(reader.rack.state is not RackState.KNOWN for reader in was.readers)
     return Simulated(
         group_id=group.id,
         kind=group.kind.value,
         now=None
         if now is None
-        else Outcome(len(owned), now, _standbys(_present(was), {r.id: r.rack.name for r in _readers(was)}, was)),
+        else Outcome(len(owned), now, _standbys(_present(was), {r.id: r.rack.name for r in was.readers}, was)),
         own=own,
         optimum=optimum,
         waiting=None if unplaced else len({partition for partition, _ in owned} - held),
@@ -148,7 +146,7 @@ def _bytes(reads: Reads, ground: Ground, world: World) -> tuple[float | None, fl
 def _best(group: ReaderGroup, after: World) -> Given | None:
     """The optimum by Kafka's measure: everything that the group subscribes to, whichever member has it now."""
     ground = group_ground(group, after.snapshot, Memo())
-    if not group.members or not any(ground.bits.reader(reader.rack) for reader in _readers(group)):
+    if not group.members or not any(ground.bits.reader(reader.rack) for reader in group.readers):
         return None
     if isinstance(group, ConsumerGroup):
         if any(member.assigned is None for member in group.members):
@@ -213,10 +211,6 @@ def _sources(
     tasks: tuple[TaskId, ...], sources: Mapping[TaskId, tuple[TopicPartition, ...]]
 ) -> tuple[TopicPartition, ...]:
     return tuple(source for task in tasks for source in sources.get(task, ()))
-
-
-def _readers(group: ReaderGroup) -> tuple[Member, ...] | tuple[StreamsProcess, ...]:
-    return group.members if isinstance(group, ConsumerGroup) else group.processes
 
 
 def _changelogs(group: ReaderGroup) -> set[str]:

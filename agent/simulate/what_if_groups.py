@@ -13,15 +13,21 @@ from uuid import NAMESPACE_OID, uuid5
 from agent.errors import BadInput
 from agent.model.racks import known_rack
 from agent.plan.subjects import did_you_mean, unknown_group
-from agent.predict.broker_groups import ASSIGNORS as SERVER_SIDE
-from agent.predict.classic import ASSIGNORS as CLIENT_SIDE
+from agent.predict.predict import ASSIGNORS
 from agent.simulate.what_if_replicas import SIMULATED_HOST
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY
 from agent.values.limits import Limits
-from agent.values.snapshot import ConsumerGroup, GroupKind, Member, Snapshot, StreamsGroup, StreamsProcess
+from agent.values.snapshot import (
+    COORDINATOR_KINDS,
+    ConsumerGroup,
+    Member,
+    ReaderGroup,
+    Snapshot,
+    StreamsGroup,
+    StreamsProcess,
+)
 from agent.values.words import counted, few
 
-ReaderGroup = ConsumerGroup | StreamsGroup
 STRATEGIES = (BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, NO_STRATEGY)
 MOST_STANDBYS = 1_000
 
@@ -31,7 +37,7 @@ def reader_group(snapshot: Snapshot, name: str) -> ReaderGroup:
     group = snapshot.groups.get(name)
     if group is None:
         raise unknown_group(name, snapshot)
-    if not isinstance(group, ConsumerGroup | StreamsGroup):
+    if not isinstance(group, ReaderGroup):
         raise BadInput(
             f"group {name} cannot be simulated",
             why="it assigns no partitions to readers",
@@ -101,23 +107,18 @@ def without_rack(group: ReaderGroup, rack: str) -> ReaderGroup:
 
 def with_strategy(group: ReaderGroup, limits: Limits, strategy: str) -> tuple[ReaderGroup, Limits]:
     """The group with another assignor, or the application with another rack strategy. Raises ``BadInput``."""
-    match group.kind:
-        case GroupKind.CLASSIC_CONSUMER:
-            _check_strategy(group, strategy, CLIENT_SIDE)
-            return group._replace(assignor=strategy), limits
-        case GroupKind.CONSUMER:
-            _check_strategy(group, strategy, SERVER_SIDE)
-            return group._replace(assignor=strategy), limits
-        case GroupKind.CLASSIC_STREAMS:
-            _check_strategy(group, strategy, STRATEGIES)
-            settings = replace(limits.group(group.id), rack_aware_assignment_strategy=strategy, known=True)
-            return group, replace(limits, groups={**limits.groups, group.id: settings})
-        case _:
-            raise BadInput(
-                f"group {group.id} has no strategy to change",
-                why="brokers assign its tasks (KIP-1071) and have one way to do it",
-                todo="Leave it out.",
-            )
+    if isinstance(group, ConsumerGroup):
+        _check_strategy(group, strategy, ASSIGNORS[group.kind])
+        return group._replace(assignor=strategy), limits
+    if group.kind in COORDINATOR_KINDS:
+        raise BadInput(
+            f"group {group.id} has no strategy to change",
+            why="brokers assign its tasks (KIP-1071) and have one way to do it",
+            todo="Leave it out.",
+        )
+    _check_strategy(group, strategy, STRATEGIES)
+    settings = replace(limits.group(group.id), rack_aware_assignment_strategy=strategy, known=True)
+    return group, replace(limits, groups={**limits.groups, group.id: settings})
 
 
 def with_standbys(group: ReaderGroup, snapshot: Snapshot, limits: Limits, standbys: int) -> tuple[Snapshot, Limits]:
@@ -132,7 +133,7 @@ def with_standbys(group: ReaderGroup, snapshot: Snapshot, limits: Limits, standb
             why=f"num.standby.replicas begins at 0, and more than {MOST_STANDBYS} are a typing error",
             todo="Name another number.",
         )
-    if group.kind is GroupKind.STREAMS:
+    if group.kind in COORDINATOR_KINDS:
         configs = {**snapshot.group_configs.get(group.id, {}), GROUP_STANDBYS: str(standbys)}
         snapshot = replace(snapshot, group_configs={**snapshot.group_configs, group.id: configs})
     settings = replace(limits.group(group.id), num_standby_replicas=standbys, known=True)

@@ -18,6 +18,7 @@ from agent.values.observation import (
     Part,
     RawApplicationLag,
     RawBroker,
+    RawClassicGroup,
     RawConsumerGroup,
     RawGroup,
     RawListedGroup,
@@ -204,6 +205,12 @@ class FragmentData(NamedTuple):
     text: str
 
 
+GROUP_SHAPES: Mapping[Kind, type[RawGroup]] = {
+    Kind.GROUP: RawClassicGroup,
+    Kind.CONSUMER_GROUP: RawConsumerGroup,
+    Kind.STREAMS_GROUP: RawStreamsGroup,
+}
+"""The kind of event for each kind of group."""
 INPUT_SHAPES: Mapping[Kind, type] = {
     Kind.LOOK: LookData,
     Kind.GAPS: GapsData,
@@ -211,9 +218,7 @@ INPUT_SHAPES: Mapping[Kind, type] = {
     Kind.BROKER_CONFIGS: BrokerConfigsData,
     Kind.TOPIC: TopicData,
     Kind.LISTED_GROUPS: ListedGroupsData,
-    Kind.GROUP: RawGroup,
-    Kind.CONSUMER_GROUP: RawConsumerGroup,
-    Kind.STREAMS_GROUP: RawStreamsGroup,
+    **GROUP_SHAPES,
     Kind.GROUP_CONFIGS: GroupConfigsData,
     Kind.COMMITTED_OFFSETS: CommittedOffsetsData,
     Kind.REASSIGNMENTS: ReassignmentsData,

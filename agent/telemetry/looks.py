@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from agent.memory.codec import UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.telemetry.events import (
+    GROUP_SHAPES,
     INPUT_SHAPES,
     ApplicationLagsData,
     BrokerConfigsData,
@@ -98,7 +99,8 @@ def observation_from_events(events: Iterable[Event]) -> Recorded:
         raise IncompleteLookError(f"look {look} lacks {missing} of its {counted(head.events, 'event')}")
     data: dict[Kind, list[Any]] = defaultdict(list)
     for _, event in sorted(by_number.items()):
-        data[event.kind].append(from_json(INPUT_SHAPES[event.kind], event.data))
+        kept_as = Kind.GROUP if event.kind in GROUP_SHAPES else event.kind  # one list, in the order of the look
+        data[kept_as].append(from_json(INPUT_SHAPES[event.kind], event.data))
     return Recorded(
         look=look,
         observation=_observation(last.cluster, head, data),
@@ -147,6 +149,9 @@ def _look_row(seen: Observation, events: int) -> _Row:
     return _Row(Kind.LOOK, f"cluster/{seen.cluster_id}", data)
 
 
+_KIND_OF_GROUP = {shape: kind for kind, shape in GROUP_SHAPES.items()}
+
+
 def _rows(seen: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
     cluster = f"cluster/{seen.cluster_id}"
     yield _Row(Kind.LIMITS, cluster, limits_data(limits))
@@ -162,9 +167,7 @@ def _rows(seen: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
     for broker, configs in seen.broker_configs.items():
         yield _Row(Kind.BROKER_CONFIGS, f"broker/{broker}", BrokerConfigsData(broker, configs))
     yield from _topic_rows(seen)
-    yield from (_Row(Kind.GROUP, f"group/{group.group_id}", group) for group in seen.groups)
-    yield from (_Row(Kind.CONSUMER_GROUP, f"group/{group.group_id}", group) for group in seen.consumer_groups)
-    yield from (_Row(Kind.STREAMS_GROUP, f"group/{group.group_id}", group) for group in seen.streams_groups)
+    yield from (_Row(_KIND_OF_GROUP[type(group)], f"group/{group.group_id}", group) for group in seen.groups)
     for name, configs in seen.group_configs.items():
         yield _Row(Kind.GROUP_CONFIGS, f"group/{name}", GroupConfigsData(name, configs))
     for name, offsets in seen.committed_offsets.items():
@@ -212,8 +215,6 @@ def _observation(cluster_id: str, head: LookData, data: Mapping[Kind, list[Any]]
         },
         listed_groups=_only(data, Kind.LISTED_GROUPS).groups,
         groups=tuple(data[Kind.GROUP]),
-        consumer_groups=tuple(data[Kind.CONSUMER_GROUP]),
-        streams_groups=tuple(data[Kind.STREAMS_GROUP]),
         reassignments=_only(data, Kind.REASSIGNMENTS).reassignments,
         replica_bytes={
             (at.broker, TopicPartition(topic.name, at.partition)): at.bytes

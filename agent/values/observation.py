@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agent.values.weights import Told
 from assignors.problem import TaskId, TopicPartition
@@ -114,7 +114,7 @@ class RawMember(NamedTuple):
     assignment: bytes
 
 
-class RawGroup(NamedTuple):
+class RawClassicGroup(NamedTuple):
     """A classic group as DescribeGroups answered it."""
 
     group_id: str
@@ -202,6 +202,11 @@ class RawStreamsGroup(NamedTuple):
     coordinator: int | None
 
 
+RawGroup = RawClassicGroup | RawConsumerGroup | RawStreamsGroup
+"""A group as its coordinator described it; its class says which kind it is."""
+DescribedKind = TypeVar("DescribedKind", RawClassicGroup, RawConsumerGroup, RawStreamsGroup)
+
+
 class RawListedGroup(NamedTuple):
     """A row of ListGroups; ``group_type`` is None below v5."""
 
@@ -283,8 +288,7 @@ class Observation:
     end_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     listed_groups: tuple[RawListedGroup, ...] = ()
     groups: tuple[RawGroup, ...] = ()
-    consumer_groups: tuple[RawConsumerGroup, ...] = ()
-    streams_groups: tuple[RawStreamsGroup, ...] = ()
+    """Groups of every kind that could be described, one after the other by kind, each kind sorted by id."""
     reassignments: tuple[RawReassignment, ...] = ()
     replica_bytes: Mapping[tuple[int, TopicPartition], int] = field(default_factory=dict)
     """(broker, partition) -> bytes on disk, future replicas left out."""
@@ -308,3 +312,7 @@ class Observation:
     monotonic_ms: int
     """Monotonic clock of the same instant; all durations are taken from it."""
     took_ms: int
+
+    def described(self, kind: type[DescribedKind]) -> list[DescribedKind]:
+        """The described groups of one kind, in their order."""
+        return [group for group in self.groups if isinstance(group, kind)]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.values.kafka import STICKY
 from agent.values.observation import Gap, Rights
 from agent.values.weighed import NOT_WEIGHED, Weighed, WeightsState
 from assignors.problem import TaskId, TopicPartition
@@ -142,6 +143,14 @@ class GroupKind(StrEnum):
     """Connect workers and everything else that assigns no partitions to readers."""
 
 
+CLASSIC_KINDS = frozenset((GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS))
+"""A member assigns, the group's leader; only these groups can be asked for a rebalance."""
+COORDINATOR_KINDS = {GroupKind.CONSUMER: "consumer groups (KIP-848)", GroupKind.STREAMS: "streams groups (KIP-1071)"}
+"""The coordinator assigns, and none of its assignors looks at racks -> how sentences name the kind."""
+ONLY_ASSIGNORS = {GroupKind.STREAMS: STICKY}
+"""The one assignor of a kind whose groups do not report theirs."""
+
+
 class Defect(NamedTuple):
     """Bytes of a member that could not be read."""
 
@@ -190,6 +199,11 @@ class ConsumerGroup(NamedTuple):
     """True while the coordinator shows no member bytes (a rebalance is running); nothing may be concluded from them."""
     epoch: int | None
     assignment_epoch: int | None
+
+    @property
+    def readers(self) -> tuple[Member, ...]:
+        """Who is given partitions to read: its members."""
+        return self.members
 
 
 class Role(StrEnum):
@@ -277,6 +291,11 @@ class StreamsGroup(NamedTuple):
     targets: tuple[MemberTasks, ...] = ()
     """KIP-1071: the target assignment, by member; empty under the classic protocol."""
 
+    @property
+    def readers(self) -> tuple[StreamsProcess, ...]:
+        """Who is given tasks to run: its processes."""
+        return self.processes
+
 
 class OtherGroup(NamedTuple):
     """A group that is only listed: share groups, Connect, unknown kinds, groups that may not be described."""
@@ -288,7 +307,8 @@ class OtherGroup(NamedTuple):
     group_type: str | None
 
 
-Group = ConsumerGroup | StreamsGroup | OtherGroup
+ReaderGroup = ConsumerGroup | StreamsGroup
+Group = ReaderGroup | OtherGroup
 
 
 class LagSource(StrEnum):

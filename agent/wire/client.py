@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
+from agent.values.kafka import CLASSIC_GROUP
 from agent.values.observation import RawReassignment
-from agent.wire import cluster_calls, config_calls, epoch_group_calls, group_calls, offset_calls
+from agent.wire import cluster_calls, config_calls, group_calls, offset_calls
 from agent.wire.deadline import Deadline
 from agent.wire.pool import Pool
 from agent.wire.settings import wire_settings
@@ -82,25 +83,16 @@ class WireClient(WireReader):
         return group_calls.list_groups(self._pool, Deadline.after_ms(deadline_ms))
 
     def describe_groups(
-        self, groups: Iterable[str], deadline_ms: int, *, coordinators: Mapping[str, int] | None = None
+        self,
+        groups: Iterable[str],
+        deadline_ms: int,
+        *,
+        group_type: str = CLASSIC_GROUP,
+        coordinators: Mapping[str, int] | None = None,
     ) -> group_calls.DescribedGroups:
-        """Classic groups, member bytes untouched."""
+        """Groups of one type of `DESCRIBE_CALLS`; the member bytes of classic groups are untouched."""
         deadline = Deadline.after_ms(deadline_ms)
-        return group_calls.describe_groups(self._pool, groups, coordinators or {}, deadline)
-
-    def consumer_group_describe(
-        self, groups: Iterable[str], deadline_ms: int, *, coordinators: Mapping[str, int] | None = None
-    ) -> epoch_group_calls.ConsumerGroups:
-        """KIP-848 groups."""
-        deadline = Deadline.after_ms(deadline_ms)
-        return epoch_group_calls.consumer_group_describe(self._pool, groups, coordinators or {}, deadline)
-
-    def streams_group_describe(
-        self, groups: Iterable[str], deadline_ms: int, *, coordinators: Mapping[str, int] | None = None
-    ) -> epoch_group_calls.StreamsGroups:
-        """KIP-1071 groups."""
-        deadline = Deadline.after_ms(deadline_ms)
-        return epoch_group_calls.streams_group_describe(self._pool, groups, coordinators or {}, deadline)
+        return group_calls.describe_groups(self._pool, group_type, groups, coordinators or {}, deadline)
 
     def fetch_committed(
         self, groups: Iterable[str], deadline_ms: int, *, coordinators: Mapping[str, int] | None = None

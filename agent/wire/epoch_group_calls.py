@@ -2,79 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from agent.values.kafka import CONSUMER_GROUP, STREAMS_GROUP
 from agent.values.observation import (
-    Gap,
-    Part,
     RawConsumerGroup,
     RawConsumerMember,
+    RawGroup,
     RawStreamsGroup,
     RawStreamsMember,
     RawSubtopology,
     RawTasks,
 )
-from agent.wire.batches import GroupAnswers, GroupRow, ask_groups
+from agent.wire.batches import GroupRow
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
-from agent.wire.pool import Pool
-from agent.wire.protocol import CONSUMER_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE, error_name
+from agent.wire.protocol import CONSUMER_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE, Api, error_name
 from assignors.problem import TaskId, TopicPartition
 
 _UNKNOWN_MEMBER_TYPE = -1
 
 
-class ConsumerGroups(NamedTuple):
-    """KIP-848 groups, sorted by id."""
+class DescribeCall(NamedTuple):
+    """The call that describes groups of one type."""
 
-    groups: tuple[RawConsumerGroup, ...]
-    gaps: tuple[Gap, ...]
+    title: str
+    """The type in the plural, as gaps and threads name it."""
+    api: Api
+    names: str
+    """The field of the request that takes the group ids."""
+    read: Callable[[Any, int], RawGroup]
+    """Reads a row of the answer of a version; the coordinator is filled in later."""
 
-
-class StreamsGroups(NamedTuple):
-    """KIP-1071 groups, sorted by id."""
-
-    groups: tuple[RawStreamsGroup, ...]
-    gaps: tuple[Gap, ...]
-
-
-def consumer_group_describe(
-    pool: Pool, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
-) -> ConsumerGroups:
-    """KIP-848 groups with racks, epochs, current and target assignment; a group that failed or is gone is a gap."""
-    answers = ask_groups(pool, groups, coordinators, _ask_consumer, deadline, name="consumer groups")
-    return ConsumerGroups(tuple(_described(answers)), _gaps(answers))
-
-
-def streams_group_describe(
-    pool: Pool, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
-) -> StreamsGroups:
-    """KIP-1071 groups with topology, racks, tags and tasks; a group that failed or is gone is a gap."""
-    answers = ask_groups(pool, groups, coordinators, _ask_streams, deadline, name="streams groups")
-    return StreamsGroups(tuple(_described(answers)), _gaps(answers))
-
-
-_Group = TypeVar("_Group", RawConsumerGroup, RawStreamsGroup)
-
-
-def _described(answers: GroupAnswers[_Group]) -> list[_Group]:
-    return [row._replace(coordinator=broker) for _, (broker, row) in sorted(answers.values.items())]
-
-
-def _gaps(answers: GroupAnswers[_Group]) -> tuple[Gap, ...]:
-    rows = (Gap(Part.GROUPS, failure.cause, group, failure.detail) for group, failure in answers.failures.items())
-    return tuple(sorted(rows))
-
-
-def _ask_consumer(connection: Connection, groups: Sequence[str], until: Deadline) -> list[GroupRow[RawConsumerGroup]]:
-    version = connection.version(CONSUMER_GROUP_DESCRIBE)
-    message = CONSUMER_GROUP_DESCRIBE.request(group_ids=list(groups), include_authorized_operations=False)
-    answer = connection.call(CONSUMER_GROUP_DESCRIBE, message, until, version=version)
-    return [
-        GroupRow(row.group_id, _consumer_group(row, version), error_name(row.error_code), row.error_message)
-        for row in answer.groups
-    ]
+    def ask(self, connection: Connection, groups: Sequence[str], until: Deadline) -> list[GroupRow[RawGroup]]:
+        """The groups as this broker describes them. Raises CallFailed."""
+        version = connection.version(self.api)
+        message = self.api.request(**{self.names: list(groups)}, include_authorized_operations=False)
+        answer = connection.call(self.api, message, until, version=version)
+        return [
+            GroupRow(row.group_id, self.read(row, version), error_name(row.error_code), row.error_message)
+            for row in answer.groups
+        ]
 
 
 def _consumer_group(row: Any, version: int) -> RawConsumerGroup:
@@ -114,17 +83,7 @@ def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
     return tuple(sorted(held))
 
 
-def _ask_streams(connection: Connection, groups: Sequence[str], until: Deadline) -> list[GroupRow[RawStreamsGroup]]:
-    version = connection.version(STREAMS_GROUP_DESCRIBE)
-    message = STREAMS_GROUP_DESCRIBE.request(group_ids=list(groups), include_authorized_operations=False)
-    answer = connection.call(STREAMS_GROUP_DESCRIBE, message, until, version=version)
-    return [
-        GroupRow(row.group_id, _streams_group(row), error_name(row.error_code), row.error_message)
-        for row in answer.groups
-    ]
-
-
-def _streams_group(row: Any) -> RawStreamsGroup:
+def _streams_group(row: Any, _version: int) -> RawStreamsGroup:
     topology = row.topology.subtopologies if row.topology is not None else None
     return RawStreamsGroup(
         row.group_id,
@@ -174,3 +133,10 @@ def _tasks(rows: Iterable[Any]) -> tuple[TaskId, ...]:
 
 def _offsets(rows: Iterable[Any]) -> tuple[tuple[TaskId, int], ...]:
     return tuple(sorted((TaskId(row.subtopology_id, row.partition), row.offset) for row in rows or ()))
+
+
+EPOCH_GROUP_CALLS: Mapping[str, DescribeCall] = {
+    CONSUMER_GROUP: DescribeCall("consumer groups", CONSUMER_GROUP_DESCRIBE, "group_ids", _consumer_group),
+    STREAMS_GROUP: DescribeCall("streams groups", STREAMS_GROUP_DESCRIBE, "group_ids", _streams_group),
+}
+"""Group type -> the call that describes its groups."""

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agent.values.kafka import CLASSIC_GROUP, DEAD
-from agent.values.observation import Gap, GapCause, Part, RawGroup, RawListedGroup, RawMember
-from agent.wire.batches import GroupRow, ask_groups
+from agent.values.observation import Gap, GapCause, Part, RawClassicGroup, RawGroup, RawListedGroup, RawMember
+from agent.wire.batches import ask_groups
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
+from agent.wire.epoch_group_calls import EPOCH_GROUP_CALLS, DescribeCall
 from agent.wire.failure import CallFailed, from_error_name
 from agent.wire.pool import Pool
-from agent.wire.protocol import (
-    CONSUMER_GROUP_DESCRIBE,
-    DESCRIBE_GROUPS,
-    LIST_GROUPS,
-    STREAMS_GROUP_DESCRIBE,
-    error_name,
-)
+from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, error_name
 
 _TYPES_SINCE = 5
 _STATES_SINCE = 4
-_NEWER_KINDS = frozenset((68, CONSUMER_GROUP_DESCRIBE.key, 76, 88, STREAMS_GROUP_DESCRIBE.key))
+_NEWER_KINDS = frozenset((68, 76, 88, *(call.api.key for call in EPOCH_GROUP_CALLS.values())))
 """Calls of KIP-848, KIP-932 and KIP-1071: ConsumerGroupHeartbeat and -Describe, ShareGroupHeartbeat, StreamsGroup...
 
 A broker that offers none of them (Kafka before 3.7) has classic groups and no others, whether it tells types or not.
@@ -42,7 +37,7 @@ class ListedGroups(NamedTuple):
 
 
 class DescribedGroups(NamedTuple):
-    """Classic groups as their coordinators describe them."""
+    """Groups of one type as their coordinators describe them."""
 
     groups: tuple[RawGroup, ...]
     """Sorted by id."""
@@ -76,14 +71,19 @@ def list_groups(pool: Pool, deadline: Deadline) -> ListedGroups:
 
 
 def describe_groups(
-    pool: Pool, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
+    pool: Pool, group_type: str, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
 ) -> DescribedGroups:
-    """Classic groups with their members' bytes untouched; a group that failed or is gone is a gap, alone."""
-    answers = ask_groups(pool, groups, coordinators, _ask_describe, deadline, name="describe groups")
+    """Groups of a type of `DESCRIBE_CALLS`; one that failed or is gone is a gap, alone.
+
+    Classic groups have their members' bytes untouched; others have racks, epochs, current and target assignments, and
+    streams groups also topology and tags.
+    """
+    call = DESCRIBE_CALLS[group_type]
+    answers = ask_groups(pool, groups, coordinators, call.ask, deadline, name=call.title)
     found: list[RawGroup] = []
     gaps = [Gap(Part.GROUPS, failure.cause, group, failure.detail) for group, failure in answers.failures.items()]
     for group, (broker, row) in answers.values.items():
-        if row.state == DEAD:
+        if isinstance(row, RawClassicGroup) and row.state == DEAD:
             # Before v6 this is how "no such group" reads (KIP-1043).
             gaps.append(Gap(Part.GROUPS, GapCause.VANISHED, group, _GONE))
         else:
@@ -91,11 +91,11 @@ def describe_groups(
     return DescribedGroups(tuple(sorted(found, key=lambda row: row.group_id)), tuple(sorted(gaps)))
 
 
-def describe_group(connection: Connection, group: str, deadline: Deadline) -> RawGroup:
+def describe_group(connection: Connection, group: str, deadline: Deadline) -> RawClassicGroup:
     """One classic group, asked on this very connection. Raises CallFailed, of cause VANISHED when there is none."""
-    rows = _ask_describe(connection, [group], deadline)
+    rows = _DESCRIBE_CLASSIC.ask(connection, [group], deadline)
     row = next((one for one in rows if one.group_id == group), None)
-    if row is None or row.value is None:
+    if row is None or not isinstance(row.value, RawClassicGroup):
         raise CallFailed(GapCause.ERROR, "the coordinator's answer does not contain this group")
     if row.error is not None:
         raise from_error_name(row.error, row.message)
@@ -122,15 +122,8 @@ def _ask_list(connection: Connection, until: Deadline) -> tuple[int, list[RawLis
     ]
 
 
-def _ask_describe(connection: Connection, groups: Sequence[str], until: Deadline) -> list[GroupRow[RawGroup]]:
-    version = connection.version(DESCRIBE_GROUPS)
-    message = DESCRIBE_GROUPS.request(groups=list(groups), include_authorized_operations=False)
-    answer = connection.call(DESCRIBE_GROUPS, message, until, version=version)
-    return [GroupRow(row.group_id, _group(row), error_name(row.error_code), row.error_message) for row in answer.groups]
-
-
-def _group(row: Any) -> RawGroup:
-    return RawGroup(
+def _classic_group(row: Any, _version: int) -> RawClassicGroup:
+    return RawClassicGroup(
         row.group_id,
         row.group_state,
         row.protocol_type,
@@ -149,3 +142,8 @@ def _member(row: Any) -> RawMember:
         bytes(row.member_metadata or b""),
         bytes(row.member_assignment or b""),
     )
+
+
+_DESCRIBE_CLASSIC = DescribeCall("classic groups", DESCRIBE_GROUPS, "groups", _classic_group)
+DESCRIBE_CALLS: Mapping[str, DescribeCall] = {CLASSIC_GROUP: _DESCRIBE_CLASSIC, **EPOCH_GROUP_CALLS}
+"""Group type -> the call that describes its groups; groups of other types are only listed."""

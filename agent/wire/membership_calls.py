@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE
-from agent.values.observation import RawGroup
+from agent.values.observation import RawClassicGroup
 from agent.wire.connection import Connection, open_connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, from_error_name
@@ -75,7 +75,7 @@ class GroupLine:
         """Tells the broker's release: a digest of the calls and versions that it offers."""
         return f"api-{crc32(repr(sorted(self._connection.versions.items())).encode()):08x}"
 
-    def describe(self, deadline_ms: int) -> RawGroup:
+    def describe(self, deadline_ms: int) -> RawClassicGroup:
         """The group as its coordinator describes it now. Raises CallFailed, of cause VANISHED when it is gone."""
         return describe_group(self._connection, self.group_id, Deadline.after_ms(deadline_ms))
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
+from agent.telemetry.events import GROUP_SHAPES
 from agent.values.words import counted
 from pipeline.backtest.events import KINDS, EventRow
 from pipeline.backtest.replaying import LONGEST_MS
@@ -253,7 +254,7 @@ def _cut_one(tables: Tables, events: DataFrame, one: _Todo, wanted: Wanted) -> N
     rows = events.where((F.col("cluster") == cluster) & (F.col("stretch_ms") == stretch_ms))
     looks = sorted((row.taken_ms, row.look) for row in rows.select("taken_ms", "look").distinct().collect())
     runs = min(len(looks), spark.sparkContext.defaultParallelism)
-    groups = rows.where(F.col("kind").isin("group", "consumer_group", "streams_group"))
+    groups = rows.where(F.col("kind").isin(list(map(str, GROUP_SHAPES))))
     buckets = wanted.buckets or -(-groups.select("subject").distinct().count() // GROUPS_PER_BUCKET) or 1
     run_of = spark.createDataFrame(
         [(look, number * runs // len(looks)) for number, (_, look) in enumerate(looks)], "look string, bucket int"

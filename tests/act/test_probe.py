@@ -14,7 +14,7 @@ import pytest
 from agent.act.rebalance import probe
 from agent.act.rebalance.probe import Probed, Prober, StaleError
 from agent.journal.triggers import Effect, Path
-from agent.values.observation import GapCause, RawGroup, RawMember
+from agent.values.observation import GapCause, RawClassicGroup, RawMember
 from agent.wire import protocol
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinAnswer, JoinAsk
@@ -75,10 +75,10 @@ class Line:
         self._to = to
         self._open = True
 
-    def describe(self, deadline_ms: int) -> RawGroup:
+    def describe(self, deadline_ms: int) -> RawClassicGroup:
         self._check("describe")
         strangers = tuple(RawMember(name, None, "probe", "/h", b"", b"") for name in sorted(self._to.joined))
-        return RawGroup("g", self._to.state, "consumer", "cooperative-sticky", (MEMBER, *strangers), None)
+        return RawClassicGroup("g", self._to.state, "consumer", "cooperative-sticky", (MEMBER, *strangers), None)
 
     def join(self, ask: JoinAsk, member_id: str, deadline_ms: int) -> JoinAnswer:
         what = self._check("join")
@@ -131,7 +131,7 @@ class Line:
         return what
 
 
-def fine(group: RawGroup) -> str | None:
+def fine(group: RawClassicGroup) -> str | None:
     return None if group.state == "Stable" else f"the group is {group.state}"
 
 
@@ -282,14 +282,14 @@ def test_a_group_that_is_not_sure_any_more_between_the_two_ways_is_not_asked_aga
 ) -> None:
     monkeypatch.setattr(probe, "SEEN_WITHIN_MS", 0)
     to = Coordinator(quirk=False)
-    asked: list[RawGroup] = []
+    asked: list[RawClassicGroup] = []
 
-    def same(group: RawGroup) -> str | None:
+    def same(group: RawClassicGroup) -> str | None:
         asked.append(group)
         return None if len(asked) == 1 else "it is too late"
 
     class Later(Line):
-        def describe(self, deadline_ms: int) -> RawGroup:
+        def describe(self, deadline_ms: int) -> RawClassicGroup:
             group = super().describe(deadline_ms)
             # Before the first way, after it, and before the second.
             return group._replace(members=(after,)) if to.said.count("describe") == 3 else group
@@ -306,7 +306,7 @@ def test_a_group_that_has_rebalanced_in_no_time_is_seen_by_its_members_generatio
     shown = iter((MEMBER, MEMBER._replace(metadata=b"from generation 5")))
 
     class Quick(Line):
-        def describe(self, deadline_ms: int) -> RawGroup:
+        def describe(self, deadline_ms: int) -> RawClassicGroup:
             return super().describe(deadline_ms)._replace(members=(next(shown),))
 
     with Prober(lambda: Quick(to), ASK, fine) as prober:

@@ -17,7 +17,7 @@ from agent.journal.triggers import Effect, Path, learned_of, path_at, triggers
 from agent.values.clock import Instant
 from agent.values.journal import Write
 from agent.values.limits import Limits, Told, TriggerLimits
-from agent.values.observation import GapCause, RawGroup, RawMember
+from agent.values.observation import GapCause, RawClassicGroup, RawMember
 from agent.values.snapshot import PartitionState, Snapshot, TopicState
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinAnswer, JoinAsk, RawTransaction
@@ -27,7 +27,7 @@ from tests.snapshots import NOW_MS, a_cluster, member
 
 BYTES = encode_subscription(Subscription(3, ("t",), b"\0\0\0\4", (TopicPartition("t", 0),), 4, "a"))
 MEMBERS = (RawMember("m1", None, "c1", "/h", BYTES, b""), RawMember("m2", None, "c2", "/h", BYTES, b""))
-GROUP = RawGroup("g", "Stable", "consumer", "cooperative-sticky", MEMBERS, None)
+GROUP = RawClassicGroup("g", "Stable", "consumer", "cooperative-sticky", MEMBERS, None)
 LIMITS = Limits(trigger=TriggerLimits(transactional=Told.NO))
 
 
@@ -35,7 +35,7 @@ LIMITS = Limits(trigger=TriggerLimits(transactional=Told.NO))
 class Hand:
     """A cluster with one group, whose coordinator rebalances when a pending id is given back."""
 
-    group: RawGroup = GROUP
+    group: RawClassicGroup = GROUP
     said: list[str] = field(default_factory=list)
     asks: list[JoinAsk] = field(default_factory=list)
     transactions: tuple[RawTransaction, ...] = ()
@@ -48,7 +48,7 @@ class Hand:
             raise CallFailed(GapCause.UNREACHABLE, "nobody is there")
         return self
 
-    def describe(self, deadline_ms: int) -> RawGroup:
+    def describe(self, deadline_ms: int) -> RawClassicGroup:
         self.said.append("describe")
         return self.group
 
@@ -214,7 +214,7 @@ LATER = encode_subscription(Subscription(3, ("t",), b"\0\0\0\5", (), 5, "a"))
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("when", ["before the intent", "after the intent"])
-def test_a_group_that_is_not_as_it_was_is_left_alone(group: RawGroup, says: str, when: str) -> None:
+def test_a_group_that_is_not_as_it_was_is_left_alone(group: RawClassicGroup, says: str, when: str) -> None:
     hand, journal = Hand(), MemoryJournal()
     if when == "before the intent":
         hand.group = group

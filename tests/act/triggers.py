@@ -12,7 +12,7 @@ from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.values import Subscription
 from agent.values.finding import Subject
 from agent.values.journal import Entry, View, Write
-from agent.values.observation import RawGroup
+from agent.values.observation import RawClassicGroup
 from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.values.verdict import Outcome
 from agent.wire.client import WireClient
@@ -101,7 +101,7 @@ def sent(attempt: Callable[[], Outcome], tries: int = 5) -> Outcome:
     return outcome
 
 
-def told(group: RawGroup) -> dict[str, int]:
+def told(group: RawClassicGroup) -> dict[str, int]:
     """Member -> the generation from which it came into the last rebalance; -1 for newcomers."""
     found = {}
     for member in group.members:
@@ -111,7 +111,7 @@ def told(group: RawGroup) -> dict[str, int]:
     return found
 
 
-def held(group: RawGroup) -> dict[str, bytes]:
+def held(group: RawClassicGroup) -> dict[str, bytes]:
     """Member -> its assignment, as stored."""
     return {member.member_id: member.assignment for member in group.members}
 
@@ -137,7 +137,7 @@ class GroupWatch:
         self.stretches: list[Stretch] = []
         self.generations: set[int] = set()
         """Every generation that a member told while it was looked at."""
-        self.last: RawGroup | None = None
+        self.last: RawClassicGroup | None = None
         self.slowest_s = 0.0
         """The longest time between two looks: what is measured may be longer than it was by so much."""
         self._since: float | None = None
@@ -158,7 +158,7 @@ class GroupWatch:
         """The newest one that a member told."""
         return max(self.generations)
 
-    def wait_stable(self, within_s: float = 60) -> RawGroup:
+    def wait_stable(self, within_s: float = 60) -> RawClassicGroup:
         """The group once it is Stable; and stays so for a moment, as a follow-up rebalance comes at once."""
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:

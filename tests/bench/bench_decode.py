@@ -39,7 +39,7 @@ from agent.decode.values import (
 )
 from agent.values.collector import no_walks
 from agent.values.memo import Memo
-from agent.values.observation import Observation, RawGroup, RawMember
+from agent.values.observation import Observation, RawClassicGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
 
 RACKS = ("eu-1a", "eu-1b", "eu-1c")
@@ -105,13 +105,13 @@ def cpu_s(observation: Observation, memo: Memo, around: Callable[[], AbstractCon
     return time.process_time() - began
 
 
-def observed(groups: tuple[RawGroup, ...]) -> Observation:
+def observed(groups: tuple[RawClassicGroup, ...]) -> Observation:
     return Observation(
         cluster_id="c", controller=1, brokers=(), topics=(), groups=groups, taken_ms=0, monotonic_ms=0, took_ms=0
     )
 
 
-def copied(group: RawGroup) -> RawGroup:
+def copied(group: RawClassicGroup) -> RawClassicGroup:
     """An equal group of other objects, as the next answer of the broker is."""
     members = tuple(
         member._replace(metadata=bytes(bytearray(member.metadata)), assignment=bytes(bytearray(member.assignment)))
@@ -120,7 +120,7 @@ def copied(group: RawGroup) -> RawGroup:
     return group._replace(members=members)
 
 
-def consumer_group(number: int) -> RawGroup:
+def consumer_group(number: int) -> RawClassicGroup:
     topic = f"orders-{number // 10:05d}"
     kind = number % 4
     members = []
@@ -138,10 +138,10 @@ def consumer_group(number: int) -> RawGroup:
         assigned = encode_assignment(Assignment(3, owned, None))
         members.append(member(number, i, encode_subscription(subscription), assigned))
     protocol = "sticky" if kind == 3 else "cooperative-sticky"
-    return RawGroup(f"group-{number}", "Stable", "consumer", protocol, tuple(members), 1)
+    return RawClassicGroup(f"group-{number}", "Stable", "consumer", protocol, tuple(members), 1)
 
 
-def streams_group(number: int) -> RawGroup:
+def streams_group(number: int) -> RawClassicGroup:
     tasks = [TaskId(i // 100, i % 100) for i in range(1000)]
     hosts = tuple(HostPartitions(f"app-{i}", 8080, tuple(source(tasks[(10 * i + j) % 1000]) for j in range(10)))
                   for i in range(100))  # fmt: skip
@@ -178,7 +178,7 @@ def streams_group(number: int) -> RawGroup:
         )
         assigned = encode_assignment(Assignment(3, partitions, encode_assignment_info(told)))
         members.append(member(number, i, encode_subscription(subscription), assigned))
-    return RawGroup(f"app-{number}", "Stable", "consumer", "stream", tuple(members), 1)
+    return RawClassicGroup(f"app-{number}", "Stable", "consumer", "stream", tuple(members), 1)
 
 
 def source(task: TaskId) -> TopicPartition:

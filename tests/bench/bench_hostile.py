@@ -21,7 +21,7 @@ from agent.decode.members import decode_members
 from agent.decode.values import Assignment, Subscription
 from agent.values.collector import no_walks
 from agent.values.memo import Memo
-from agent.values.observation import Observation, RawGroup, RawMember
+from agent.values.observation import Observation, RawClassicGroup, RawMember
 from tests.bench.bench_decode import observed
 from tests.decode.test_hostile import (
     many_active_tasks,
@@ -42,7 +42,7 @@ GOAL_MS = 50.0
 GOAL_MIB = 256.0
 """Over all groups of a look."""
 
-Make = Callable[[int, int], RawGroup]
+Make = Callable[[int, int], RawClassicGroup]
 
 
 def main() -> int:
@@ -82,12 +82,12 @@ def measured(make: Make, groups: int, size: int, *, traced: bool) -> dict[str, f
     return {"cpu_s": round(cpu_s, 3), "ms_a_group": round(1e3 * cpu_s / groups, 2)}
 
 
-def consumer(subscription: bytes, number: int) -> RawGroup:
+def consumer(subscription: bytes, number: int) -> RawClassicGroup:
     member = RawMember(f"m{number}", None, "c", "/10.0.0.1", subscription, b"")
-    return RawGroup(f"g{number}", "Stable", "consumer", "range", (member,), 1)
+    return RawClassicGroup(f"g{number}", "Stable", "consumer", "range", (member,), 1)
 
 
-def streams(user_data: bytes, told: bytes, number: int) -> RawGroup:
+def streams(user_data: bytes, told: bytes, number: int) -> RawClassicGroup:
     topic = f"t{number}"
     member = RawMember(
         f"m{number}",
@@ -97,10 +97,10 @@ def streams(user_data: bytes, told: bytes, number: int) -> RawGroup:
         encode_subscription(Subscription(1, (topic,), user_data, (), -1, None)),
         encode_assignment(Assignment(1, (), told)),
     )
-    return RawGroup(f"g{number}", "Stable", "consumer", "stream", (member,), 1)
+    return RawClassicGroup(f"g{number}", "Stable", "consumer", "stream", (member,), 1)
 
 
-def java_text(number: int, size: int) -> RawGroup:
+def java_text(number: int, size: int) -> RawClassicGroup:
     """Hosts of a Streams assignment, each character NUL as Java writes it: two bytes, decoded one by one."""
     name = b"\xc0\x80" * 30_000
     names = size // len(name) or 1

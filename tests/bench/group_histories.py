@@ -29,9 +29,9 @@ from agent.values.memory import Memory
 from agent.values.observation import (
     Observation,
     RawBroker,
+    RawClassicGroup,
     RawConsumerGroup,
     RawConsumerMember,
-    RawGroup,
     RawListedGroup,
     RawMember,
     RawPartition,
@@ -89,8 +89,9 @@ class History:
         at_ms = number * EVERY_MS
         names = [topic.name for topic in topics]
         config = {"min.insync.replicas": "1", "cleanup.policy": "delete"}
-        classic = tuple(group for group in self._groups if isinstance(group, RawGroup))
+        classic = tuple(group for group in self._groups if isinstance(group, RawClassicGroup))
         newer = tuple(group for group in self._groups if isinstance(group, RawConsumerGroup))
+        groups = (*classic, *newer)
         observation = Observation(
             cluster_id=CLUSTER,
             controller=0,
@@ -102,11 +103,8 @@ class History:
             topics=topics,
             topic_configs=dict.fromkeys(names, config),
             broker_configs={broker: {"replica.selector.class": SELECTOR} for broker in range(BROKERS)},
-            listed_groups=tuple(
-                RawListedGroup(group.group_id, "consumer", "Stable", "classic") for group in (*classic, *newer)
-            ),
-            groups=classic,
-            consumer_groups=newer,
+            listed_groups=tuple(RawListedGroup(group.group_id, "consumer", "Stable", "classic") for group in groups),
+            groups=groups,
             rights=Rights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=False),
             taken_ms=BEGIN_MS + at_ms,
             monotonic_ms=10_000_000 + at_ms,
@@ -120,7 +118,7 @@ class History:
         flow = self._base * day * noise
         return {group.group_id: flow[place] for place, group in enumerate(self._groups)}
 
-    def _group(self, number: int, generation: int, *, wrong: bool) -> RawGroup | RawConsumerGroup:
+    def _group(self, number: int, generation: int, *, wrong: bool) -> RawClassicGroup | RawConsumerGroup:
         """Member i has partitions i, i + 10, …, whose leaders are in its rack; wrong: pairs hold each other's."""
         holds = list(range(MEMBERS))
         if wrong:
@@ -138,7 +136,7 @@ class History:
             return RawConsumerGroup(f"group-{number:06d}", "Stable", generation, generation, "uniform", newer, 1)
         protocol = "range" if number % 10 == 8 else "cooperative-sticky"
         members = tuple(_member(number, i, of, generation, racks[i], protocol) for i, of in enumerate(held))
-        return RawGroup(f"group-{number:06d}", "Stable", "consumer", protocol, members, number % BROKERS)
+        return RawClassicGroup(f"group-{number:06d}", "Stable", "consumer", protocol, members, number % BROKERS)
 
 
 def _topic(number: int, random: Random) -> RawTopic:

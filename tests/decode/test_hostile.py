@@ -19,7 +19,7 @@ from agent.decode.reading import BOUNDS, NUMBER, Bounds, Pool, PoolUsedUpError, 
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason
 from agent.values.memo import Memo
-from agent.values.observation import RawGroup
+from agent.values.observation import RawClassicGroup
 from assignors.problem import TopicPartition
 from tests.decode.generate import LAYOUTS, mutated
 from tests.decode.hostile import HOSTILE_ASSIGNMENTS, HOSTILE_SUBSCRIPTIONS, HOSTILE_USER_DATA
@@ -239,7 +239,7 @@ def test_what_does_not_fit_is_refused_alike_with_and_without_a_memo(turns: int) 
 
 
 def test_sixty_kilobytes_a_group_keep_no_more_than_the_pool_however_many_groups_there_are() -> None:
-    def hostile(number: int) -> RawGroup:
+    def hostile(number: int) -> RawClassicGroup:
         return group(member(many_partitions(61_000, b"%d" % number), b"", f"m{number}"), name=f"g{number}")
 
     def kept_bytes(groups: int, bounds: Bounds) -> int:

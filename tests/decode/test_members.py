@@ -30,7 +30,7 @@ from agent.decode.values import (
     UndecodableReason,
 )
 from agent.values.memo import Memo
-from agent.values.observation import Observation, RawBroker, RawGroup, RawMember, RawTopic
+from agent.values.observation import Observation, RawBroker, RawClassicGroup, RawMember, RawTopic
 from assignors.problem import TaskId, TopicPartition
 from tests.decode import generate
 
@@ -43,7 +43,7 @@ STREAMS = StreamsSubscription(
 TOLD = StreamsAssignment(11, 11, (TaskId(0, 1),), (), (), (), 0, None)
 
 
-def observation(*groups: RawGroup, topics: tuple[str, ...] = (), racks: tuple[str, ...] = ()) -> Observation:
+def observation(*groups: RawClassicGroup, topics: tuple[str, ...] = (), racks: tuple[str, ...] = ()) -> Observation:
     return Observation(
         cluster_id="c",
         controller=1,
@@ -58,8 +58,8 @@ def observation(*groups: RawGroup, topics: tuple[str, ...] = (), racks: tuple[st
 
 def group(
     *members: RawMember, state: str = "Stable", protocol: str = "range", kind: str = "consumer", name: str = "g"
-) -> RawGroup:
-    return RawGroup(name, state, kind, protocol, members, 1)
+) -> RawClassicGroup:
+    return RawClassicGroup(name, state, kind, protocol, members, 1)
 
 
 def member(metadata: bytes = b"", assignment: bytes = b"", name: str = "m") -> RawMember:
@@ -203,7 +203,7 @@ def test_groups_and_members_keep_their_order() -> None:
     assert [tuple(m.raw for m in found.members) for found in decoded.groups] == [g.members for g in groups]
 
 
-def a_group(r: Random, name: str) -> RawGroup:
+def a_group(r: Random, name: str) -> RawClassicGroup:
     """A group of any protocol, some of its members broken."""
     protocol = r.choice(("range", "sticky", "cooperative-sticky", "stream", "mine", ""))
     rows = []

@@ -167,6 +167,5 @@ def test_the_order_in_which_answers_came_does_not_matter() -> None:
         topics=look.topics[::-1],
         groups=look.groups[::-1],
         listed_groups=look.listed_groups[::-1],
-        consumer_groups=look.consumer_groups[::-1],
     )
     assert Run().look(look).snapshot == Run().look(turned).snapshot

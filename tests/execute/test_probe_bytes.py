@@ -11,7 +11,7 @@ import pytest
 from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.values import StickyUserData, StreamsSubscription, Subscription
 from agent.execute.rebalance.probe_bytes import NoProbe, probe_bytes
-from agent.values.observation import RawGroup, RawMember
+from agent.values.observation import RawClassicGroup, RawMember
 from tests.decode import generate
 from tests.decode.oracle import Oracle, kafka_oracle
 
@@ -111,9 +111,9 @@ def a_user_data(r: Random, protocol: str) -> tuple[object, bytes | None]:
     return None, r.choice((None, b"", b"left over"))
 
 
-def a_group(protocol: str, *metadata: bytes, protocol_type: str = "consumer") -> RawGroup:
+def a_group(protocol: str, *metadata: bytes, protocol_type: str = "consumer") -> RawClassicGroup:
     members = tuple(RawMember(f"m{at}", None, f"c{at}", "/h", data, b"") for at, data in enumerate(metadata))
-    return RawGroup("g", "Stable", protocol_type, protocol, members, None)
+    return RawClassicGroup("g", "Stable", protocol_type, protocol, members, None)
 
 
 GOOD = encode_subscription(Subscription(3, ("orders",), encode_sticky(StickyUserData(None, 7)), (), 7, "a"))
@@ -136,7 +136,7 @@ GARBAGE = encode_subscription(Subscription(3, ("orders",), b"\xff" * 9, (), 7, "
         pytest.param(a_group("", GOOD), "is not one of Kafka's", id="a group that shows no assignor"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_cloned_faithfully_makes_no_probe(group: RawGroup, says: str) -> None:
+def test_what_cannot_be_cloned_faithfully_makes_no_probe(group: RawClassicGroup, says: str) -> None:
     answer = probe_bytes(group)
     assert isinstance(answer, NoProbe)
     assert says in answer.sentence

@@ -7,11 +7,11 @@ import pytest
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
 from agent.execute.rebalance.trigger_seen import seen_raw
-from agent.values.observation import RawGroup, RawMember
+from agent.values.observation import RawClassicGroup, RawMember
 from agent.values.snapshot import GroupKind
 
 
-def described(protocol: str, *members: tuple[int | None, bytes | None], state: str = "Stable") -> RawGroup:
+def described(protocol: str, *members: tuple[int | None, bytes | None], state: str = "Stable") -> RawClassicGroup:
     """A group of consumers, each with the generation of its subscription and its user data."""
     rows = tuple(
         RawMember(
@@ -20,7 +20,7 @@ def described(protocol: str, *members: tuple[int | None, bytes | None], state: s
         )
         for at, (told, data) in enumerate(members)
     )  # fmt: skip
-    return RawGroup("g", state, "consumer", protocol, rows, None)
+    return RawClassicGroup("g", state, "consumer", protocol, rows, None)
 
 
 GENERATION_7 = b"\0\0\0\7"
@@ -38,7 +38,7 @@ GENERATION_7 = b"\0\0\0\7"
     ],
 )
 def test_the_generation_of_a_member_is_the_clients_or_else_the_assignors(
-    group: RawGroup, generations: set[int], unreadable: int
+    group: RawClassicGroup, generations: set[int], unreadable: int
 ) -> None:
     seen = seen_raw(group)
     assert (set(seen.generations), len(seen.unreadable)) == (generations, unreadable)

@@ -50,7 +50,7 @@ with atheris.instrument_imports(include=["agent.decode"]):
         Undecodable,
     )
 
-from agent.values.observation import Observation, RawGroup, RawMember
+from agent.values.observation import Observation, RawClassicGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
 
 DEFAULTS = ("-rss_limit_mb=512", "-timeout=5", "-max_len=4096", "-print_final_stats=1")
@@ -138,7 +138,7 @@ def alone(protocol: str) -> DecodedMember:
 
 
 def observed(protocol: str, *members: RawMember) -> Observation:
-    groups = (RawGroup("g", "Stable", "consumer", protocol, members, 1),)
+    groups = (RawClassicGroup("g", "Stable", "consumer", protocol, members, 1),)
     return Observation(
         cluster_id="c", controller=1, brokers=(), topics=(), groups=groups, taken_ms=0, monotonic_ms=0, took_ms=0
     )

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from agent.observe.look import observe
 from agent.values.clock import system_clock
-from agent.values.observation import Part
+from agent.values.observation import Part, RawClassicGroup
 from testbed.cluster import EmbeddedCluster
 from tests.hostile import GOOD, HELD, HOSTILE
 from tests.observe.live import clients_of, gaps
@@ -40,7 +40,7 @@ def test_every_kind_of_broken_bytes_is_observed_untouched_and_healthy_groups_are
         began = time.monotonic()
         seen = observe(clients, system_clock)
         took_s = time.monotonic() - began
-    described = {group.group_id: group for group in seen.groups}
+    described = {group.group_id: group for group in seen.described(RawClassicGroup)}
     stored = [member for member in hostile if member.joined]
     for member in stored:
         (row,) = described[member.group].members

@@ -6,7 +6,15 @@ import copy
 from dataclasses import replace
 
 from agent.observe.intern import interned, interned_observation, interned_values
-from agent.values.observation import Observation, RawBroker, RawGroup, RawListedGroup, RawMember, RawPartition, RawTopic
+from agent.values.observation import (
+    Observation,
+    RawBroker,
+    RawClassicGroup,
+    RawListedGroup,
+    RawMember,
+    RawPartition,
+    RawTopic,
+)
 from assignors.problem import TopicPartition
 
 
@@ -22,7 +30,7 @@ def an_observation() -> Observation:
         topic_configs={"t": {"min.insync.replicas": "2"}},
         committed_offsets={"g": {TopicPartition("t", 0): 5}, "h": {TopicPartition("t", 1): 7}},
         listed_groups=(RawListedGroup("g", "consumer", "Stable", "classic"),),
-        groups=(RawGroup("g", "Stable", "consumer", "range", (member, member._replace(member_id="n")), 1),),
+        groups=(RawClassicGroup("g", "Stable", "consumer", "range", (member, member._replace(member_id="n")), 1),),
         taken_ms=1,
         monotonic_ms=1,
         took_ms=1,

@@ -13,7 +13,7 @@ from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, Part, RawClassicGroup, RawConsumerGroup
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
 from testbed.cluster.spec import Fault, FaultKind
@@ -85,11 +85,11 @@ def test_a_look_sees_brokers_topics_groups_of_both_kinds_offsets_and_configs(
     listed = {group.group_id: (group.group_type, group.state) for group in seen.listed_groups}
     assert listed["look-classic"] == ("classic", "Stable")
     assert listed["look-848"][0] == "consumer"
-    (classic,) = (group for group in seen.groups if group.group_id == "look-classic")
+    (classic,) = (group for group in seen.described(RawClassicGroup) if group.group_id == "look-classic")
     assert (classic.protocol_type, classic.protocol, classic.state) == ("consumer", "cooperative-sticky", "Stable")
     assert b"look-orders" in classic.members[0].metadata
     assert b"look-orders" in classic.members[0].assignment
-    (newer_group,) = (group for group in seen.consumer_groups if group.group_id == "look-848")
+    (newer_group,) = (group for group in seen.described(RawConsumerGroup) if group.group_id == "look-848")
     (member,) = newer_group.members
     assert (member.rack_id, member.topics, member.member_type) == ("b", ("look-clicks",), 1)
     assert member.assignment == member.target == (TopicPartition("look-clicks", 0), TopicPartition("look-clicks", 1))

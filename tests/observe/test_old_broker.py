@@ -15,6 +15,7 @@ from agent.simulate.evaluation import see
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.values.observation import RawClassicGroup
 from agent.values.plan import Plan
 from assignors.problem import TopicPartition
 from testbed.cluster import ClusterSpec, EmbeddedCluster
@@ -61,7 +62,7 @@ def test_an_old_broker_shows_all_that_it_has_and_misses_nothing(old: EmbeddedClu
         "old-group": ("classic", "Stable"),
         "old-raw": ("classic", "Stable"),
     }
-    raw = next(group for group in seen.groups if group.group_id == "old-raw")
+    raw = next(group for group in seen.described(RawClassicGroup) if group.group_id == "old-raw")
     assert (raw.members[0].metadata, raw.members[0].assignment) == (GOOD, HELD)
     assert seen.committed_offsets["old-committed"] == {TopicPartition("old-orders", 0): 0}
     assert seen.rights.cluster_describe is True

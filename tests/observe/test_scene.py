@@ -11,7 +11,7 @@ from agent.observe.look import observe
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.kafka import STABLE
-from agent.values.observation import Observation
+from agent.values.observation import Observation, RawClassicGroup, RawStreamsGroup
 from assignors.problem import TaskId
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import Workload
@@ -34,7 +34,6 @@ def seen(clients: Clients, work: Workload) -> Observation:
     def between_rebalances() -> Observation | None:
         observation = observe(clients, system_clock, scope)
         states = {group.group_id: group.state for group in observation.groups}
-        states |= {group.group_id: group.state for group in observation.streams_groups}
         return observation if states.get(CLASSIC) == states.get(STREAMS) == STABLE else None
 
     work.wait_settled()
@@ -46,7 +45,7 @@ def test_a_streams_group_is_listed_and_described_with_topology_racks_tags_and_ta
     seen: Observation, work: Workload
 ) -> None:
     assert {row.group_type for row in seen.listed_groups if row.group_id == STREAMS} == {"streams"}
-    (group,) = (group for group in seen.streams_groups if group.group_id == STREAMS)
+    (group,) = (group for group in seen.described(RawStreamsGroup) if group.group_id == STREAMS)
     assert group.subtopologies is not None
     first, second = group.subtopologies
     assert (first.id, first.source_topics) == ("0", ("orders",))
@@ -62,7 +61,7 @@ def test_a_streams_group_is_listed_and_described_with_topology_racks_tags_and_ta
 
 
 def test_lags_of_the_application_itself_are_read_for_every_task_that_has_one(seen: Observation) -> None:
-    classic = next(group for group in seen.groups if group.group_id == CLASSIC)
+    classic = next(group for group in seen.described(RawClassicGroup) if group.group_id == CLASSIC)
     assert classic.protocol == "stream"
     for application in (CLASSIC, STREAMS):
         lags = [lag for lag in seen.application_lags if lag.group_id == application]

@@ -31,7 +31,7 @@ from agent.values.limits import (
     RackPattern,
 )
 from agent.values.memory import Memory
-from agent.values.observation import Observation, RawBroker, RawGroup, RawMember, RawPartition, RawTopic
+from agent.values.observation import Observation, RawBroker, RawClassicGroup, RawMember, RawPartition, RawTopic
 from agent.values.typed_json import UnreadableError
 from agent.values.windows import Window, Windows
 from assignors.problem import TopicPartition
@@ -45,7 +45,9 @@ SMALL = Observation(
     topic_configs={"orders": {"min.insync.replicas": "1"}, "gone": {}},
     end_offsets={TopicPartition("orders", 0): 5, TopicPartition("other", 3): 7},
     committed_offsets={"g": {TopicPartition("orders", 0): 4}, "h": {}},
-    groups=(RawGroup("g", "Stable", "consumer", "range", (RawMember("m", None, "c", "/h", b"\x00\xff", b""),), None),),
+    groups=(
+        RawClassicGroup("g", "Stable", "consumer", "range", (RawMember("m", None, "c", "/h", b"\x00\xff", b""),), None),
+    ),
     replica_bytes={(1, TopicPartition("orders", 0)): 9},
     taken_ms=1,
     monotonic_ms=2,
@@ -115,7 +117,7 @@ def test_a_large_event_travels_in_fragments_that_fit_into_a_record() -> None:
     member = RawMember("m", None, "c", '"\\' * 200_000, b"\x00" * 2_000_000, b"")
     large = Observation(
         cluster_id="c", controller=None, brokers=(), topics=(), taken_ms=1, monotonic_ms=1, took_ms=1,
-        groups=(RawGroup("g", "Stable", "consumer", "range", (member,), 1),),
+        groups=(RawClassicGroup("g", "Stable", "consumer", "range", (member,), 1),),
     )  # fmt: skip
     lines = lines_of(large)
     assert max(map(len, lines)) <= MAX_RECORD_CHARS

@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from agent.values.kafka import CONSUMER_GROUP, STREAMS_GROUP
 from agent.wire.client import WireClient
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import Workload
@@ -72,8 +73,8 @@ def test_streams_group_has_the_processes_and_standbys_that_the_application_tells
 def test_members_of_newer_protocols_send_racks_and_tags(work: Workload, demo_cluster: EmbeddedCluster) -> None:
     with WireClient({"bootstrap_servers": demo_cluster.bootstrap_servers.split(",")}) as wire:
         wire.describe_brokers(10_000)
-        (search,) = wire.consumer_group_describe(["search"], 10_000).groups
-        (shop_next,) = wire.streams_group_describe(["shop-next"], 10_000).groups
+        (search,) = wire.describe_groups(["search"], 10_000, group_type=CONSUMER_GROUP).groups
+        (shop_next,) = wire.describe_groups(["shop-next"], 10_000, group_type=STREAMS_GROUP).groups
     assert {member.rack_id for member in search.members} == {"a", "b", "c"}
     assert {(member.rack_id, member.client_tags) for member in shop_next.members} == {
         ("a", (("zone", "a"),)),

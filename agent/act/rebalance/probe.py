@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol, Self
 from agent.journal.triggers import Effect, Path
 from agent.values.clock import elapsed_s
 from agent.values.kafka import STABLE
-from agent.values.observation import GapCause, RawGroup
+from agent.values.observation import GapCause, RawClassicGroup
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinAnswer, JoinAsk
 
@@ -55,7 +55,7 @@ class Line(Protocol):
     def fingerprint(self) -> str:
         """Tells the broker's release."""
 
-    def describe(self, deadline_ms: int) -> RawGroup:
+    def describe(self, deadline_ms: int) -> RawClassicGroup:
         """The group now. Raises CallFailed."""
 
     def join(self, ask: JoinAsk, member_id: str, deadline_ms: int) -> JoinAnswer:
@@ -80,7 +80,7 @@ class Probed(NamedTuple):
 class StaleError(Exception):
     """It is not sure any more that the group is as it was when it was decided to ask it."""
 
-    def __init__(self, why: str, group: RawGroup) -> None:
+    def __init__(self, why: str, group: RawClassicGroup) -> None:
         super().__init__(why)
         self.group = group
         """As it was described then."""
@@ -97,7 +97,7 @@ class Prober:
         self,
         open_line: Callable[[], Line],
         ask: JoinAsk,
-        same: Callable[[RawGroup], str | None],
+        same: Callable[[RawClassicGroup], str | None],
         *,
         on_step: Callable[[str], None] = lambda _step: None,
     ) -> None:
@@ -181,7 +181,7 @@ class Prober:
             return _refused(JoinAnswer(parked.error, ""), Path.PHANTOM_JOIN)
         return self._seen(Path.PHANTOM_JOIN, group)
 
-    def _first_half(self) -> tuple[RawGroup, JoinAnswer]:
+    def _first_half(self) -> tuple[RawClassicGroup, JoinAnswer]:
         """The group right before, and what the coordinator says to a member without an id."""
         line = self._talk()
         began = elapsed_s()
@@ -216,7 +216,7 @@ class Prober:
             time.sleep(_JOINED_EVERY_S)
         return parked.let_in
 
-    def _seen(self, path: Path, before: RawGroup) -> Probed:
+    def _seen(self, path: Path, before: RawClassicGroup) -> Probed:
         """Whether the group rebalances now, or has already done so."""
         deadline = elapsed_s() + SEEN_WITHIN_MS / 1000
         while True:
@@ -319,6 +319,6 @@ def _refused(answer: JoinAnswer, path: Path) -> Probed:
     return Probed(Effect.REFUSED, path, f"the coordinator refused the join: {answer.error}")
 
 
-def _told(group: RawGroup) -> frozenset[tuple[str, bytes]]:
+def _told(group: RawClassicGroup) -> frozenset[tuple[str, bytes]]:
     """What tells one generation from the next: members say in their subscriptions from which one they come."""
     return frozenset((member.member_id, member.metadata) for member in group.members)

@@ -39,7 +39,7 @@ from agent.journal.triggers import (
 from agent.values.clock import Clock
 from agent.values.journal import Write
 from agent.values.limits import Limits, Told
-from agent.values.observation import GapCause, RawGroup
+from agent.values.observation import GapCause, RawClassicGroup
 from agent.values.proposal import Proposal
 from agent.values.snapshot import GroupKind, Snapshot
 from agent.values.verdict import Outcome
@@ -75,7 +75,7 @@ class _NotDoneError(Exception):
 class _Ready(NamedTuple):
     """All that is decided before anything is asked."""
 
-    group: RawGroup
+    group: RawClassicGroup
     seen: Seen
     metadata: bytes
     fingerprint: str
@@ -128,7 +128,7 @@ class Trigger:
             reason=f"rackwise asks for one rebalance ({proposal.id})",
         )
 
-        def same(now: RawGroup) -> str | None:
+        def same(now: RawClassicGroup) -> str | None:
             age_ms = self._clock().monotonic_ms - began_ms
             if age_ms > good_ms:
                 return f"the intent in the journal is {age_ms} ms old, and it is valid for {good_ms:.0f} ms"
@@ -166,7 +166,7 @@ class Trigger:
             raise _NotDoneError(f"no harmless JoinGroup can be built for it: {metadata.sentence}")
         return _Ready(group, seen, metadata, fingerprint)
 
-    def _unfit(self, group: RawGroup, meant: Seen | None) -> str | None:
+    def _unfit(self, group: RawClassicGroup, meant: Seen | None) -> str | None:
         """Why the group as described now is not to be asked; None when nothing stands against it."""
         seen = seen_raw(group)
         why = by_wire(seen, self._limits.trigger_of(group.group_id))

@@ -27,7 +27,7 @@ from agent.decode.values import (
 )
 from agent.values import kafka
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
-from agent.values.observation import RawGroup, RawMember
+from agent.values.observation import RawClassicGroup, RawMember
 
 _NEWEST = 3
 """The newest subscription layout; a newer one was read as this, so the clone is written as this."""
@@ -40,7 +40,7 @@ class NoProbe(NamedTuple):
     sentence: str
 
 
-def probe_bytes(group: RawGroup) -> bytes | NoProbe:
+def probe_bytes(group: RawClassicGroup) -> bytes | NoProbe:
     """A subscription as a new member of that group would send it, made of the first member that can be cloned."""
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return NoProbe(f"its members use protocol {group.protocol_type or 'no protocol'}, not {CONSUMER_PROTOCOL_TYPE}")

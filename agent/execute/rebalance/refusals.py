@@ -24,7 +24,7 @@ from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, MEMBERLES
 from agent.values.limits import GroupTriggerLimits, Limits, Told
 from agent.values.memory import ChangeCause, Memory
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
-from agent.values.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
+from agent.values.snapshot import CLASSIC_KINDS, GroupKind, ReaderGroup, Snapshot
 from agent.values.words import counted
 
 OPEN_MS = 60_000
@@ -115,7 +115,7 @@ def refusal(
     seen = seen_in(group)
     learned = learned_of(view, group_id)
     why = by_wire(seen, allowed)
-    if why is None and isinstance(group, ConsumerGroup | StreamsGroup):
+    if why is None and isinstance(group, ReaderGroup):
         now = _Now(proposal, group, seen, snapshot, memory, view, limits, allowed, learned, moved)
         why = next((found for check in _CHECKS if (found := check(now)) is not None), None)
     return None if why is None else Refusal(proposal.id, *why)
@@ -128,7 +128,7 @@ def by_wire(seen: Seen | None, allowed: GroupTriggerLimits) -> Why | None:
     """What can be told from a description of the group alone; None when it may be triggered as far as that tells."""
     if seen is None:
         return Why(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
-    if seen.kind is not None and seen.kind not in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS):
+    if seen.kind is not None and seen.kind not in CLASSIC_KINDS:
         return Why(RefusalReason.NOT_CLASSIC, f"group {seen.group_id} is a {seen.kind.value} group", SEEN)
     if seen.state in MEMBERLESS_STATES:
         return Why(RefusalReason.EMPTY, f"group {seen.group_id} is {seen.state}", SEEN)
@@ -173,7 +173,7 @@ class _Now(NamedTuple):
     """What the checks look at."""
 
     proposal: Proposal
-    group: ConsumerGroup | StreamsGroup
+    group: ReaderGroup
     seen: Seen | None
     snapshot: Snapshot
     memory: Memory

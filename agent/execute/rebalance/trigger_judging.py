@@ -36,7 +36,7 @@ from agent.values.journal import View, Write
 from agent.values.kafka import STABLE
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
-from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Role, Snapshot, StreamsGroup
+from agent.values.snapshot import CLASSIC_KINDS, ConsumerGroup, Group, ReaderGroup, Role, Snapshot, StreamsGroup
 from agent.values.words import counted, lasted
 
 ORPHAN_MS = 30_000
@@ -121,7 +121,7 @@ class _Found(NamedTuple):
 
 def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | None:
     """What the group as it is now tells; None where it is still moving or hidden."""
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.hidden or group.state != STABLE:
+    if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
         return None
     seen = seen_in(group)
     rebalances = None
@@ -201,7 +201,7 @@ def _owners(group: Group | None) -> Owners:
     return {}
 
 
-def _waiting(group: ConsumerGroup | StreamsGroup) -> set[tuple[str, str]]:
+def _waiting(group: ReaderGroup) -> set[tuple[str, str]]:
     """(process, task) of every copy that is not active."""
     if isinstance(group, ConsumerGroup):
         return set()
@@ -221,7 +221,6 @@ def _by_item(owners: Owners) -> dict[str, str]:
 KEPT_REBALANCES = 20
 LEAST_MS = 1_000
 """Shorter rebalances teach nothing."""
-CLASSIC = frozenset((GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS))
 
 
 def learn(view: View, snapshot: Snapshot, memory: Memory, proposals: Sequence[Proposal]) -> tuple[Write, ...]:
@@ -251,13 +250,13 @@ def _followed(view: View, snapshot: Snapshot, proposals: Iterable[Proposal]) -> 
     names.update(row.group_id for row in learned_groups(view))
     groups = ((name, snapshot.groups.get(name)) for name in names)
     return {
-        name for name, group in groups if isinstance(group, ConsumerGroup | StreamsGroup) and group.kind in CLASSIC
+        name for name, group in groups if isinstance(group, ReaderGroup) and group.kind in CLASSIC_KINDS
     }  # fmt: skip
 
 
 def _seen(known: LearnedGroup, snapshot: Snapshot, memory: Memory) -> LearnedGroup:
     group = snapshot.groups[known.group_id]
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.state != STABLE or group.hidden:
+    if not isinstance(group, ReaderGroup) or group.state != STABLE or group.hidden:
         return known
     members = tuple(sorted(crc32(member.id.encode(errors="surrogatepass")) for member in group.members))
     if members != known.members:

@@ -9,14 +9,8 @@ from typing import NamedTuple
 from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import StreamsSubscription, StreamsSubscriptionHeader, Undecodable
-from agent.values.kafka import (
-    CONSUMER_PROTOCOL_TYPE,
-    COOPERATIVE_STICKY,
-    STABLE,
-    STICKY,
-    STREAMS_PROTOCOL,
-)
-from agent.values.observation import RawGroup, RawMember
+from agent.values.kafka import CONSUMER_PROTOCOL_TYPE, COOPERATIVE_STICKY, STABLE, STICKY, STREAMS_PROTOCOL
+from agent.values.observation import RawClassicGroup, RawMember
 from agent.values.snapshot import Group, GroupKind, OtherGroup, StreamsGroup
 from assignors.problem import TopicPartition
 
@@ -68,7 +62,7 @@ def seen_in(group: Group | None) -> Seen | None:
     )  # fmt: skip
 
 
-def seen_raw(group: RawGroup) -> Seen:
+def seen_raw(group: RawClassicGroup) -> Seen:
     """What a description taken this moment shows."""
     told = [_told(member, group.protocol) for member in group.members] if group.state == STABLE else []
     streams = group.protocol == STREAMS_PROTOCOL
