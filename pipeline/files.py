@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Files:
+class HadoopFiles:
     """The file systems that the session reaches. A path is a URI, or lies in the session's default file system."""
 
     def __init__(self, spark: SparkSession) -> None:

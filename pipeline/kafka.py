@@ -51,7 +51,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 
 
-class Topic(NamedTuple):
+class TopicIdentity(NamedTuple):
     """A topic as the brokers describe it."""
 
     name: str
@@ -144,7 +144,7 @@ def source_options(kafka: KafkaClientConfig) -> dict[str, str]:
     return {f"kafka.{name}": value for name, value in named.items()}
 
 
-class Brokers:
+class TopicClient:
     """Asks the brokers about topics. One thread at a time."""
 
     def __init__(self, kafka: KafkaClientConfig, timeout_s: float = TIMEOUT_S) -> None:
@@ -157,7 +157,7 @@ class Brokers:
         self._heard = Heard()
         self._admin = AdminClient(client_settings(kafka.confluent(), self._heard.settings))
 
-    def topic(self, name: str, expected_cluster: str | None = None) -> Topic | None:
+    def topic(self, name: str, expected_cluster: str | None = None) -> TopicIdentity | None:
         """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what keeps us out."""
         try:
             # Not by asking for the topic: where brokers may make topics, they make one that is asked for like that.
@@ -174,9 +174,9 @@ class Brokers:
             if failed.args[0].code() in MISSING:
                 return None
             raise self._refusal(failed, name) from None
-        return Topic(name, cluster, str(told.topic_id), tuple(sorted(one.id for one in told.partitions)))
+        return TopicIdentity(name, cluster, str(told.topic_id), tuple(sorted(one.id for one in told.partitions)))
 
-    def first_offsets(self, topic: Topic) -> dict[int, int]:
+    def first_offsets(self, topic: TopicIdentity) -> dict[int, int]:
         """Partition -> offset of the oldest record that is still there. Raises as `topic` does."""
         wanted = {TopicPartition(topic.name, partition): _EARLIEST for partition in topic.partitions}
         try:

@@ -40,7 +40,7 @@ _CONFIGS = {
 }
 
 
-class Change(NamedTuple):
+class WeightsChange(NamedTuple):
     """A record to write."""
 
     key: str
@@ -105,7 +105,7 @@ def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, 
     return found
 
 
-def write(kafka: KafkaClientConfig, name: str, changes: Iterable[Change], said: Callable[[int], None]) -> int:
+def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange], said: Callable[[int], None]) -> int:
     """Write the records, all or with an error; how many. Raises ClusterUnreachable."""
     settings = {
         "acks": "all",

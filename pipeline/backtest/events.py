@@ -12,7 +12,7 @@ from agent.telemetry.events import INPUT_SHAPES, MOST_LINE_BYTES, VERSION, Event
 from agent.telemetry.looks import IncompleteLookError, Recorded, observation_from_events
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.typed_json import UnreadableError
-from pipeline.backtest.look import Unusable
+from pipeline.backtest.look import UnusableLook
 
 KINDS = tuple(sorted((*INPUT_SHAPES, Kind.FRAGMENT)))
 """Kinds of events that rebuild a look."""
@@ -31,7 +31,7 @@ class EventRow(NamedTuple):
     data: str
 
 
-def looks_of(rows: Iterable[EventRow]) -> Iterator[Recorded | Unusable]:
+def looks_of(rows: Iterable[EventRow]) -> Iterator[Recorded | UnusableLook]:
     """Every look of one cluster, in the order of the rows; those of a look lie together.
 
     A row may come twice. A look that lacks events, or that a newer rackwise wrote, is marked as unusable.
@@ -41,7 +41,7 @@ def looks_of(rows: Iterable[EventRow]) -> Iterator[Recorded | Unusable]:
         try:
             yield observation_from_events(_events(found))
         except (IncompleteLookError, UnreadableError) as error:
-            yield Unusable(name=look, taken_ms=found[0].taken_ms, why=str(error))
+            yield UnusableLook(name=look, taken_ms=found[0].taken_ms, why=str(error))
 
 
 def _events(rows: Iterable[EventRow]) -> Iterator[Event]:

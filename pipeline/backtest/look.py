@@ -26,7 +26,7 @@ Rates = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Look:
+class HistoryLook:
     """What was seen, and what was known of the time before."""
 
     name: str
@@ -43,7 +43,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Unusable:
+class UnusableLook:
     """A look that cannot be lived through again."""
 
     name: str
@@ -51,9 +51,9 @@ class Unusable:
     why: str
 
 
-def whole_look(recorded: Recorded, decode: Memo, model: Memo) -> Look:
+def whole_look(recorded: Recorded, decode: Memo, model: Memo) -> HistoryLook:
     """The look as the agent's own stages made it out then."""
-    return Look(
+    return HistoryLook(
         name=recorded.look,
         snapshot=seen_under(recorded, recorded.limits, decode, model),
         memory=recorded.memory,

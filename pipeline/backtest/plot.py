@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.errors import ConfigError
-from pipeline.backtest.ranking import Ranked
+from pipeline.backtest.ranking import RankedStrategy
 
 
-def draw(rows: Sequence[Ranked], path: Path) -> None:
+def draw(rows: Sequence[RankedStrategy], path: Path) -> None:
     """Write the picture, SVG or PNG by the name of the file. Raises ConfigError where matplotlib is not installed."""
     try:
         from matplotlib import rc_context  # noqa: PLC0415 an optional extra
@@ -41,5 +41,5 @@ def draw(rows: Sequence[Ranked], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def _cost(row: Ranked, *, in_money: bool) -> float:
+def _cost(row: RankedStrategy, *, in_money: bool) -> float:
     return row.usd_per_day or 0.0 if in_money else row.crossing

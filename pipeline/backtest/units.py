@@ -18,11 +18,11 @@ from agent.propose.codec import proposal_to_bytes
 from agent.values.collector import no_walks
 from agent.values.memo import Memo
 from pipeline.backtest.events import EventRow, looks_of
-from pipeline.backtest.look import Look, Unusable, whole_look
-from pipeline.backtest.replaying import LONGEST_MS, Result, replay
-from pipeline.backtest.score import Act
-from pipeline.backtest.slices import Cutter, Rebuilt, Torn
-from pipeline.backtest.strategies import Strategy
+from pipeline.backtest.look import HistoryLook, UnusableLook, whole_look
+from pipeline.backtest.replay import LONGEST_MS, StrategyResult, replay
+from pipeline.backtest.score import ScoredAct
+from pipeline.backtest.slices import LookRebuilder, LookSlicer, TornSlices
+from pipeline.backtest.strategies import BacktestStrategy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ Batches = Iterable["pa.RecordBatch"]
 Row = dict[str, Any]
 
 
-class Part(NamedTuple):
+class BacktestPart(NamedTuple):
     """What is lived through together."""
 
     cluster: str
@@ -60,46 +60,50 @@ class Part(NamedTuple):
     bucket: int
 
 
-class Settings(NamedTuple):
+class ReplaySettings(NamedTuple):
     """What holds for all units."""
 
     longest_ms: int = LONGEST_MS
     """Looks further apart than this do not stand for the time between them."""
 
 
-def unit_id(strategy: Strategy, part: Part, content: str, settings: Settings) -> str:
+def unit_id(strategy: BacktestStrategy, part: BacktestPart, content: str, settings: ReplaySettings) -> str:
     """The name of a unit's result; ``content`` is the digest of its rows."""
     text = json.dumps([EDITION, strategy.digest, part, content, settings])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-class LiveLooks:
-    """Batches of bronze's events in, results out: whole looks. Columns: those of `EventRow` after those of `Part`."""
+class ReplayLooks:
+    """Batches of bronze events in, results out: whole looks. Columns: those of `EventRow` after `BacktestPart`."""
 
-    def __init__(self, todo: Mapping[Part, Sequence[tuple[Strategy, str]]], settings: Settings, schema: Any) -> None:
+    def __init__(
+        self, todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]], settings: ReplaySettings, schema: Any
+    ) -> None:
         self._todo, self._settings, self._schema = todo, settings, schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """One batch of results per unit."""
         columns = ("stretch_ms", "bucket", *EventRow._fields)
-        for part, rows in _parts(batches, columns, lambda row: Part(row[2], row[0], row[1])):
+        for part, rows in _parts(batches, columns, lambda row: BacktestPart(row[2], row[0], row[1])):
             yield _lived(part, _whole(EventRow(*row[2:]) for row in rows), self._todo, self._settings, self._schema)
 
 
-class LiveGroups:
+class ReplayGroups:
     """Batches of slices in, results out: groups apart."""
 
-    def __init__(self, todo: Mapping[Part, Sequence[tuple[Strategy, str]]], settings: Settings, schema: Any) -> None:
+    def __init__(
+        self, todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]], settings: ReplaySettings, schema: Any
+    ) -> None:
         self._todo, self._settings, self._schema = todo, settings, schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """One batch of results per unit."""
         columns = ("cluster", "stretch_ms", *_SLICE_COLUMNS)
-        for part, rows in _parts(batches, columns, lambda row: Part(row[0], row[1], row[2])):
+        for part, rows in _parts(batches, columns, lambda row: BacktestPart(row[0], row[1], row[2])):
             yield _lived(part, _rebuilt(part, rows), self._todo, self._settings, self._schema)
 
 
-class Cut:
+class SliceLooks:
     """Batches of bronze's events in, slices out."""
 
     def __init__(
@@ -110,10 +114,10 @@ class Cut:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The slices of every look, those left out that cannot be used. What comes in as buckets are runs of looks."""
         columns = ("stretch_ms", "bucket", *EventRow._fields)
-        for part, rows in _parts(batches, columns, lambda row: Part(row[2], row[0], row[1])):
-            cutter, ready = Cutter(self._buckets), list[Row]()
+        for part, rows in _parts(batches, columns, lambda row: BacktestPart(row[2], row[0], row[1])):
+            cutter, ready = LookSlicer(self._buckets), list[Row]()
             for look in _whole(EventRow(*row[2:]) for row in rows):
-                if isinstance(look, Unusable):
+                if isinstance(look, UnusableLook):
                     continue
                 for one in cutter.rows(look):
                     cells = dict(zip(_SLICE_COLUMNS, one, strict=True))
@@ -126,16 +130,16 @@ class Cut:
 
 
 def _parts(
-    batches: Batches, columns: Sequence[str], part_of: Callable[[Sequence[Any]], Part]
-) -> Iterator[tuple[Part, Iterator[Sequence[Any]]]]:
+    batches: Batches, columns: Sequence[str], part_of: Callable[[Sequence[Any]], BacktestPart]
+) -> Iterator[tuple[BacktestPart, Iterator[Sequence[Any]]]]:
     rows = (row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in columns), strict=True))
     yield from groupby(rows, key=part_of)
 
 
-def _whole(rows: Iterable[EventRow]) -> Iterator[Look | Unusable]:
+def _whole(rows: Iterable[EventRow]) -> Iterator[HistoryLook | UnusableLook]:
     decode, model = Memo(), Memo()
     for found in looks_of(rows):
-        if isinstance(found, Unusable):
+        if isinstance(found, UnusableLook):
             yield found
             continue
         look = whole_look(found, decode, model)
@@ -144,20 +148,20 @@ def _whole(rows: Iterable[EventRow]) -> Iterator[Look | Unusable]:
         yield look
 
 
-def _rebuilt(part: Part, rows: Iterable[Sequence[Any]]) -> Iterator[Look | Unusable]:
-    rebuilt = Rebuilt(part.cluster)
+def _rebuilt(part: BacktestPart, rows: Iterable[Sequence[Any]]) -> Iterator[HistoryLook | UnusableLook]:
+    rebuilt = LookRebuilder(part.cluster)
     for (taken_ms, name), of_look in groupby(rows, key=itemgetter(3, 4)):
         try:
             yield rebuilt.look([row[2:] for row in of_look])
-        except Torn as error:
-            yield Unusable(name=name, taken_ms=taken_ms, why=str(error))
+        except TornSlices as error:
+            yield UnusableLook(name=name, taken_ms=taken_ms, why=str(error))
 
 
 def _lived(
-    part: Part,
-    looks: Iterable[Look | Unusable],
-    todo: Mapping[Part, Sequence[tuple[Strategy, str]]],
-    settings: Settings,
+    part: BacktestPart,
+    looks: Iterable[HistoryLook | UnusableLook],
+    todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],
+    settings: ReplaySettings,
     schema: Any,
 ) -> pa.RecordBatch:
     wanted = todo.get(part, ())
@@ -167,7 +171,7 @@ def _lived(
     return _batch(rows, schema)
 
 
-def _row(part: Part, strategy: Strategy, unit: str, result: Result) -> Row:
+def _row(part: BacktestPart, strategy: BacktestStrategy, unit: str, result: StrategyResult) -> Row:
     scores = result.scores._asdict()
     return {
         "unit": unit,
@@ -188,7 +192,7 @@ def _row(part: Part, strategy: Strategy, unit: str, result: Result) -> Row:
     }
 
 
-def _act(act: Act) -> Row:
+def _act(act: ScoredAct) -> Row:
     proposal = act.proposal
     return {
         "look": act.look,

@@ -14,7 +14,7 @@ from pipeline.options import say
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from pipeline.tables import Tables
+    from pipeline.tables import TableStore
 
 
 def command(app: typer.Typer) -> None:
@@ -67,13 +67,13 @@ def fleet(
     elsewhere = {name: options.settings(config=[path]).settings for name, path in targets.items()}
     with options.job("fleet", loaded) as job:
         from pipeline.jobs.fleet import plan_looks, plan_problems, run_id
-        from pipeline.tables import Tables
+        from pipeline.tables import TableStore
 
         run = run_id()
         if problems:
             done = plan_problems(job.tables, run=run, cluster=cluster)
         else:
-            others = [Tables(job.spark, root, job.tables.format) for root in also or ()]
+            others = [TableStore(job.spark, root, job.tables.format) for root in also or ()]
             done = plan_looks(job.tables, run=run, cluster=cluster, others=others)
         for line in done.messages:
             say(line)
@@ -84,12 +84,12 @@ def fleet(
             _publish(job.tables, run, name, settings)
 
 
-def _publish(tables: Tables, run: str, cluster: str, settings: Settings) -> None:
+def _publish(tables: TableStore, run: str, cluster: str, settings: Settings) -> None:
     from pipeline.jobs.fleet import publish
-    from pipeline.kafka import Brokers, missing_topic, source_options
+    from pipeline.kafka import TopicClient, missing_topic, source_options
 
     topic = settings.proposals_topic
-    if Brokers(settings.kafka).topic(topic, cluster) is None:
+    if TopicClient(settings.kafka).topic(topic, cluster) is None:
         raise missing_topic(topic)
     count = publish(tables, run=run, cluster=cluster, topic=topic, options=source_options(settings.kafka))
     say(f"{counted(count, 'proposal')} published to {topic} of cluster {cluster}")
@@ -97,10 +97,10 @@ def _publish(tables: Tables, run: str, cluster: str, settings: Settings) -> None
 
 def _connected(settings: Settings) -> str:
     """The cluster that the settings connect to."""
-    from pipeline.kafka import Brokers, missing_topic
+    from pipeline.kafka import TopicClient, missing_topic
 
     topic = settings.proposals_topic
-    found = Brokers(settings.kafka).topic(topic)
+    found = TopicClient(settings.kafka).topic(topic)
     if found is None:
         raise missing_topic(topic)
     return found.cluster

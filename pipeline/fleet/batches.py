@@ -14,11 +14,11 @@ from agent.values.collector import no_walks
 from agent.values.memo import Memo
 from agent.values.typed_json import UnreadableError
 from pipeline.backtest.events import EventRow, looks_of
-from pipeline.backtest.look import Unusable, whole_look
-from pipeline.backtest.slices import GROUP, WORLD, Cutter
+from pipeline.backtest.look import UnusableLook, whole_look
+from pipeline.backtest.slices import GROUP, WORLD, LookSlicer
 from pipeline.fleet.compact import read
-from pipeline.fleet.looks import Answer, chunks, groups_of, replicas_of, weight_of
-from pipeline.fleet.solving import Planned, planned
+from pipeline.fleet.looks import FleetAnswer, chunks, groups_of, replicas_of, weight_of
+from pipeline.fleet.solving import SolvedProblem, planned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,9 +62,9 @@ class SolveProblems:
             with no_walks():
                 found = planned(cluster, subject, read(kind, row["problem"]), row["made_ms"])
         except UnreadableError as error:
-            found = Planned(size=row["size"], why_not=str(error))
+            found = SolvedProblem(size=row["size"], why_not=str(error))
         took = time.process_time() - began
-        return _plan_row(self._run, cluster, Answer(subject, kind, found), None, row["made_ms"], took)
+        return _plan_row(self._run, cluster, FleetAnswer(subject, kind, found), None, row["made_ms"], took)
 
 
 class CutNewest:
@@ -85,14 +85,14 @@ class CutNewest:
     def _pieces(self, rows: Iterable[EventRow]) -> Iterator[Row]:
         for cluster, of_cluster in groupby(rows, key=itemgetter(0)):
             for found in looks_of(of_cluster):
-                if isinstance(found, Unusable):
+                if isinstance(found, UnusableLook):
                     yield _piece(cluster, found.name, found.taken_ms, UNUSABLE, "", found.why)
                     continue
                 with no_walks():
                     look = whole_look(found, Memo(), Memo())
                     for answer in replicas_of(look):
                         yield _answer_piece(cluster, look.name, look.snapshot.taken_ms, answer)
-                    for one in Cutter(1).rows(look):
+                    for one in LookSlicer(1).rows(look):
                         group = look.snapshot.groups.get(one.subject) if one.kind == GROUP else None
                         weight = 0.0 if group is None else weight_of(group)
                         cells = (*one[5:],)
@@ -144,7 +144,7 @@ def told_plan(run: Run, cluster: str, piece: Mapping[str, Any]) -> Row:
     }
 
 
-def _answer_piece(cluster: str, look: str, taken_ms: int, answer: Answer) -> Row:
+def _answer_piece(cluster: str, look: str, taken_ms: int, answer: FleetAnswer) -> Row:
     row = _plan_row(Run(""), cluster, answer, look, taken_ms, None)
     told = {name: value for name, value in row.items() if name not in ("run", "cluster", "subject", "look", "made_ms")}
     return _piece(cluster, look, taken_ms, ANSWER, answer.subject, json.dumps(told))
@@ -158,7 +158,7 @@ def _piece(cluster: str, look: str, taken_ms: int, kind: int, subject: str, told
 
 
 def _plan_row(  # noqa: PLR0917 the columns of a plan
-    run: Run, cluster: str, answer: Answer, look: str | None, made_ms: int, cpu_s: float | None
+    run: Run, cluster: str, answer: FleetAnswer, look: str | None, made_ms: int, cpu_s: float | None
 ) -> Row:
     figures = answer.planned._asdict()
     proposals = figures.pop("proposals")

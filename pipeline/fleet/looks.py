@@ -19,24 +19,24 @@ from agent.values.memo import Memo
 from agent.values.plan import Plan
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import ConsumerGroup, Group, StreamsGroup
-from pipeline.backtest.living import without_cluster_bounds
-from pipeline.backtest.look import Look
-from pipeline.backtest.slices import Rebuilt
-from pipeline.fleet.solving import Planned
+from pipeline.backtest.look import HistoryLook
+from pipeline.backtest.slices import LookRebuilder
+from pipeline.backtest.strategy_replay import without_cluster_bounds
+from pipeline.fleet.solving import SolvedProblem
 
 T = TypeVar("T")
 
 
-class Answer(NamedTuple):
+class FleetAnswer(NamedTuple):
     """What is planned for a subject."""
 
     subject: str
     kind: str
     """consumer, tasks or replicas."""
-    planned: Planned
+    planned: SolvedProblem
 
 
-def replicas_of(look: Look) -> Iterator[Answer]:
+def replicas_of(look: HistoryLook) -> Iterator[FleetAnswer]:
     """The replicas of a whole cluster: one answer per topic that is to be mended."""
     alone = replace(look.snapshot, groups={}, copies={})
     detection = detect(alone, replace(look.memory, streams={}, rebalancing={}), look.limits, Memo())
@@ -47,10 +47,10 @@ def replicas_of(look: Look) -> Iterator[Answer]:
         if one.kind is ProposalKind.REASSIGN:
             replicas = sum(len(state.replicas) for state in alone.topics[one.subject.name].partitions)
             bound = None if one.lower_bound is None else int(one.lower_bound)
-            yield Answer(
+            yield FleetAnswer(
                 one.subject.name,
                 "replicas",
-                Planned(
+                SolvedProblem(
                     size=replicas,
                     readers=len(alone.brokers),
                     lower_bound=bound,
@@ -79,9 +79,9 @@ def items_of(group: Group) -> int:
             return 0
 
 
-def groups_of(cluster: str, rows: Sequence[Sequence[Any]]) -> Iterator[Answer]:
+def groups_of(cluster: str, rows: Sequence[Sequence[Any]]) -> Iterator[FleetAnswer]:
     """The answers for the groups of slices: one row about the world, then the groups."""
-    look = Rebuilt(cluster).look(rows)
+    look = LookRebuilder(cluster).look(rows)
     limits = without_cluster_bounds(look.limits)
     memos = [Memo() for _ in range(3)]
     detection = detect(look.snapshot, look.memory, limits, memos[0])
@@ -99,15 +99,15 @@ def _of_groups(plan: Plan) -> Any:
     return tuple(part for part in plan.advice if part.subject_kind == "group")
 
 
-def _answer(group: Group, detection: Detection, proposals: tuple[Proposal, ...]) -> Answer:
+def _answer(group: Group, detection: Detection, proposals: tuple[Proposal, ...]) -> FleetAnswer:
     assessment: Assessment = detection.assessments[group.id]
     kind = "tasks" if isinstance(group, StreamsGroup) else "consumer"
     if assessment.why_not is not None:
         why_not = assessment.why_not.value
-        planned = Planned(size=items_of(group), readers=_members(group), why_not=why_not, proposals=proposals)
-        return Answer(group.id, kind, planned)
+        planned = SolvedProblem(size=items_of(group), readers=_members(group), why_not=why_not, proposals=proposals)
+        return FleetAnswer(group.id, kind, planned)
     kafka = next(one for one in assessment.current if one.measure is Measure.KAFKA and one.unit == "partitions")
-    planned = Planned(
+    planned = SolvedProblem(
         size=items_of(group) or int(kafka.total),
         readers=_members(group),
         crossing=assessment.crossing,
@@ -117,7 +117,7 @@ def _answer(group: Group, detection: Detection, proposals: tuple[Proposal, ...])
         optimal=assessment.optimal_crossing == assessment.lower_bound,
         proposals=proposals,
     )
-    return Answer(group.id, kind, planned)
+    return FleetAnswer(group.id, kind, planned)
 
 
 def _members(group: Group) -> int:

@@ -26,7 +26,7 @@ TTL_MS = 900_000
 _Held = TypeVar("_Held", TopicPartition, TaskId)
 
 
-class Planned(NamedTuple):
+class SolvedProblem(NamedTuple):
     """What is planned for one problem."""
 
     size: int
@@ -46,7 +46,7 @@ class Planned(NamedTuple):
     proposals: tuple[Proposal, ...] = ()
 
 
-def planned(cluster: str, subject: str, problem: Problem, made_ms: int) -> Planned:
+def planned(cluster: str, subject: str, problem: Problem, made_ms: int) -> SolvedProblem:
     """The exact answer. A problem that contradicts itself is answered with the reason."""
     try:
         match problem:
@@ -57,13 +57,13 @@ def planned(cluster: str, subject: str, problem: Problem, made_ms: int) -> Plann
             case ReplicaProblem():
                 return _replicas(cluster, problem, made_ms)
     except BadProblem as error:
-        return Planned(size=size_of(problem), why_not=str(error))
+        return SolvedProblem(size=size_of(problem), why_not=str(error))
 
 
 # --- groups -----------------------------------------------------------------------------------------------------
 
 
-def _consumer(cluster: str, group: str, problem: ConsumerProblem, made_ms: int) -> Planned:
+def _consumer(cluster: str, group: str, problem: ConsumerProblem, made_ms: int) -> SolvedProblem:
     result = optimal_consumer(problem)
     now = {member.id: tuple(sorted(member.owned)) for member in problem.members}
     before = measure_consumer(problem, now).crossing_partitions
@@ -72,7 +72,7 @@ def _consumer(cluster: str, group: str, problem: ConsumerProblem, made_ms: int) 
     if then < before:
         figures = _Figures(before, then, result.lower_bound, result.optimal, size_of(problem), "partition")
         proposals = (_rebalance(cluster, group, problem, made_ms, now, result.assignment, figures),)
-    return Planned(
+    return SolvedProblem(
         size_of(problem),
         len(problem.members),
         before,
@@ -85,7 +85,7 @@ def _consumer(cluster: str, group: str, problem: ConsumerProblem, made_ms: int) 
     )
 
 
-def _tasks(cluster: str, group: str, problem: TaskProblem, made_ms: int) -> Planned:
+def _tasks(cluster: str, group: str, problem: TaskProblem, made_ms: int) -> SolvedProblem:
     result = optimal_tasks(problem)
     now = {process.id: tuple(sorted(process.active, key=repr)) for process in problem.processes}
     then = {process: tuple(sorted(tasks, key=repr)) for process, tasks in result.active.items()}
@@ -95,7 +95,7 @@ def _tasks(cluster: str, group: str, problem: TaskProblem, made_ms: int) -> Plan
     if best < before:
         figures = _Figures(before, best, result.lower_bound, result.optimal, reads, "task")
         proposals = (_rebalance(cluster, group, problem, made_ms, now, then, figures),)
-    return Planned(
+    return SolvedProblem(
         len(problem.tasks),
         len(problem.processes),
         before,
@@ -181,7 +181,7 @@ def _share(reads: int, crossing: int) -> Locality:
 # --- replicas ---------------------------------------------------------------------------------------------------
 
 
-def _replicas(cluster: str, problem: ReplicaProblem, made_ms: int) -> Planned:
+def _replicas(cluster: str, problem: ReplicaProblem, made_ms: int) -> SolvedProblem:
     result = optimal_replicas(problem)
     sets = {one.id: one for one in problem.partitions}
     topics: dict[str, list[TopicPartition]] = {}
@@ -193,7 +193,7 @@ def _replicas(cluster: str, problem: ReplicaProblem, made_ms: int) -> Planned:
         _reassignment(topic, of, sets, result.replicas, rests, optimal=result.optimal, made_ms=made_ms)
         for topic, of in topics.items()
     )
-    return Planned(
+    return SolvedProblem(
         size_of(problem),
         len(problem.brokers),
         None,

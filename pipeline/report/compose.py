@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipeline.report import notes
-from pipeline.report.document import Report
-from pipeline.report.facts import Facts
+from pipeline.report.document import ReportDocument
+from pipeline.report.facts import ReportFacts
 from pipeline.report.first import first_line
 from pipeline.report.sections_cost import cost_section, ledger_section, locality_section
 from pipeline.report.sections_proposals import error_section, outcome_section, standing_section
@@ -24,9 +24,9 @@ _SECTIONS = (
 )
 
 
-def compose(facts: Facts) -> Report:
+def compose(facts: ReportFacts) -> ReportDocument:
     """Everything in its place; equal facts give an equal report."""
-    return Report(
+    return ReportDocument(
         title="What crosses racks, what it costs, and what to do",
         first=first_line(facts),
         about=notes.about(facts),

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from config.foreign_text import harmless
 from pipeline.report.cells import written
-from pipeline.report.document import Grid, Plot, Report, Section, beyond
+from pipeline.report.document import Plot, ReportDocument, ReportGrid, ReportSection, beyond
 from pipeline.report.plots import to_svg
 
 _STYLE = """
@@ -43,7 +43,7 @@ _MOST_ROWS = 1_000
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def to_html(report: Report) -> str:
+def to_html(report: ReportDocument) -> str:
     """The whole page, ending with a newline."""
     links = " ".join(f'<a href="#{section.name}">{_text(section.title)}</a>' for section in report.sections)
     return "\n".join(
@@ -78,7 +78,7 @@ def to_html(report: Report) -> str:
     )
 
 
-def _section(section: Section) -> list[str]:
+def _section(section: ReportSection) -> list[str]:
     return [
         f'<section id="{section.name}">',
         f"<h2>{_text(section.title)}</h2>",
@@ -90,7 +90,7 @@ def _section(section: Section) -> list[str]:
     ]
 
 
-def _figure(section: Section, plot: Plot) -> list[str]:
+def _figure(section: ReportSection, plot: Plot) -> list[str]:
     svg = to_svg(plot, section.name).replace("<svg ", f'<svg role="img" aria-label="{_text(section.says)}" ', 1)
     return [
         "<figure>",
@@ -100,7 +100,7 @@ def _figure(section: Section, plot: Plot) -> list[str]:
     ]
 
 
-def _table(title: str, grid: Grid) -> list[str]:
+def _table(title: str, grid: ReportGrid) -> list[str]:
     """Focusable, because what scrolls must be reachable without a mouse."""
     numeric = [' class="n"' if head.numeric else "" for head in grid.heads]
     heads = "".join(

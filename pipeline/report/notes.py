@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from agent.values.words import counted, few
 from pipeline.report import words
-from pipeline.report.facts import Coverage, Facts
+from pipeline.report.facts import LookCoverage, ReportFacts
 from pipeline.report.first import price_applied
 from pipeline.report.period import minute_of
 from pipeline.report.summaries import HOUR_MS
 
 
-def notes(facts: Facts) -> tuple[str, ...]:
+def notes(facts: ReportFacts) -> tuple[str, ...]:
     """Sentences; where a kind of thing could be missing and is not, that is said too."""
     return (
         *_absent(facts),
@@ -29,7 +29,7 @@ def notes(facts: Facts) -> tuple[str, ...]:
     )
 
 
-def about(facts: Facts) -> str:
+def about(facts: ReportFacts) -> str:
     """Period, clusters, and how much of it is covered."""
     if not facts.coverage:
         return "No look of this period has traffic."
@@ -43,7 +43,7 @@ def about(facts: Facts) -> str:
     )
 
 
-def _absent(facts: Facts) -> Iterator[str]:
+def _absent(facts: ReportFacts) -> Iterator[str]:
     if facts.absent:
         yield (
             f"These tables do not exist yet, so the report has nothing from them: {', '.join(facts.absent)}. "
@@ -51,7 +51,7 @@ def _absent(facts: Facts) -> Iterator[str]:
         )
 
 
-def _gaps(facts: Facts) -> Iterator[str]:
+def _gaps(facts: ReportFacts) -> Iterator[str]:
     if not facts.coverage:
         return
     found = [(row, _missing_hours(row)) for row in facts.coverage]
@@ -66,11 +66,11 @@ def _gaps(facts: Facts) -> Iterator[str]:
         yield "No gaps: every hour between the first look and the last is covered by nine tenths or more."
 
 
-def _missing_hours(row: Coverage) -> int:
+def _missing_hours(row: LookCoverage) -> int:
     return (row.last_ms - row.first_ms) // HOUR_MS + 1 - row.hours
 
 
-def _looks(facts: Facts) -> Iterator[str]:
+def _looks(facts: ReportFacts) -> Iterator[str]:
     unusable = [problem for problem in facts.problems if problem.what == "look"]
     if facts.looks is None:
         yield "The number of complete looks is unknown: there is no table of looks."
@@ -84,7 +84,7 @@ def _looks(facts: Facts) -> Iterator[str]:
         yield "There is no look of this period."
 
 
-def _unknown(facts: Facts) -> Iterator[str]:
+def _unknown(facts: ReportFacts) -> Iterator[str]:
     sizes: dict[tuple[str, str], float] = {}
     for row in facts.pairs:
         if row.zone == "UNKNOWN":
@@ -100,7 +100,7 @@ def _size(size: float) -> str:
     return words.volume(size) if size else "an unknown number of bytes"
 
 
-def _prices(facts: Facts) -> Iterator[str]:
+def _prices(facts: ReportFacts) -> Iterator[str]:
     pairs = sorted(
         {(row.source_rack, row.target_rack) for row in facts.pairs if row.zone == "CROSS_ZONE" and row.usd is None}
     )
@@ -117,7 +117,7 @@ def _prices(facts: Facts) -> Iterator[str]:
         yield f"Every pair of racks has a price{dated}; costs are{price_applied(facts) or ' unknown'} across racks."
 
 
-def _sizes(facts: Facts) -> Iterator[str]:
+def _sizes(facts: ReportFacts) -> Iterator[str]:
     rows = sum(row.sizeless for row in facts.pairs)
     if rows:
         yield (
@@ -126,7 +126,7 @@ def _sizes(facts: Facts) -> Iterator[str]:
         )
 
 
-def _records(facts: Facts) -> Iterator[str]:
+def _records(facts: ReportFacts) -> Iterator[str]:
     unread = [problem for problem in facts.problems if problem.what == "record"]
     if unread:
         reasons = "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in unread[:5])

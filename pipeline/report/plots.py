@@ -20,7 +20,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.report import words
-from pipeline.report.document import Bars, Heat, Plot, Ranges, Scatter, Unit
+from pipeline.report.document import BarPlot, HeatMap, Plot, RangePlot, ScatterPlot, ValueUnit
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
 _PATTERNS = ("", "//", "..", "xx", "\\\\", "++")
@@ -73,19 +73,19 @@ def _shown(value: Any) -> Any:
 
 def _draw(figure: Figure, plot: Plot) -> None:
     match plot:
-        case Bars():
+        case BarPlot():
             _bars(figure, plot)
-        case Heat():
+        case HeatMap():
             _heat(figure, plot)
-        case Ranges():
+        case RangePlot():
             _ranges(figure, plot)
-        case Scatter():
+        case ScatterPlot():
             _scatter(figure, plot)
         case _:
             assert_never(plot)
 
 
-def _bars(figure: Figure, plot: Bars) -> None:
+def _bars(figure: Figure, plot: BarPlot) -> None:
     height = 3.4 if plot.upright else 1.1 + _ROW * (len(plot.bars) + 0.45 * len(plot.parts))
     figure.set_size_inches(_WIDTH, max(height, 0.22 * len(plot.parts) + 1.0) if plot.upright else height)
     axes = figure.add_subplot()
@@ -131,7 +131,7 @@ def _look(number: int, *, hatched: bool) -> dict[str, Any]:
     }
 
 
-def _heat(figure: Figure, plot: Heat) -> None:
+def _heat(figure: Figure, plot: HeatMap) -> None:
     figure.set_size_inches(max(4.2, min(_WIDTH, 3.2 + 0.9 * len(plot.columns))), 1.2 + _ROW * len(plot.rows))
     axes = figure.add_subplot()
     colours = mpl.colormaps["cividis"]
@@ -166,7 +166,7 @@ def _heat(figure: Figure, plot: Heat) -> None:
     figure.legend(handles=keys, loc="outside lower center", frameon=False, fontsize=8, ncols=4)
 
 
-def _ranges(figure: Figure, plot: Ranges) -> None:
+def _ranges(figure: Figure, plot: RangePlot) -> None:
     figure.set_size_inches(_WIDTH, 1.1 + _ROW * len(plot.rows))
     axes = figure.add_subplot()
     for at, (low, middle, high) in enumerate(plot.values):
@@ -181,7 +181,7 @@ def _ranges(figure: Figure, plot: Ranges) -> None:
     _values(axes, plot.unit, plot.label, upright=False)
 
 
-def _scatter(figure: Figure, plot: Scatter) -> None:
+def _scatter(figure: Figure, plot: ScatterPlot) -> None:
     figure.set_size_inches(_WIDTH, 3.3)
     left, right = figure.subplots(1, 2)
     most = max(1.0, *(max(point) for point in plot.points)) * 1.08
@@ -213,24 +213,24 @@ def _scatter(figure: Figure, plot: Scatter) -> None:
     right.set_ylabel("proposals")
 
 
-def _values(axes: Axes, unit: Unit, label: str, *, upright: bool) -> None:
+def _values(axes: Axes, unit: ValueUnit, label: str, *, upright: bool) -> None:
     axis = axes.yaxis if upright else axes.xaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: _short_value(value, unit)))
-    axis.set_major_locator(MaxNLocator(6, integer=unit is Unit.COUNT))
+    axis.set_major_locator(MaxNLocator(6, integer=unit is ValueUnit.COUNT))
     (axes.set_ylabel if upright else axes.set_xlabel)(label)
 
 
-def _short_value(value: float, unit: Unit) -> str:
+def _short_value(value: float, unit: ValueUnit) -> str:
     match unit:
-        case Unit.USD:
+        case ValueUnit.USD:
             return words.money(value)
-        case Unit.BYTES:
+        case ValueUnit.BYTES:
             return words.volume(value)
-        case Unit.BYTES_PER_S:
+        case ValueUnit.BYTES_PER_S:
             return words.per_second(value)
-        case Unit.SECONDS:
+        case ValueUnit.SECONDS:
             return words.duration(value) if value else "0 s"
-        case Unit.RECORDS_PER_S:
+        case ValueUnit.RECORDS_PER_S:
             return words.number(value, "records/s")
         case _:
             return words.number(value)

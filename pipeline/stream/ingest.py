@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 
 from agent.errors import ClusterUnreachable, RackwiseError
 from agent.stopping import Stop
-from pipeline.kafka import Brokers, Topic, missing_topic
+from pipeline.kafka import TopicClient, TopicIdentity, missing_topic
 from pipeline.schemas import bronze
-from pipeline.stream.checkpoint import Span
-from pipeline.stream.tidying import Tidying
-from pipeline.stream.topic import Plan, Reading, TopicStream
-from pipeline.tables import Tables
+from pipeline.stream.checkpoint import OffsetSpan
+from pipeline.stream.topic import SourceSettings, TopicIngest, TopicStream
+from pipeline.stream.vacuum import TableVacuum
+from pipeline.tables import TableStore
 from pipeline.transforms import parse
 
 TELEMETRY = "telemetry"
@@ -33,7 +33,7 @@ _HEAD_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class IngestTopics:
     """Names of the topics."""
 
     telemetry: str
@@ -48,22 +48,22 @@ class Following:
     telemetry: Callable[[DataFrame], None] = lambda _: None
 
 
-def plans(names: Names, following: Following) -> tuple[Plan, ...]:
+def plans(names: IngestTopics, following: Following) -> tuple[TopicIngest, ...]:
     """What becomes of each topic; telemetry last, so that what it refreshes knows the others' news."""
     return (
-        Plan(
+        TopicIngest(
             name="proposals",
             topic=names.proposals,
             table=bronze.PROPOSALS,
             parse=lambda records, _topic, _span: parse.proposals(records),
         ),
-        Plan(
+        TopicIngest(
             name="journal",
             topic=names.journal,
             table=bronze.JOURNAL,
             parse=lambda records, topic, _span: parse.journal(records, topic.cluster),
         ),
-        Plan(
+        TopicIngest(
             name=TELEMETRY,
             topic=names.telemetry,
             table=bronze.TELEMETRY,
@@ -74,7 +74,7 @@ def plans(names: Names, following: Following) -> tuple[Plan, ...]:
     )
 
 
-class Ingest:
+class StreamRunner:
     """Runs the streams of some plans."""
 
     def __init__(
@@ -84,10 +84,10 @@ class Ingest:
         expected_cluster: str | None,
         patience_ms: int,
         say: Callable[[str], None],
-        tidying: Tidying | None = None,
+        vacuum: TableVacuum | None = None,
     ) -> None:
         self._streams = streams
-        self._tidying = tidying
+        self._vacuum = vacuum
         self._expected = expected_cluster
         self._patience_s = patience_ms / 1_000
         self._say = say
@@ -107,8 +107,8 @@ class Ingest:
                 raise stream.problem
             if not stream.records:
                 self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
-        if self._tidying is not None and not stop.is_set():
-            self._tidying.all()
+        if self._vacuum is not None and not stop.is_set():
+            self._vacuum.all()
         return sum(stream.records for stream in self._streams)
 
     def run(self, stop: Stop) -> int:
@@ -118,8 +118,8 @@ class Ingest:
             while not stop.is_set():
                 for stream in self._streams:
                     self._keep_up(stream, waits[stream.plan.name])
-                if self._tidying is not None:
-                    self._tidying.take_turn()
+                if self._vacuum is not None:
+                    self._vacuum.take_turn()
                 stop.wait(0.5)
         finally:
             for stream in self._streams:
@@ -191,11 +191,11 @@ class _Wait:
 
 
 def streams(
-    made: Sequence[Plan],
-    reading: Reading,
+    made: Sequence[TopicIngest],
+    reading: SourceSettings,
     *,
-    tables: Tables,
-    brokers: Brokers,
+    tables: TableStore,
+    brokers: TopicClient,
     checkpoints: str,
     say: Callable[[str], None],
 ) -> tuple[TopicStream, ...]:
@@ -208,7 +208,7 @@ def streams(
     )
 
 
-def _telemetry(records: DataFrame, _topic: Topic, span: Span) -> DataFrame:
+def _telemetry(records: DataFrame, _topic: TopicIdentity, span: OffsetSpan) -> DataFrame:
     return parse.with_late(parse.telemetry(records), span.watermark_ms)
 
 

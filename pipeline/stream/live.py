@@ -15,21 +15,21 @@ from pyspark.sql import DataFrame
 
 from agent.errors import RackwiseError
 from agent.values.words import counted
-from pipeline.files import Files
-from pipeline.jobs.carried import Carried
+from pipeline.files import HadoopFiles
+from pipeline.jobs.incremental import IncrementalSums
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
 from pipeline.session import is_one_process
 from pipeline.stream.ingest import Following
-from pipeline.stream.owed import Owed
-from pipeline.tables import Tables
+from pipeline.stream.pending_hours import PendingHours
+from pipeline.tables import TableStore
 
 
-class Live:
+class LiveRefresh:
     """Follows the telemetry stream, whose batches come one after the other."""
 
     def __init__(
         self,
-        tables: Tables,
+        tables: TableStore,
         settings: RefreshSettings,
         say: Callable[[str], None],
         *,
@@ -40,11 +40,11 @@ class Live:
         self._tables = tables
         self._settings = settings
         self._say = say
-        self._owed = Owed(Files(tables.spark), f"{tables.root}/_owed")
+        self._pending = PendingHours(HadoopFiles(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
         # What a lost executor held cannot be made again.
-        self._carried = Carried() if is_one_process(tables.spark) else None
+        self._incremental = IncrementalSums() if is_one_process(tables.spark) else None
         self._told: set[str] = set()
         self._publish = publish
         self._has_published = False
@@ -57,8 +57,8 @@ class Live:
 
     def catch_up(self) -> None:
         """Work out what is owed, and outcomes."""
-        catch_up(self._tables, self._owed.hours, self._settings)
-        self._owed.settle()
+        catch_up(self._tables, self._pending.hours, self._settings)
+        self._pending.settle()
         self._give_away()
 
     def _on_telemetry(self, rows: DataFrame) -> None:
@@ -70,15 +70,15 @@ class Live:
             settings=self._settings,
             histories=histories,
             outcomes=histories or self._is_first,
-            owed=self._owed.hours,
-            carried=self._carried,
+            pending=self._pending.hours,
+            incremental=self._incremental,
         )
         self._is_first = False
         if histories:
-            self._owed.settle()
+            self._pending.settle()
             self._histories_at = time.monotonic()
         else:
-            self._owed.add(done.hours)
+            self._pending.add(done.hours)
         computed = f"{counted(done.looks, 'look')} and {counted(len(done.hours), 'hour')}"
         self._say(f"gold: {computed} computed in {done.seconds:.1f} s")
         for message in done.messages:

@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import LAGS
+from pipeline.transforms.mergeable_aggregate import MergeableAggregate
 from pipeline.transforms.spans import day_of
-from pipeline.transforms.sums import Adding
 
 _KEY = ("cluster", "hour_ms", "group", "topic")
-BEHIND = Adding(
+BEHIND = MergeableAggregate(
     _KEY, {"looks": F.sum, "unknown_looks": F.sum, "least": F.min, "total": F.sum, "most": F.max, "last": F.max}
 )
 

@@ -23,22 +23,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import LEDGER
+from pipeline.transforms.mergeable_aggregate import MergeableAggregate
 from pipeline.transforms.prices import priced
 from pipeline.transforms.routes import FOLLOWER_UNKNOWN, LEADER_UNKNOWN, PRODUCER_UNKNOWN, zone
 from pipeline.transforms.spans import all_or_null, day_of, part_of, spanned
-from pipeline.transforms.sums import Adding
 from pipeline.transforms.traffic import halves, with_bytes
 
 _FLOW = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why", "bytes", "unavoidable")
 _ROUNDING = 1e-9
 _PARTITION = ("cluster", "hour_ms", "topic", "partition")
-APPENDED = Adding((*_PARTITION, "was", "now"), {"records": F.sum})
+APPENDED = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.sum})
 """By placements: they hardly ever change, so halves are told once for all looks at which they stayed."""
-COPIED = Adding(("cluster", "hour_ms", "topic", "source_rack", "target_rack"), {"bytes": F.sum, "untold": F.sum})
+COPIED = MergeableAggregate(
+    ("cluster", "hour_ms", "topic", "source_rack", "target_rack"), {"bytes": F.sum, "untold": F.sum}
+)
 """``untold``: copies of which no log dir told."""
 
 
-class Grounds(NamedTuple):
+class LedgerInput(NamedTuple):
     """What a ledger is made of."""
 
     appended: DataFrame
@@ -53,7 +55,7 @@ class Grounds(NamedTuple):
     prices: DataFrame
 
 
-def ledger(grounds: Grounds) -> DataFrame:
+def ledger(grounds: LedgerInput) -> DataFrame:
     """gold.ledger of what the grounds show."""
     placed = _placed(grounds.appended, grounds.sizes)
     flows = (

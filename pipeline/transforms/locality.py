@@ -6,12 +6,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import LOCALITY
+from pipeline.transforms.mergeable_aggregate import MergeableAggregate
 from pipeline.transforms.routes import zone
 from pipeline.transforms.spans import all_or_null, day_of
-from pipeline.transforms.sums import Adding
 
 _KEY = ("cluster", "hour_ms", "group", "rack")
-NEAR = Adding(_KEY, {"local": F.sum, "total": F.sum, "unknown": F.sum})
+NEAR = MergeableAggregate(_KEY, {"local": F.sum, "total": F.sum, "unknown": F.sum})
 
 
 def near(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:

@@ -19,7 +19,7 @@ from agent.journal.codec import VERSION as JOURNAL_VERSION
 from agent.telemetry.events import VERSION as TELEMETRY_VERSION
 from agent.values.proposal import SCHEMA_VERSION as PROPOSAL_VERSION
 from pipeline.schemas.bronze import PROPOSALS
-from pipeline.schemas.table import Table
+from pipeline.schemas.table import TableSpec
 from pipeline.transforms.fragments import fragment_problem, fragment_suffix, piece_of
 from pipeline.transforms.spans import HOUR_MS, LAST_MS
 
@@ -142,7 +142,7 @@ def with_late(parsed: DataFrame, watermark_ms: int | None) -> DataFrame:
     return parsed.withColumn("late", late)
 
 
-def accepted(parsed: DataFrame, table: Table) -> DataFrame:
+def accepted(parsed: DataFrame, table: TableSpec) -> DataFrame:
     """The rows that could be read, in the table's columns."""
     return parsed.where(F.col("reason").isNull()).select(*table.schema.names)
 

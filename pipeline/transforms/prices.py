@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.few_rows import few_rows
+from pipeline.local_relation import local_relation
 from pipeline.schemas.table import DOUBLE, STRING, column, columns
 
 BYTES_PER_GB = 1_000_000_000
@@ -34,7 +34,7 @@ class PriceRow(NamedTuple):
 
 def price_table(spark: SparkSession, rows: tuple[PriceRow, ...]) -> DataFrame:
     """The rows as `PRICES`."""
-    return few_rows(spark, rows, PRICES)
+    return local_relation(spark, rows, PRICES)
 
 
 def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:

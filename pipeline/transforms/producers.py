@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.few_rows import few_rows
+from pipeline.local_relation import local_relation
 from pipeline.schemas.table import DOUBLE, STRING, column, columns
 
 PRODUCERS = columns(
@@ -30,4 +30,4 @@ class ProducerRow(NamedTuple):
 
 def producer_table(spark: SparkSession, rows: tuple[ProducerRow, ...]) -> DataFrame:
     """The rows as `PRODUCERS`."""
-    return few_rows(spark, rows, PRODUCERS)
+    return local_relation(spark, rows, PRODUCERS)

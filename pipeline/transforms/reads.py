@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import READ_TRAFFIC
+from pipeline.transforms.mergeable_aggregate import MergeableAggregate
 from pipeline.transforms.routes import route
 from pipeline.transforms.spans import all_or_null, day_of, part_of, spanned
-from pipeline.transforms.sums import Adding
 from pipeline.transforms.traffic import halves, with_bytes
 
 CATCHING_UP = 1.1
@@ -21,7 +21,9 @@ _READER = ("cluster", "instance", "group", "role", "reader", "topic", "partition
 _GIVEN = ("cluster", "look", "group", "member", "role", "rack", "told_rack", "topic", "partition", "committed_offset")
 _PLACE = ("cluster", "look", "topic", "partition")
 _READ = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
-TAKEN = Adding((*_READ, "was", "now"), {"ms": F.sum, "records": F.sum, "appended": F.sum, "committed": F.max})
+TAKEN = MergeableAggregate(
+    (*_READ, "was", "now"), {"ms": F.sum, "records": F.sum, "appended": F.sum, "committed": F.max}
+)
 """By routes: they hardly ever change, so halves are told once for all looks at which they stayed."""
 
 

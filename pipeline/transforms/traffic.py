@@ -11,13 +11,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import PARTITION_TRAFFIC
+from pipeline.transforms.mergeable_aggregate import MergeableAggregate, listed
 from pipeline.transforms.spans import LEAP_MS, LONGEST_MS, day_of, hour_of, part_of, spanned
-from pipeline.transforms.sums import Adding, listed
 
 _KEY = ("cluster", "hour_ms", "topic", "partition")
-TAKEN_IN = Adding(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
+TAKEN_IN = MergeableAggregate(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
 """``grown``: each interval between two sizes (ratio, bytes, records); ``learned``: of the last look."""
-SIZED = Adding(("cluster", "instance", "topic", "partition"), {"sized": F.max})
+SIZED = MergeableAggregate(("cluster", "instance", "topic", "partition"), {"sized": F.max})
 """The newest size that was asked of a partition: monotonic_ms, look, taken_ms, topic_id, size_bytes, end_offset."""
 _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""

@@ -11,7 +11,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LAGS, LEDGER, LOCALITY, READ_TRAFFIC
 from pipeline.transforms.lags import behind, lags
-from pipeline.transforms.ledger import Grounds, appended, copied, ledger
+from pipeline.transforms.ledger import LedgerInput, appended, copied, ledger
 from pipeline.transforms.locality import locality, near
 from pipeline.transforms.prices import PriceRow, price_table
 from pipeline.transforms.producers import ProducerRow, producer_table
@@ -83,7 +83,7 @@ class World:
         self.readings = reading(readers, changes, line).localCheckpoint()
         self.routes = routed(taken(self.readings, spans), sizes).localCheckpoint()
         standing, prices = producer_table(spark, producers), price_table(spark, PRICES)
-        grounds = Grounds(appended(changes, spans), copied(changes, spans), sizes, self.routes, standing, prices)
+        grounds = LedgerInput(appended(changes, spans), copied(changes, spans), sizes, self.routes, standing, prices)
         self.ledger = ledger(grounds).localCheckpoint()
         self._spark = spark
 

@@ -11,20 +11,20 @@ import uuid
 from collections.abc import Iterable
 
 from agent.errors import RackwiseError
-from pipeline.files import Files
-from pipeline.jobs.work import Hour
+from pipeline.files import HadoopFiles
+from pipeline.jobs.work import ClusterHour
 
 
-class Owed:
+class PendingHours:
     """The hours in the folder ``path``, a file for each batch that brought new ones."""
 
-    def __init__(self, files: Files, path: str) -> None:
+    def __init__(self, files: HadoopFiles, path: str) -> None:
         self._files = files
         self._path = path
         self._names = [name for name in files.names(path) if name.endswith(".json")]
-        self.hours: frozenset[Hour] = frozenset(hour for name in self._names for hour in self._read(name))
+        self.hours: frozenset[ClusterHour] = frozenset(hour for name in self._names for hour in self._read(name))
 
-    def add(self, hours: Iterable[Hour]) -> None:
+    def add(self, hours: Iterable[ClusterHour]) -> None:
         """These as well."""
         new = sorted(set(hours) - self.hours)
         if not new:
@@ -41,10 +41,10 @@ class Owed:
             self._files.delete(f"{self._path}/{self._names[-1]}")
             self._names.pop()
 
-    def _read(self, name: str) -> list[Hour]:
+    def _read(self, name: str) -> list[ClusterHour]:
         text = self._files.read(f"{self._path}/{name}")
         try:
-            return [Hour(str(cluster), int(hour_ms)) for cluster, hour_ms in json.loads(text or "[]")]
+            return [ClusterHour(str(cluster), int(hour_ms)) for cluster, hour_ms in json.loads(text or "[]")]
         except (ValueError, TypeError) as error:
             raise RackwiseError(
                 f"{self._path}/{name} cannot be read",

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 
-def few_rows(spark: SparkSession, rows: Iterable[Sequence[object]], schema: StructType) -> DataFrame:
+def local_relation(spark: SparkSession, rows: Iterable[Sequence[object]], schema: StructType) -> DataFrame:
     """The rows, whose values are in the schema's order. Raises what Arrow raises for a value of another type."""
     listed = list(rows)
     shape = to_arrow_schema(schema, timezone="UTC")

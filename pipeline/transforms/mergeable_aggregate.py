@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 
-class Adding(NamedTuple):
+class MergeableAggregate(NamedTuple):
     """How rows are added up: those with equal keys are one row."""
 
     key: tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import TypeVar
 Piece = TypeVar("Piece")
 
 
-def places(weights: Mapping[Piece, float], tasks: int) -> dict[Piece, int]:
+def packed(weights: Mapping[Piece, float], tasks: int) -> dict[Piece, int]:
     """Piece -> number of its task; the heaviest task is number 0, which Spark begins with.
 
     Each piece, from the heaviest on, goes to the task that has least so far; pieces of one weight in their order.
