@@ -1,4 +1,4 @@
-"""Which task of a job does what: longest first, so that no late large piece leaves the other cores waiting."""
+"""Bin packing of work into tasks: longest first, so that no large piece starts late and leaves the other cores idle."""
 
 from __future__ import annotations
 

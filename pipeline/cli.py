@@ -1,4 +1,4 @@
-"""``rackwise spark …`` and, below spark-submit, the same commands: one application, a module for each command.
+"""``rackwise spark``: one application, with a module for each command; ``spark-submit`` runs the same commands.
 
 Nothing of Spark is imported before a command runs.
 """

@@ -1,4 +1,4 @@
-"""How a table lies on disk as Delta Lake: its log makes every change whole, and remembers which batches it has."""
+"""Tables as Delta Lake: its log makes every change whole, and remembers the batches that were appended."""
 
 from __future__ import annotations
 

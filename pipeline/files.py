@@ -1,4 +1,4 @@
-"""Small files and folders where the tables are (this machine, HDFS, an object store), by Hadoop's file system."""
+"""Small files and folders beside the tables (this machine, HDFS, an object store), by Hadoop's file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rackwise's connection settings for Spark's Kafka source, and what the brokers say of a topic before it is read.
+"""rackwise's connection settings for Spark's Kafka source, and a topic as the brokers describe it.
 
 Spark's connector is Java's client: the dotted names become its properties, logins become JAAS, PEM files are read here
 and handed over as text, so that executors elsewhere need no files. Invariant: secrets are options of a source, never

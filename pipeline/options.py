@@ -1,4 +1,4 @@
-"""Options that every Spark command takes, and what they lead to: settings, a session, tables.
+"""Options that every Spark command takes, and the settings, session and tables that they give.
 
 Nothing here is slow to import: the command line reads it for ``--help``.
 """

@@ -1,4 +1,4 @@
-"""How a table lies on disk as plain Parquet: a change becomes visible by one rename of a folder.
+"""Tables as plain Parquet: a change becomes visible by one rename of a folder.
 
 An appended batch is the folder ``batch=<writer>-<number>``: written under a hidden name, renamed when it is whole, and
 left as it is when it is there already. A replaced table is ``batch=-`` with one folder per partition: what comes in its

@@ -1,4 +1,4 @@
-"""What reading costs in one look: how much of what a group reads crosses racks, and what that is worth.
+"""Cost of reads in one look: the part of the bytes that crosses racks, and its price.
 
 By the agent's own rule of who serves a read (`agent.values.flows.read_flows`), partition by partition, so that it is
 worked out once per arrangement of a group and its topics, and laid over the rates of every look with two sums.

@@ -1,4 +1,4 @@
-"""What an act would have changed in the looks that followed it.
+"""Effects of an act on the looks that follow it.
 
 Assumed, and said wherever results are shown:
 

@@ -1,4 +1,4 @@
-"""The ranking as a picture: what each strategy costs, and what it breaks and wastes on the way."""
+"""Plot of the ranking: cost, rule violations and useless triggers of each strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which strategy did best? One row each: what it cost, what it moved, what it broke, what was for nothing.
+"""Ranking of strategies: cost, moves, rule violations and useless triggers, one row each.
 
 Money decides where bytes are known, reads across racks where they are not; then broken rules, then triggers that
 brought nothing, then moves. What rests on unknown bytes is said beside the figures.

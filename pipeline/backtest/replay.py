@@ -1,4 +1,4 @@
-"""History from look to look under several strategies at once: what they share is worked out once.
+"""Replay of history under several strategies at once; their common part is computed once.
 
 Looks come in the order in which they were taken, each is handed to every strategy, and scored when the next one says
 how long it stood. No look is shown before its time: a strategy is given one look and has only what it kept.

@@ -1,4 +1,4 @@
-"""How a strategy did: cost, moves, broken rules, triggers that brought nothing, time to balance.
+"""Score of a strategy: cost, moves, rule violations, useless triggers, time to balance.
 
 A look counts for the time until the next one. Where the next comes much later than looks usually do, none was taken:
 that time is counted as unseen and scored for no strategy. One yardstick for all: the recorded limits say from which gap

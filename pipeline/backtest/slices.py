@@ -1,4 +1,4 @@
-"""Looks cut by group, so that history is lived through in parts: groups with the topics that they read, and brokers.
+"""Looks split by group, so that history is replayed in parts: groups with the topics that they read, and brokers.
 
 A row is a group in a look. What seldom changes, the group and its topics, is written where it is first seen in a part
 and named by its digest from then on, for each group by itself; figures stand in each row. The parts of a cluster are

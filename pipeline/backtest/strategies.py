@@ -1,4 +1,4 @@
-"""What could have been done otherwise: strategies are named changes of the limits that were in force.
+"""Strategies of a backtest: named changes of the limits that were in force.
 
 A strategy changes nothing but limits, by the names that `Limits` gives them (``min_gain_share``,
 ``execute.trigger_budget_per_group_per_hour``); ``group.…`` and ``trigger.…`` stand for the settings of every group. All

@@ -1,4 +1,4 @@
-"""One strategy, from look to look: what it sees, finds and proposes, what the guard lets it do, what comes of that.
+"""Replay of one strategy: its snapshot, findings, proposals, verdicts and effects, look by look.
 
 The stages are the agent's own, called as its loop calls them; only acting is imagined (`effects`). As-recorded settings
 get the recorded memory, so that the same look gives the same bytes. Every other strategy has a memory of its own: what

@@ -1,4 +1,4 @@
-"""Units of work: one part of a cluster over one stretch of history, lived through by some strategies.
+"""Units of work: one part of a cluster over one stretch of history, replayed under some strategies.
 
 A unit is named by the digest of everything that it depends on, so that what was worked out once is never worked out
 again and a run that was killed goes on. Batches of rows come in sorted by unit and time and are read once; a unit's
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agent.propose.codec import proposal_to_bytes
 from agent.values.collector import no_walks
 from agent.values.memo import Memo
-from pipeline.backtest.events import EventRow, looks_of
-from pipeline.backtest.look import HistoryLook, UnusableLook, whole_look
+from pipeline.backtest.look import EventRow, HistoryLook, UnusableLook, looks_of, whole_look
 from pipeline.backtest.replay import LONGEST_MS, StrategyResult, replay
 from pipeline.backtest.score import ScoredAct
 from pipeline.backtest.slices import LookRebuilder, LookSlicer, TornSlices

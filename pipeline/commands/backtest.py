@@ -1,4 +1,4 @@
-"""``rackwise spark backtest``: what other settings would have cost, saved and moved over a recorded stretch."""
+"""``rackwise spark backtest``: the cost, savings and moves of other settings over a recorded stretch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rackwise spark ingest``: rackwise's topics into tables, once or for as long as it runs."""
+"""``rackwise spark ingest``: rackwise's topics into tables, once or until it is stopped."""
 
 from __future__ import annotations
 

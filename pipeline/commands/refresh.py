@@ -1,4 +1,4 @@
-"""``rackwise spark refresh``: silver and gold worked out again from bronze."""
+"""``rackwise spark refresh``: silver and gold computed again from bronze."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rackwise spark report``: what crosses racks, what it costs and what to do first, as Markdown, HTML and CSV."""
+"""``rackwise spark report``: cross-rack bytes, their cost and the first thing to do, as Markdown, HTML and CSV."""
 
 from __future__ import annotations
 

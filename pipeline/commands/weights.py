@@ -1,4 +1,4 @@
-"""``rackwise spark weights``: tell agents what the tables know of bytes per second and of restores."""
+"""``rackwise spark weights``: bytes per second and restore rates from the tables, published to the agents."""
 
 from __future__ import annotations
 

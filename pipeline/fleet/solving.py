@@ -1,4 +1,4 @@
-"""One problem, solved exactly, as the proposal that carries out its answer.
+"""Solution of one problem, exact, as the proposal that reaches it.
 
 Consumer groups and applications become one rebalance, replicas of a cluster one reassignment for each topic; nothing
 is proposed where the answer is what runs already. Bytes and money are not part of a problem, so what is predicted

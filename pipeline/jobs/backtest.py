@@ -1,4 +1,4 @@
-"""Lives through recorded history under several strategies: bronze in, backtest.units out, one row per finished unit.
+"""Replay of recorded history under several strategies: bronze in, backtest.units out, one row per finished unit.
 
 Invariants: a unit that is finished is not worked out again, also by a run that comes after a kill; the result depends
 on the rows and the settings alone, not on how many tasks there are.
@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
 from agent.values.words import counted
-from pipeline.backtest.events import KINDS, EventRow
+from pipeline.backtest.look import KINDS, EventRow
 from pipeline.backtest.replay import LONGEST_MS
 from pipeline.backtest.strategies import BacktestStrategy
 from pipeline.backtest.units import WHOLE, BacktestPart, ReplayGroups, ReplayLooks, ReplaySettings, SliceLooks, unit_id

@@ -23,7 +23,7 @@ from agent.propose.codec import proposal_from_json
 from agent.telemetry.events import Kind
 from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.words import counted
-from pipeline.backtest.events import KINDS, EventRow
+from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import packed
 from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Run, SolveProblems, told_plan
 from pipeline.local_relation import local_relation

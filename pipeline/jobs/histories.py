@@ -1,4 +1,4 @@
-"""Histories: warm-ups, restore rates, rebalances and rack drift that began in the hours, or went on in them."""
+"""Histories: warm-ups, restore rates, rebalances and rack drift that began in the hours, or continued in them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.tables import Where
 from pipeline.transforms.drift import changes_of_racks, is_settled, with_ends
 from pipeline.transforms.rebalances import rebalances, triggers_of
-from pipeline.transforms.restores import restore_rates
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, LONGEST_MS
-from pipeline.transforms.warmups import warmups
+from pipeline.transforms.warmups import restore_rates, warmups
 
 DAY_MS = 24 * HOUR_MS
 BACK_MS = 6 * HOUR_MS

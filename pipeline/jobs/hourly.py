@@ -1,4 +1,4 @@
-"""Gold's hours: what partitions took in, what groups read, how far behind and how local they were, the ledger.
+"""Gold tables by hour: partition and read traffic, lags, locality and the ledger.
 
 All of them are made of sums over looks. A caller that keeps the sums of the hour from one refresh to the next has
 those of a few new looks added; else every look of the hours is read.
@@ -29,11 +29,9 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas import gold, silver
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.session import sized
-from pipeline.transforms.lags import behind, lags
 from pipeline.transforms.ledger import LedgerInput, appended, copied, ledger
-from pipeline.transforms.locality import locality, near
 from pipeline.transforms.prices import unpriced
-from pipeline.transforms.reads import read_traffic, reading, routed, taken
+from pipeline.transforms.reads import behind, lags, locality, near, read_traffic, reading, routed, taken
 from pipeline.transforms.spans import LONGEST_MS, by_hour, pairs, timeline
 from pipeline.transforms.traffic import newest_sizes, partition_traffic, record_sizes, seen, taken_in
 

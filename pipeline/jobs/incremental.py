@@ -1,4 +1,4 @@
-"""What a runner carries from batch to batch: what the looks of the hours at hand came to, and which looks those were.
+"""Incremental sums: the sums of the current hours, kept from batch to batch, with the looks that they include.
 
 Invariant: what is carried is what bronze gives for its looks. It is let go when one of them, or one before them, was
 read again, or when one tells another stretch of time than it did; then all looks of the hours are added up anew.

@@ -1,4 +1,4 @@
-"""Outcomes: what was predicted of proposals and what came of them, measured around each act of rackwise."""
+"""Outcomes of proposals: the prediction, and the traffic measured before and after each act of rackwise."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import DOUBLE, INT, STRING, TableSpec
 from pipeline.tables import Where
 from pipeline.transforms.ledger import LedgerInput, appended, copied, copies, ledger
-from pipeline.transforms.outcomes import crossing, moved, outcomes, windows
-from pipeline.transforms.prices import PriceRow, price_table
-from pipeline.transforms.producers import producer_table
-from pipeline.transforms.proposals import acted, published
+from pipeline.transforms.outcomes import acted, crossing, moved, outcomes, published, windows
+from pipeline.transforms.prices import PriceRow, price_table, producer_table
 from pipeline.transforms.reads import reading, routed, taken
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, by_window, pairs, timeline
 from pipeline.transforms.traffic import partition_traffic, record_sizes, seen, taken_in

@@ -1,4 +1,4 @@
-"""Brings silver and gold up to date with bronze, for the looks and hours that new records touched.
+"""Refresh of silver and gold from bronze, for the looks and hours that new records touched.
 
 Invariant: what is written for an hour depends on bronze alone, never on what an earlier refresh wrote there or on how
 often it ran. So it may be killed and run again, and a refresh of everything gives what many small ones gave.
@@ -28,8 +28,7 @@ from pipeline.schemas import bronze, silver
 from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
-from pipeline.transforms.prices import PriceRow, price_table
-from pipeline.transforms.producers import ProducerRow, producer_table
+from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
 from pipeline.transforms.spans import CONTEXT_MS, hour_of, touched_hours
 from pipeline.transforms.spans import day_of as day_named
 

@@ -1,4 +1,4 @@
-"""Writes a report of the tables into a folder: ``report.md``, ``report.html`` and one CSV per table.
+"""The files of a report: ``report.md``, ``report.html`` and one CSV per table, in a folder.
 
 Files are written beside their place and moved there, so that a reader never sees half of one.
 """

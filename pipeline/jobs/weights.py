@@ -1,4 +1,4 @@
-"""Publishes weights: what the gold tables say of traffic and restores, as records that agents read.
+"""Weights for the agents: rates of traffic and restores from the gold tables, published as records of a topic.
 
 Only the weights of the cluster whose brokers are connected are written, as its agent reads them there. Invariants: only
 records that say something else than the topic's are written, so that a second run over the same tables

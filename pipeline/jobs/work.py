@@ -1,4 +1,4 @@
-"""What every part of a refresh works with: tables, the hours in question, rows that are held, what is written."""
+"""A refresh in progress: tables, hours, rows that are held, the threads of its Spark jobs, and its writes."""
 
 from __future__ import annotations
 

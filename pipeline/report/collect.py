@@ -1,4 +1,4 @@
-"""Reads the gold tables, has Spark add them up, and collects what came out.
+"""Figures of a report: the gold tables, summed by Spark and collected.
 
 Gold alone makes the figures. One table of silver and one of bronze are counted as well, for what is missing from them:
 looks that did not arrive whole, and records that could not be read.

@@ -1,4 +1,4 @@
-"""A report as a value, before it is decided how it is written: a first line, sections with grids and plots, notes."""
+"""A report as a value, independent of its format: a first line, sections with grids and plots, notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report rests on: a few hundred rows, added up in Spark and collected. Unknown is None, never 0.
+"""Facts of a report: a few hundred rows, summed by Spark and collected. Unknown is None, never 0.
 
 Rows of one kind have a fixed order, so that equal tables give equal reports.
 """

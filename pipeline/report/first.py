@@ -1,4 +1,4 @@
-"""What to do first, with its figure: the sentence that a report begins with.
+"""First line of a report: the most valuable thing to do, with its figure.
 
 The order of priorities: what saves most dollars a day, then what is dearest now, then what moves most bytes, then what
 is unknown because racks are unknown. Where nothing stands to be done, the sentence says what costs most and that

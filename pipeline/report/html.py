@@ -8,9 +8,9 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from config.foreign_text import harmless
-from pipeline.report.cells import written
 from pipeline.report.document import Plot, ReportDocument, ReportGrid, ReportSection, beyond
 from pipeline.report.plots import to_svg
+from pipeline.report.words import written
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --page: #ffffff; --soft: #5b5b5b; --line: #d6d6d6; --band: #f4f6f8; }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from config.foreign_text import harmless
-from pipeline.report.cells import written
 from pipeline.report.document import ReportDocument, ReportGrid, ReportSection, beyond
+from pipeline.report.words import written
 
 _MOST_ROWS = 40
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")

@@ -1,4 +1,4 @@
-"""Which stretch of time and which clusters a report is about, and which rows of a table belong to it."""
+"""Period and clusters of a report, and the rows of a table that belong to it."""
 
 from __future__ import annotations
 

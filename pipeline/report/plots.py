@@ -1,4 +1,4 @@
-"""Draws a plot as SVG with matplotlib. Equal plots give equal bytes: fixed salt, no date, no state of pyplot's.
+"""Plots as SVG by matplotlib. Equal plots give equal bytes: fixed salt, no date, no state of pyplot.
 
 Colours are those of Okabe and Ito and of cividis, which hold for the colour-blind; what is unknown is hatched and never
 drawn as 0. Text stays text, so that it can be searched and read aloud.

@@ -1,4 +1,4 @@
-"""Adds gold tables up to what a report shows: ``DataFrame -> DataFrame``, columns as the values in `facts` name them.
+"""Gold tables summed for a report: ``DataFrame -> DataFrame``, columns as the values in `facts` name them.
 
 Invariant: a sum over nothing is 0, a sum over unknown values alone is null, and what a sum leaves out because it is
 unknown is counted beside it. Sums are taken in decimals: in doubles they would depend on the order of the rows.

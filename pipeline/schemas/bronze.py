@@ -1,4 +1,4 @@
-"""Bronze: every record of rackwise's topics as it came, once, with where it came from."""
+"""Bronze: every record of the topics as it came, once, with its topic, partition and offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table is written out: a name, its version, its columns with their comments, and what makes a row unique."""
+"""Definition of a table: name, version, columns with their comments, and the key of a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream has read so far: Spark's own checkpoint, and beside it whose it is.
+"""Position of a stream: Spark's own checkpoint, and beside it the topic, cluster and tables that it belongs to.
 
 Invariants: a checkpoint belongs to one topic of one cluster and to one set of tables; with anything else it is refused,
 because its offsets would mean other records. A table that has rows of a topic is never filled from a new checkpoint:

@@ -1,4 +1,4 @@
-"""All of rackwise's topics into bronze, once or for as long as it runs, and silver and gold kept up with it.
+"""Ingest: the topics into bronze, once or until it is stopped; a silent broker is retried.
 
 Invariants: the telemetry topic must be there, the others may come later (no journal is written before mode execute);
 brokers that fall silent are waited for, as long as patience lasts; what must not go on ends all with its sentence.

@@ -1,15 +1,20 @@
-"""Keeps silver and gold up with bronze: after each batch, what it touched is worked out again.
+"""Live refresh: after each batch, the silver and gold that it touched are computed again.
 
-A batch counts as done only when its looks are in silver and gold, so whatever dies in between comes again, and looks
-that are worked out twice give the same rows. Histories (warm-ups, restore rates, rebalances, drift) and outcomes change
-slowly and take as long as all the rest, so not every batch works them out; whose they are is written down until they
-stand.
+A batch counts as done only when its looks are in silver and gold, so a batch that dies in between comes again, and
+looks that are computed twice give the same rows. Histories (warm-ups, restore rates, rebalances, drift) and outcomes
+change slowly and take as long as all the rest, so not every batch computes them: their hours are pending, in files
+beside the tables, so that no kill forgets them.
+
+Invariant: an hour is written down as pending before the batch that touched it counts as done, and removed only when
+its histories are in gold.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import DataFrame
 
@@ -18,9 +23,9 @@ from agent.values.words import counted
 from pipeline.files import HadoopFiles
 from pipeline.jobs.incremental import IncrementalSums
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
+from pipeline.jobs.work import ClusterHour
 from pipeline.session import is_one_process
 from pipeline.stream.ingest import Following
-from pipeline.stream.pending_hours import PendingHours
 from pipeline.tables import TableStore
 
 
@@ -98,3 +103,41 @@ class LiveRefresh:
             self._say(f"weights: {error}")
         else:
             self._has_published = True
+
+
+class PendingHours:
+    """The hours in the folder ``path``, a file for each batch that brought new ones."""
+
+    def __init__(self, files: HadoopFiles, path: str) -> None:
+        self._files = files
+        self._path = path
+        self._names = [name for name in files.names(path) if name.endswith(".json")]
+        self.hours: frozenset[ClusterHour] = frozenset(hour for name in self._names for hour in self._read(name))
+
+    def add(self, hours: Iterable[ClusterHour]) -> None:
+        """These as well."""
+        new = sorted(set(hours) - self.hours)
+        if not new:
+            return
+        name = f"{uuid.uuid4().hex}.json"
+        self._files.write(f"{self._path}/{name}", json.dumps(new))
+        self._names.append(name)
+        self.hours |= set(new)
+
+    def settle(self) -> None:
+        """None of them any more."""
+        self.hours = frozenset()
+        while self._names:
+            self._files.delete(f"{self._path}/{self._names[-1]}")
+            self._names.pop()
+
+    def _read(self, name: str) -> list[ClusterHour]:
+        text = self._files.read(f"{self._path}/{name}")
+        try:
+            return [ClusterHour(str(cluster), int(hour_ms)) for cluster, hour_ms in json.loads(text or "[]")]
+        except (ValueError, TypeError) as error:
+            raise RackwiseError(
+                f"{self._path}/{name} cannot be read",
+                why=f"it should list the hours whose histories are not computed yet: {error!r}",
+                todo="Delete it, and compute everything again with: rackwise spark refresh",
+            ) from error

@@ -1,4 +1,4 @@
-"""One topic into its bronze table, batch by batch, each record exactly once.
+"""Stream of one topic into its bronze table, batch by batch, each record exactly once.
 
 A batch is: records from Kafka, parsed once and held; those that can be read to the topic's table, the others to
 quarantine; then the follower gets what was touched; then Spark commits the batch. Whatever dies in between, the

@@ -1,4 +1,4 @@
-"""When racks of brokers and replicas were not what they had been, how long, and who caused it.
+"""Rack drift: changed racks of brokers and replicas, how long they lasted, and their cause.
 
 A broker that came back in another rack is one row, not one for each of its replicas. Replicas are compared between
 looks in which no reassignment of theirs was running. A change lasts until the racks are others again.

@@ -1,4 +1,4 @@
-"""One look's events as rows of silver, by the agent's own stages. Pure; no Spark.
+"""Silver rows of one look, from its events, by the agent's own stages. Pure; no Spark.
 
 Invariant: a look that is not whole, or cannot be read, gives exactly one row, of ``silver.looks``, which says why.
 """

@@ -1,4 +1,4 @@
-"""Sums over looks: what those of some looks come to and what those of others come to is put together the same way.
+"""Mergeable aggregates: sums of some looks and sums of other looks are added up by the same expressions.
 
 So the looks of an hour need to be read once only, and what more looks bring is added to what there is.
 Invariant: nothing depends on the order in which it is added up, so in parts and as a whole it comes to the same.

@@ -1,7 +1,9 @@
-"""Who read how much of what, and over which route.
+"""Reads by group: bytes and routes (gold.read_traffic), lags (gold.lags) and locality (gold.locality).
 
-Records by the offsets that a group committed; a group that commits nothing is assumed to keep up with the end. Offsets
-that went back (a reset) end a stretch. Copies of tasks commit nothing: they are assumed to keep up with changelogs.
+Records are counted by the offsets that a group committed; a group that commits nothing is assumed to keep up with the
+end. Offsets that went back (a reset) end a stretch. Copies of tasks commit nothing: they are assumed to keep up with
+changelogs. Lags are summed over all partitions of a topic at each look, then over the looks of the hour; locality is
+by hour and by the rack of the readers.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipeline.schemas.gold import READ_TRAFFIC
+from pipeline.schemas.gold import LAGS, LOCALITY, READ_TRAFFIC
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
-from pipeline.transforms.routes import route
+from pipeline.transforms.routes import route, zone
 from pipeline.transforms.spans import all_or_null, day_of, part_of, spanned
 from pipeline.transforms.traffic import halves, with_bytes
 
@@ -120,4 +122,94 @@ def read_traffic(routes: DataFrame) -> DataFrame:
         .withColumn("day", day_of(F.col("hour_ms")))
         .withColumn("records", F.col("records").cast("long"))
         .select(*READ_TRAFFIC.schema.names)
+    )
+
+
+# --- lags -----------------------------------------------------------------------------------------------------------
+
+_LAG_KEY = ("cluster", "hour_ms", "group", "topic")
+BEHIND = MergeableAggregate(
+    _LAG_KEY, {"looks": F.sum, "unknown_looks": F.sum, "least": F.min, "total": F.sum, "most": F.max, "last": F.max}
+)
+
+
+def behind(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """How far groups were behind, as `BEHIND`, of `reads.reading` rows.
+
+    A look counts as unknown where one partition's lag is unknown.
+    """
+    at_look = (
+        readings.where(F.col("role") == "active")
+        .groupBy("cluster", "hour_ms", "group", "topic", "look", "taken_ms")
+        .agg(F.when(F.count("lag") == F.count(F.lit(1)), F.sum("lag")).alias("lag"))
+    )
+    known = F.col("lag").isNotNull()
+    return BEHIND.up(
+        at_look.select(
+            *_LAG_KEY,
+            known.cast("long").alias("looks"),
+            (~known).cast("long").alias("unknown_looks"),
+            F.col("lag").alias("least"),
+            F.col("lag").alias("total"),
+            F.col("lag").alias("most"),
+            F.when(known, F.struct("taken_ms", "look", "lag")).alias("last"),
+        ),
+        before,
+    )
+
+
+def lags(behind: DataFrame) -> DataFrame:
+    """gold.lags of `behind` rows."""
+    return behind.select(
+        *_LAG_KEY,
+        F.col("looks").cast("int").alias("looks"),
+        F.col("unknown_looks").cast("int").alias("unknown_looks"),
+        F.col("least").alias("lag_min"),
+        (F.col("total") / F.nullif(F.col("looks"), F.lit(0))).alias("lag_mean"),
+        F.col("most").alias("lag_max"),
+        F.col("last.lag").alias("lag_last"),
+        day_of(F.col("hour_ms")).alias("day"),
+    ).select(*LAGS.schema.names)
+
+
+# --- locality -------------------------------------------------------------------------------------------------------
+
+_LOCALITY_KEY = ("cluster", "hour_ms", "group", "rack")
+NEAR = MergeableAggregate(_LOCALITY_KEY, {"local": F.sum, "total": F.sum, "unknown": F.sum})
+
+
+def near(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """How often readers had what they read in their rack, as `NEAR`, of `reads.reading` rows."""
+    way = zone(F.col("now.source"), F.col("now.target"), F.col("now.why"))
+    return NEAR.up(
+        readings.where(F.col("role") == "active").select(
+            "cluster",
+            "hour_ms",
+            "group",
+            F.coalesce("now.target", F.lit("")).alias("rack"),
+            (way == "SAME_ZONE").cast("long").alias("local"),
+            F.lit(1).cast("long").alias("total"),
+            (way == "UNKNOWN").cast("long").alias("unknown"),
+        ),
+        before,
+    )
+
+
+def locality(near: DataFrame, routes: DataFrame) -> DataFrame:
+    """gold.locality of `near` rows, and the bytes of `reads.routed` rows. Copies of tasks are no readers."""
+    looked = near.select(*_LOCALITY_KEY, *(F.col(name).cast("double").alias(name) for name in NEAR.by))
+    way = zone(F.col("source_rack"), F.col("target_rack"), F.col("why"))
+    within = F.when(way == "SAME_ZONE", F.col("bytes")).when(way == "CROSS_ZONE", F.lit(0.0))
+    in_bytes = (
+        routes.where(F.col("role") == "active")
+        .groupBy("cluster", "hour_ms", "group", F.coalesce("target_rack", F.lit("")).alias("rack"))
+        .agg(
+            all_or_null(within).alias("local_bytes"),
+            all_or_null(F.col("bytes")).alias("total_bytes"),
+        )
+    )
+    return (
+        looked.join(in_bytes, on=[*_LOCALITY_KEY], how="left")
+        .withColumn("day", day_of(F.col("hour_ms")))
+        .select(*LOCALITY.schema.names)
     )

@@ -1,4 +1,4 @@
-"""Every rebalance that looks tell of: when, how long at most, who came and went, what moved, and why.
+"""Rebalances in the looks: time, longest duration, members that joined and left, moved partitions, cause.
 
 A rebalance shows in two looks that show a group Stable, with another generation or epoch. What happened twice between
 two looks is one rebalance here.

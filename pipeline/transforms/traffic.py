@@ -1,4 +1,4 @@
-"""What each partition took in: records by end offsets, bytes by what a record takes on disk.
+"""Traffic of partitions: records by end offsets, bytes by the size of a record on disk.
 
 A record's size comes from what the log grew over what was appended, between looks that asked for sizes. That holds for
 logs that only grow: where segments were deleted, intervals with a small ratio are left out, and a compacted topic

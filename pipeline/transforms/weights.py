@@ -1,4 +1,4 @@
-"""What the agent is to know of traffic and restores, out of the gold tables: one row per topic and per group.
+"""Weights of traffic and restores for the agent, from the gold tables: one row per topic and per group.
 
 Rates are plain averages: bytes of the window over the seconds of it that looks cover. A whole day has every hour of the
 daily rhythm in it once; an average that favours the last hours would lean another way every few hours, and with it

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LAGS
-from pipeline.transforms.lags import behind, lags
+from pipeline.transforms.reads import behind, lags
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, at, frame
 
 READINGS = (

@@ -10,12 +10,9 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LAGS, LEDGER, LOCALITY, READ_TRAFFIC
-from pipeline.transforms.lags import behind, lags
 from pipeline.transforms.ledger import LedgerInput, appended, copied, ledger
-from pipeline.transforms.locality import locality, near
-from pipeline.transforms.prices import PriceRow, price_table
-from pipeline.transforms.producers import ProducerRow, producer_table
-from pipeline.transforms.reads import read_traffic, reading, routed, taken
+from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
+from pipeline.transforms.reads import behind, lags, locality, near, read_traffic, reading, routed, taken
 from pipeline.transforms.routes import (
     FOLLOWER_UNKNOWN,
     LEADER_UNKNOWN,

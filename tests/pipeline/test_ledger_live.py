@@ -25,7 +25,7 @@ from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.gold import LEDGER
 from pipeline.schemas.silver import PARTITIONS
 from pipeline.tables import TableStore, WriterBatch
-from pipeline.transforms.producers import ProducerRow
+from pipeline.transforms.prices import ProducerRow
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.moving import REASSIGN, kafka_tool, reassignment_file
 from tests.pipeline.live import PATIENT, Counted, Paced, Reading, counted, since

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LOCALITY
-from pipeline.transforms.locality import locality, near
+from pipeline.transforms.reads import locality, near
 from pipeline.transforms.routes import LEADER_UNKNOWN, READER_UNKNOWN
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, frame
 

@@ -14,8 +14,7 @@ from assignors.problem import TopicPartition
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS
 from pipeline.schemas.gold import LEDGER, OUTCOMES, PARTITION_TRAFFIC
 from pipeline.schemas.table import TableSpec
-from pipeline.transforms.outcomes import SETTLE_MS, WINDOW_MS, crossing, moved, outcomes, windows
-from pipeline.transforms.proposals import acted, published
+from pipeline.transforms.outcomes import SETTLE_MS, WINDOW_MS, acted, crossing, moved, outcomes, published, windows
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, at, frame, look, partition, partitions
 
 TARGETS = "array<struct<topic:string,partition:int,before:array<int>,after:array<int>>>"

@@ -8,14 +8,13 @@ from agent.errors import BadInput
 from agent.values.proposal import ProposalReason
 from pipeline.commands.report import _formats
 from pipeline.report import words
-from pipeline.report.compose import compose
+from pipeline.report.compose import compose, notes
 from pipeline.report.csvs import to_csv
 from pipeline.report.document import ColumnHead, ReportGrid, ValueUnit
 from pipeline.report.facts import DailyCost, LookCoverage, OpenProposal, RackPairBytes, ReportFacts
 from pipeline.report.first import first_line, todo
 from pipeline.report.html import to_html
 from pipeline.report.markdown import escaped, to_markdown
-from pipeline.report.notes import notes
 from pipeline.report.period import ReportPeriod, period_of
 
 HOUR_MS = 3_600_000

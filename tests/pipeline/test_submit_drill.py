@@ -26,12 +26,12 @@ from agent.telemetry.looks import observation_to_events
 from config.load import load_settings
 from pipeline.backtest.ranking import ranked
 from pipeline.backtest.strategies import chosen
-from pipeline.jars import spark_jars
 from pipeline.jobs.backtest import BacktestRequest, run_backtest
 from pipeline.jobs.fleet import plan_looks
 from pipeline.jobs.refresh import refresh, refresh_settings
 from pipeline.jobs.report import write_report
 from pipeline.jobs.weights import make_weights
+from pipeline.maven import spark_jars
 from pipeline.report.period import ReportPeriod
 from pipeline.schemas.backtest import UNITS
 from pipeline.schemas.bronze import QUARANTINE
