@@ -101,7 +101,8 @@ def effect_of(proposal: Proposal, history: Snapshot, found: StageResults, limits
             )
         case ProposalKind.REASSIGN | ProposalKind.LEADERS:
             topic = snapshot.topics[proposal.subject.name]
-            after = _lists(proposal, topic)
+            rows = {row.key: tuple(int(broker) for broker in row.value) for row in proposal.after}
+            after = {state.id: rows[str(state.id)] for state in topic.partitions if str(state.id) in rows}
             copied_s = (proposal.predicted.bytes_to_move or 0) / limits.move_bytes_per_s
             from_ms = at_ms + (0 if proposal.kind is ProposalKind.LEADERS else round(copied_s * 1000))
             basis = _replicas(history.topics[topic.name], after)
@@ -215,11 +216,6 @@ def _moved(state: PartitionState, replicas: tuple[int, ...] | None, effect: ActE
         return state._replace(replicas=replicas, leader=replicas[0])
     leader = state.leader if state.leader in replicas else replicas[0]
     return state._replace(replicas=replicas, isr=replicas, leader=leader)
-
-
-def _lists(proposal: Proposal, topic: TopicState) -> Mapping[TopicPartition, tuple[int, ...]]:
-    after = {row.key: tuple(int(broker) for broker in row.value) for row in proposal.after}
-    return {state.id: after[str(state.id)] for state in topic.partitions if str(state.id) in after}
 
 
 def _replicas(topic: TopicState, of: Iterable[TopicPartition]) -> Any:

@@ -153,12 +153,15 @@ class LookSlicer:
         of = self._digests.of
         names = of(("names", group.id), (group,), lambda: topics_of(group))
         topics = tuple([snapshot.topics[name] for name in names if name in snapshot.topics])
-        body, digest = of(("group", group.id), (group,), lambda: _digested(GroupData, _data(group)))
+        data = GroupData(consumer=group) if isinstance(group, ConsumerGroup) else GroupData(streams=group)
+        body, digest = of(("group", group.id), (group,), lambda: _digested(GroupData, data))
         topics_body, topics_digest = of(
             ("topics", group.id), (topics,), lambda: _digested(TopicsData, TopicsData(topics))
         )
         told = _weights(snapshot.weighed, group.id, names)
-        weights_body, weights_digest = of(("weights", group.id), (told,), lambda: _digested_weights(told))
+        weights_body, weights_digest = of(
+            ("weights", group.id), (told,), lambda: (b"", 0) if told is None else _digested(WeightsData, told)
+        )
         moving = MovingData(
             snapshot.copies.get(group.id, ()), memory.streams.get(group.id), memory.rebalancing.get(group.id)
         )
@@ -349,10 +352,6 @@ def _weights(weighed: Weighed, group: str, topics: Iterable[str]) -> WeightsData
     return None if told == WeightsData() else told
 
 
-def _digested_weights(told: WeightsData | None) -> tuple[bytes, int]:
-    return (b"", 0) if told is None else _digested(WeightsData, told)
-
-
 def _together(told: Mapping[str, WeightsData]) -> Weighed:
     topics = {name: column for one in told.values() for name, column in one.topics.items()}
     return Weighed(
@@ -366,10 +365,6 @@ def _together(told: Mapping[str, WeightsData]) -> Weighed:
             if rate is not None
         },
     )
-
-
-def _data(group: ConsumerGroup | StreamsGroup) -> GroupData:
-    return GroupData(consumer=group) if isinstance(group, ConsumerGroup) else GroupData(streams=group)
 
 
 def _group(body: bytes) -> Group:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,21 +32,9 @@ WHOLE = -1
 """The bucket of whole looks."""
 SHOWN_PROBLEMS = 5
 _SLICE_COLUMNS = (
-    "bucket",
-    "taken_ms",
-    "look",
-    "kind",
-    "subject",
-    "group_digest",
-    "topics_digest",
-    "group_body",
-    "topics_body",
-    "moving",
-    "weights_digest",
-    "weights_body",
-    "rates",
-)
-_PART = ("cluster", "stretch_ms", "bucket")
+    "bucket", "taken_ms", "look", "kind", "subject", "group_digest", "topics_digest", "group_body", "topics_body",
+    "moving", "weights_digest", "weights_body", "rates",
+)  # fmt: skip
 Batches = Iterable["pa.RecordBatch"]
 Row = dict[str, Any]
 
@@ -72,34 +60,24 @@ def unit_id(strategy: BacktestStrategy, part: BacktestPart, content: str, settin
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-class ReplayLooks:
-    """Batches of bronze events in, results out: whole looks. Columns: those of `EventRow` after `BacktestPart`."""
+class ReplayUnits:
+    """Batches of rows in, results out. The rows are slices if groups are replayed apart, else events of bronze."""
 
     def __init__(
-        self, todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]], settings: ReplaySettings, schema: Any
+        self,
+        todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],
+        settings: ReplaySettings,
+        schema: Any,
+        *,
+        by_group: bool,
     ) -> None:
-        self._todo, self._settings, self._schema = todo, settings, schema
+        self._todo, self._settings, self._schema, self._by_group = todo, settings, schema, by_group
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """One batch of results per unit."""
-        columns = ("stretch_ms", "bucket", *EventRow._fields)
-        for part, rows in _parts(batches, columns, lambda row: BacktestPart(row[2], row[0], row[1])):
-            yield _lived(part, _whole(EventRow(*row[2:]) for row in rows), self._todo, self._settings, self._schema)
-
-
-class ReplayGroups:
-    """Batches of slices in, results out: groups apart."""
-
-    def __init__(
-        self, todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]], settings: ReplaySettings, schema: Any
-    ) -> None:
-        self._todo, self._settings, self._schema = todo, settings, schema
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """One batch of results per unit."""
-        columns = ("cluster", "stretch_ms", *_SLICE_COLUMNS)
-        for part, rows in _parts(batches, columns, lambda row: BacktestPart(row[0], row[1], row[2])):
-            yield _lived(part, _rebuilt(part, rows), self._todo, self._settings, self._schema)
+        for part, rows in _parts(batches, _SLICE_COLUMNS if self._by_group else EventRow._fields):
+            looks = _rebuilt(part, rows) if self._by_group else _whole(rows)
+            yield _lived(part, looks, self._todo, self._settings, self._schema)
 
 
 class SliceLooks:
@@ -112,10 +90,9 @@ class SliceLooks:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The slices of every look, those left out that cannot be used. What comes in as buckets are runs of looks."""
-        columns = ("stretch_ms", "bucket", *EventRow._fields)
-        for part, rows in _parts(batches, columns, lambda row: BacktestPart(row[2], row[0], row[1])):
+        for part, rows in _parts(batches, EventRow._fields):
             cutter, ready = LookSlicer(self._buckets), list[Row]()
-            for look in _whole(EventRow(*row[2:]) for row in rows):
+            for look in _whole(rows):
                 if isinstance(look, UnusableLook):
                     continue
                 for one in cutter.rows(look):
@@ -128,16 +105,17 @@ class SliceLooks:
                 yield _batch(ready, self._schema)
 
 
-def _parts(
-    batches: Batches, columns: Sequence[str], part_of: Callable[[Sequence[Any]], BacktestPart]
-) -> Iterator[tuple[BacktestPart, Iterator[Sequence[Any]]]]:
-    rows = (row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in columns), strict=True))
-    yield from groupby(rows, key=part_of)
+def _parts(batches: Batches, columns: Sequence[str]) -> Iterator[tuple[BacktestPart, Iterator[Sequence[Any]]]]:
+    """The parts, each with the values of these columns row by row."""
+    names = (*BacktestPart._fields, *columns)
+    rows = (row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True))
+    for part, of_part in groupby(rows, key=lambda row: BacktestPart(*row[:3])):
+        yield part, (row[3:] for row in of_part)
 
 
-def _whole(rows: Iterable[EventRow]) -> Iterator[HistoryLook | UnusableLook]:
+def _whole(rows: Iterable[Sequence[Any]]) -> Iterator[HistoryLook | UnusableLook]:
     decode, model = Memo(), Memo()
-    for found in looks_of(rows):
+    for found in looks_of(map(EventRow._make, rows)):
         if isinstance(found, UnusableLook):
             yield found
             continue
@@ -149,9 +127,9 @@ def _whole(rows: Iterable[EventRow]) -> Iterator[HistoryLook | UnusableLook]:
 
 def _rebuilt(part: BacktestPart, rows: Iterable[Sequence[Any]]) -> Iterator[HistoryLook | UnusableLook]:
     rebuilt = LookRebuilder(part.cluster)
-    for (taken_ms, name), of_look in groupby(rows, key=itemgetter(3, 4)):
+    for (taken_ms, name), of_look in groupby(rows, key=itemgetter(1, 2)):
         try:
-            yield rebuilt.look([row[2:] for row in of_look])
+            yield rebuilt.look(list(of_look))
         except TornSlices as error:
             yield UnusableLook(name=name, taken_ms=taken_ms, why=str(error))
 

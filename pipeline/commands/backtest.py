@@ -16,7 +16,6 @@ from pipeline import options
 from pipeline.options import say
 
 if TYPE_CHECKING:
-    from pipeline.backtest.ranking import RankedStrategy
     from pipeline.jobs.backtest import BacktestSummary
 
 _STRATEGIES = "as-recorded,no-action,execute,eager-triggers,patient"
@@ -27,11 +26,6 @@ _MOST_BYTES = 1_048_576
 class _Output(StrEnum):
     TABLE = "table"
     JSON = "json"
-
-
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("backtest")(backtest)
 
 
 def backtest(
@@ -113,7 +107,7 @@ def _tell(done: BacktestSummary, about: dict[str, str], out: Path | None, output
     say(f"{done.shared:.1%} of the group snapshots were unchanged since the look before and were not computed again")
     rows = ranked(done.rows)
     text = markdown(rows, about)
-    document = json_text([_plain(row) for row in rows], 2)
+    document = json_text([{**row._asdict(), "scores": row.scores._asdict()} for row in rows], 2)
     options.answer(document if output is _Output.JSON else text)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -121,10 +115,6 @@ def _tell(done: BacktestSummary, about: dict[str, str], out: Path | None, output
         (out / "ranking.json").write_text(document + "\n")
         draw(rows, out / "ranking.svg")
         say(f"wrote ranking.md, ranking.json and ranking.svg to {out}")
-
-
-def _plain(row: RankedStrategy) -> dict[str, object]:
-    return {**row._asdict(), "scores": row.scores._asdict()}
 
 
 def _by(word: str) -> Literal["looks", "groups"]:

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from pipeline.stream.live import LiveRefresh
 
 
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(ingest)
-
-
 def ingest(
     once: Annotated[bool, typer.Option("--once", help="Read what the topics hold now, then exit.")] = False,
     bronze_only: Annotated[
@@ -95,12 +90,11 @@ def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data
     from pipeline.schemas.bronze import BRONZE
     from pipeline.schemas.gold import GOLD
     from pipeline.schemas.silver import SILVER
-    from pipeline.stream.ingest import Following, IngestTopics, StreamRunner, plans, streams
+    from pipeline.stream.ingest import IngestTopics, StreamRunner, plans, streams
     from pipeline.stream.topic import SourceSettings
     from pipeline.stream.vacuum import TableVacuum
 
     settings, spark = job.settings, job.settings.spark
-    following = live.following() if live else Following()
     names = IngestTopics(
         telemetry=settings.telemetry_topic, proposals=settings.proposals_topic, journal=settings.journal_topic
     )
@@ -112,7 +106,7 @@ def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data
         accept_data_loss=accept_data_loss,
     )
     made = streams(
-        plans(names, following),
+        plans(names, live.on_telemetry) if live else plans(names),
         reading,
         tables=job.tables,
         brokers=TopicClient(settings.kafka),

@@ -11,11 +11,6 @@ from pipeline import options
 from pipeline.session import short_job
 
 
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("refresh")(refresh)
-
-
 def refresh(
     day: Annotated[
         list[str] | None,

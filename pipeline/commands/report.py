@@ -15,11 +15,6 @@ from pipeline.session import short_job
 _FORMATS = ("md", "html", "csv")
 
 
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)
-
-
 def report(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the report; created if missing.")],
     begin: Annotated[

@@ -48,19 +48,13 @@ PIECE = (
 ANSWER = 2
 """A plan that was made where the whole cluster was seen; its document stands in ``group_body``."""
 UNUSABLE = 3
-"""A look that cannot be rebuilt; why stands in ``group_body``."""
-
-
-class Run(NamedTuple):
-    """What all rows of a run have in common."""
-
-    id: str
+"""A look that cannot be rebuilt; the reason is in ``group_body``."""
 
 
 class SolveProblems:
     """Rows of fleet.problems in, rows of fleet.plans out."""
 
-    def __init__(self, run: Run, schema: Any) -> None:
+    def __init__(self, run: str, schema: Any) -> None:
         self._run, self._schema = run, schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -117,7 +111,7 @@ class CutNewest:
 class PlanGroups:
     """Pieces in, rows of fleet.plans out. ``worlds`` are the rows about the world, by cluster."""
 
-    def __init__(self, run: Run, worlds: Mapping[str, bytes], schema: Any) -> None:
+    def __init__(self, run: str, worlds: Mapping[str, bytes], schema: Any) -> None:
         self._run, self._worlds, self._schema = run, worlds, schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -143,11 +137,11 @@ class PlanGroups:
             yield _plan_row(self._run, cluster, answer, look, taken_ms, each)
 
 
-def told_plan(run: Run, cluster: str, piece: Mapping[str, Any]) -> Row:
+def told_plan(run: str, cluster: str, piece: Mapping[str, Any]) -> Row:
     """The row of fleet.plans that an `ANSWER` piece stands for."""
     told = json.loads(piece["group_body"])
     return {
-        "run": run.id,
+        "run": run,
         "cluster": cluster,
         "subject": piece["subject"],
         "look": piece["look"],
@@ -157,7 +151,7 @@ def told_plan(run: Run, cluster: str, piece: Mapping[str, Any]) -> Row:
 
 
 def _answer_piece(cluster: str, look: str, taken_ms: int, answer: FleetAnswer) -> Row:
-    row = _plan_row(Run(""), cluster, answer, look, taken_ms, None)
+    row = _plan_row("", cluster, answer, look, taken_ms, None)
     told = {name: value for name, value in row.items() if name not in ("run", "cluster", "subject", "look", "made_ms")}
     return _piece(cluster, look, taken_ms, ANSWER, answer.subject, json.dumps(told))
 
@@ -170,12 +164,12 @@ def _piece(cluster: str, look: str, taken_ms: int, kind: int, subject: str, told
 
 
 def _plan_row(  # noqa: PLR0917 the columns of a plan
-    run: Run, cluster: str, answer: FleetAnswer, look: str | None, made_ms: int, cpu_s: float | None
+    run: str, cluster: str, answer: FleetAnswer, look: str | None, made_ms: int, cpu_s: float | None
 ) -> Row:
     figures = answer.planned._asdict()
     proposals = figures.pop("proposals")
     return {
-        "run": run.id,
+        "run": run,
         "cluster": cluster,
         "subject": answer.subject,
         "kind": answer.kind,
@@ -258,17 +252,14 @@ def groups_of(cluster: str, rows: Sequence[Sequence[Any]]) -> Iterator[FleetAnsw
     memos = [Memo() for _ in range(3)]
     detection = detect(look.snapshot, look.memory, limits, memos[0])
     plan = make_plan(look.snapshot, detection, limits, memos[1])
-    own = Plan(triggers=plan.triggers, advice=_of_groups(plan), predictions=plan.predictions)
+    advice = tuple(part for part in plan.advice if part.subject_kind == "group")
+    own = Plan(triggers=plan.triggers, advice=advice, predictions=plan.predictions)
     proposals = propose(look.snapshot, own, detection, limits, memos[2])
     by_group: dict[str, list[Proposal]] = {}
     for one in proposals:
         by_group.setdefault(one.subject.name, []).append(one)
     for name, group in look.snapshot.groups.items():
         yield _answer(group, detection, tuple(by_group.get(name, ())))
-
-
-def _of_groups(plan: Plan) -> Any:
-    return tuple(part for part in plan.advice if part.subject_kind == "group")
 
 
 def _answer(group: Group, detection: Detection, proposals: tuple[Proposal, ...]) -> FleetAnswer:

@@ -19,7 +19,16 @@ from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, Propo
 from agent.values.words import counted, sized
 from assignors.measure import measure_consumer, measure_tasks, sole_owners
 from assignors.optimal import optimal_consumer, optimal_replicas, optimal_tasks
-from assignors.problem import BadProblem, ConsumerProblem, ReplicaProblem, TaskId, TaskProblem, TopicPartition
+from assignors.problem import (
+    BadProblem,
+    ConsumerProblem,
+    ConsumerResult,
+    ReplicaProblem,
+    TaskId,
+    TaskProblem,
+    TaskResult,
+    TopicPartition,
+)
 from pipeline.fleet.compact import Problem, size_of, written
 
 TTL_MS = 900_000
@@ -66,55 +75,51 @@ def planned(cluster: str, subject: str, problem: Problem, made_ms: int) -> Solve
 def _consumer(cluster: str, group: str, problem: ConsumerProblem, made_ms: int) -> SolvedProblem:
     result = optimal_consumer(problem)
     now = {member.id: tuple(sorted(member.owned)) for member in problem.members}
-    before = measure_consumer(problem, now).crossing_partitions
-    then = measure_consumer(problem, result.assignment).crossing_partitions
-    proposals: tuple[Proposal, ...] = ()
-    if then < before:
-        figures = _Figures(before, then, result.lower_bound, result.optimal, size_of(problem), "partition")
-        proposals = (_rebalance(cluster, group, problem, made_ms, now, result.assignment, figures),)
-    return SolvedProblem(
-        size_of(problem),
-        len(problem.members),
-        before,
-        then,
-        result.lower_bound,
-        result.moved,
-        result.optimal,
-        None,
-        proposals,
-    )
+    before, best = (measure_consumer(problem, of).crossing_partitions for of in (now, result.assignment))
+    figures = _Figures(before, best, size_of(problem), "partition")
+    return _group(cluster, group, problem, made_ms, now, result.assignment, result, figures)
 
 
 def _tasks(cluster: str, group: str, problem: TaskProblem, made_ms: int) -> SolvedProblem:
     result = optimal_tasks(problem)
     now = {process.id: tuple(sorted(process.active, key=repr)) for process in problem.processes}
     then = {process: tuple(sorted(tasks, key=repr)) for process, tasks in result.active.items()}
-    before, best = measure_tasks(problem, now).crossing, measure_tasks(problem, then).crossing
-    reads = sum(len(task.sources) for task in problem.tasks)
-    proposals: tuple[Proposal, ...] = ()
-    if best < before:
-        figures = _Figures(before, best, result.lower_bound, result.optimal, reads, "task")
-        proposals = (_rebalance(cluster, group, problem, made_ms, now, then, figures),)
-    return SolvedProblem(
-        len(problem.tasks),
-        len(problem.processes),
-        before,
-        best,
-        result.lower_bound,
-        result.moved,
-        result.optimal,
-        None,
-        proposals,
-    )
+    before, best = (measure_tasks(problem, of).crossing for of in (now, then))
+    figures = _Figures(before, best, sum(len(task.sources) for task in problem.tasks), "task")
+    return _group(cluster, group, problem, made_ms, now, then, result, figures)
 
 
 class _Figures(NamedTuple):
     before: int
     then: int
-    bound: int
-    optimal: bool
     reads: int
     what: str
+
+
+def _group(  # noqa: PLR0917 everything that a plan of a group is made of
+    cluster: str,
+    group: str,
+    problem: ConsumerProblem | TaskProblem,
+    made_ms: int,
+    now: Mapping[str, tuple[_Held, ...]],
+    then: Mapping[str, Sequence[_Held]],
+    result: ConsumerResult | TaskResult,
+    figures: _Figures,
+) -> SolvedProblem:
+    """The figures, and the rebalance if it makes fewer reads cross racks."""
+    proposals: tuple[Proposal, ...] = ()
+    if figures.then < figures.before:
+        proposals = (_rebalance(cluster, group, problem, made_ms, now, then, figures, optimal=result.optimal),)
+    return SolvedProblem(
+        size=size_of(problem),
+        readers=len(now),
+        crossing=figures.before,
+        optimal_crossing=figures.then,
+        lower_bound=result.lower_bound,
+        moved=result.moved,
+        optimal=result.optimal,
+        proposals=proposals,
+    )
 
 
 def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
@@ -125,6 +130,8 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
     now: Mapping[str, tuple[_Held, ...]],
     then: Mapping[str, Sequence[_Held]],
     figures: _Figures,
+    *,
+    optimal: bool,
 ) -> Proposal:
     before, after, moves = _changed(now, then, figures.what)
     sentence = (
@@ -150,7 +157,7 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
     subject = Subject("group", group)
     kind, reason = ProposalKind.TRIGGER, ProposalReason.REBALANCE_IMPROVES
     draft = Draft(kind, reason, subject, sentence, before, after, moves, predicted, evidence, ())
-    draft = draft._replace(lower_bound=float(figures.then), optimal=figures.optimal)
+    draft = draft._replace(lower_bound=float(figures.then), optimal=optimal)
     return _proposal(draft, _digest(cluster, problem), made_ms)
 
 
@@ -194,15 +201,13 @@ def _replicas(cluster: str, problem: ReplicaProblem, made_ms: int) -> SolvedProb
         for topic, of in topics.items()
     )
     return SolvedProblem(
-        size_of(problem),
-        len(problem.brokers),
-        None,
-        None,
-        result.lower_bound,
-        result.moved_replicas,
-        result.optimal,
-        why,
-        proposals,
+        size=size_of(problem),
+        readers=len(problem.brokers),
+        lower_bound=result.lower_bound,
+        moved=result.moved_replicas,
+        optimal=result.optimal,
+        why_not=why,
+        proposals=proposals,
     )
 
 

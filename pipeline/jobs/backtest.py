@@ -22,8 +22,8 @@ from agent.values.words import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.backtest.replay import LONGEST_MS
 from pipeline.backtest.strategies import BacktestStrategy
-from pipeline.backtest.units import WHOLE, BacktestPart, ReplayGroups, ReplayLooks, ReplaySettings, SliceLooks, unit_id
-from pipeline.bin_packing import packed
+from pipeline.backtest.units import WHOLE, BacktestPart, ReplaySettings, ReplayUnits, SliceLooks, unit_id
+from pipeline.bin_packing import placed
 from pipeline.schemas.backtest import SLICES, UNITS
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import setting
@@ -127,7 +127,8 @@ def live(
         )
     settings = ReplaySettings(wanted.longest_ms)
     ids = {(one.part, s): unit_id(s, one.part, one.content, settings) for one in parts for s in wanted.strategies}
-    known = _finished(tables, ids.values())
+    finished_units = tables.read(UNITS).select("unit").distinct().collect()
+    known = {row.unit for row in finished_units} & set(ids.values())
     todo = {
         one: missing
         for one in parts
@@ -168,9 +169,8 @@ def _events(tables: TableStore, wanted: BacktestRequest) -> DataFrame:
     for name in EventRow._fields:
         rows = rows.where(F.col(name).isNotNull())
     rows = _between(rows, wanted)
-    return rows.select(
-        _stretch(wanted).alias("stretch_ms"), F.lit(WHOLE).alias("bucket"), "event_id", *EventRow._fields
-    )
+    stretch_ms = (F.floor(F.col("taken_ms") / F.lit(wanted.stretch_ms)) * F.lit(wanted.stretch_ms)).cast("long")
+    return rows.select(stretch_ms.alias("stretch_ms"), F.lit(WHOLE).alias("bucket"), "event_id", *EventRow._fields)
 
 
 def _slices(tables: TableStore, wanted: BacktestRequest) -> DataFrame:
@@ -186,10 +186,6 @@ def _between(rows: DataFrame, wanted: BacktestRequest) -> DataFrame:
     if wanted.to_ms is not None:
         rows = rows.where(F.col("taken_ms") < wanted.to_ms)
     return rows if wanted.cluster is None else rows.where(F.col("cluster") == wanted.cluster)
-
-
-def _stretch(wanted: BacktestRequest) -> Any:
-    return (F.floor(F.col("taken_ms") / F.lit(wanted.stretch_ms)) * F.lit(wanted.stretch_ms)).cast("long")
 
 
 def _parts(rows: DataFrame) -> list[_Todo]:
@@ -235,19 +231,11 @@ def _results(
     tasks: int,
 ) -> DataFrame:
     groups = "group_digest" in rows.columns
-    placed = _placed(rows, {one.part: one.weight for one in wave}, tasks)
-    schema = to_arrow_schema(UNITS.schema)
-    live_through = (ReplayGroups if groups else ReplayLooks)(work, settings, schema)
-    ordered = placed.sortWithinPartitions(*(_SLICE_ORDER if groups else _EVENT_ORDER))
-    return ordered.mapInArrow(live_through, UNITS.schema)
-
-
-def _placed(rows: DataFrame, weights: Mapping[BacktestPart, int], tasks: int) -> DataFrame:
-    """The rows of these parts, each part in one task, the heaviest tasks first."""
-    where = [(*part, place) for part, place in packed(weights, tasks).items()]
-    schema = "cluster string, stretch_ms long, bucket int, place int"
-    to = rows.sparkSession.createDataFrame(where, schema)
-    return rows.join(F.broadcast(to), ["cluster", "stretch_ms", "bucket"], how="inner").repartitionById(tasks, "place")
+    ordered = placed(rows, BacktestPart._fields, {one.part: one.weight for one in wave}, tasks).sortWithinPartitions(
+        *(_SLICE_ORDER if groups else _EVENT_ORDER)
+    )
+    units = ReplayUnits(work, settings, to_arrow_schema(UNITS.schema), by_group=groups)
+    return ordered.mapInArrow(units, UNITS.schema)
 
 
 def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, wanted: BacktestRequest) -> None:
@@ -262,9 +250,9 @@ def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, wanted: Backtest
     run_of = spark.createDataFrame(
         [(look, number * runs // len(looks)) for number, (_, look) in enumerate(looks)], "look string, bucket int"
     )
-    placed = rows.drop("bucket").join(F.broadcast(run_of), "look", how="inner").repartitionById(runs, "bucket")
+    by_run = rows.drop("bucket").join(F.broadcast(run_of), "look", how="inner").repartitionById(runs, "bucket")
     cutting = SliceLooks(buckets, {(cluster, stretch_ms): one.content}, to_arrow_schema(SLICES.schema))
-    slices = placed.sortWithinPartitions(*_EVENT_ORDER).mapInArrow(cutting, SLICES.schema)
+    slices = by_run.sortWithinPartitions(*_EVENT_ORDER).mapInArrow(cutting, SLICES.schema)
     with _small_batches(spark, "looks"):
         tables.replace_where(SLICES, slices, {"cluster": [cluster], "stretch_ms": [stretch_ms]})
 
@@ -279,11 +267,6 @@ def _waves(parts: Sequence[_Todo], most: int) -> Iterator[Sequence[_Todo]]:
 def _small_batches(spark: SparkSession, by: str) -> AbstractContextManager[None]:
     """Events are up to a megabyte each: few of them at a time."""
     return setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "10000" if by == "groups" else "500"})
-
-
-def _finished(tables: TableStore, ids: Any) -> set[str]:
-    found = tables.read(UNITS).select("unit").distinct().collect()
-    return {row.unit for row in found} & set(ids)
 
 
 def _done(tables: TableStore, ids: Any, worked_out: int, found: int) -> BacktestSummary:

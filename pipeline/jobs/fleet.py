@@ -24,8 +24,8 @@ from agent.telemetry.events import Kind
 from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.words import counted
 from pipeline.backtest.look import KINDS, EventRow
-from pipeline.bin_packing import packed
-from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Run, SolveProblems, told_plan
+from pipeline.bin_packing import placed
+from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, SolveProblems, told_plan
 from pipeline.local_relation import local_relation
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS, PROBLEMS
@@ -122,17 +122,16 @@ def plan_looks(
         )
     spark = tables.spark
     events = reduce(lambda some, more: some.unionByName(more), (_events_of(root, looks) for root, looks in newest))
-    clusters = {one.cluster: 1.0 for _, looks in newest for one in looks}
-    at = packed(clusters, spark.sparkContext.defaultParallelism)
-    placed = _placed(events, ["cluster"], {(name,): to for name, to in at.items()})
+    cores = spark.sparkContext.defaultParallelism
+    by_cluster = placed(events, ["cluster"], {(one.cluster,): 1.0 for _, looks in newest for one in looks}, cores)
     with setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "500"}):  # events are up to a megabyte each
         cutting = CutNewest(to_arrow_schema(_PIECES))
-        pieces = placed.sortWithinPartitions("cluster", "look", "n").mapInArrow(cutting, _PIECES)
+        pieces = by_cluster.sortWithinPartitions("cluster", "look", "n").mapInArrow(cutting, _PIECES)
         pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
         told = pieces.where(F.col("kind") != 1).collect()
     try:
         worlds = {row.cluster: bytes(row.group_body) for row in told if row.kind == 0}
-        done = [told_plan(Run(run), row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
+        done = [told_plan(run, row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
         messages += tuple(
             sorted(
                 (
@@ -147,11 +146,11 @@ def plan_looks(
         weights: dict[tuple[Any, ...], float] = {
             (row.cluster, row.subject): row.weight for row in groups.select("cluster", "subject", "weight").collect()
         }
-        shared = _placed(groups, ["cluster", "subject"], _shared_out(tables, weights, tasks))
+        shared = placed(groups, ["cluster", "subject"], weights, tasks or _TASKS_PER_CORE * cores)
         # The heaviest of a task first; those of one cluster together, as they stand on the same ground.
         ordered = shared.sortWithinPartitions("cluster", F.desc("weight"), "subject")
         schema = to_arrow_schema(PLANS.schema)
-        plans = ordered.mapInArrow(PlanGroups(Run(run), worlds, schema), PLANS.schema)
+        plans = ordered.mapInArrow(PlanGroups(run, worlds, schema), PLANS.schema)
         if done:
             plans = plans.unionByName(spark.createDataFrame(done, PLANS.schema))
         tables.append(PLANS, plans, WriterBatch(f"fleet {run}", 0))
@@ -176,8 +175,9 @@ def plan_problems(
         raise BadInput(
             "There is no problem to solve", why=f"{PROBLEMS.name} has none", todo="Write some, or plan looks."
         )
-    shared = _placed(problems.select(*PROBLEMS.schema.names), key, _shared_out(tables, weights, tasks))
-    solving = SolveProblems(Run(run), to_arrow_schema(PLANS.schema))
+    most = tasks or _TASKS_PER_CORE * tables.spark.sparkContext.defaultParallelism
+    shared = placed(problems.select(*PROBLEMS.schema.names), key, weights, most)
+    solving = SolveProblems(run, to_arrow_schema(PLANS.schema))
     plans = shared.sortWithinPartitions(F.desc("size"), *key).mapInArrow(solving, PLANS.schema)
     tables.append(PLANS, plans, WriterBatch(f"fleet {run}", 0))
     return _planning(tables, run, ())
@@ -287,24 +287,6 @@ def _newest(tables: TableStore, cluster: str | None) -> tuple[list[_Newest], tup
         and (row.cluster not in newest or row.taken_ms > newest[row.cluster].taken_ms)
     ]
     return sorted(newest.values()), tuple(sorted(messages))
-
-
-# --- sharing out ------------------------------------------------------------------------------------------------
-
-
-def _shared_out(
-    tables: TableStore, weights: Mapping[tuple[Any, ...], float], tasks: int | None
-) -> dict[tuple[Any, ...], int]:
-    most = tasks or _TASKS_PER_CORE * tables.spark.sparkContext.defaultParallelism
-    return packed(weights, most)
-
-
-def _placed(rows: DataFrame, key: list[str], to: Mapping[tuple[Any, ...], int]) -> DataFrame:
-    schema = ", ".join(f"{name} string" if rows.schema[name].dataType == STRING else f"{name} int" for name in key)
-    where = rows.sparkSession.createDataFrame([(*of, place) for of, place in to.items()], f"{schema}, place int")
-    tasks = max(to.values(), default=0) + 1
-    joined = rows.join(F.broadcast(where), key, how="inner").repartitionById(tasks, "place")
-    return joined.drop("place")
 
 
 # --- results ----------------------------------------------------------------------------------------------------

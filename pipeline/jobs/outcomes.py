@@ -54,7 +54,11 @@ def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[Tabl
     told = work.hold(published(proposals))
     key = ["cluster", "proposal"]
     lives = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(told.select(*key), on=key, how="left_semi"))
-    rates, moves = _measured(work, told, lives, prices) if _has_ended(lives) else _nothing(work)
+    if lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty():
+        # Nothing to measure: in a dry run no proposal is executed.
+        rates, moves = local_relation(work.spark, (), _RATES), local_relation(work.spark, (), _MOVES)
+    else:
+        rates, moves = _measured(work, told, lives, prices)
     return [TableWrite(gold.OUTCOMES, outcomes(told, lives, rates, moves, now_ms), where)]
 
 
@@ -77,16 +81,6 @@ def _open_or_recent(work: RefreshWork, proposals: DataFrame, lately_ms: int) -> 
 
 def _id_of_record() -> Column:
     return F.get_json_object("data", "$.id")
-
-
-def _has_ended(lives: DataFrame) -> bool:
-    """Whether there is anything to measure: in a dry run nothing is ever carried out."""
-    return not lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty()
-
-
-def _nothing(work: RefreshWork) -> tuple[DataFrame, DataFrame]:
-    """As `_measured` where nothing was."""
-    return local_relation(work.spark, (), _RATES), local_relation(work.spark, (), _MOVES)
 
 
 def _measured(

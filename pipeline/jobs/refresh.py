@@ -93,7 +93,7 @@ def refresh(
     spares them reading the looks of the refreshes before; it changes nothing that is written.
     """
     began = time.monotonic()
-    say = on_progress or _silent
+    say = on_progress or (lambda _: None)
     touched = None if looks is None else sorted(set(looks))
     work = RefreshWork(tables)
     with SparkJobs(work.spark) as jobs:
@@ -222,7 +222,3 @@ def _gold(
 
 def _histories(work: RefreshWork) -> None:
     work.write(history_writes(work))
-
-
-def _silent(_: str) -> None:
-    """Says nothing."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame
@@ -57,6 +58,7 @@ class _Collecting:
     def facts(self) -> facts.ReportFacts:
         """Some questions at a time, as none of them keeps a core busy by itself."""
         period = self._period
+        dearest, least_local = partial(summaries.costs, most=DEAREST), partial(summaries.near, most=LEAST_LOCAL)
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
 
             def ask(
@@ -64,39 +66,27 @@ class _Collecting:
             ) -> Future[tuple[_Row, ...]]:
                 return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, period, times)))
 
-            costs = ask("cost", facts.DailyCost, gold.LEDGER, lambda rows: summaries.costs(rows, DEAREST), "hour_ms")
-            pairs = ask("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs, "hour_ms")
-            standing = ask("standing", facts.OpenProposal, gold.OUTCOMES, self._standing, "created_ms", "done_ms")
-            coverage = ask("coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, summaries.coverage, "hour_ms")
-            near = ask(
-                "locality",
-                facts.ReaderLocality,
-                gold.LOCALITY,
-                lambda rows: summaries.near(rows, LEAST_LOCAL),
-                "hour_ms",
-            )
-            warmups = ask("warm-ups", facts.WarmupTimes, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms")
-            restores = ask("restores", facts.RestoreSpeed, gold.RESTORE_RATES, summaries.restores)
-            rebalances = ask("rebalances", facts.RebalanceCounts, gold.REBALANCES, summaries.rebalances, "seen_ms")
-            drifts = ask("drift", facts.RackDrift, gold.RACK_DRIFT, summaries.drifts, "began_ms", "ended_ms")
-            outcomes = ask("outcomes", facts.MeasuredOutcome, gold.OUTCOMES, summaries.outcomes, "applied_ms")
-            errors = ask("errors", facts.PredictionErrors, gold.OUTCOMES, summaries.errors, "applied_ms")
+            asked: dict[str, Future[tuple[Any, ...]]] = {
+                "costs": ask("cost", facts.DailyCost, gold.LEDGER, dearest, "hour_ms"),
+                "pairs": ask("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs, "hour_ms"),
+                "standing": ask("standing", facts.OpenProposal, gold.OUTCOMES, self._standing, "created_ms", "done_ms"),
+                "coverage": ask("coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, summaries.coverage, "hour_ms"),
+                "near": ask("locality", facts.ReaderLocality, gold.LOCALITY, least_local, "hour_ms"),
+                "warmups": ask("warm-ups", facts.WarmupTimes, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms"),
+                "restores": ask("restores", facts.RestoreSpeed, gold.RESTORE_RATES, summaries.restores),
+                "rebalances": ask(
+                    "rebalances", facts.RebalanceCounts, gold.REBALANCES, summaries.rebalances, "seen_ms"
+                ),
+                "drifts": ask("drift", facts.RackDrift, gold.RACK_DRIFT, summaries.drifts, "began_ms", "ended_ms"),
+                "outcomes": ask("outcomes", facts.MeasuredOutcome, gold.OUTCOMES, summaries.outcomes, "applied_ms"),
+                "errors": ask("errors", facts.PredictionErrors, gold.OUTCOMES, summaries.errors, "applied_ms"),
+            }
             looked = ask("looks", _Counted, silver.LOOKS, summaries.looked, "taken_ms")
             unread = pool.submit(self._rows, "quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
         return facts.ReportFacts(
             from_ms=period.from_ms,
             to_ms=period.to_ms,
-            coverage=coverage.result(),
-            costs=costs.result(),
-            pairs=pairs.result(),
-            near=near.result(),
-            warmups=warmups.result(),
-            restores=restores.result(),
-            rebalances=rebalances.result(),
-            drifts=drifts.result(),
-            outcomes=outcomes.result(),
-            errors=errors.result(),
-            standing=standing.result(),
+            **{name: rows.result() for name, rows in asked.items()},
             problems=(*_problems("look", looked.result()), *_problems("record", unread.result())),
             looks=None
             if silver.LOOKS.name in self._absent
@@ -122,7 +112,9 @@ class _Collecting:
         found = frame.limit(MOST_ROWS + 1).collect()
         if len(found) > MOST_ROWS:
             self._left_out[title] = frame.count() - MOST_ROWS
-        return tuple(kind(*map(_plain, row)) for row in found[:MOST_ROWS])
+        # Arrays as tuples: the values are frozen.
+        frozen = ([tuple(cell) if isinstance(cell, list) else cell for cell in row] for row in found[:MOST_ROWS])
+        return tuple(map(kind._make, frozen))
 
 
 def _chosen(rows: DataFrame, period: ReportPeriod, times: tuple[str, ...]) -> DataFrame:
@@ -138,8 +130,3 @@ def _chosen(rows: DataFrame, period: ReportPeriod, times: tuple[str, ...]) -> Da
 
 def _problems(what: str, counted: tuple[_Counted, ...]) -> Iterator[UnusableInput]:
     return (UnusableInput(what, row.why, row.number) for row in counted if row.why is not None)
-
-
-def _plain(value: Any) -> Any:
-    """Arrays as tuples: the values are frozen."""
-    return tuple(value) if isinstance(value, list) else value

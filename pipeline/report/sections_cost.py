@@ -82,7 +82,7 @@ def _cost_bars(facts: ReportFacts) -> BarPlot | None:
     totals: dict[str, float] = {}
     sizes: dict[tuple[str, str], float | None] = {}
     for row in facts.costs:
-        part = _part_label(facts, row)
+        part = labelled(facts, row.cluster, _part(row)) + ("" if row.path == CONSUME else " (path)")
         amount = row.usd if priced else row.cross_bytes
         totals[part] = totals.get(part, 0.0) + (amount or 0.0)
         known = sizes.get((part, row.day), 0.0)
@@ -100,10 +100,6 @@ def _cost_bars(facts: ReportFacts) -> BarPlot | None:
 
 def _part(row: DailyCost) -> str:
     return row.group if row.path == CONSUME else row.path
-
-
-def _part_label(facts: ReportFacts, row: DailyCost) -> str:
-    return labelled(facts, row.cluster, _part(row)) + ("" if row.path == CONSUME else " (path)")
 
 
 def ledger_section(facts: ReportFacts) -> ReportSection:

@@ -15,9 +15,8 @@ from pyspark.sql import functions as F
 
 from agent.errors import ClusterUnreachable, RackwiseError
 from agent.stopping import Stop
-from pipeline.kafka import TopicClient, TopicIdentity, missing_topic
+from pipeline.kafka import TopicClient, missing_topic
 from pipeline.schemas import bronze
-from pipeline.stream.checkpoint import OffsetSpan
 from pipeline.stream.topic import SourceSettings, TopicIngest, TopicStream
 from pipeline.stream.vacuum import TableVacuum
 from pipeline.tables import TableStore
@@ -41,15 +40,11 @@ class IngestTopics:
     journal: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
-    """Called with what a batch brought, before the batch counts as done."""
+def plans(names: IngestTopics, on_telemetry: Callable[[DataFrame], None] = lambda _: None) -> tuple[TopicIngest, ...]:
+    """The ingest of each topic; telemetry last, so that what it refreshes knows the others' news.
 
-    telemetry: Callable[[DataFrame], None] = lambda _: None
-
-
-def plans(names: IngestTopics, following: Following) -> tuple[TopicIngest, ...]:
-    """What becomes of each topic; telemetry last, so that what it refreshes knows the others' news."""
+    ``on_telemetry`` gets the accepted telemetry rows of each batch, before the batch counts as done.
+    """
     return (
         TopicIngest(
             name="proposals",
@@ -67,9 +62,9 @@ def plans(names: IngestTopics, following: Following) -> tuple[TopicIngest, ...]:
             name=TELEMETRY,
             topic=names.telemetry,
             table=bronze.TELEMETRY,
-            parse=_telemetry,
+            parse=lambda records, _topic, span: parse.with_late(parse.telemetry(records), span.watermark_ms),
             event_ms=_event_time,
-            follow=following.telemetry,
+            follow=on_telemetry,
         ),
     )
 
@@ -206,10 +201,6 @@ def streams(
         )
         for plan in made
     )
-
-
-def _telemetry(records: DataFrame, _topic: TopicIdentity, span: OffsetSpan) -> DataFrame:
-    return parse.with_late(parse.telemetry(records), span.watermark_ms)
 
 
 def _event_time(records: DataFrame) -> DataFrame:

@@ -25,7 +25,6 @@ from pipeline.jobs.incremental import IncrementalSums
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
 from pipeline.jobs.work import ClusterHour
 from pipeline.session import is_one_process
-from pipeline.stream.ingest import Following
 from pipeline.tables import TableStore
 
 
@@ -56,17 +55,14 @@ class LiveRefresh:
         self._is_first = True
         """No batch was worked out yet. Outcomes come with the first: where there are none, nothing seems proposed."""
 
-    def following(self) -> Following:
-        """Which follower gets what."""
-        return Following(telemetry=self._on_telemetry)
-
     def catch_up(self) -> None:
         """Work out what is owed, and outcomes."""
         catch_up(self._tables, self._pending.hours, self._settings)
         self._pending.settle()
         self._give_away()
 
-    def _on_telemetry(self, rows: DataFrame) -> None:
+    def on_telemetry(self, rows: DataFrame) -> None:
+        """Compute again the silver and gold of the looks of these rows of bronze.telemetry."""
         looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
         histories = time.monotonic() - self._histories_at >= self._histories_every_s
         done = refresh(

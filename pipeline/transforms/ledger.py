@@ -84,7 +84,7 @@ def ledger(grounds: LedgerInput) -> DataFrame:
 def appended(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What was appended, as `APPENDED`, of `traffic.seen` rows by the hours (or windows) that ``spans`` names."""
     cut = spanned(changes.where(F.col("records").isNotNull()), spans)
-    return APPENDED.up(
+    return APPENDED.aggregate(
         cut.withColumn("was", _placement(F.col("was")))
         .withColumn("now", _placement(F.col("now")))
         .withColumn("records", part_of(F.col("records"))),
@@ -169,7 +169,7 @@ def _consumed(routes: DataFrame) -> DataFrame:
 def copied(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What reassignments copied, as `COPIED`, by what the new replicas hold more than at the look before."""
     cut = spanned(copies(changes), spans)
-    return COPIED.up(
+    return COPIED.aggregate(
         cut.withColumn("bytes", part_of(F.col("copied"))).withColumn("untold", F.col("copied").isNull().cast("long")),
         before,
     )

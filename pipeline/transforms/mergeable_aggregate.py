@@ -20,7 +20,7 @@ class MergeableAggregate(NamedTuple):
     by: Mapping[str, Callable[[Column], Column]]
     """Column -> its aggregate, one that also puts its own results together."""
 
-    def up(self, rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    def aggregate(self, rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
         """All of these rows, and of those that were added up before."""
         every = rows.select(*self.key, *self.by)
         if before is not None:

@@ -71,7 +71,7 @@ def reading(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame
 def taken(readings: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What readers took, as `TAKEN`, of `reading` rows by the hours (or windows) that ``spans`` names."""
     told = spanned(readings.where(F.col("read").isNotNull()), spans)
-    return TAKEN.up(
+    return TAKEN.aggregate(
         told.withColumn("records", part_of(F.col("read")))
         .withColumn("appended", part_of(F.coalesce("appended", F.lit(0))))
         .withColumn("committed", F.col("basis") == "committed"),
@@ -144,7 +144,7 @@ def behind(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
         .agg(F.when(F.count("lag") == F.count(F.lit(1)), F.sum("lag")).alias("lag"))
     )
     known = F.col("lag").isNotNull()
-    return BEHIND.up(
+    return BEHIND.aggregate(
         at_look.select(
             *_LAG_KEY,
             known.cast("long").alias("looks"),
@@ -181,7 +181,7 @@ NEAR = MergeableAggregate(_LOCALITY_KEY, {"local": F.sum, "total": F.sum, "unkno
 def near(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """How often readers had what they read in their rack, as `NEAR`, of `reads.reading` rows."""
     way = zone(F.col("now.source"), F.col("now.target"), F.col("now.why"))
-    return NEAR.up(
+    return NEAR.aggregate(
         readings.where(F.col("role") == "active").select(
             "cluster",
             "hour_ms",

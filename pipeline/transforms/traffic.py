@@ -80,7 +80,7 @@ def taken_in(changes: DataFrame, spans: DataFrame, before: DataFrame | None = No
     What other looks came to ``before`` is added; so it is with all sums of looks.
     """
     told = spanned(changes, spans).where(F.col("records").isNotNull())
-    return TAKEN_IN.up(
+    return TAKEN_IN.aggregate(
         told.withColumn("records", part_of(F.col("records")))
         .withColumn("grown", F.when(F.col("grown").isNotNull(), F.array("grown")))
         .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
@@ -90,7 +90,7 @@ def taken_in(changes: DataFrame, spans: DataFrame, before: DataFrame | None = No
 
 def newest_sizes(changes: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """The newest sizes, as `SIZED`, of `seen` rows."""
-    return SIZED.up(changes.where(F.col("sized").isNotNull()), before)
+    return SIZED.aggregate(changes.where(F.col("sized").isNotNull()), before)
 
 
 def partition_traffic(taken: DataFrame) -> DataFrame:

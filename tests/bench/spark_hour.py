@@ -86,7 +86,7 @@ class _Runner:
         rows.count()
         began = time.monotonic()
         self._tables.append(TELEMETRY, rows.coalesce(1), WriterBatch("bench", self._batches))
-        self._live.following().telemetry(rows)
+        self._live.on_telemetry(rows)
         took = time.monotonic() - began
         self._batches += 1
         rows.unpersist()

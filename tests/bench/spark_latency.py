@@ -131,7 +131,7 @@ def running(tables: TableStore, settings) -> Iterator[list[str]]:
     )
     live = LiveRefresh(tables, refresh_settings(settings), say, histories_every_ms=settings.spark.histories_every_ms)
     made = streams(
-        plans(names, live.following()),
+        plans(names, live.on_telemetry),
         reading,
         tables=tables,
         brokers=TopicClient(settings.kafka),

@@ -50,9 +50,7 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         return LiveRefresh(delta_tables, RefreshSettings(), print, histories_every_ms=histories_every_ms)
 
     def batch(of: LiveRefresh, hour: int) -> None:
-        of.following().telemetry(
-            spark.createDataFrame([("c", "i-1", hour)], "cluster string, look string, taken_ms long")
-        )
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour)], "cluster string, look string, taken_ms long"))
 
     seldom = runner(3_600_000)
     batch(seldom, 1)
@@ -91,7 +89,7 @@ def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories
     of = LiveRefresh(delta_tables, RefreshSettings(), told.append, histories_every_ms=3_600_000, publish=publish)
 
     def batch() -> None:
-        of.following().telemetry(spark.createDataFrame([("c", "i-1", 1)], "cluster string, look string, taken_ms long"))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1)], "cluster string, look string, taken_ms long"))
 
     batch()  # nobody answers
     batch()

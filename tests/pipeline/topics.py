@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.journal.codec import to_bytes
@@ -21,7 +22,7 @@ from agent.values.journal import Entry
 from config.kafka_client import KafkaClientConfig
 from pipeline.kafka import TopicClient, source_options
 from pipeline.schemas.table import TableSpec
-from pipeline.stream.ingest import Following, IngestTopics, StreamRunner, plans, streams
+from pipeline.stream.ingest import IngestTopics, StreamRunner, plans, streams
 from pipeline.stream.topic import SourceSettings
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
@@ -147,13 +148,13 @@ def runner(
     root: Path,
     *,
     say: Callable[[str], None] = print,
-    following: Following | None = None,
+    on_telemetry: Callable[[DataFrame], None] = lambda _: None,
     cluster: str | None = None,
     **named: Any,
 ) -> StreamRunner:
     reading = {"max_records": 100_000, "interval_ms": 200, "late_after_ms": 600_000, **named}
     made = streams(
-        plans(names, following or Following()),
+        plans(names, on_telemetry),
         SourceSettings(options=source_options(kafka), **reading),
         tables=tables,
         brokers=TopicClient(kafka, 10),
