@@ -29,11 +29,20 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas import gold, silver
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.session import sized
-from pipeline.transforms.ledger import LedgerInput, appended, copied, ledger
+from pipeline.transforms.ledger import LedgerInput, copy_sums, ledger, placement_sums
 from pipeline.transforms.prices import unpriced
-from pipeline.transforms.reads import behind, lags, locality, near, read_traffic, reading, routed, taken
+from pipeline.transforms.reads import (
+    lag_sums,
+    lags,
+    locality,
+    locality_sums,
+    read_changes,
+    read_routes,
+    read_sums,
+    read_traffic,
+)
 from pipeline.transforms.spans import LONGEST_MS, by_hour, pairs, timeline
-from pipeline.transforms.traffic import newest_sizes, partition_traffic, record_sizes, seen, taken_in
+from pipeline.transforms.traffic import newest_sizes, partition_changes, partition_traffic, record_sizes, traffic_sums
 
 _NEWEST = columns(
     column("cluster", STRING, "Cluster id."),
@@ -132,14 +141,14 @@ def _write(
     with sized(work.spark, rows.looks * work.rows_of_look), SparkJobs(work.spark) as jobs:
         sums = _added_up(work, jobs, lines, rows, before)
         where = work.where_hours()
-        traffic = work.hold(partition_traffic(sums.taken_in.result()))
+        traffic = work.hold(partition_traffic(sums.traffic.result()))
         jobs.start(work.write_one, TableWrite(gold.PARTITION_TRAFFIC, traffic, where))
         sizes = record_sizes(traffic)
-        routes = work.hold(routed(sums.taken.result(), sizes))
+        routes = work.hold(read_routes(sums.reads.result(), sizes))
         jobs.start(work.write_one, TableWrite(gold.READ_TRAFFIC, read_traffic(routes), where))
-        jobs.start(work.write_one, TableWrite(gold.LOCALITY, locality(sums.near.result(), routes), where))
-        jobs.start(work.write_one, TableWrite(gold.LAGS, lags(sums.behind.result()), where))
-        added, moved = sums.appended.result(), sums.copied.result()
+        jobs.start(work.write_one, TableWrite(gold.LOCALITY, locality(sums.locality.result(), routes), where))
+        jobs.start(work.write_one, TableWrite(gold.LAGS, lags(sums.lags.result()), where))
+        added, moved = sums.placements.result(), sums.copies.result()
         grounds = LedgerInput(added, moved, sizes, routes, lines.producers, lines.prices)
         flows = work.hold(ledger(grounds))
         jobs.start(work.write_one, TableWrite(gold.LEDGER, flows, where))
@@ -158,18 +167,18 @@ def _added_up(
     """The sums of these rows and of those before."""
     times, spans = lines.times, lines.spans
     old = _NOTHING if before is None else HourlySums(*before)
-    every = seen(rows.partitions, times, old.sizes)
+    every = partition_changes(rows.partitions, times, old.sizes)
     if rows.new is not None:
         every = every.join(F.broadcast(rows.new), on=["cluster", "look"], how="left_semi")
     changes = work.hold(every)
-    told = jobs.submit(work.hold, reading(rows.reads, changes, times))
-    took = jobs.submit(work.hold, taken_in(changes, spans, old.taken_in))
-    grew = jobs.submit(work.hold, appended(changes, spans, old.appended))
-    moved = jobs.submit(work.hold, copied(changes, spans, old.copied))
+    told = jobs.submit(work.hold, read_changes(rows.reads, changes, times))
+    took = jobs.submit(work.hold, traffic_sums(changes, spans, old.traffic))
+    grew = jobs.submit(work.hold, placement_sums(changes, spans, old.placements))
+    moved = jobs.submit(work.hold, copy_sums(changes, spans, old.copies))
     sizes = jobs.submit(work.hold, newest_sizes(changes, old.sizes))
     readings = told.result()
     looked = work.of_hours(readings)
-    read = jobs.submit(work.hold, taken(readings, spans, old.taken))
-    late = jobs.submit(work.hold, behind(looked, old.behind))
-    local = jobs.submit(work.hold, near(looked, old.near))
+    read = jobs.submit(work.hold, read_sums(readings, spans, old.reads))
+    late = jobs.submit(work.hold, lag_sums(looked, old.lags))
+    local = jobs.submit(work.hold, locality_sums(looked, old.locality))
     return HourlySums(took, grew, moved, read, late, local, sizes)

@@ -65,18 +65,18 @@ Looks = Mapping[LookId, LookHours]
 class HourlySums(NamedTuple, Generic[Each]):
     """What looks come to by hour: something for each of the tables."""
 
-    taken_in: Each
-    """`traffic.taken_in`."""
-    appended: Each
-    """`ledger.appended`."""
-    copied: Each
-    """`ledger.copied`."""
-    taken: Each
-    """`reads.taken`."""
-    behind: Each
-    """`lags.behind`."""
-    near: Each
-    """`locality.near`."""
+    traffic: Each
+    """`traffic.traffic_sums`."""
+    placements: Each
+    """`ledger.placement_sums`."""
+    copies: Each
+    """`ledger.copy_sums`."""
+    reads: Each
+    """`reads.read_sums`."""
+    lags: Each
+    """`reads.lag_sums`."""
+    locality: Each
+    """`reads.locality_sums`."""
     sizes: Each
     """`traffic.newest_sizes`, of the looks before the hours as well."""
 

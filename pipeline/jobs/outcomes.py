@@ -13,12 +13,12 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import DOUBLE, INT, STRING, TableSpec
 from pipeline.tables import Where
-from pipeline.transforms.ledger import LedgerInput, appended, copied, copies, ledger
+from pipeline.transforms.ledger import LedgerInput, copies, copy_sums, ledger, placement_sums
 from pipeline.transforms.outcomes import acted, crossing, moved, outcomes, published, windows
 from pipeline.transforms.prices import PriceRow, price_table, producer_table
-from pipeline.transforms.reads import reading, routed, taken
+from pipeline.transforms.reads import read_changes, read_routes, read_sums
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, by_window, pairs, timeline
-from pipeline.transforms.traffic import partition_traffic, record_sizes, seen, taken_in
+from pipeline.transforms.traffic import partition_changes, partition_traffic, record_sizes, traffic_sums
 
 LATELY_MS = 7 * 24 * HOUR_MS
 """Proposals that ended and of which nothing was said for so long are left as they are."""
@@ -92,16 +92,16 @@ def _measured(
     times = work.hold(timeline(looks))
     distinct = named.select("cluster", "hour_ms", "window_from_ms", "window_to_ms").distinct()
     spans = work.hold(by_window(pairs(looks), distinct))
-    changes = work.hold(seen(partitions, times))
-    traffic = work.hold(partition_traffic(taken_in(changes, spans)))
+    changes = work.hold(partition_changes(partitions, times))
+    traffic = work.hold(partition_traffic(traffic_sums(changes, spans)))
     sizes = record_sizes(traffic)
     # What copies of tasks fetch is on the bill, but no proposal predicts it.
     active = reads.where(F.col("role") == "active")
     grounds = LedgerInput(
-        appended=appended(changes, spans),
-        copied=copied(changes, spans),
+        placement_sums=placement_sums(changes, spans),
+        copy_sums=copy_sums(changes, spans),
         sizes=sizes,
-        routes=routed(taken(reading(active, changes, times), spans), sizes),
+        routes=read_routes(read_sums(read_changes(active, changes, times), spans), sizes),
         producers=producer_table(work.spark, ()),
         prices=price_table(work.spark, prices),
     )

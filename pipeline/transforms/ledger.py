@@ -32,9 +32,9 @@ from pipeline.transforms.traffic import halves, with_bytes
 _FLOW = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why", "bytes", "unavoidable")
 _ROUNDING = 1e-9
 _PARTITION = ("cluster", "hour_ms", "topic", "partition")
-APPENDED = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.sum})
+PLACEMENT_SUMS = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.sum})
 """By placements: they hardly ever change, so halves are told once for all looks at which they stayed."""
-COPIED = MergeableAggregate(
+COPY_SUMS = MergeableAggregate(
     ("cluster", "hour_ms", "topic", "source_rack", "target_rack"), {"bytes": F.sum, "untold": F.sum}
 )
 """``untold``: copies of which no log dir told."""
@@ -43,26 +43,26 @@ COPIED = MergeableAggregate(
 class LedgerInput(NamedTuple):
     """What a ledger is made of."""
 
-    appended: DataFrame
-    """`appended`."""
-    copied: DataFrame
-    """`copied`."""
+    placement_sums: DataFrame
+    """`placement_sums`."""
+    copy_sums: DataFrame
+    """`copy_sums`."""
     sizes: DataFrame
     """`traffic.record_sizes`."""
     routes: DataFrame
-    """`reads.routed`."""
+    """`reads.read_routes`."""
     producers: DataFrame
     prices: DataFrame
 
 
 def ledger(grounds: LedgerInput) -> DataFrame:
     """gold.ledger of what the grounds show."""
-    placed = _placed(grounds.appended, grounds.sizes)
+    placed = _placed(grounds.placement_sums, grounds.sizes)
     flows = (
         _produced(placed, grounds.producers),
         _replicated(placed),
         _consumed(grounds.routes),
-        _moved(grounds.copied),
+        _moved(grounds.copy_sums),
     )
     told = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
     key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
@@ -81,10 +81,10 @@ def ledger(grounds: LedgerInput) -> DataFrame:
     return priced(added, grounds.prices).select(*LEDGER.schema.names)
 
 
-def appended(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """What was appended, as `APPENDED`, of `traffic.seen` rows by the hours (or windows) that ``spans`` names."""
+def placement_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """Records appended, as `PLACEMENT_SUMS`, of `traffic.partition_changes` rows, by the hours or windows of ``spans``."""
     cut = spanned(changes.where(F.col("records").isNotNull()), spans)
-    return APPENDED.aggregate(
+    return PLACEMENT_SUMS.aggregate(
         cut.withColumn("was", _placement(F.col("was")))
         .withColumn("now", _placement(F.col("now")))
         .withColumn("records", part_of(F.col("records"))),
@@ -92,9 +92,9 @@ def appended(changes: DataFrame, spans: DataFrame, before: DataFrame | None = No
     )
 
 
-def _placed(appended: DataFrame, sizes: DataFrame) -> DataFrame:
+def _placed(sums: DataFrame, sizes: DataFrame) -> DataFrame:
     """Bytes appended by hour and partition, for each placement that held meanwhile."""
-    halved = appended.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
+    halved = sums.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
     added = halved.groupBy(*_PARTITION, F.col("half.held").alias("held")).agg(
         F.sum(F.col("records") * F.col("half.weight")).alias("records")
     )
@@ -166,19 +166,19 @@ def _consumed(routes: DataFrame) -> DataFrame:
     return routes.withColumn("path", F.lit("consume")).withColumn("unavoidable", unavoidable)
 
 
-def copied(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """What reassignments copied, as `COPIED`, by what the new replicas hold more than at the look before."""
+def copy_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """What reassignments copied, as `COPY_SUMS`, by what the new replicas hold more than at the look before."""
     cut = spanned(copies(changes), spans)
-    return COPIED.aggregate(
+    return COPY_SUMS.aggregate(
         cut.withColumn("bytes", part_of(F.col("copied"))).withColumn("untold", F.col("copied").isNull().cast("long")),
         before,
     )
 
 
-def _moved(copied: DataFrame) -> DataFrame:
+def _moved(sums: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     return (
-        copied.withColumn("path", F.lit("move"))
+        sums.withColumn("path", F.lit("move"))
         .withColumn("group", F.lit(""))
         .withColumn("why", why)
         .withColumn("bytes", F.when(F.col("untold") == 0, F.col("bytes").cast("double")))

@@ -15,9 +15,9 @@ from pipeline.transforms.mergeable_aggregate import MergeableAggregate, listed
 from pipeline.transforms.spans import LEAP_MS, LONGEST_MS, day_of, hour_of, part_of, spanned
 
 _KEY = ("cluster", "hour_ms", "topic", "partition")
-TAKEN_IN = MergeableAggregate(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
+TRAFFIC_SUMS = MergeableAggregate(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
 """``grown``: each interval between two sizes (ratio, bytes, records); ``learned``: of the last look."""
-SIZED = MergeableAggregate(("cluster", "instance", "topic", "partition"), {"sized": F.max})
+NEWEST_SIZES = MergeableAggregate(("cluster", "instance", "topic", "partition"), {"sized": F.max})
 """The newest size that was asked of a partition: monotonic_ms, look, taken_ms, topic_id, size_bytes, end_offset."""
 _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
@@ -25,13 +25,13 @@ _WHOLE_SHARE = 0.9
 """With at least this share of the median, all intervals together tell of no deletion."""
 
 
-def seen(partitions: DataFrame, times: DataFrame, before: DataFrame | None = None) -> DataFrame:
+def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """Each partition at each look beside what it was at the look before.
 
-    ``times`` is `spans.timeline`; ``before``, the newest sizes of looks that came before all of these, as `SIZED`.
+    ``times`` is `spans.timeline`; ``before``, as `NEWEST_SIZES`, the newest sizes of all looks before these.
     ``records`` is null where the looks are no pair, the topic is another one of the same name, or offsets went back.
     ``now`` and ``was`` are pictures: leader_rack, placed (broker, rack, bytes, adding), isr_racks, isr_told_racks,
-    selector, racks, size_bytes. ``sized`` is as in `SIZED`.
+    selector, racks, size_bytes. ``sized`` is as in `NEWEST_SIZES`.
     """
     in_order = Window.partitionBy("cluster", "instance", "topic", "partition").orderBy("monotonic_ms", "look")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -49,7 +49,7 @@ def seen(partitions: DataFrame, times: DataFrame, before: DataFrame | None = Non
     )
     if before is not None:
         older = before.withColumnRenamed("sized", "older")
-        lagged = lagged.join(older, on=[*SIZED.key], how="left").withColumn(
+        lagged = lagged.join(older, on=[*NEWEST_SIZES.key], how="left").withColumn(
             "sized_before", F.coalesce("sized_before", "older")
         )
     paired = (F.col("before.look") == F.col("previous")) & F.col("before.topic_id").eqNullSafe(F.col("topic_id"))
@@ -74,13 +74,13 @@ def seen(partitions: DataFrame, times: DataFrame, before: DataFrame | None = Non
     )
 
 
-def taken_in(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """What partitions took in, as `TAKEN_IN`, of `seen` rows by the hours (or windows) that ``spans`` names.
+def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """Traffic of partitions, as `TRAFFIC_SUMS`, of `partition_changes` rows, by the hours or windows of ``spans``.
 
-    What other looks came to ``before`` is added; so it is with all sums of looks.
+    The sums of other looks, ``before``, are added; so it is with all sums of looks.
     """
     told = spanned(changes, spans).where(F.col("records").isNotNull())
-    return TAKEN_IN.aggregate(
+    return TRAFFIC_SUMS.aggregate(
         told.withColumn("records", part_of(F.col("records")))
         .withColumn("grown", F.when(F.col("grown").isNotNull(), F.array("grown")))
         .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
@@ -89,12 +89,12 @@ def taken_in(changes: DataFrame, spans: DataFrame, before: DataFrame | None = No
 
 
 def newest_sizes(changes: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """The newest sizes, as `SIZED`, of `seen` rows."""
-    return SIZED.aggregate(changes.where(F.col("sized").isNotNull()), before)
+    """The newest sizes, as `NEWEST_SIZES`, of `partition_changes` rows."""
+    return NEWEST_SIZES.aggregate(changes.where(F.col("sized").isNotNull()), before)
 
 
 def partition_traffic(taken: DataFrame) -> DataFrame:
-    """gold.partition_traffic of `taken_in` rows."""
+    """gold.partition_traffic of `traffic_sums` rows."""
     added = taken.select(
         *_KEY,
         (F.col("ms") / 1000.0).alias("seconds"),

@@ -1,4 +1,4 @@
-"""Sums that are carried from batch to batch: whatever comes, and in whichever order, gold is what one refresh makes."""
+"""Incremental sums, batch after batch: whatever comes, and in whichever order, gold is what one refresh makes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_what_was_read_again_or_comes_before_what_was_added_up_ends_it() -> None
     # It has no say in the hour itself.
     before = told(0, 0, shown_in_ms=None, stretches=())
     assert not still(of, {**dict((FIRST, THIRD)), before[0]: before[1]}, "i-0")
-    # Sizes of a look after the hour were carried as the newest ones.
+    # Sizes of a look after the hour were kept as the newest ones.
     later = told(5, 3_700, shown_in_ms=None, stretches=())
     assert not still(kept(FIRST, later), dict((FIRST, FOURTH, later)), "i-4")
 
@@ -143,12 +143,12 @@ def test_a_look_of_no_say_that_is_compared_with_another_makes_no_difference() ->
     assert still(kept(before, FIRST), dict((edge, FIRST, SECOND)), "i-2")
 
 
-def test_what_is_taken_is_carried_no_longer_until_it_is_kept_again() -> None:
-    carried, of = IncrementalSums(), kept(FIRST)
-    assert carried.take(dict((FIRST,)), {THIS}, ()) is None
-    carried.keep(of.sums, dict((FIRST,)), of.hours)
-    assert carried.take(dict((FIRST,)), {THIS}, ()) == KeptSums(of.sums, of.hours, dict((FIRST,)))
-    assert carried.take(dict((FIRST,)), {THIS}, ()) is None
+def test_what_is_taken_is_kept_no_longer_until_it_is_kept_again() -> None:
+    sums, of = IncrementalSums(), kept(FIRST)
+    assert sums.take(dict((FIRST,)), {THIS}, ()) is None
+    sums.keep(of.sums, dict((FIRST,)), of.hours)
+    assert sums.take(dict((FIRST,)), {THIS}, ()) == KeptSums(of.sums, of.hours, dict((FIRST,)))
+    assert sums.take(dict((FIRST,)), {THIS}, ()) is None
 
 
 def test_the_rows_of_a_look_are_compared_with_those_of_the_one_before() -> None:
@@ -229,7 +229,7 @@ def _events(look: Look) -> list[Event]:
 
 
 class Runner:
-    """Batch after batch into one root, with what is carried; how often it had to read all looks of its hours."""
+    """Batch after batch into one root, with incremental sums; how often it had to read all looks of its hours."""
 
     def __init__(self, tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tables = tables
@@ -269,7 +269,7 @@ def check(tables: TableStore, fresh: TableStore) -> None:
 def test_few_new_looks_are_added_to_what_the_hour_came_to(
     make_tables: MakeTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner = Runner(make_tables("carried", "parquet"), monkeypatch)
+    runner = Runner(make_tables("incremental", "parquet"), monkeypatch)
     looks = [Look("12345678", number, number * 60 + 3_450) for number in range(5)]
     runner.batch(events(looks[:2]))
     assert runner.whole == 1
@@ -298,14 +298,14 @@ def test_whatever_comes_in_whichever_order(make_tables: MakeTables, monkeypatch:
         if cut < len(told):
             parts.append((look.second + late, told[cut:]))
     parts.sort(key=lambda part: part[0])
-    runner = Runner(make_tables("carried", "parquet"), monkeypatch)
+    runner = Runner(make_tables("incremental", "parquet"), monkeypatch)
     while parts:
         number = draw.choice((1, 1, 2, 5))
         batch = [event for _, told in parts[:number] for event in told]
         parts = parts[number:]
         fate = draw.random()
         if fate < 0.1:
-            runner.carried = IncrementalSums()
+            runner.sums = IncrementalSums()
         elif fate < 0.2:
             with monkeypatch.context() as broken:
                 broken.setattr(hourly, "lags", _fail)

@@ -29,19 +29,19 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         *,
         histories: bool,
         outcomes: bool,
-        owed: Collection[ClusterHour],
+        pending: Collection[ClusterHour],
         settings: RefreshSettings,
-        carried: IncrementalSums,
+        incremental: IncrementalSums,
     ) -> RefreshSummary:
-        assert carried is not None
+        assert incremental is not None
         assert settings == RefreshSettings()
-        asked.append((histories, outcomes, sorted(hour.hour_ms for hour in owed)))
+        asked.append((histories, outcomes, sorted(hour.hour_ms for hour in pending)))
         if len(asked) == 4:
             raise OSError("the disk is full")
         return RefreshSummary(looks=len(looks), hours=tuple(ClusterHour(look.cluster, look.taken_ms) for look in looks))
 
-    def catch_up(_tables: TableStore, owed: Collection[ClusterHour], _settings: RefreshSettings) -> None:
-        caught_up.append(sorted(hour.hour_ms for hour in owed))
+    def catch_up(_tables: TableStore, pending: Collection[ClusterHour], _settings: RefreshSettings) -> None:
+        caught_up.append(sorted(hour.hour_ms for hour in pending))
 
     monkeypatch.setattr(live, "refresh", refresh)
     monkeypatch.setattr(live, "catch_up", catch_up)

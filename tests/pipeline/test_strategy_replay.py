@@ -14,9 +14,9 @@ from agent.values.weighed import NOT_WEIGHED, Weighed
 from agent.values.weights import RestoreWeight
 from assignors.problem import TopicPartition
 from pipeline.backtest.costs import CostModel
+from pipeline.backtest.effects import EffectEnd
 from pipeline.backtest.look import HistoryLook, UnusableLook, whole_look
 from pipeline.backtest.replay import StrategyResult, replay
-from pipeline.backtest.score import Ended
 from pipeline.backtest.slices import LookRebuilder, LookSlicer
 from pipeline.backtest.strategies import chosen
 from pipeline.backtest.strategy_replay import StrategyReplay
@@ -145,7 +145,7 @@ def test_a_rebalance_brings_reads_home_until_the_group_rebalances_by_itself() ->
     looks = recorded(lambda minute: shop(swapped=minute < 6, generation=4 if minute < 6 else 5), 10)
     found = by_name(whole(looks), "no-action,execute")
     (act,) = [act for act in found["execute"].acts if act.proposal.subject.kind == "group"]
-    assert (act.ended, act.false) == (Ended.REBALANCED, False)
+    assert (act.ended, act.false) == (EffectEnd.REBALANCED, False)
     assert act.ended_ms - act.at_ms == 6 * 60_000
     assert act.saved_partition_s == 2 * 5 * 60, "two partitions come home, from the look after the act to minute 6"
     nothing, done = found["no-action"].scores, found["execute"].scores
@@ -167,7 +167,7 @@ def test_bytes_and_money_follow_reads_where_rates_are_known() -> None:
 def test_a_rebalance_that_is_overtaken_at_once_was_for_nothing() -> None:
     looks = recorded(lambda minute: shop(generation=4 if minute < 1 else 5, swapped=minute < 1), 4)
     (act,) = [act for act in by_name(whole(looks), "execute")["execute"].acts if act.proposal.subject.kind == "group"]
-    assert (act.ended, act.false, act.saved_partition_s) == (Ended.REBALANCED, True, 0.0)
+    assert (act.ended, act.false, act.saved_partition_s) == (EffectEnd.REBALANCED, True, 0.0)
 
 
 def test_replicas_that_share_a_rack_are_mended_at_the_price_of_their_copies() -> None:
@@ -194,7 +194,7 @@ def test_tasks_move_where_the_application_may_look_at_racks() -> None:
     found = by_name(whole(recorded(lambda _: with_tasks(shop(swapped=False)), 4, limits)), "execute,min_traffic")
     assert not found["execute"].acts
     (act,) = found["min_traffic"].acts
-    assert (str(act.proposal.subject), act.ended, act.false) == ("group/app", Ended.STANDS, False)
+    assert (str(act.proposal.subject), act.ended, act.false) == ("group/app", EffectEnd.STANDS, False)
     assert act.saved_partition_s == 2 * 2 * 60
 
 
