@@ -68,8 +68,7 @@ def ledger(grounds: LedgerInput) -> DataFrame:
     key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
     added = (
         told.withColumn("zone", zone(F.col("source_rack"), F.col("target_rack"), F.col("why")))
-        .withColumn("source_rack", F.coalesce("source_rack", F.lit("")))
-        .withColumn("target_rack", F.coalesce("target_rack", F.lit("")))
+        .withColumns({name: F.coalesce(name, F.lit("")) for name in ("source_rack", "target_rack")})
         .withColumnRenamed("why", "why_unknown")
         .groupBy(*key)
         .agg(
@@ -82,12 +81,12 @@ def ledger(grounds: LedgerInput) -> DataFrame:
 
 
 def placement_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """Records appended, as `PLACEMENT_SUMS`, of `traffic.partition_changes` rows, by the hours or windows of ``spans``."""
+    """Records, as `PLACEMENT_SUMS`, of `traffic.partition_changes` rows by the hours or windows of ``spans``."""
     cut = spanned(changes.where(F.col("records").isNotNull()), spans)
     return PLACEMENT_SUMS.aggregate(
-        cut.withColumn("was", _placement(F.col("was")))
-        .withColumn("now", _placement(F.col("now")))
-        .withColumn("records", part_of(F.col("records"))),
+        cut.withColumns(
+            {name: _placement(F.col(name)) for name in ("was", "now")} | {"records": part_of(F.col("records"))}
+        ),
         before,
     )
 
@@ -141,7 +140,7 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), PRODUCER_UNKNOWN).when(F.col("leader_rack").isNull(), LEADER_UNKNOWN)
     crossing = F.col("source_rack") != F.col("target_rack")
     unavoidable = F.when(why.isNull() & crossing, F.col("bytes") * F.col("needed")).when(why.isNull(), F.lit(0.0))
-    return split.withColumn("path", F.lit("produce")).withColumn("why", why).withColumn("unavoidable", unavoidable)
+    return split.withColumns({"path": F.lit("produce"), "why": why, "unavoidable": unavoidable})
 
 
 def _replicated(placed: DataFrame) -> DataFrame:
@@ -158,19 +157,19 @@ def _replicated(placed: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     local = F.col("source_rack") == F.col("target_rack")
     unavoidable = F.when(why.isNull() & local, F.lit(0.0)).when(why.isNull(), F.col("bytes") * F.col("needed"))
-    return split.withColumn("path", F.lit("replicate")).withColumn("why", why).withColumn("unavoidable", unavoidable)
+    return split.withColumns({"path": F.lit("replicate"), "why": why, "unavoidable": unavoidable})
 
 
 def _consumed(routes: DataFrame) -> DataFrame:
     unavoidable = F.when(F.col("why").isNull() & F.col("bytes").isNotNull(), F.lit(0.0))
-    return routes.withColumn("path", F.lit("consume")).withColumn("unavoidable", unavoidable)
+    return routes.withColumns({"path": F.lit("consume"), "unavoidable": unavoidable})
 
 
 def copy_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What reassignments copied, as `COPY_SUMS`, by what the new replicas hold more than at the look before."""
     cut = spanned(copies(changes), spans)
     return COPY_SUMS.aggregate(
-        cut.withColumn("bytes", part_of(F.col("copied"))).withColumn("untold", F.col("copied").isNull().cast("long")),
+        cut.withColumns({"bytes": part_of(F.col("copied")), "untold": F.col("copied").isNull().cast("long")}),
         before,
     )
 
@@ -178,9 +177,7 @@ def copy_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = N
 def _moved(sums: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     return (
-        sums.withColumn("path", F.lit("move"))
-        .withColumn("group", F.lit(""))
-        .withColumn("why", why)
+        sums.withColumns({"path": F.lit("move"), "group": F.lit(""), "why": why})
         .withColumn("bytes", F.when(F.col("untold") == 0, F.col("bytes").cast("double")))
         .withColumn("unavoidable", F.when(why.isNull() & F.col("bytes").isNotNull(), F.lit(0.0)))
     )

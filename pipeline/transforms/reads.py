@@ -32,8 +32,8 @@ READ_SUMS = MergeableAggregate(
 def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame:
     """Each reader of each partition at each look beside what it was at the look before.
 
-    ``changes`` is `traffic.partition_changes`, ``times`` `spans.timeline`. ``read`` is null where it is unknown; ``lag``
-    is the look's own; ``now`` and ``was`` are routes.
+    ``changes`` is `traffic.partition_changes`, ``times`` `spans.timeline`. ``read`` is null where it is unknown;
+    ``lag`` is the look's own; ``now`` and ``was`` are routes.
     """
     in_order = Window.partitionBy(*_READER).orderBy("monotonic_ms", "look")
     about = F.broadcast(times.select("cluster", "look", "instance", "monotonic_ms", "previous"))
@@ -116,11 +116,10 @@ def read_traffic(routes: DataFrame) -> DataFrame:
         all_or_null(F.col("bytes")).alias("bytes"),
     )
     return (
-        added.withColumn("bytes_per_s", F.col("bytes") / F.col("seconds"))
+        added.withColumn("catching_up", F.col("committed") & (F.col("records") > F.col("appended") * CATCHING_UP))
+        .withColumns({"bytes_per_s": F.col("bytes") / F.col("seconds"), "records": F.col("records").cast("long")})
         .withColumn("basis", F.when(F.col("committed"), "committed").otherwise("tail"))
-        .withColumn("catching_up", F.col("committed") & (F.col("records") > F.col("appended") * CATCHING_UP))
         .withColumn("day", day_of(F.col("hour_ms")))
-        .withColumn("records", F.col("records").cast("long"))
         .select(*READ_TRAFFIC.schema.names)
     )
 

@@ -41,11 +41,8 @@ def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame
     )
     last = F.struct("look", "topic_id", "end_offset", "now")
     told = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
-    lagged = (
-        told.withColumn("now", _picture())
-        .withColumn("sized", sized)
-        .withColumn("before", F.lag(last).over(in_order))
-        .withColumn("sized_before", F.last("sized", ignorenulls=True).over(earlier))
+    lagged = told.withColumns({"now": _picture(), "sized": sized}).withColumns(
+        {"before": F.lag(last).over(in_order), "sized_before": F.last("sized", ignorenulls=True).over(earlier)}
     )
     if before is not None:
         older = before.withColumnRenamed("sized", "older")
@@ -103,11 +100,11 @@ def partition_traffic(taken: DataFrame) -> DataFrame:
         F.col("learned.bytes_per_record").alias("learned"),
     )
     own = _uncut(F.col("grown"))
-    grown = added.withColumn("grown_bytes", _sum_of(own, "bytes")).withColumn("grown_records", _sum_of(own, "records"))
+    grown = added.withColumns({"grown_bytes": _sum_of(own, "bytes"), "grown_records": _sum_of(own, "records")})
     topic = Window.partitionBy("cluster", "hour_ms", "topic")
     of_topic = F.sum("grown_bytes").over(topic) / F.nullif(F.sum("grown_records").over(topic), F.lit(0))
     measured = F.col("grown_bytes") / F.nullif(F.col("grown_records"), F.lit(0))
-    sized = grown.withColumn("of_topic", of_topic).withColumn("measured", measured)
+    sized = grown.withColumns({"of_topic": of_topic, "measured": measured})
     per_record = F.coalesce("measured", "of_topic", "learned")
     confidence = (
         F.when(F.col("measured").isNotNull(), "measured")
@@ -116,11 +113,9 @@ def partition_traffic(taken: DataFrame) -> DataFrame:
         .otherwise("none")
     )
     return (
-        sized.withColumn("bytes_per_record", per_record)
-        .withColumn("confidence", confidence)
+        sized.withColumns({"bytes_per_record": per_record, "confidence": confidence})
         .withColumn("bytes", _in_bytes())
-        .withColumn("records_per_s", F.col("records") / F.col("seconds"))
-        .withColumn("bytes_per_s", F.col("bytes") / F.col("seconds"))
+        .withColumns({f"{name}_per_s": F.col(name) / F.col("seconds") for name in ("records", "bytes")})
         .withColumn("day", day_of(F.col("hour_ms")))
         .select(*PARTITION_TRAFFIC.schema.names)
     )

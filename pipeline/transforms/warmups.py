@@ -93,9 +93,7 @@ def _summed(steps: DataFrame) -> DataFrame:
     return (
         added.withColumn("outcome", _outcome(F.col("after")))
         .withColumn("seconds", (F.coalesce("ready_ms", "last_ms") - F.col("began_ms")) / 1000.0)
-        .withColumn("waited_s", waited)
-        .withColumn("hour_ms", hour_of(F.col("began_ms")))
-        .withColumn("day", day_of(F.col("began_ms")))
+        .withColumns({"waited_s": waited, "hour_ms": hour_of(F.col("began_ms")), "day": day_of(F.col("began_ms"))})
         .select(*WARMUPS.schema.names)
     )
 
@@ -154,11 +152,8 @@ def restore_rates(warmups: DataFrame) -> DataFrame:
         )
     )
     return (
-        added.withColumn("low", F.col("rates")[0])
-        .withColumn("median", F.col("rates")[1])
-        .withColumn("high", F.col("rates")[2])
-        .withColumn("stalled_share", F.col("stalled_s") / F.col("seconds"))
-        .withColumn("stalls_when", _stalls_when())
+        added.withColumns({name: F.col("rates")[place] for place, name in enumerate(("low", "median", "high"))})
+        .withColumns({"stalled_share": F.col("stalled_s") / F.col("seconds"), "stalls_when": _stalls_when()})
         .select(*RESTORE_RATES.schema.names)
     )
 
