@@ -161,7 +161,7 @@ class TopicClient:
         """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what keeps us out."""
         try:
             # Not by asking for the topic: where brokers may make topics, they make one that is asked for like that.
-            cluster = self._admin.list_topics(timeout=self._timeout_s).cluster_id or ""
+            cluster = self._cluster_id()
             if expected_cluster is not None and cluster != expected_cluster:
                 raise WrongCluster(
                     f"The brokers belong to cluster {cluster}",
@@ -173,7 +173,7 @@ class TopicClient:
         except KafkaException as failed:
             if failed.args[0].code() in MISSING:
                 return None
-            raise self._refusal(failed, name) from None
+            raise self._refusal(failed, f"topic {name}") from None
         return TopicIdentity(name, cluster, str(told.topic_id), tuple(sorted(one.id for one in told.partitions)))
 
     def first_offsets(self, topic: TopicIdentity) -> dict[int, int]:
@@ -183,11 +183,21 @@ class TopicClient:
             asked = self._admin.list_offsets(wanted, request_timeout=self._timeout_s)
             return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in asked.items()}
         except KafkaException as failed:
-            raise self._refusal(failed, topic.name) from None
+            raise self._refusal(failed, f"topic {topic.name}") from None
 
-    def _refusal(self, failed: KafkaException, topic: str) -> RackwiseError:
+    def cluster(self) -> str:
+        """The id of the cluster. Raises ClusterUnreachable and what keeps us out."""
+        try:
+            return self._cluster_id()
+        except KafkaException as failed:
+            raise self._refusal(failed, "the cluster's id") from None
+
+    def _cluster_id(self) -> str:
+        return self._admin.list_topics(timeout=self._timeout_s).cluster_id or ""
+
+    def _refusal(self, failed: KafkaException, what: str) -> RackwiseError:
         self._admin.poll(0)  # only then the library tells what kept it from its brokers
-        return refusal(failed, f"topic {topic}", self._heard.errors(), servers=self._servers)
+        return refusal(failed, what, self._heard.errors(), servers=self._servers)
 
 
 def missing_topic(name: str) -> ConfigError:

@@ -17,11 +17,11 @@ from agent.telemetry.weights import to_records
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 from agent.values.words import counted
 from config.settings import Settings
-from pipeline.kafka import TopicClient, TopicIdentity
+from pipeline.kafka import TopicClient
 from pipeline.schemas import gold, silver
 from pipeline.tables import TableStore
 from pipeline.transforms.weights import group_weights, topic_weights
-from pipeline.weights_topic import WeightsChange, cluster_of, make_topic, standing, write
+from pipeline.weights_topic import WeightsChange, make_topic, standing, write
 
 _DIGITS = 4
 """Significant digits of a rate: it was measured no better, and few different weights are solved faster."""
@@ -90,13 +90,14 @@ def publish_weights(
     name = settings.weights_topic
     brokers = TopicClient(settings.kafka)
     topic = brokers.topic(name, settings.cluster.id)
-    cluster = topic.cluster if topic is not None else cluster_of(settings.kafka, settings.cluster.id)
+    cluster = topic.cluster if topic is not None else brokers.cluster()
     made = make_weights(tables, cluster, window_ms=settings.weights.window_ms, now_ms=now_ms)
     where = f"{counted(made.partitions, 'partition')} in {counted(made.topics, 'topic')}"
     say(f"weights of {where}, and of {counted(made.groups, 'group')}")
     if made.others:
         say(f"not published, because they belong to other clusters: weights of {', '.join(made.others)}")
-    stands = _standing(settings, topic)
+    reader = f"{settings.topics.prefix}-reader"
+    stands = {} if topic is None else standing(settings.kafka, topic.name, topic.partitions, group=reader)
     changes = changes_between(stands, made.records, cluster, everything=everything)
     deleted = sum(change.value is None for change in changes)
     unchanged = len(made.records) - (len(changes) - deleted)
@@ -140,13 +141,6 @@ def _says_the_same(before: bytes | None, after: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(old, dict) and {**old, "computed_ms": 0} == {**new, "computed_ms": 0}
-
-
-def _standing(settings: Settings, topic: TopicIdentity | None) -> Mapping[str, bytes]:
-    if topic is None:
-        return {}
-    group = f"{settings.topics.prefix}-reader"
-    return standing(settings.kafka, topic.name, topic.partitions, group=group)
 
 
 def _of(tables: TableStore, table: Any, cluster: str) -> Any:

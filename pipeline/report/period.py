@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
@@ -34,7 +34,10 @@ def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()
 
 def within(frame: DataFrame, period: ReportPeriod, moment: str) -> DataFrame:
     """Rows of the clusters whose moment lies in the period."""
-    return of_clusters(frame, period).where(_in(F.col(moment), period))
+    found = of_clusters(frame, period)
+    if period.from_ms is not None:
+        found = found.where(F.col(moment) >= period.from_ms)
+    return found if period.to_ms is None else found.where(F.col(moment) < period.to_ms)
 
 
 def touching(frame: DataFrame, period: ReportPeriod, begin: str, end: str) -> DataFrame:
@@ -52,23 +55,9 @@ def of_clusters(frame: DataFrame, period: ReportPeriod) -> DataFrame:
     return frame.where(F.col("cluster").isin(*period.clusters)) if period.clusters else frame
 
 
-def day_of(moment_ms: int) -> str:
-    """``2026-11-21``, in UTC."""
-    return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%d")
-
-
 def minute_of(moment_ms: int) -> str:
     """``2026-11-21 18:47``, in UTC."""
     return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _in(moment: Column, period: ReportPeriod) -> Column:
-    inside = F.lit(True)  # noqa: FBT003 (the literal of a column)
-    if period.from_ms is not None:
-        inside = inside & (moment >= period.from_ms)
-    if period.to_ms is not None:
-        inside = inside & (moment < period.to_ms)
-    return inside
 
 
 def _moment(option: str, text: str | None) -> int | None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-HOUR_MS = 3_600_000
+from pipeline.transforms.spans import HOUR_MS
+
 _WORST_LAST = ("measured", "topic", "remembered", "none")
 """Where the size of a record comes from; the worst of the window counts."""
 
