@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agent.propose.codec import proposal_to_bytes
 from agent.values.collector import no_walks
@@ -37,6 +37,7 @@ _SLICE_COLUMNS = (
 )  # fmt: skip
 Batches = Iterable["pa.RecordBatch"]
 Row = dict[str, Any]
+Item = TypeVar("Item")
 
 
 class BacktestPart(NamedTuple):
@@ -89,20 +90,25 @@ class SliceLooks:
         self._buckets, self._content, self._schema, self._rows_each = buckets, content, schema, rows_each
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """The slices of every look, those left out that cannot be used. What comes in as buckets are runs of looks."""
+        """The slices of every usable look. The buckets of the incoming rows are runs of looks."""
         for part, rows in _parts(batches, EventRow._fields):
-            cutter, ready = LookSlicer(self._buckets), list[Row]()
-            for look in _whole(rows):
-                if isinstance(look, UnusableLook):
-                    continue
-                for one in cutter.rows(look):
+            for cells in chunks(self._slices(part, rows), self._rows_each):
+                yield _batch(cells, self._schema)
+
+    def _slices(self, part: BacktestPart, rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
+        slicer = LookSlicer(self._buckets)
+        for look in _whole(rows):
+            if not isinstance(look, UnusableLook):
+                for one in slicer.rows(look):
                     cells = dict(zip(_SLICE_COLUMNS, one, strict=True))
-                    ready.append({**part._asdict(), **cells, "input": self._content[part[:2]]})
-                    if len(ready) >= self._rows_each:
-                        yield _batch(ready, self._schema)
-                        ready = []
-            if ready:
-                yield _batch(ready, self._schema)
+                    yield {**part._asdict(), **cells, "input": self._content[part[:2]]}
+
+
+def chunks(rows: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    """Rows in lists of at most so many."""
+    rest = iter(rows)
+    while some := list(islice(rest, most)):
+        yield some
 
 
 def _parts(batches: Batches, columns: Sequence[str]) -> Iterator[tuple[BacktestPart, Iterator[Sequence[Any]]]]:

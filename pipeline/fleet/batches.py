@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.detect.find import detect
 from agent.plan.make import make_plan
@@ -29,6 +29,7 @@ from agent.values.typed_json import UnreadableError
 from pipeline.backtest.look import EventRow, HistoryLook, UnusableLook, looks_of, whole_look
 from pipeline.backtest.slices import GROUP, WORLD, LookRebuilder, LookSlicer
 from pipeline.backtest.strategy_replay import without_cluster_bounds
+from pipeline.backtest.units import chunks
 from pipeline.fleet.compact import read
 from pipeline.fleet.solving import SolvedProblem, planned
 
@@ -190,8 +191,6 @@ def _batched(rows: Iterable[Row], schema: Any) -> Iterator[pa.RecordBatch]:
 
 # --- plans of looks, by the agent's stages --------------------------------------------------------------------------
 
-T = TypeVar("T")
-
 
 class FleetAnswer(NamedTuple):
     """What is planned for a subject."""
@@ -285,15 +284,3 @@ def _answer(group: Group, detection: Detection, proposals: tuple[Proposal, ...])
 
 def _members(group: Group) -> int:
     return len(group.members) if isinstance(group, ConsumerGroup | StreamsGroup) else 0
-
-
-def chunks(rows: Iterable[T], most: int) -> Iterator[list[T]]:
-    """Rows in lists of at most so many."""
-    held: list[T] = []
-    for row in rows:
-        held.append(row)
-        if len(held) >= most:
-            yield held
-            held = []
-    if held:
-        yield held

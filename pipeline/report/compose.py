@@ -5,12 +5,12 @@ A note says what is missing from the figures, and how much of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agent.values.words import counted, few
 from pipeline.report import words
 from pipeline.report.document import ReportDocument
-from pipeline.report.facts import ReportFacts
+from pipeline.report.facts import ReportFacts, UnusableInput
 from pipeline.report.first import first_line, price_applied
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import cost_section, ledger_section, locality_section
@@ -103,8 +103,7 @@ def _looks(facts: ReportFacts) -> Iterator[str]:
         yield "The number of complete looks is unknown: there is no table of looks."
     elif unusable:
         lost = sum(problem.number for problem in unusable)
-        reasons = "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in unusable[:5])
-        yield f"{counted(lost, 'look')} of {lost + facts.looks:,} could not be used ({reasons})."
+        yield f"{counted(lost, 'look')} of {lost + facts.looks:,} could not be used ({_reasons(unusable)})."
     elif facts.looks:
         yield f"{counted(facts.looks, 'look')} of the period, all complete."
     else:
@@ -153,6 +152,10 @@ def _sizes(facts: ReportFacts) -> Iterator[str]:
 def _records(facts: ReportFacts) -> Iterator[str]:
     unread = [problem for problem in facts.problems if problem.what == "record"]
     if unread:
-        reasons = "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in unread[:5])
         total = sum(problem.number for problem in unread)
-        yield f"{counted(total, 'record')} could not be read and are in quarantine, of all clusters ({reasons})."
+        some = counted(total, "record")
+        yield f"{some} could not be read and are in quarantine, of all clusters ({_reasons(unread)})."
+
+
+def _reasons(problems: Sequence[UnusableInput]) -> str:
+    return "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in problems[:5])

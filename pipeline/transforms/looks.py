@@ -7,7 +7,8 @@ Memory is bounded by one look for each task. What a look cannot tell is a row wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -73,17 +74,10 @@ def _parts(look: list[BronzeEvent], given: Iterable[SilverRow], schema: pa.Schem
 
 
 def _looks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[BronzeEvent]]:
-    """The events of one look after the other; they lie together."""
-    held: list[BronzeEvent] = []
-    for batch in batches:
-        for row in batch.to_pylist():
-            event = BronzeEvent(**row)
-            if held and (held[0].cluster, held[0].look) != (event.cluster, event.look):
-                yield held
-                held = []
-            held.append(event)
-    if held:
-        yield held
+    """The events look by look; those of one look are adjacent."""
+    events = (BronzeEvent(**row) for batch in batches for row in batch.to_pylist())
+    for _, of_look in groupby(events, key=attrgetter("cluster", "look")):
+        yield list(of_look)
 
 
 def _wide(first: BronzeEvent, rows: Iterable[SilverRow]) -> Iterator[dict[str, object]]:
