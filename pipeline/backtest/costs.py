@@ -87,8 +87,7 @@ class CostModel:
     def by_group(self, look: HistoryLook, snapshot: Snapshot, names: Iterable[str]) -> dict[str, CrossRackCost]:
         """What each of these groups costs; one that is not there, or assigns nothing, is left out."""
         found: dict[str, CrossRackCost] = {}
-        brokers, selector = snapshot.brokers, snapshot.selector_is_rack_aware
-        prices = (look.limits.usd_per_gb, tuple(look.limits.prices.items()))
+        brokers, selector, prices = snapshot.brokers, snapshot.selector_is_rack_aware, _prices(look.limits)
         racks = self._memo.of(("racks",), (brokers,), lambda: _racks(snapshot))
         of, groups, topics = self._memo.of, snapshot.groups.get, snapshot.topics.get
         for name in names:
@@ -233,3 +232,7 @@ def _racks(snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
     return tuple(
         [(b.id, b.rack.name) for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None]
     )
+
+
+def _prices(limits: Limits) -> tuple[object, ...]:
+    return (limits.usd_per_gb, tuple(limits.prices.items()))

@@ -81,34 +81,42 @@ class StageResults(NamedTuple):
 
 def effect_of(proposal: Proposal, history: Snapshot, found: StageResults, limits: Limits) -> ActEffect | None:
     """What this act would change from this look on; None for one that changes nothing that looks show."""
-    snapshot, at_ms = found.snapshot, history.taken_ms
     match proposal.kind:
         case ProposalKind.TRIGGER:
-            group = snapshot.groups.get(proposal.subject.name)
-            part = next((one for one in found.plan.triggers if one.group_id == proposal.subject.name), None)
-            if part is None or not isinstance(group, ConsumerGroup | StreamsGroup):
-                return None
-            given = _given(group, part, found.detection)
-            restoring_s = 0.0
-            if part.prediction is not None and part.prediction.warmups is not None:
-                restoring_s = (part.prediction.warmups.read_bytes or 0) / limits.move_bytes_per_s
-            from_ms = at_ms + round(restoring_s * 1000)
-            basis = rebalance_of(history.groups.get(group.id))
-            return (
-                None
-                if given is None
-                else ActEffect(proposal=proposal, at_ms=at_ms, from_ms=from_ms, basis=basis, given=given)
-            )
+            return _rebalance_effect(proposal, history, found, limits)
         case ProposalKind.REASSIGN | ProposalKind.LEADERS:
-            topic = snapshot.topics[proposal.subject.name]
-            rows = {row.key: tuple(int(broker) for broker in row.value) for row in proposal.after}
-            after = {state.id: rows[str(state.id)] for state in topic.partitions if str(state.id) in rows}
-            copied_s = (proposal.predicted.bytes_to_move or 0) / limits.move_bytes_per_s
-            from_ms = at_ms + (0 if proposal.kind is ProposalKind.LEADERS else round(copied_s * 1000))
-            basis = _replicas(history.topics[topic.name], after)
-            return ActEffect(proposal=proposal, at_ms=at_ms, from_ms=from_ms, basis=basis, replicas=after)
+            return _placement_effect(proposal, history, found, limits)
         case ProposalKind.ADVISE:
             return None
+
+
+def _rebalance_effect(proposal: Proposal, history: Snapshot, found: StageResults, limits: Limits) -> ActEffect | None:
+    group = found.snapshot.groups.get(proposal.subject.name)
+    part = next((one for one in found.plan.triggers if one.group_id == proposal.subject.name), None)
+    if part is None or not isinstance(group, ConsumerGroup | StreamsGroup):
+        return None
+    given = _given(group, part, found.detection)
+    if given is None:
+        return None
+    from_ms = history.taken_ms + round(_restoring_s(part, limits) * 1000)
+    basis = rebalance_of(history.groups.get(group.id))
+    return ActEffect(proposal=proposal, at_ms=history.taken_ms, from_ms=from_ms, basis=basis, given=given)
+
+
+def _restoring_s(part: TriggerPlan, limits: Limits) -> float:
+    """Seconds until the tasks that must restore their state can have done so."""
+    if part.prediction is None or part.prediction.warmups is None:
+        return 0.0
+    return (part.prediction.warmups.read_bytes or 0) / limits.move_bytes_per_s
+
+
+def _placement_effect(proposal: Proposal, history: Snapshot, found: StageResults, limits: Limits) -> ActEffect:
+    topic = found.snapshot.topics[proposal.subject.name]
+    after = _lists(proposal, topic)
+    copied_s = (proposal.predicted.bytes_to_move or 0) / limits.move_bytes_per_s
+    from_ms = history.taken_ms + (0 if proposal.kind is ProposalKind.LEADERS else round(copied_s * 1000))
+    basis = _replicas(history.topics[topic.name], after)
+    return ActEffect(proposal=proposal, at_ms=history.taken_ms, from_ms=from_ms, basis=basis, replicas=after)
 
 
 def with_effects(snapshot: Snapshot, effects: Iterable[ActEffect], memo: Memo) -> SimulatedLook:
@@ -216,6 +224,11 @@ def _moved(state: PartitionState, replicas: tuple[int, ...] | None, effect: ActE
         return state._replace(replicas=replicas, leader=replicas[0])
     leader = state.leader if state.leader in replicas else replicas[0]
     return state._replace(replicas=replicas, isr=replicas, leader=leader)
+
+
+def _lists(proposal: Proposal, topic: TopicState) -> Mapping[TopicPartition, tuple[int, ...]]:
+    after = {row.key: tuple(int(broker) for broker in row.value) for row in proposal.after}
+    return {state.id: after[str(state.id)] for state in topic.partitions if str(state.id) in after}
 
 
 def _replicas(topic: TopicState, of: Iterable[TopicPartition]) -> Any:

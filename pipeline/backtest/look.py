@@ -114,7 +114,7 @@ def _events(rows: Iterable[EventRow]) -> Iterator[Event]:
         if row.v > VERSION:
             raise UnreadableError(f"an event of version {row.v} needs a newer rackwise; this one reads up to {VERSION}")
         if row.kind == Kind.FRAGMENT:
-            pieces.append(json.dumps({**row._asdict(), "data": _data(row)}))
+            pieces.append(_line(row))
         elif row.kind in INPUT_SHAPES:
             yield Event(Kind(row.kind), row.subject, row.cluster, row.look, row.n, row.taken_ms, _data(row), row.v)
     yield from from_lines(dict.fromkeys(pieces))
@@ -128,3 +128,7 @@ def _data(row: EventRow) -> dict[str, object]:
     if not isinstance(data, dict):
         raise UnreadableError(f"event {row.n} of look {row.look} has data that is no object")
     return data
+
+
+def _line(row: EventRow) -> str:
+    return json.dumps({**row._asdict(), "data": _data(row)})

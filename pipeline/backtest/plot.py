@@ -24,7 +24,7 @@ def draw(rows: Sequence[RankedStrategy], path: Path) -> None:
     panels = (
         (
             "USD per day" if in_money else "reads across racks",
-            [row.usd_per_day or 0.0 if in_money else row.crossing for row in rows],
+            [_cost(row, in_money=in_money) for row in rows],
         ),
         ("minutes with a broken rule", [row.scores.violation_minutes for row in rows]),
         ("useless triggers", [float(row.scores.false_triggers) for row in rows]),
@@ -42,3 +42,7 @@ def draw(rows: Sequence[RankedStrategy], path: Path) -> None:
     # Neither dates nor random ids: equal rankings give equal files.
     with rc_context({"svg.hashsalt": "rackwise"}):
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _cost(row: RankedStrategy, *, in_money: bool) -> float:
+    return row.usd_per_day or 0.0 if in_money else row.crossing

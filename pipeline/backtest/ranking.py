@@ -58,13 +58,18 @@ def ranked(units: Iterable[Mapping[str, Any]]) -> tuple[RankedStrategy, ...]:
             usd_per_day=costs[name],
             saved_usd_per_day=_difference(base, costs[name]),
             crossing=of.read_partition_s / of.seconds if of.seconds else 0.0,
-            balance_s=median((*of.balanced_s, *of.unbalanced_s)) if of.balanced_s or of.unbalanced_s else None,
+            balance_s=_balance_s(of),
         )
         for name, of in scores.items()
     ]
     in_usd = all(row.usd_per_day is not None for row in rows)
     rows.sort(key=lambda row: _order(row, in_usd=in_usd))
     return tuple(row._replace(rank=place) for place, row in enumerate(rows, 1))
+
+
+def _balance_s(scores: StrategyScores) -> float | None:
+    times = (*scores.balanced_s, *scores.unbalanced_s)
+    return median(times) if times else None
 
 
 def scores_of(row: Mapping[str, Any]) -> StrategyScores:

@@ -186,11 +186,7 @@ class StrategyScorer:
             copied_usd=was.copied_usd + copied.usd,
         )
         if isinstance(act, ActEffect):
-            replaced = [
-                old
-                for old in self._open
-                if old.proposal.subject == proposal.subject and (old.given is None) == (act.given is None)
-            ]
+            replaced = [old for old in self._open if old.proposal.subject == proposal.subject and _alike(old, act)]
             for old in replaced:
                 self._close(old, EffectEnd.REPLACED, look.snapshot.taken_ms, look.limits)
             self._open[act] = _Open(look.name, act)
@@ -237,6 +233,10 @@ class StrategyScorer:
             self._since.setdefault(name, now_ms)
         if closed:
             self.scores = self.scores._replace(balanced_s=(*self.scores.balanced_s, *closed))
+
+
+def _alike(old: ActEffect, new: ActEffect) -> bool:
+    return (old.given is None) == (new.given is None)
 
 
 def _broken(look: HistoryLook, lived: StrategyStep, off: int) -> int:

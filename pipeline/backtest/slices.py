@@ -153,8 +153,7 @@ class LookSlicer:
         of = self._digests.of
         names = of(("names", group.id), (group,), lambda: topics_of(group))
         topics = tuple([snapshot.topics[name] for name in names if name in snapshot.topics])
-        data = GroupData(consumer=group) if isinstance(group, ConsumerGroup) else GroupData(streams=group)
-        body, digest = of(("group", group.id), (group,), lambda: _digested(GroupData, data))
+        body, digest = of(("group", group.id), (group,), lambda: _digested(GroupData, _data(group)))
         topics_body, topics_digest = of(
             ("topics", group.id), (topics,), lambda: _digested(TopicsData, TopicsData(topics))
         )
@@ -216,12 +215,7 @@ class LookRebuilder:
             if row.kind == WORLD:
                 world = from_json(WorldData, json.loads(row.group or b""))
                 continue
-            if row.group is not None and row.group_digest not in self._groups:
-                self._groups[row.group_digest] = _group(row.group)
-            if row.topics is not None and row.topics_digest not in self._topics:
-                self._topics[row.topics_digest] = self._topic_states(row.topics)
-            if row.weights is not None and row.weights_digest not in self._weights:
-                self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights))
+            self._keep(row)
             if row.weights_digest:
                 told_weights[row.subject] = row.weights_digest
             digests += (row.group_digest, row.topics_digest)
@@ -237,6 +231,15 @@ class LookRebuilder:
         told = {subject: from_json(MovingData, json.loads(body)) for subject, body in moving.items()}
         parts = _Parts(groups, topics_by_name, told, rates, self._weighed(told_weights, name))
         return _look(self._cluster, name, taken_ms, world, parts, self._same)
+
+    def _keep(self, row: LookSlice) -> None:
+        """Keep the bodies that are written here first."""
+        if row.group is not None and row.group_digest not in self._groups:
+            self._groups[row.group_digest] = _group(row.group)
+        if row.topics is not None and row.topics_digest not in self._topics:
+            self._topics[row.topics_digest] = self._topic_states(row.topics)
+        if row.weights is not None and row.weights_digest not in self._weights:
+            self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights))
 
     def _weighed(self, told: Mapping[str, int], look: str) -> Weighed:
         """The weights of all groups; one object for as long as they are the same."""
@@ -365,6 +368,10 @@ def _together(told: Mapping[str, WeightsData]) -> Weighed:
             if rate is not None
         },
     )
+
+
+def _data(group: ConsumerGroup | StreamsGroup) -> GroupData:
+    return GroupData(consumer=group) if isinstance(group, ConsumerGroup) else GroupData(streams=group)
 
 
 def _group(body: bytes) -> Group:

@@ -16,6 +16,7 @@ from pipeline import options
 from pipeline.options import say
 
 if TYPE_CHECKING:
+    from pipeline.backtest.ranking import RankedStrategy
     from pipeline.jobs.backtest import BacktestSummary
 
 _STRATEGIES = "as-recorded,no-action,execute,eager-triggers,patient"
@@ -107,7 +108,7 @@ def _tell(done: BacktestSummary, about: dict[str, str], out: Path | None, output
     say(f"{done.shared:.1%} of the group snapshots were unchanged since the look before and were not computed again")
     rows = ranked(done.rows)
     text = markdown(rows, about)
-    document = json_text([{**row._asdict(), "scores": row.scores._asdict()} for row in rows], 2)
+    document = json_text([_plain(row) for row in rows], 2)
     options.answer(document if output is _Output.JSON else text)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -115,6 +116,10 @@ def _tell(done: BacktestSummary, about: dict[str, str], out: Path | None, output
         (out / "ranking.json").write_text(document + "\n")
         draw(rows, out / "ranking.svg")
         say(f"wrote ranking.md, ranking.json and ranking.svg to {out}")
+
+
+def _plain(row: RankedStrategy) -> dict[str, object]:
+    return {**row._asdict(), "scores": row.scores._asdict()}
 
 
 def _by(word: str) -> Literal["looks", "groups"]:

@@ -251,14 +251,17 @@ def groups_of(cluster: str, rows: Sequence[Sequence[Any]]) -> Iterator[FleetAnsw
     memos = [Memo() for _ in range(3)]
     detection = detect(look.snapshot, look.memory, limits, memos[0])
     plan = make_plan(look.snapshot, detection, limits, memos[1])
-    advice = tuple(part for part in plan.advice if part.subject_kind == "group")
-    own = Plan(triggers=plan.triggers, advice=advice, predictions=plan.predictions)
+    own = Plan(triggers=plan.triggers, advice=_of_groups(plan), predictions=plan.predictions)
     proposals = propose(look.snapshot, own, detection, limits, memos[2])
     by_group: dict[str, list[Proposal]] = {}
     for one in proposals:
         by_group.setdefault(one.subject.name, []).append(one)
     for name, group in look.snapshot.groups.items():
         yield _answer(group, detection, tuple(by_group.get(name, ())))
+
+
+def _of_groups(plan: Plan) -> Any:
+    return tuple(part for part in plan.advice if part.subject_kind == "group")
 
 
 def _answer(group: Group, detection: Detection, proposals: tuple[Proposal, ...]) -> FleetAnswer:

@@ -7,7 +7,7 @@ speaks of reads, moves and copies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
@@ -228,12 +228,7 @@ def _reassignment(
         known = sets[partition]
         before: tuple[int, ...] = known.replicas  # type: ignore[attr-defined]  # a ReplicaSet of the problem
         size: int | None = known.size_bytes  # type: ignore[attr-defined]  # as above
-        gone = [broker for broker in before if broker not in after[partition]]
-        new = [broker for broker in after[partition] if broker not in before]
-        moves += [
-            Move("replica", str(partition), str(source), str(target), size)
-            for source, target in zip(gone, new, strict=True)
-        ]
+        moves += _replica_moves(partition, before, after[partition], size)
         rows_before.append(Row(str(partition), before))
         rows_after.append(Row(str(partition), after[partition]))
     sizes = [move.bytes for move in moves]
@@ -256,6 +251,15 @@ def _reassignment(
         optimal=optimal,
     )
     return _proposal(draft, rests, made_ms)
+
+
+def _replica_moves(
+    partition: TopicPartition, before: tuple[int, ...], after: tuple[int, ...], size: int | None
+) -> Iterator[Move]:
+    gone = [broker for broker in before if broker not in after]
+    new = [broker for broker in after if broker not in before]
+    for source, target in zip(gone, new, strict=True):
+        yield Move("replica", str(partition), str(source), str(target), size)
 
 
 # --- proposals --------------------------------------------------------------------------------------------------

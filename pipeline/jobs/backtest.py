@@ -127,8 +127,7 @@ def live(
         )
     settings = ReplaySettings(wanted.longest_ms)
     ids = {(one.part, s): unit_id(s, one.part, one.content, settings) for one in parts for s in wanted.strategies}
-    finished_units = tables.read(UNITS).select("unit").distinct().collect()
-    known = {row.unit for row in finished_units} & set(ids.values())
+    known = _finished(tables, ids.values())
     todo = {
         one: missing
         for one in parts
@@ -169,8 +168,9 @@ def _events(tables: TableStore, wanted: BacktestRequest) -> DataFrame:
     for name in EventRow._fields:
         rows = rows.where(F.col(name).isNotNull())
     rows = _between(rows, wanted)
-    stretch_ms = (F.floor(F.col("taken_ms") / F.lit(wanted.stretch_ms)) * F.lit(wanted.stretch_ms)).cast("long")
-    return rows.select(stretch_ms.alias("stretch_ms"), F.lit(WHOLE).alias("bucket"), "event_id", *EventRow._fields)
+    return rows.select(
+        _stretch(wanted).alias("stretch_ms"), F.lit(WHOLE).alias("bucket"), "event_id", *EventRow._fields
+    )
 
 
 def _slices(tables: TableStore, wanted: BacktestRequest) -> DataFrame:
@@ -186,6 +186,10 @@ def _between(rows: DataFrame, wanted: BacktestRequest) -> DataFrame:
     if wanted.to_ms is not None:
         rows = rows.where(F.col("taken_ms") < wanted.to_ms)
     return rows if wanted.cluster is None else rows.where(F.col("cluster") == wanted.cluster)
+
+
+def _stretch(wanted: BacktestRequest) -> Any:
+    return (F.floor(F.col("taken_ms") / F.lit(wanted.stretch_ms)) * F.lit(wanted.stretch_ms)).cast("long")
 
 
 def _parts(rows: DataFrame) -> list[_Todo]:
@@ -267,6 +271,11 @@ def _waves(parts: Sequence[_Todo], most: int) -> Iterator[Sequence[_Todo]]:
 def _small_batches(spark: SparkSession, by: str) -> AbstractContextManager[None]:
     """Events are up to a megabyte each: few of them at a time."""
     return setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "10000" if by == "groups" else "500"})
+
+
+def _finished(tables: TableStore, ids: Any) -> set[str]:
+    found = tables.read(UNITS).select("unit").distinct().collect()
+    return {row.unit for row in found} & set(ids)
 
 
 def _done(tables: TableStore, ids: Any, worked_out: int, found: int) -> BacktestSummary:

@@ -132,16 +132,7 @@ def plan_looks(
     try:
         worlds = {row.cluster: bytes(row.group_body) for row in told if row.kind == 0}
         done = [told_plan(run, row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
-        messages += tuple(
-            sorted(
-                (
-                    f"cluster {row.cluster} is not planned: its look {row.look} cannot be rebuilt: "
-                    f"{bytes(row.group_body).decode()}"
-                )
-                for row in told
-                if row.kind == UNUSABLE
-            )
-        )
+        messages += tuple(sorted(_not_planned(row) for row in told if row.kind == UNUSABLE))
         groups = pieces.where(F.col("kind") == 1)
         weights: dict[tuple[Any, ...], float] = {
             (row.cluster, row.subject): row.weight for row in groups.select("cluster", "subject", "weight").collect()
@@ -157,6 +148,11 @@ def plan_looks(
     finally:
         pieces.unpersist()
     return _planning(tables, run, messages)
+
+
+def _not_planned(piece: Any) -> str:
+    why = bytes(piece.group_body).decode()
+    return f"cluster {piece.cluster} is not planned: its look {piece.look} cannot be rebuilt: {why}"
 
 
 def plan_problems(

@@ -54,11 +54,7 @@ def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[Tabl
     told = work.hold(published(proposals))
     key = ["cluster", "proposal"]
     lives = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(told.select(*key), on=key, how="left_semi"))
-    if lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty():
-        # Nothing to measure: in a dry run no proposal is executed.
-        rates, moves = local_relation(work.spark, (), _RATES), local_relation(work.spark, (), _MOVES)
-    else:
-        rates, moves = _measured(work, told, lives, prices)
+    rates, moves = _measured(work, told, lives, prices) if _has_ended(lives) else _nothing(work)
     return [TableWrite(gold.OUTCOMES, outcomes(told, lives, rates, moves, now_ms), where)]
 
 
@@ -81,6 +77,11 @@ def _open_or_recent(work: RefreshWork, proposals: DataFrame, lately_ms: int) -> 
 
 def _id_of_record() -> Column:
     return F.get_json_object("data", "$.id")
+
+
+def _nothing(work: RefreshWork) -> tuple[DataFrame, DataFrame]:
+    """As `_measured` where nothing was."""
+    return local_relation(work.spark, (), _RATES), local_relation(work.spark, (), _MOVES)
 
 
 def _measured(
@@ -124,3 +125,8 @@ def _around(work: RefreshWork, named: DataFrame, *tables: TableSpec) -> list[Dat
         .join(acts, on=on, how="left_semi")
         for table in tables
     ]
+
+
+def _has_ended(lives: DataFrame) -> bool:
+    """Whether there is anything to measure: in a dry run nothing is ever carried out."""
+    return not lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty()

@@ -169,13 +169,17 @@ def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -
         for name, table in names.items()
         if counts[name] or (touched is None and work.tables.exists(table))
     ]
-    # The looks themselves first: what is not among them has no rows elsewhere, whatever died when.
+    _write_silver(work, writes, jobs)
+    return int(counts["looks"])
+
+
+def _write_silver(work: RefreshWork, writes: list[TableWrite], jobs: SparkJobs) -> None:
+    # The looks themselves first: a look that is not among them has no rows elsewhere, whatever died when.
     work.write(write for write in writes if write.table is silver.LOOKS)
     work.write(write for write in writes if write.table in _OF_HOURS)
     for write in writes:
         if write.table not in (silver.LOOKS, *_OF_HOURS):
             jobs.start(work.write_one, write)
-    return int(counts["looks"])
 
 
 def _of_looks(telemetry: DataFrame, touched: list[LookKey]) -> tuple[DataFrame, tuple[Where, ...]]:

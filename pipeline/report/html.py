@@ -8,7 +8,7 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from config.foreign_text import harmless
-from pipeline.report.document import Plot, ReportDocument, ReportGrid, ReportSection, beyond
+from pipeline.report.document import Cell, ColumnHead, Plot, ReportDocument, ReportGrid, ReportSection, beyond
 from pipeline.report.plots import to_svg
 from pipeline.report.words import written
 
@@ -109,18 +109,15 @@ def _table(title: str, grid: ReportGrid) -> list[str]:
     lines = [f'<div class="table" tabindex="0" role="region" aria-label="{_text(title)}"><table>', "<thead><tr>"]
     lines += [heads, "</tr></thead>", "<tbody>"]
     for row in grid.rows[:_MOST_ROWS]:
-        cells: list[str] = []
-        for head, value in zip(grid.heads, row, strict=True):
-            text = written(head, value)
-            kinds = [
-                *(["n"] if head.numeric else []),
-                *(["unknown"] if value is None else []),
-                *(["long"] if len(text) > _LONG else []),
-            ]
-            kind = f' class="{" ".join(kinds)}"' if kinds else ""
-            cells.append(f"<td{kind}>{_text(text)}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+        lines.append(f"<tr>{''.join(map(_cell, grid.heads, row))}</tr>")
     return [*lines, "</tbody>", "</table></div>"]
+
+
+def _cell(head: ColumnHead, value: Cell) -> str:
+    text = written(head, value)
+    marks = {"n": head.numeric, "unknown": value is None, "long": len(text) > _LONG}
+    kinds = " ".join(kind for kind, is_so in marks.items() if is_so)
+    return f'<td class="{kinds}">{_text(text)}</td>' if kinds else f"<td>{_text(text)}</td>"
 
 
 def _text(text: str) -> str:

@@ -99,12 +99,7 @@ def _bars(figure: Figure, plot: BarPlot) -> None:
         else:
             axes.barh(places, lengths, 0.7, left=ends, **look)
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
-    unknown = [at for at in places if any(sizes[at] is None for sizes in plot.sizes)]
-    for at in unknown:
-        spot = (at, ends[at]) if plot.upright else (ends[at], at)
-        axes.annotate(
-            "+ unknown", spot, xytext=(0, 3) if plot.upright else (3, -3), textcoords="offset points", fontsize=8
-        )
+    _mark_unknown(axes, plot, ends)
     if plot.upright:
         axes.set_xticks(places, plot.bars, rotation=0 if len(places) < 9 else 60)
         axes.set_xlim(-0.6, max(len(places), 5) - 0.4)
@@ -117,6 +112,13 @@ def _bars(figure: Figure, plot: BarPlot) -> None:
         figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     else:
         figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=2)
+
+
+def _mark_unknown(axes: Axes, plot: BarPlot, ends: list[float]) -> None:
+    for at, end in enumerate(ends):
+        if any(sizes[at] is None for sizes in plot.sizes):
+            spot, beside = ((at, end), (0, 3)) if plot.upright else ((end, at), (3, -3))
+            axes.annotate("+ unknown", spot, xytext=beside, textcoords="offset points", fontsize=8)
 
 
 def _look(number: int, *, hatched: bool) -> dict[str, Any]:
@@ -139,16 +141,7 @@ def _heat(figure: Figure, plot: HeatMap) -> None:
         for j, share in enumerate(shares):
             if (i, j) in plot.absent:
                 continue
-            cell: dict[str, Any] = (
-                {"facecolor": _UNKNOWN_FACE, "edgecolor": "#888888", "hatch": "////"}
-                if share is None
-                else {"facecolor": colours(share), "edgecolor": "white"}
-            )
-            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, linewidth=0.8, **cell))
-            ink = "white" if share is not None and share < 0.5 else _INK
-            axes.text(
-                j, i, "?" if share is None else words.share(share), ha="center", va="center", color=ink, fontsize=8
-            )
+            _cell(axes, i, j, share)
     axes.set_xlim(-0.5, len(plot.columns) - 0.5)
     axes.set_ylim(len(plot.rows) - 0.5, -0.5)
     axes.set_xticks(range(len(plot.columns)), plot.columns)
@@ -164,6 +157,16 @@ def _heat(figure: Figure, plot: HeatMap) -> None:
         Patch(facecolor=_UNKNOWN_FACE, edgecolor="#888888", hatch="////", label="? unknown"),
     ]
     figure.legend(handles=keys, loc="outside lower center", frameon=False, fontsize=8, ncols=4)
+
+
+def _cell(axes: Axes, row: int, column: int, share: float | None) -> None:
+    face: dict[str, Any] = {"facecolor": _UNKNOWN_FACE, "edgecolor": "#888888", "hatch": "////"}
+    text, ink = "?", _INK
+    if share is not None:
+        face = {"facecolor": mpl.colormaps["cividis"](share), "edgecolor": "white"}
+        text, ink = words.share(share), "white" if share < 0.5 else _INK
+    axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, linewidth=0.8, **face))
+    axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8)
 
 
 def _ranges(figure: Figure, plot: RangePlot) -> None:
@@ -202,15 +205,19 @@ def _scatter(figure: Figure, plot: ScatterPlot) -> None:
     left.set_xlabel("predicted")
     left.set_ylabel("measured")
     left.legend(frameon=False, fontsize=8, loc="upper left")
+    _histogram(right, plot.errors)
+
+
+def _histogram(axes: Axes, errors: tuple[float, ...]) -> None:
     # Ten bins, an even number around no error, so that it is seen at once which way predictions lean.
-    edge = max(0.1, *(abs(error) for error in plot.errors)) if plot.errors else 0.1
-    right.hist(plot.errors, bins=10, range=(-edge, edge), color=_COLOURS[1], edgecolor="white")
-    right.axvline(0, color="#888888", linewidth=1, linestyle="--")
-    right.yaxis.set_major_locator(MaxNLocator(integer=True))
-    right.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.share(value, sign=True)))
-    right.xaxis.set_major_locator(MaxNLocator(4))
-    right.set_xlabel("error: (measured \N{MINUS SIGN} predicted) / predicted")
-    right.set_ylabel("proposals")
+    edge = max(0.1, *(abs(error) for error in errors)) if errors else 0.1
+    axes.hist(errors, bins=10, range=(-edge, edge), color=_COLOURS[1], edgecolor="white")
+    axes.axvline(0, color="#888888", linewidth=1, linestyle="--")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.share(value, sign=True)))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.set_xlabel("error: (measured \N{MINUS SIGN} predicted) / predicted")
+    axes.set_ylabel("proposals")
 
 
 def _values(axes: Axes, unit: ValueUnit, label: str, *, upright: bool) -> None:

@@ -79,14 +79,7 @@ def _cost_bars(facts: ReportFacts) -> BarPlot | None:
         return None
     priced = any(row.usd for row in facts.costs)
     days = tuple(sorted({row.day for row in facts.costs}))
-    totals: dict[str, float] = {}
-    sizes: dict[tuple[str, str], float | None] = {}
-    for row in facts.costs:
-        part = labelled(facts, row.cluster, _part(row)) + ("" if row.path == CONSUME else " (path)")
-        amount = row.usd if priced else row.cross_bytes
-        totals[part] = totals.get(part, 0.0) + (amount or 0.0)
-        known = sizes.get((part, row.day), 0.0)
-        sizes[part, row.day] = None if amount is None or known is None else known + amount
+    totals, sizes = _cost_sums(facts, priced=priced)
     parts = tuple(sorted(totals, key=lambda part: (-totals[part], part)))
     return BarPlot(
         bars=days,
@@ -96,6 +89,19 @@ def _cost_bars(facts: ReportFacts) -> BarPlot | None:
         unit=ValueUnit.USD if priced else ValueUnit.BYTES,
         upright=True,
     )
+
+
+def _cost_sums(facts: ReportFacts, *, priced: bool) -> tuple[dict[str, float], dict[tuple[str, str], float | None]]:
+    """Part -> its total, and (part, day) -> its sum, None where a part of it is unknown."""
+    totals: dict[str, float] = {}
+    sizes: dict[tuple[str, str], float | None] = {}
+    for row in facts.costs:
+        part = labelled(facts, row.cluster, _part(row)) + ("" if row.path == CONSUME else " (path)")
+        amount = row.usd if priced else row.cross_bytes
+        totals[part] = totals.get(part, 0.0) + (amount or 0.0)
+        known = sizes.get((part, row.day), 0.0)
+        sizes[part, row.day] = None if amount is None or known is None else known + amount
+    return totals, sizes
 
 
 def _part(row: DailyCost) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from agent.values.words import counted
 from pipeline.report import words
@@ -33,14 +34,12 @@ def warmup_section(facts: ReportFacts) -> ReportSection:
         title="Warm-up times",
         lead=_warmup_lead(facts.warmups),
         grid=grid(facts, columns, facts.warmups),
-        plot=RangePlot(
-            rows=tuple(f"{labelled(facts, row.cluster, row.group)}, {row.outcome}" for row in timed),
-            values=tuple((row.low_s or 0.0, row.median_s or 0.0, row.high_s or 0.0) for row in timed),
-            label="from first sight to caught up, or to last sight: shortest, median, longest",
-            unit=ValueUnit.SECONDS,
-        )
-        if timed
-        else None,
+        plot=_range_plot(
+            [f"{labelled(facts, row.cluster, row.group)}, {row.outcome}" for row in timed],
+            [(row.low_s, row.median_s, row.high_s) for row in timed],
+            "from first sight to caught up, or to last sight: shortest, median, longest",
+            ValueUnit.SECONDS,
+        ),
         says="Shortest, median and longest warm-up of each application, by outcome.",
     )
 
@@ -89,16 +88,24 @@ def restore_section(facts: ReportFacts) -> ReportSection:
         title="Restore rates",
         lead=lead,
         grid=grid(facts, columns, facts.restores),
-        plot=RangePlot(
-            rows=tuple(f"{labelled(facts, row.cluster, row.group)} {row.subtopology}" for row in rated),
-            values=tuple((row.low or 0.0, row.median or 0.0, row.high or 0.0) for row in rated),
-            label="tenth percentile, median, ninetieth percentile",
-            unit=ValueUnit.RECORDS_PER_S,
-        )
-        if rated
-        else None,
+        plot=_range_plot(
+            [f"{labelled(facts, row.cluster, row.group)} {row.subtopology}" for row in rated],
+            [(row.low, row.median, row.high) for row in rated],
+            "tenth percentile, median, ninetieth percentile",
+            ValueUnit.RECORDS_PER_S,
+        ),
         says="Tenth percentile, median and ninetieth percentile of the restore rate of each store.",
     )
+
+
+def _range_plot(
+    rows: Sequence[str], values: Sequence[tuple[float | None, ...]], label: str, unit: ValueUnit
+) -> RangePlot | None:
+    """None without rows."""
+    if not rows:
+        return None
+    known = tuple((low or 0.0, middle or 0.0, high or 0.0) for low, middle, high in values)
+    return RangePlot(tuple(rows), known, label, unit)
 
 
 def rebalance_section(facts: ReportFacts) -> ReportSection:

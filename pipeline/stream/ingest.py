@@ -94,17 +94,20 @@ class StreamRunner:
         for stream in self._streams:
             if not self._is_there(stream) or stop.is_set():
                 continue
-            stream.start(once=True)
-            while stream.is_running():
-                if stop.wait(0.2):
-                    self._end(stream)
-            if stream.problem is not None and not stop.is_set():
-                raise stream.problem
-            if not stream.records:
-                self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
+            self._read_once(stream, stop)
         if self._vacuum is not None and not stop.is_set():
             self._vacuum.all()
         return sum(stream.records for stream in self._streams)
+
+    def _read_once(self, stream: TopicStream, stop: Stop) -> None:
+        stream.start(once=True)
+        while stream.is_running():
+            if stop.wait(0.2):
+                self._end(stream)
+        if stream.problem is not None and not stop.is_set():
+            raise stream.problem
+        if not stream.records:
+            self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
 
     def run(self, stop: Stop) -> int:
         """Read until told to stop; how many records that were. Raises what must not go on."""
