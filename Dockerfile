@@ -53,7 +53,7 @@ RUN apt-get update \
  && /opt/rackwise/bin/pip install --require-hashes -r /build/requirements-spark.lock \
  && install -d -o 10001 -g 10001 /var/lib/rackwise
 ENV RACKWISE_CACHE=/opt/rackwise-cache
-RUN python -c "from pipeline.jars import spark_jars; spark_jars(print)" \
+RUN python -c "from pipeline.maven import spark_jars; spark_jars(print)" \
  && rm -rf ~/.m2
 USER 10001:10001
 HEALTHCHECK NONE

@@ -1,16 +1,13 @@
-"""``rackwise spark …`` and, below spark-submit, the same commands: one application, a module for each command.
+"""``rackwise spark``: one application, with a module for each command; ``spark-submit`` runs the same commands.
 
 Nothing of Spark is imported before a command runs.
 """
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
-
 import typer
 
-from pipeline import commands
+from pipeline.commands import backtest, fleet, ingest, refresh, report, weights
 
 spark_app = typer.Typer(
     name="spark",
@@ -20,19 +17,7 @@ spark_app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-_ORDER = ("ingest", "refresh", "report", "backtest", "fleet", "weights")
 
 
-@spark_app.callback()
-def _spark() -> None:
-    """Make a group of it, however few commands there are."""
-
-
-def _add_commands() -> None:
-    """Every module of `pipeline.commands` adds its own; the order is the one in which people need them."""
-    found = [module.name for module in pkgutil.iter_modules(commands.__path__)]
-    for name in sorted(found, key=lambda one: (_ORDER.index(one) if one in _ORDER else len(_ORDER), one)):
-        import_module(f"{commands.__name__}.{name}").command(spark_app)
-
-
-_add_commands()
+for _command in (ingest.ingest, refresh.refresh, report.report, backtest.backtest, fleet.fleet, weights.weights):
+    spark_app.command()(_command)

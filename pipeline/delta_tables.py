@@ -1,4 +1,4 @@
-"""How a table lies on disk as Delta Lake: its log makes every change whole, and remembers which batches it has."""
+"""Tables as Delta Lake: its log makes every change whole, and remembers the batches that were appended."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from delta.tables import DeltaTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-    from pipeline.files import Files
-    from pipeline.schemas.table import Table
+    from pipeline.files import HadoopFiles
+    from pipeline.schemas.table import TableSpec
 
 
 _VERSION = re.compile(r"(\d{20})\.")
@@ -30,7 +30,7 @@ _VACUUM_EVERY = 1_000
 class DeltaFiles:
     """Delta tables by path."""
 
-    def __init__(self, spark: SparkSession, files: Files) -> None:
+    def __init__(self, spark: SparkSession, files: HadoopFiles) -> None:
         self._spark = spark
         self._files = files
         self._there: set[str] = set()
@@ -42,17 +42,19 @@ class DeltaFiles:
             self._there.add(path)
         return path in self._there
 
-    def read(self, path: str, _table: Table) -> DataFrame:
+    def read(self, path: str, _table: TableSpec) -> DataFrame:
         """All rows."""
         return self._spark.read.format("delta").load(path)
 
-    def append(self, path: str, table: Table, rows: DataFrame, writer: str, number: int) -> None:
+    def append(self, path: str, table: TableSpec, rows: DataFrame, writer: str, number: int) -> None:
         """Add the rows; Delta itself leaves out a number that is not greater than this writer's last."""
         adding = rows.write.format("delta").mode("append").option("mergeSchema", "true")
         adding = adding.option("txnAppId", writer).option("txnVersion", number)
         (adding if self.exists(path) else _making(adding, table)).save(path)
 
-    def replace(self, path: str, table: Table, rows: DataFrame, condition: str | None, *, fresh: bool = False) -> None:
+    def replace(
+        self, path: str, table: TableSpec, rows: DataFrame, condition: str | None, *, fresh: bool = False
+    ) -> None:
         """The rows in place of those that fulfil the condition; ``fresh``: none does."""
         writer = rows.write.format("delta").mode("append" if fresh else "overwrite").option("mergeSchema", "true")
         if not self.exists(path):
@@ -62,7 +64,7 @@ class DeltaFiles:
         else:
             writer.option("replaceWhere", condition).save(path)
 
-    def tidy(self, path: str) -> None:
+    def vacuum(self, path: str) -> None:
         """Delete what changes of long ago left behind; what is read is not touched.
 
         Of the log everything before the newest checkpoint that is older than half an hour goes, as Delta's protocol has
@@ -82,7 +84,7 @@ class DeltaFiles:
         for name in gone:
             self._files.delete(f"{log}/{name}")
 
-    def merge(self, path: str, table: Table, rows: DataFrame) -> None:
+    def merge(self, path: str, table: TableSpec, rows: DataFrame) -> None:
         """Each row in place of the one with its key, or as a new one."""
         if not self.exists(path):
             self.replace(path, table, rows, None)
@@ -99,7 +101,7 @@ class DeltaFiles:
         )
 
 
-def _making(writer: DataFrameWriter, table: Table) -> DataFrameWriter:
+def _making(writer: DataFrameWriter, table: TableSpec) -> DataFrameWriter:
     """The writer of the first change: what holds of the table from then on."""
     # Delta writes the whole state after so many changes. With one number for all tables, one batch would do so for all
     # of them, and take twice as long as others.

@@ -1,4 +1,4 @@
-"""What can go wrong in the pipeline beyond what the agent knows, and what an error of Spark means to a person.
+"""Errors of the pipeline beyond the agent's own, and Spark's errors as sentences.
 
 ::
 

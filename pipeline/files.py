@@ -1,4 +1,4 @@
-"""Small files and folders where the tables are (this machine, HDFS, an object store), by Hadoop's file system."""
+"""Small files and folders beside the tables (this machine, HDFS, an object store), by Hadoop's file system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Files:
+class HadoopFiles:
     """The file systems that the session reaches. A path is a URI, or lies in the session's default file system."""
 
     def __init__(self, spark: SparkSession) -> None:

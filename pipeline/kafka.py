@@ -1,4 +1,4 @@
-"""rackwise's connection settings for Spark's Kafka source, and what the brokers say of a topic before it is read.
+"""rackwise's connection settings for Spark's Kafka source, and a topic as the brokers describe it.
 
 Spark's connector is Java's client: the dotted names become its properties, logins become JAAS, PEM files are read here
 and handed over as text, so that executors elsewhere need no files. Invariant: secrets are options of a source, never
@@ -51,7 +51,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 
 
-class Topic(NamedTuple):
+class TopicIdentity(NamedTuple):
     """A topic as the brokers describe it."""
 
     name: str
@@ -144,7 +144,7 @@ def source_options(kafka: KafkaClientConfig) -> dict[str, str]:
     return {f"kafka.{name}": value for name, value in named.items()}
 
 
-class Brokers:
+class TopicClient:
     """Asks the brokers about topics. One thread at a time."""
 
     def __init__(self, kafka: KafkaClientConfig, timeout_s: float = TIMEOUT_S) -> None:
@@ -157,11 +157,11 @@ class Brokers:
         self._heard = Heard()
         self._admin = AdminClient(client_settings(kafka.confluent(), self._heard.settings))
 
-    def topic(self, name: str, expected_cluster: str | None = None) -> Topic | None:
+    def topic(self, name: str, expected_cluster: str | None = None) -> TopicIdentity | None:
         """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what keeps us out."""
         try:
             # Not by asking for the topic: where brokers may make topics, they make one that is asked for like that.
-            cluster = self._admin.list_topics(timeout=self._timeout_s).cluster_id or ""
+            cluster = self._cluster_id()
             if expected_cluster is not None and cluster != expected_cluster:
                 raise WrongCluster(
                     f"The brokers belong to cluster {cluster}",
@@ -173,21 +173,31 @@ class Brokers:
         except KafkaException as failed:
             if failed.args[0].code() in MISSING:
                 return None
-            raise self._refusal(failed, name) from None
-        return Topic(name, cluster, str(told.topic_id), tuple(sorted(one.id for one in told.partitions)))
+            raise self._refusal(failed, f"topic {name}") from None
+        return TopicIdentity(name, cluster, str(told.topic_id), tuple(sorted(one.id for one in told.partitions)))
 
-    def first_offsets(self, topic: Topic) -> dict[int, int]:
+    def first_offsets(self, topic: TopicIdentity) -> dict[int, int]:
         """Partition -> offset of the oldest record that is still there. Raises as `topic` does."""
         wanted = {TopicPartition(topic.name, partition): _EARLIEST for partition in topic.partitions}
         try:
             asked = self._admin.list_offsets(wanted, request_timeout=self._timeout_s)
             return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in asked.items()}
         except KafkaException as failed:
-            raise self._refusal(failed, topic.name) from None
+            raise self._refusal(failed, f"topic {topic.name}") from None
 
-    def _refusal(self, failed: KafkaException, topic: str) -> RackwiseError:
+    def cluster(self) -> str:
+        """The id of the cluster. Raises ClusterUnreachable and what keeps us out."""
+        try:
+            return self._cluster_id()
+        except KafkaException as failed:
+            raise self._refusal(failed, "the cluster's id") from None
+
+    def _cluster_id(self) -> str:
+        return self._admin.list_topics(timeout=self._timeout_s).cluster_id or ""
+
+    def _refusal(self, failed: KafkaException, what: str) -> RackwiseError:
         self._admin.poll(0)  # only then the library tells what kept it from its brokers
-        return refusal(failed, f"topic {topic}", self._heard.errors(), servers=self._servers)
+        return refusal(failed, what, self._heard.errors(), servers=self._servers)
 
 
 def missing_topic(name: str) -> ConfigError:

@@ -1,8 +1,9 @@
-"""Jars by Maven: the Java and the Maven of this machine, and how a set of jars gets into the cache.
+"""Jars by Maven: Java and Maven of this machine, the cache of jars, and the connectors that Spark needs.
 
 Maven resolves each set once, out of the project's one pom. Invariants: a tool is used only after it has printed its
 version; a directory of the cache is whole or absent. Maven fills a temporary neighbour, which is renamed at the end.
-Its name holds what was asked for and a digest of the pom, so a changed pom never finds older jars.
+Its name holds the request and a digest of the pom, so a changed pom never finds older jars. A connector of Spark is
+used only when its SHA-256 is the one of ``jars.lock``; the jars of pyspark itself are not part of that set.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.errors import GaveUp
+from agent.errors import BadInput, GaveUp
 
 Progress = Callable[[str], None]
 """Called with one short line per step."""
@@ -189,3 +190,30 @@ def _output(tool: Path, argument: str) -> str:
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "it printed nothing")[:200]
+
+
+# --- connectors of Spark --------------------------------------------------------------------------------------------
+
+_LOCK = Path(__file__).with_name("jars.lock")
+
+
+def spark_jars(on_progress: Callable[[str], None] | None = None) -> tuple[Path, ...]:
+    """The connectors' jars, by name; from the cache, else by Maven, once. Raises ToolError, BadInput."""
+    directory = resolved("the Spark connectors", "spark", "spark", (), on_progress)
+    jars = tuple(sorted(directory.glob("*.jar")))
+    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars}
+    locked = locked_jars()
+    if found != locked:
+        odd = sorted(name for name in found.keys() | locked.keys() if found.get(name) != locked.get(name))
+        raise BadInput(
+            "The Spark connectors differ from those that rackwise was built with",
+            why=f"{', '.join(odd)} in {directory}: the checksum is not the one in {_LOCK.name}",
+            todo=f"Delete {directory} and try again; if it happens again, do not trust the source of the jars.",
+        )
+    return jars
+
+
+def locked_jars() -> dict[str, str]:
+    """File name -> SHA-256, as ``jars.lock`` says."""
+    lines = (line.split() for line in _LOCK.read_text("ascii").splitlines() if line and not line.startswith("#"))
+    return {name: digest for digest, name in lines}

@@ -1,4 +1,4 @@
-"""Options that every Spark command takes, and what they lead to: settings, a session, tables.
+"""Options that every Spark command takes, and the settings, session and tables that they give.
 
 Nothing here is slow to import: the command line reads it for ``--help``.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from config.load import Loaded
     from config.settings import Settings
-    from pipeline.tables import Tables
+    from pipeline.tables import TableStore
 
 Master = Annotated[
     str | None,
@@ -48,12 +48,12 @@ Bootstrap = Annotated[
 ]
 
 
-class Job(NamedTuple):
+class SparkCommand(NamedTuple):
     """What a command works with."""
 
     settings: Settings
     spark: SparkSession
-    tables: Tables
+    tables: TableStore
 
 
 def say(line: str) -> None:
@@ -98,7 +98,7 @@ def settings(
 
 
 @contextmanager
-def job(name: str, loaded: Loaded, conf: Mapping[str, str] | None = None) -> Iterator[Job]:
+def job(name: str, loaded: Loaded, conf: Mapping[str, str] | None = None) -> Iterator[SparkCommand]:
     """The session and the tables that the settings name; the session ends with the block.
 
     ``conf`` is what this command wants of Spark; the settings win over it. Raises NeedsSpark, ToolError, RackwiseError.
@@ -106,7 +106,7 @@ def job(name: str, loaded: Loaded, conf: Mapping[str, str] | None = None) -> Ite
     from pipeline.session import need_spark, spark_session  # noqa: PLC0415 an optional extra
 
     need_spark()
-    from pipeline.tables import Tables  # noqa: PLC0415 as above
+    from pipeline.tables import TableStore  # noqa: PLC0415 as above
 
     wanted = loaded.settings.spark
     spark = spark_session(
@@ -117,7 +117,7 @@ def job(name: str, loaded: Loaded, conf: Mapping[str, str] | None = None) -> Ite
         on_progress=say,
     )
     try:
-        yield Job(loaded.settings, spark, Tables(spark, wanted.tables, wanted.format))
+        yield SparkCommand(loaded.settings, spark, TableStore(spark, wanted.tables, wanted.format))
     finally:
         spark.stop()
 

@@ -1,4 +1,4 @@
-"""How a table lies on disk as plain Parquet: a change becomes visible by one rename of a folder.
+"""Tables as plain Parquet: a change becomes visible by one rename of a folder.
 
 An appended batch is the folder ``batch=<writer>-<number>``: written under a hidden name, renamed when it is whole, and
 left as it is when it is there already. A replaced table is ``batch=-`` with one folder per partition: what comes in its
@@ -24,8 +24,8 @@ from pyspark.sql import types as t
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from pipeline.files import Files
-    from pipeline.schemas.table import Table
+    from pipeline.files import HadoopFiles
+    from pipeline.schemas.table import TableSpec
 
 _BATCH = "batch"
 _REPLACED = f"{_BATCH}=-"
@@ -42,7 +42,7 @@ _DAY_MS = 86_400_000
 class ParquetFiles:
     """Parquet tables by path."""
 
-    def __init__(self, spark: SparkSession, files: Files) -> None:
+    def __init__(self, spark: SparkSession, files: HadoopFiles) -> None:
         self._spark = spark
         self._files = files
 
@@ -50,13 +50,13 @@ class ParquetFiles:
         """Whether a batch is there."""
         return any(name.startswith(f"{_BATCH}=") for name in self._files.names(path))
 
-    def read(self, path: str, table: Table) -> DataFrame:
+    def read(self, path: str, table: TableSpec) -> DataFrame:
         """All rows, with columns that are in some files only."""
         # Spark would take a day for a date, and a batch for a number: what partitions are is written out.
         schema = self._columns(path, table).add(_BATCH, t.StringType()).add(_WHOLE, t.StringType())
         return self._spark.read.schema(schema).parquet(path).drop(_BATCH, _WHOLE)
 
-    def append(self, path: str, table: Table, rows: DataFrame, writer: str, number: int) -> None:
+    def append(self, path: str, table: TableSpec, rows: DataFrame, writer: str, number: int) -> None:
         """Add the rows as a folder of their own, unless it is there."""
         batch = f"{_BATCH}={writer}-{number}"
         if self._files.exists(f"{path}/{batch}"):
@@ -67,7 +67,9 @@ class ParquetFiles:
         if not self._files.move(hidden, f"{path}/{batch}"):
             self._files.delete(hidden)
 
-    def replace(self, path: str, table: Table, rows: DataFrame, condition: str | None, *, fresh: bool = False) -> None:
+    def replace(
+        self, path: str, table: TableSpec, rows: DataFrame, condition: str | None, *, fresh: bool = False
+    ) -> None:
         """The rows in place of those that fulfil the condition; ``fresh``: none does."""
         self._finish(path)
         if condition is None or not self.exists(path):
@@ -76,7 +78,7 @@ class ParquetFiles:
         gone = F.coalesce(F.lit(False) if fresh else F.expr(condition), F.lit(False))  # noqa: FBT003 a literal of SQL
         self._change(path, table, rows, gone)
 
-    def merge(self, path: str, table: Table, rows: DataFrame) -> None:
+    def merge(self, path: str, table: TableSpec, rows: DataFrame) -> None:
         """Each row in place of the one with its key, or as a new one."""
         self._finish(path)
         if not self.exists(path):
@@ -92,14 +94,16 @@ class ParquetFiles:
         there = marked.drop(*keys.columns)
         self._change(path, table, rows, F.coalesce(F.col("_gone"), F.lit(False)), there)  # noqa: FBT003 as above
 
-    def tidy(self, path: str) -> None:
+    def vacuum(self, path: str) -> None:
         """Delete what a process that died began to write a day ago or longer, and no reader ever saw."""
         old = time.time_ns() // 1_000_000 - _DAY_MS
         for name in self._files.names(path):
             if name.startswith(_WRITING) and self._files.modified_ms(f"{path}/{name}") < old:
                 self._files.delete(f"{path}/{name}")
 
-    def _change(self, path: str, table: Table, rows: DataFrame, gone: Column, there: DataFrame | None = None) -> None:
+    def _change(
+        self, path: str, table: TableSpec, rows: DataFrame, gone: Column, there: DataFrame | None = None
+    ) -> None:
         """Write the touched partitions anew: what stays of them, and the rows."""
         there = self.read(path, table) if there is None else there
         if not table.partitioned_by:
@@ -112,7 +116,7 @@ class ParquetFiles:
         folders = [f"{part}={value}" for (value,) in touched.collect()]
         self._swap(path, table, kept.unionByName(rows, allowMissingColumns=True), folders)
 
-    def _swap(self, path: str, table: Table, rows: DataFrame, touched: Iterable[str]) -> None:
+    def _swap(self, path: str, table: TableSpec, rows: DataFrame, touched: Iterable[str]) -> None:
         """Put the rows' partitions in the place of the old ones, and drop those touched that have no rows any more."""
         name = uuid.uuid4().hex
         hidden = f"{path}/{_WRITING}{name}"
@@ -136,7 +140,7 @@ class ParquetFiles:
                 self._files.move(f"{decided}/{folder}", f"{path}/{_REPLACED}/{folder}")
             self._files.delete(decided)
 
-    def _columns(self, path: str, table: Table) -> t.StructType:
+    def _columns(self, path: str, table: TableSpec) -> t.StructType:
         """The written-out columns, then those that were added."""
         known = t.StructType(list(table.schema.fields))
         for name in self._files.names(path):
@@ -145,13 +149,13 @@ class ParquetFiles:
                 known = t.StructType([*known.fields, *(field for field in more if field.name not in known.names)])
         return known
 
-    def _remember_columns(self, path: str, table: Table, rows: DataFrame) -> None:
+    def _remember_columns(self, path: str, table: TableSpec, rows: DataFrame) -> None:
         known = self._columns(path, table)
         new = [field for field in rows.schema if field.name not in known.names]
         if new:
             self._files.write(f"{path}/{_MORE}{len(known):04d}.json", t.StructType(new).json())
 
-    def _write(self, path: str, table: Table, rows: DataFrame) -> None:
+    def _write(self, path: str, table: TableSpec, rows: DataFrame) -> None:
         parts = table.partitioned_by[:1]
         frame = rows if parts else rows.withColumn(_WHOLE, F.lit("all"))
         frame.write.mode("overwrite").partitionBy(*(parts or (_WHOLE,))).parquet(path)

@@ -1,4 +1,4 @@
-"""Reads two files that settings name: dated prices, and the racks of producers. CSV with a head line."""
+"""CSV files that the settings name: dated prices, and the racks of producers. The first line names the columns."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent.errors import ConfigError, reason
 from config.plain_file import read_plain
-from pipeline.transforms.prices import PriceRow
-from pipeline.transforms.producers import ProducerRow
+from pipeline.transforms.prices import PriceRow, ProducerRow
 
 if TYPE_CHECKING:
     from config.sections import PriceSettings

@@ -1,6 +1,6 @@
 """The one Spark session of a command: where it runs, with which jars, and how it is tuned.
 
-On this machine (``local[…]``, ``local-cluster[…]``) the connectors come from `pipeline.jars` and Spark is tuned for a
+On this machine (``local[…]``, ``local-cluster[…]``) the connectors come from `pipeline.maven` and Spark is tuned for a
 few cores; below ``spark-submit`` its options say where it runs and with which jars. What the caller sets wins.
 Every session speaks UTC. Nothing of Kafka's connection is part of a session's settings: those show in process lists.
 """
@@ -228,7 +228,7 @@ def is_submitted() -> bool:
 
 
 def _local(master: str, conf: Mapping[str, str], on_progress: Callable[[str], None] | None) -> dict[str, str]:
-    from pipeline.jars import spark_jars  # noqa: PLC0415 Maven is asked only where jars are needed
+    from pipeline.maven import spark_jars  # noqa: PLC0415 Maven is asked only where jars are needed
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = dict(_TUNED)

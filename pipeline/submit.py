@@ -1,4 +1,4 @@
-"""What ``spark-submit`` runs: ``spark-submit … pipeline/submit.py ingest --bootstrap-servers …``.
+"""The script that ``spark-submit`` runs: ``spark-submit … pipeline/submit.py ingest --bootstrap-servers …``.
 
 The options before the script are Spark's (master, memory, jars or packages, ``--py-files`` with rackwise's wheel as a
 zip file); those after it are rackwise's. Exit codes are those of ``rackwise``.

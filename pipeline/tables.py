@@ -20,14 +20,14 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from pipeline.delta_tables import DeltaFiles
-from pipeline.few_rows import few_rows
-from pipeline.files import Files
+from pipeline.files import HadoopFiles
+from pipeline.local_relation import local_relation
 from pipeline.parquet_tables import ParquetFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pipeline.schemas.table import Table
+    from pipeline.schemas.table import TableSpec
 
 Format = Literal["delta", "parquet"]
 Where = Mapping[str, Iterable[str | int]]
@@ -37,7 +37,7 @@ _MARK = "_rackwise.json"
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]*")
 
 
-class Batch(NamedTuple):
+class WriterBatch(NamedTuple):
     """One batch of one writer: the same writer never appends the same number twice."""
 
     writer: str
@@ -45,34 +45,34 @@ class Batch(NamedTuple):
     """Grows by batch."""
 
 
-class Tables:
+class TableStore:
     """The tables of one root. One writer per table at a time, of which the threads take turns; readers at any time."""
 
     def __init__(self, spark: SparkSession, root: str, format: Format = "delta") -> None:  # noqa: A002 Spark's word
         self.spark = spark
         self.root = root.rstrip("/")
         self.format: Format = format
-        self._files = Files(spark)
+        self._files = HadoopFiles(spark)
         self._layout = DeltaFiles(spark, self._files) if format == "delta" else ParquetFiles(spark, self._files)
         self._checked: set[str] = set()
         self._turns: dict[str, Lock] = {}
 
-    def path(self, table: Table) -> str:
+    def path(self, table: TableSpec) -> str:
         """The table's folder."""
         return f"{self.root}/{table.name.replace('.', '/')}"
 
-    def exists(self, table: Table) -> bool:
+    def exists(self, table: TableSpec) -> bool:
         """Whether anything was ever written to it. Raises BadInput for one that this rackwise cannot read."""
         self._check(table)
         return self._layout.exists(self.path(table))
 
-    def read(self, table: Table) -> DataFrame:
+    def read(self, table: TableSpec) -> DataFrame:
         """All rows: the written-out columns in their order, then any that a newer rackwise added.
 
         A table that is not there yet has no rows. Raises BadInput for one that this rackwise cannot read.
         """
         if not self.exists(table):
-            return few_rows(self.spark, (), table.schema)
+            return local_relation(self.spark, (), table.schema)
         found = self._layout.read(self.path(table), table)
         there = set(found.columns)
         more = [name for name in found.columns if name not in table.schema.names]
@@ -84,12 +84,12 @@ class Tables:
             *(F.col(f"`{name}`") for name in more),
         )
 
-    def append(self, table: Table, rows: DataFrame, batch: Batch) -> None:
+    def append(self, table: TableSpec, rows: DataFrame, batch: WriterBatch) -> None:
         """Add the rows, unless this batch was added before. Columns that are not written out are added to the table."""
         with self._turn(table):
             self._layout.append(self.path(table), table, conformed(table, rows), batch.writer, batch.number)
 
-    def replace_where(self, table: Table, rows: DataFrame, *where: Where, fresh: bool = False) -> None:
+    def replace_where(self, table: TableSpec, rows: DataFrame, *where: Where, fresh: bool = False) -> None:
         """In place of the rows that any of ``where`` names, these; without ``where``, in place of all rows.
 
         Every one of ``rows`` must itself be named by ``where``. Naming the columns that the table is partitioned by
@@ -98,19 +98,19 @@ class Tables:
         with self._turn(table):
             self._layout.replace(self.path(table), table, conformed(table, rows), named(where), fresh=fresh)
 
-    def merge(self, table: Table, rows: DataFrame) -> None:
+    def merge(self, table: TableSpec, rows: DataFrame) -> None:
         """Each row in place of the one with the same key, or as a new one. Keys are unique in ``rows``."""
         with self._turn(table):
             self._layout.merge(self.path(table), table, conformed(table, rows))
 
-    def tidy(self, table: Table) -> None:
+    def vacuum(self, table: TableSpec) -> None:
         """Delete what changes of long ago left behind and no reader needs; nothing where there is no table."""
         if self.exists(table):
             with self._turn(table):
-                self._layout.tidy(self.path(table))
+                self._layout.vacuum(self.path(table))
 
     @contextmanager
-    def _turn(self, table: Table) -> Iterator[None]:
+    def _turn(self, table: TableSpec) -> Iterator[None]:
         """A turn at a table that is ours to write, and marked as such before its first row."""
         # Three streams share quarantine: two that make it at once would refuse each other.
         with self._turns.setdefault(table.name, Lock()):
@@ -121,7 +121,7 @@ class Tables:
                 self._files.write(path, json.dumps(mark))
             yield
 
-    def _check(self, table: Table) -> None:
+    def _check(self, table: TableSpec) -> None:
         path = self.path(table)
         if path in self._checked:
             return
@@ -131,7 +131,7 @@ class Tables:
             self._checked.add(path)
 
 
-def conformed(table: Table, rows: DataFrame) -> DataFrame:
+def conformed(table: TableSpec, rows: DataFrame) -> DataFrame:
     """The written-out columns in their order, types and comments, then the others."""
     more = [name for name in rows.columns if name not in table.schema.names]
     return rows.select(
@@ -140,7 +140,7 @@ def conformed(table: Table, rows: DataFrame) -> DataFrame:
     )
 
 
-def _check_mark(table: Table, path: str, format: str, text: str) -> None:  # noqa: A002 Spark's word
+def _check_mark(table: TableSpec, path: str, format: str, text: str) -> None:  # noqa: A002 Spark's word
     try:
         mark = json.loads(text)
         name, version, written = str(mark["table"]), int(mark["version"]), str(mark["format"])

@@ -1,4 +1,4 @@
-"""The weights topic from the pipeline's side: made where it is missing, read back, written.
+"""The weights topic from the pipeline's side: created where it is missing, read back, written.
 
 Compacted, one record per topic and group of a cluster. Its replicas lie where the brokers' own rack-aware placement
 puts them. No group is joined and nothing is committed.
@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from agent.errors import ClusterUnreachable, NotAllowed, WrongCluster
-from agent.record.librdkafka import NOT_ALLOWED, Heard, client_settings, in_words, reader_config, refusal
+from agent.errors import ClusterUnreachable, NotAllowed
+from agent.record.librdkafka import NOT_ALLOWED, client_settings, in_words, reader_config, refusal
 from agent.values.kafka import (
     CLEANUP_POLICY,
     COMPACT,
@@ -40,26 +40,12 @@ _CONFIGS = {
 }
 
 
-class Change(NamedTuple):
+class WeightsChange(NamedTuple):
     """A record to write."""
 
     key: str
     value: bytes | None
     """None deletes the key."""
-
-
-def cluster_of(kafka: KafkaClientConfig, expected: str | None) -> str:
-    """The id of the cluster. Raises WrongCluster, and what `refusal` says."""
-    heard = Heard()
-    admin = AdminClient(client_settings(kafka.confluent(), heard.settings))
-    try:
-        cluster = admin.list_topics(timeout=_CALL_S).cluster_id or ""
-    except KafkaException as failed:
-        admin.poll(0)  # only then the library tells what kept it from its brokers
-        raise refusal(failed, "the cluster's id", heard.errors()) from None
-    if expected is not None and cluster != expected:
-        raise WrongCluster(f"The brokers belong to cluster {cluster}", why=f"cluster {expected} is expected")
-    return cluster
 
 
 def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync: int) -> None:
@@ -105,7 +91,7 @@ def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, 
     return found
 
 
-def write(kafka: KafkaClientConfig, name: str, changes: Iterable[Change], said: Callable[[int], None]) -> int:
+def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange], said: Callable[[int], None]) -> int:
     """Write the records, all or with an error; how many. Raises ClusterUnreachable."""
     settings = {
         "acks": "all",

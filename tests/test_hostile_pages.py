@@ -37,8 +37,8 @@ from config.logging import MAX_VALUE_BYTES, set_up_logging
 from pipeline import options
 from pipeline.report.compose import compose
 from pipeline.report.csvs import to_csvs
-from pipeline.report.document import Report
-from pipeline.report.facts import Facts
+from pipeline.report.document import ReportDocument
+from pipeline.report.facts import ReportFacts
 from pipeline.report.html import to_html
 from pipeline.report.markdown import to_markdown
 from testbed.demo.ending import Published, summary
@@ -211,12 +211,12 @@ def _value(field: str, hint: Any, text: str, number: int) -> Any:
     return (text,) if any(kind is not type(None) and get_args(kind) for kind in kinds) else 2 + number
 
 
-def report(name: Name) -> Report:
-    hints = get_type_hints(Facts)
+def report(name: Name) -> ReportDocument:
+    hints = get_type_hints(ReportFacts)
     told = {field: rows(get_args(hint)[0], name) for field, hint in hints.items()
             if get_args(hint) and hasattr(get_args(hint)[0], "_fields")}  # fmt: skip
     left = {"left_out": ((name("a line feed"), 3),), "absent": (name("a line feed"),)}
-    return compose(Facts(**told, **left, from_ms=None, to_ms=None, looks=3))
+    return compose(ReportFacts(**told, **left, from_ms=None, to_ms=None, looks=3))
 
 
 def test_a_report_is_harmless_in_every_form_and_has_as_many_lines_as_of_harmless_names() -> None:

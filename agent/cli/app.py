@@ -27,7 +27,6 @@ from agent.cli.examples import EXAMPLES, SHORT, add_examples
 from agent.cli.output import emit_line
 from agent.cli.plugged_commands import add, load, plugged_commands
 from agent.errors import GaveUp
-from pipeline.cli import spark_app
 
 ORDER = (
     "status", "doctor", "groups", "topics", "racks", "top", "plan", "explain", "simulate", "run", "config",
@@ -75,7 +74,6 @@ app.command()(simulating.simulate)
 app.command()(assigning.optimize)
 app.command()(assigning.assign)
 app.add_typer(configuring.config_app, name="config")
-app.add_typer(spark_app, name="spark")
 add_examples(app, EXAMPLES, SHORT)
 
 

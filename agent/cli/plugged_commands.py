@@ -6,7 +6,7 @@ Each names a `typer.Typer`: one with a single command becomes that command, any 
     audit = "acme.audit:app"
 
 A package is imported when its command is called, never for the help of others. Commands of the agent keep their names,
-and so do the entry points of rackwise's own wheel, which are those of the test bed.
+and so do the entry points of rackwise's own wheel, which are those of the pipeline and of the test bed.
 
 ``entry_points.txt`` is read here, because importing `importlib.metadata` adds a quarter to the time of ``--help``.
 """
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import typer
 
-from agent.cli.examples import SHORT
+from agent.cli.examples import EXAMPLES, SHORT, add_examples
 from agent.errors import GaveUp, reason
 
 GROUP = "rackwise.commands"
@@ -94,6 +94,8 @@ def add(app: typer.Typer, command: PluggedCommand, plugged: typer.Typer) -> None
         app.registered_commands.append(one)
     else:
         app.add_typer(plugged, name=command.name, short_help=command.short_help)
+        if (command.name, command.packages) == ("spark", (OWN_PACKAGE,)):  # the pipeline may not import agent.cli
+            add_examples(plugged, EXAMPLES, SHORT, "spark ")
 
 
 def _entry_point_files() -> Iterator[tuple[str, Path]]:

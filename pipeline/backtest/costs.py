@@ -1,4 +1,4 @@
-"""What reading costs in one look: how much of what a group reads crosses racks, and what that is worth.
+"""Cost of reads in one look: the part of the bytes that crosses racks, and its price.
 
 By the agent's own rule of who serves a read (`agent.values.flows.read_flows`), partition by partition, so that it is
 worked out once per arrangement of a group and its topics, and laid over the rates of every look with two sums.
@@ -19,10 +19,10 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.snapshot import ConsumerGroup, Group, PartitionState, RackState, Snapshot, StreamsGroup, TopicState
 from assignors.problem import TopicPartition
-from pipeline.backtest.look import Look, Rates
+from pipeline.backtest.look import HistoryLook, Rates
 
 
-class Ways(NamedTuple):
+class ReadPaths(NamedTuple):
     """How the bytes of a group's partitions travel to their readers, by topic and partition."""
 
     crossing: Rates
@@ -37,7 +37,7 @@ class Ways(NamedTuple):
     """Reads of which it is not known whether they do."""
 
 
-class Cost(NamedTuple):
+class CrossRackCost(NamedTuple):
     """Per second of time."""
 
     partitions: float = 0.0
@@ -50,16 +50,16 @@ class Cost(NamedTuple):
     dark: float = 0.0
     """Groups of which the bytes are not known, in part or as a whole."""
 
-    def plus(self, other: Cost) -> Cost:
+    def plus(self, other: CrossRackCost) -> CrossRackCost:
         """Both."""
-        return Cost(*map(sum, zip(self, other, strict=True)))
+        return CrossRackCost(*map(sum, zip(self, other, strict=True)))
 
-    def minus(self, other: Cost) -> Cost:
+    def minus(self, other: CrossRackCost) -> CrossRackCost:
         """The difference."""
-        return Cost(*(a - b for a, b in zip(self, other, strict=True)))
+        return CrossRackCost(*(a - b for a, b in zip(self, other, strict=True)))
 
 
-NOTHING = Cost()
+NOTHING = CrossRackCost()
 _Pair = tuple[str, str] | tuple[()] | None
 """(from rack, to rack) of a read that crosses, () of one that does not, None of one that is unknown."""
 
@@ -73,7 +73,7 @@ class _Served(NamedTuple):
     """What was worked out before."""
 
 
-class Costs:
+class CostModel:
     """The costs of one strategy's looks, with what is known of arrangements that have not changed."""
 
     def __init__(self) -> None:
@@ -84,9 +84,9 @@ class Costs:
         self.fresh = 0
         """Arrangements of groups and their topics that were not those of the look before."""
 
-    def by_group(self, look: Look, snapshot: Snapshot, names: Iterable[str]) -> dict[str, Cost]:
+    def by_group(self, look: HistoryLook, snapshot: Snapshot, names: Iterable[str]) -> dict[str, CrossRackCost]:
         """What each of these groups costs; one that is not there, or assigns nothing, is left out."""
-        found: dict[str, Cost] = {}
+        found: dict[str, CrossRackCost] = {}
         brokers, selector, prices = snapshot.brokers, snapshot.selector_is_rack_aware, _prices(look.limits)
         racks = self._memo.of(("racks",), (brokers,), lambda: _racks(snapshot))
         of, groups, topics = self._memo.of, snapshot.groups.get, snapshot.topics.get
@@ -108,7 +108,7 @@ class Costs:
         racks: tuple[tuple[int, str], ...],
         snapshot: Snapshot,
         limits: Limits,
-    ) -> Ways:
+    ) -> ReadPaths:
         self.fresh += 1
         selector = bits_for((group,), snapshot, self._memo).selector_is_rack_aware
         if (racks, selector) != self._ground:
@@ -120,10 +120,10 @@ class Costs:
         self._memo.turn()
 
 
-def total(costs: Iterable[Cost]) -> Cost:
+def total(costs: Iterable[CrossRackCost]) -> CrossRackCost:
     """The sum."""
     rows = list(costs)
-    return Cost(*map(sum, zip(*rows, strict=True))) if rows else NOTHING
+    return CrossRackCost(*map(sum, zip(*rows, strict=True))) if rows else NOTHING
 
 
 def price_of(source: str | None, target: str | None, limits: Limits) -> float | None:
@@ -149,21 +149,21 @@ def rates_of(snapshot: Snapshot, topics: Iterable[TopicState | None]) -> Rates:
     )
 
 
-def _rates(look: Look, name: str, topics: Iterable[TopicState | None]) -> Rates | None:
+def _rates(look: HistoryLook, name: str, topics: Iterable[TopicState | None]) -> Rates | None:
     if look.rates is not None:
         return look.rates.get(name)
     return rates_of(look.snapshot, topics) if look.snapshot.bytes_per_s else None
 
 
-def _cost(ways: Ways, rates: Rates | None) -> Cost:
+def _cost(ways: ReadPaths, rates: Rates | None) -> CrossRackCost:
     if rates is None or len(rates) != len(ways.crossing):
-        return Cost(ways.partitions, ways.unknown, 0.0, 0.0, 1.0 if ways.reads else 0.0)
+        return CrossRackCost(ways.partitions, ways.unknown, 0.0, 0.0, 1.0 if ways.reads else 0.0)
     weight, usd = float(rates @ ways.crossing), float(rates @ ways.usd_per_byte)
     if weight == weight and usd == usd:  # noqa: PLR0124 NaN is what differs from itself, and this is asked a million times
-        return Cost(ways.partitions, ways.unknown, weight, usd)
+        return CrossRackCost(ways.partitions, ways.unknown, weight, usd)
     known = ~np.isnan(rates * ways.crossing)
     priced = known & ~np.isnan(ways.usd_per_byte)
-    return Cost(
+    return CrossRackCost(
         ways.partitions,
         ways.unknown,
         float(rates[known] @ ways.crossing[known]),
@@ -177,7 +177,7 @@ def _ways(
     topics: Sequence[TopicState | None],
     served: _Served,
     limits: Limits,
-) -> Ways:
+) -> ReadPaths:
     states = [state for topic in topics if topic is not None for state in topic.partitions]
     place = {state.id: number for number, state in enumerate(states)}
     crossing, usd = np.zeros(len(states)), np.zeros(len(states))
@@ -196,7 +196,7 @@ def _ways(
             price = price_of(*pair, limits)
             crossing[at] += 1.0
             usd[at] += np.nan if price is None else price
-    return Ways(crossing, usd, reads, float(partitions), float(unknown))
+    return ReadPaths(crossing, usd, reads, float(partitions), float(unknown))
 
 
 def _readers(group: Group) -> Iterator[tuple[TopicPartition, str | None]]:

@@ -1,4 +1,4 @@
-"""What an act would have changed in the looks that followed it.
+"""Effects of an act on the looks that follow it.
 
 Assumed, and said wherever results are shown:
 
@@ -28,7 +28,7 @@ from agent.values.snapshot import ConsumerGroup, Group, PartitionState, Snapshot
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 
-class Ended(StrEnum):
+class EffectEnd(StrEnum):
     """Why history shows no more of what an act did."""
 
     REBALANCED = "the group rebalanced by itself"
@@ -39,7 +39,7 @@ class Ended(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Effect:
+class ActEffect:
     """What one act changes."""
 
     proposal: Proposal
@@ -60,17 +60,17 @@ class Effect:
         return self.proposal.subject.name
 
 
-class Shown(NamedTuple):
+class SimulatedLook(NamedTuple):
     """A look with the effects of earlier acts laid over it."""
 
     snapshot: Snapshot
-    standing: tuple[Effect, ...]
-    ended: tuple[tuple[Effect, Ended], ...]
+    standing: tuple[ActEffect, ...]
+    ended: tuple[tuple[ActEffect, EffectEnd], ...]
     touched: frozenset[str]
     """Groups and topics that are not as recorded, written ``group/…`` and ``topic/…``."""
 
 
-class Found(NamedTuple):
+class StageResults(NamedTuple):
     """What a strategy made of a look."""
 
     snapshot: Snapshot
@@ -79,43 +79,52 @@ class Found(NamedTuple):
     plan: Plan
 
 
-def effect_of(proposal: Proposal, history: Snapshot, found: Found, limits: Limits) -> Effect | None:
+def effect_of(proposal: Proposal, history: Snapshot, found: StageResults, limits: Limits) -> ActEffect | None:
     """What this act would change from this look on; None for one that changes nothing that looks show."""
-    snapshot, at_ms = found.snapshot, history.taken_ms
     match proposal.kind:
         case ProposalKind.TRIGGER:
-            group = snapshot.groups.get(proposal.subject.name)
-            part = next((one for one in found.plan.triggers if one.group_id == proposal.subject.name), None)
-            if part is None or not isinstance(group, ConsumerGroup | StreamsGroup):
-                return None
-            given = _given(group, part, found.detection)
-            restoring_s = 0.0
-            if part.prediction is not None and part.prediction.warmups is not None:
-                restoring_s = (part.prediction.warmups.read_bytes or 0) / limits.proposals.move_bytes_per_s
-            from_ms = at_ms + round(restoring_s * 1000)
-            basis = rebalance_of(history.groups.get(group.id))
-            return (
-                None
-                if given is None
-                else Effect(proposal=proposal, at_ms=at_ms, from_ms=from_ms, basis=basis, given=given)
-            )
+            return _rebalance_effect(proposal, history, found, limits)
         case ProposalKind.REASSIGN | ProposalKind.LEADERS:
-            topic = snapshot.topics[proposal.subject.name]
-            after = _lists(proposal, topic)
-            copied_s = (proposal.predicted.bytes_to_move or 0) / limits.proposals.move_bytes_per_s
-            from_ms = at_ms + (0 if proposal.kind is ProposalKind.LEADERS else round(copied_s * 1000))
-            basis = _replicas(history.topics[topic.name], after)
-            return Effect(proposal=proposal, at_ms=at_ms, from_ms=from_ms, basis=basis, replicas=after)
+            return _placement_effect(proposal, history, found, limits)
         case ProposalKind.ADVISE:
             return None
 
 
-def with_effects(snapshot: Snapshot, effects: Iterable[Effect], memo: Memo) -> Shown:
+def _rebalance_effect(proposal: Proposal, history: Snapshot, found: StageResults, limits: Limits) -> ActEffect | None:
+    group = found.snapshot.groups.get(proposal.subject.name)
+    part = next((one for one in found.plan.triggers if one.group_id == proposal.subject.name), None)
+    if part is None or not isinstance(group, ConsumerGroup | StreamsGroup):
+        return None
+    given = _given(group, part, found.detection)
+    if given is None:
+        return None
+    from_ms = history.taken_ms + round(_restoring_s(part, limits) * 1000)
+    basis = rebalance_of(history.groups.get(group.id))
+    return ActEffect(proposal=proposal, at_ms=history.taken_ms, from_ms=from_ms, basis=basis, given=given)
+
+
+def _restoring_s(part: TriggerPlan, limits: Limits) -> float:
+    """Seconds until the tasks that must restore their state can have done so."""
+    if part.prediction is None or part.prediction.warmups is None:
+        return 0.0
+    return (part.prediction.warmups.read_bytes or 0) / limits.proposals.move_bytes_per_s
+
+
+def _placement_effect(proposal: Proposal, history: Snapshot, found: StageResults, limits: Limits) -> ActEffect:
+    topic = found.snapshot.topics[proposal.subject.name]
+    after = _lists(proposal, topic)
+    copied_s = (proposal.predicted.bytes_to_move or 0) / limits.proposals.move_bytes_per_s
+    from_ms = history.taken_ms + (0 if proposal.kind is ProposalKind.LEADERS else round(copied_s * 1000))
+    basis = _replicas(history.topics[topic.name], after)
+    return ActEffect(proposal=proposal, at_ms=history.taken_ms, from_ms=from_ms, basis=basis, replicas=after)
+
+
+def with_effects(snapshot: Snapshot, effects: Iterable[ActEffect], memo: Memo) -> SimulatedLook:
     """The look as it would have been. An effect that has not begun yet stands, and changes nothing."""
     groups: dict[str, Group] = {}
     topics: dict[str, TopicState] = {}
-    standing: list[Effect] = []
-    ended: list[tuple[Effect, Ended]] = []
+    standing: list[ActEffect] = []
+    ended: list[tuple[ActEffect, EffectEnd]] = []
     for effect in effects:
         why = _over(effect, snapshot)
         if why is not None:
@@ -138,7 +147,7 @@ def with_effects(snapshot: Snapshot, effects: Iterable[Effect], memo: Memo) -> S
     if topics:
         changed = replace(changed, topics=_overlaid(snapshot.topics, topics))
     touched = frozenset((*(f"group/{name}" for name in groups), *(f"topic/{name}" for name in topics)))
-    return Shown(changed, tuple(standing), tuple(ended), touched)
+    return SimulatedLook(changed, tuple(standing), tuple(ended), touched)
 
 
 def rebalance_of(group: Group | None) -> Any:
@@ -203,12 +212,12 @@ def _running(process: Any, given: Given) -> Any:
     )
 
 
-def _as_moved(topic: TopicState, effect: Effect) -> TopicState:
+def _as_moved(topic: TopicState, effect: ActEffect) -> TopicState:
     after = effect.replicas or {}
     return topic._replace(partitions=tuple([_moved(state, after.get(state.id), effect) for state in topic.partitions]))
 
 
-def _moved(state: PartitionState, replicas: tuple[int, ...] | None, effect: Effect) -> PartitionState:
+def _moved(state: PartitionState, replicas: tuple[int, ...] | None, effect: ActEffect) -> PartitionState:
     if replicas is None:
         return state
     if effect.proposal.kind is ProposalKind.LEADERS:
@@ -230,16 +239,16 @@ def _replicas(topic: TopicState, of: Iterable[TopicPartition]) -> Any:
 # --- whether history still bears it -----------------------------------------------------------------------------
 
 
-def _over(effect: Effect, snapshot: Snapshot) -> Ended | None:
+def _over(effect: ActEffect, snapshot: Snapshot) -> EffectEnd | None:
     if effect.given is not None:
         group = snapshot.groups.get(effect.name)
         if group is None:
-            return Ended.GONE
-        return None if rebalance_of(group) == effect.basis else Ended.REBALANCED
+            return EffectEnd.GONE
+        return None if rebalance_of(group) == effect.basis else EffectEnd.REBALANCED
     topic = snapshot.topics.get(effect.name)
     if topic is None or topic.topic_id != effect.basis[0]:
-        return Ended.GONE
-    return None if _replicas(topic, effect.replicas or ()) == effect.basis else Ended.CHANGED
+        return EffectEnd.GONE
+    return None if _replicas(topic, effect.replicas or ()) == effect.basis else EffectEnd.CHANGED
 
 
 def _overlaid(names: Mapping[str, Any], changed: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,32 +1,39 @@
-"""One look of history, as the stages after the model take it: a whole one, or some of its groups with their topics.
+"""A look of history, whole or by group, and its rebuilding from rows of bronze.telemetry.
 
-Two fidelities, one value. A whole look was rebuilt from its events and holds everything that the agent saw. A look by
-group holds groups with the topics that they read and the brokers, and says nothing about the replicas of topics: who
-else reads them stands in another part.
+Two fidelities, one value. A whole look is rebuilt from its events and holds everything that the agent saw; a look that
+cannot be rebuilt is unusable, with the reason. A look by group holds groups with the topics that they read and the
+brokers, and says nothing about the replicas of topics: other readers of them are in another part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent.decode.members import decode_members
 from agent.model.take import take_snapshot
-from agent.telemetry.looks import Recorded
+from agent.telemetry.events import INPUT_SHAPES, MOST_LINE_BYTES, VERSION, Event, Kind, from_lines
+from agent.telemetry.looks import IncompleteLookError, Recorded, observation_from_events
+from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
+from agent.values.typed_json import UnreadableError
 
 Rates = NDArray[np.float64]
 """Bytes per second of every partition of a group's topics, by topic and number; NaN is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Look:
+class HistoryLook:
     """What was seen, and what was known of the time before."""
 
     name: str
@@ -43,7 +50,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Unusable:
+class UnusableLook:
     """A look that cannot be lived through again."""
 
     name: str
@@ -51,9 +58,9 @@ class Unusable:
     why: str
 
 
-def whole_look(recorded: Recorded, decode: Memo, model: Memo) -> Look:
+def whole_look(recorded: Recorded, decode: Memo, model: Memo) -> HistoryLook:
     """The look as the agent's own stages made it out then."""
-    return Look(
+    return HistoryLook(
         name=recorded.look,
         snapshot=seen_under(recorded, recorded.limits, decode, model),
         memory=recorded.memory,
@@ -67,3 +74,61 @@ def seen_under(recorded: Recorded, limits: Limits, decode: Memo, model: Memo) ->
     """What the look shows under those limits."""
     decoded = decode_members(recorded.observation, decode)
     return take_snapshot(recorded.observation, decoded, recorded.memory, limits, model)
+
+
+# --- rows of bronze.telemetry ---------------------------------------------------------------------------------------
+
+KINDS = tuple(sorted((*INPUT_SHAPES, Kind.FRAGMENT)))
+"""Kinds of events that rebuild a look."""
+
+
+class EventRow(NamedTuple):
+    """One event, as bronze has it."""
+
+    cluster: str
+    look: str
+    n: int
+    taken_ms: int
+    v: int
+    kind: str
+    subject: str
+    data: str
+
+
+def looks_of(rows: Iterable[EventRow]) -> Iterator[Recorded | UnusableLook]:
+    """Every look of one cluster, in the order of the rows; those of a look lie together.
+
+    A row may come twice. A look that lacks events, or that a newer rackwise wrote, is marked as unusable.
+    """
+    for look, events in groupby(rows, key=attrgetter("look")):
+        found = list(events)
+        try:
+            yield observation_from_events(_events(found))
+        except (IncompleteLookError, UnreadableError) as error:
+            yield UnusableLook(name=look, taken_ms=found[0].taken_ms, why=str(error))
+
+
+def _events(rows: Iterable[EventRow]) -> Iterator[Event]:
+    pieces: list[str] = []
+    for row in rows:
+        if row.v > VERSION:
+            raise UnreadableError(f"an event of version {row.v} needs a newer rackwise; this one reads up to {VERSION}")
+        if row.kind == Kind.FRAGMENT:
+            pieces.append(_line(row))
+        elif row.kind in INPUT_SHAPES:
+            yield Event(Kind(row.kind), row.subject, row.cluster, row.look, row.n, row.taken_ms, _data(row), row.v)
+    yield from from_lines(dict.fromkeys(pieces))
+
+
+def _data(row: EventRow) -> dict[str, object]:
+    try:
+        data = read_json(row.data, most_bytes=MOST_LINE_BYTES, as_seen=True)
+    except (ForeignJsonError, TypeError) as error:
+        raise UnreadableError(f"event {row.n} of look {row.look} has no data that can be read: {error}") from error
+    if not isinstance(data, dict):
+        raise UnreadableError(f"event {row.n} of look {row.look} has data that is no object")
+    return data
+
+
+def _line(row: EventRow) -> str:
+    return json.dumps({**row._asdict(), "data": _data(row)})

@@ -1,4 +1,4 @@
-"""The ranking as a picture: what each strategy costs, and what it breaks and wastes on the way."""
+"""Plot of the ranking: cost, rule violations and useless triggers of each strategy."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.errors import ConfigError
-from pipeline.backtest.ranking import Ranked
+from pipeline.backtest.ranking import RankedStrategy
 
 
-def draw(rows: Sequence[Ranked], path: Path) -> None:
+def draw(rows: Sequence[RankedStrategy], path: Path) -> None:
     """Write the picture, SVG or PNG by the name of the file. Raises ConfigError where matplotlib is not installed."""
     try:
         from matplotlib import rc_context  # noqa: PLC0415 an optional extra
@@ -22,7 +22,10 @@ def draw(rows: Sequence[Ranked], path: Path) -> None:
 
     in_money = all(row.usd_per_day is not None for row in rows)
     panels = (
-        ("USD per day" if in_money else "reads across racks", [_cost(row, in_money=in_money) for row in rows]),
+        (
+            "USD per day" if in_money else "reads across racks",
+            [_cost(row, in_money=in_money) for row in rows],
+        ),
         ("minutes with a broken rule", [row.scores.violation_minutes for row in rows]),
         ("useless triggers", [float(row.scores.false_triggers) for row in rows]),
     )
@@ -41,5 +44,5 @@ def draw(rows: Sequence[Ranked], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def _cost(row: Ranked, *, in_money: bool) -> float:
+def _cost(row: RankedStrategy, *, in_money: bool) -> float:
     return row.usd_per_day or 0.0 if in_money else row.crossing

@@ -1,4 +1,4 @@
-"""Which strategy did best? One row each: what it cost, what it moved, what it broke, what was for nothing.
+"""Ranking of strategies: cost, moves, rule violations and useless triggers, one row each.
 
 Money decides where bytes are known, reads across racks where they are not; then broken rules, then triggers that
 brought nothing, then moves. What rests on unknown bytes is said beside the figures.
@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from agent.values.words import counted, lasted
-from pipeline.backtest.score import Scores, summed
+from pipeline.backtest.score import StrategyScores, summed
 
 BASES = ("as-recorded", "no-action")
 """Strategies that show what was without any, the first that there is."""
@@ -26,12 +26,12 @@ ASSUMED = (
 )
 
 
-class Ranked(NamedTuple):
+class RankedStrategy(NamedTuple):
     """One strategy."""
 
     rank: int
     strategy: str
-    scores: Scores
+    scores: StrategyScores
     usd_per_day: float | None
     """Reads, copies and changed replication; None where no byte is known, or none has a price."""
     saved_usd_per_day: float | None
@@ -42,7 +42,7 @@ class Ranked(NamedTuple):
     """Median of the times to balance, those that were not over by the end among them; None where none was needed."""
 
 
-def ranked(units: Iterable[Mapping[str, Any]]) -> tuple[Ranked, ...]:
+def ranked(units: Iterable[Mapping[str, Any]]) -> tuple[RankedStrategy, ...]:
     """The strategies by how well they did. ``units`` are rows of backtest.units."""
     by_strategy: dict[str, list[Mapping[str, Any]]] = {}
     for row in units:
@@ -51,14 +51,14 @@ def ranked(units: Iterable[Mapping[str, Any]]) -> tuple[Ranked, ...]:
     costs = {name: _usd_per_day(of) for name, of in scores.items()}
     base = next((costs[name] for name in BASES if name in costs), None)
     rows = [
-        Ranked(
+        RankedStrategy(
             rank=0,
             strategy=name,
             scores=of,
             usd_per_day=costs[name],
             saved_usd_per_day=_difference(base, costs[name]),
             crossing=of.read_partition_s / of.seconds if of.seconds else 0.0,
-            balance_s=median((*of.balanced_s, *of.unbalanced_s)) if of.balanced_s or of.unbalanced_s else None,
+            balance_s=_balance_s(of),
         )
         for name, of in scores.items()
     ]
@@ -67,13 +67,18 @@ def ranked(units: Iterable[Mapping[str, Any]]) -> tuple[Ranked, ...]:
     return tuple(row._replace(rank=place) for place, row in enumerate(rows, 1))
 
 
-def scores_of(row: Mapping[str, Any]) -> Scores:
+def _balance_s(scores: StrategyScores) -> float | None:
+    times = (*scores.balanced_s, *scores.unbalanced_s)
+    return median(times) if times else None
+
+
+def scores_of(row: Mapping[str, Any]) -> StrategyScores:
     """The scores of a row of backtest.units."""
-    given = {name: row["snapshots" if name == "groups" else name] for name in Scores._fields}
-    return Scores(**given | {name: tuple(given[name] or ()) for name in ("balanced_s", "unbalanced_s")})
+    given = {name: row["snapshots" if name == "groups" else name] for name in StrategyScores._fields}
+    return StrategyScores(**given | {name: tuple(given[name] or ()) for name in ("balanced_s", "unbalanced_s")})
 
 
-def markdown(rows: Sequence[Ranked], about: Mapping[str, str]) -> str:
+def markdown(rows: Sequence[RankedStrategy], about: Mapping[str, str]) -> str:
     """The ranked table with what the strategies are, and what was assumed."""
     head = (
         "| rank | strategy | USD/day | saved USD/day | GB across racks | reads across racks | moves | triggers "
@@ -90,7 +95,7 @@ def markdown(rows: Sequence[Ranked], about: Mapping[str, str]) -> str:
     return "\n".join((head, *lines, "", *told, "", *_grounds(rows))) + "\n"
 
 
-def _grounds(rows: Sequence[Ranked]) -> list[str]:
+def _grounds(rows: Sequence[RankedStrategy]) -> list[str]:
     """How much was seen, what was not, and what is assumed."""
     if not rows:
         return []
@@ -112,7 +117,7 @@ def _grounds(rows: Sequence[Ranked]) -> list[str]:
     return lines
 
 
-def _together(units: Sequence[Mapping[str, Any]]) -> Scores:
+def _together(units: Sequence[Mapping[str, Any]]) -> StrategyScores:
     """The sums; parts of one stretch share its time and its looks, which count once."""
     looks: dict[tuple[str, int], int] = {}
     seen: dict[int, float] = {}
@@ -126,14 +131,14 @@ def _together(units: Sequence[Mapping[str, Any]]) -> Scores:
     return total._replace(looks=sum(looks.values()), seconds=sum(seen.values()), unseen_s=sum(unseen.values()))
 
 
-def _order(row: Ranked, *, in_usd: bool) -> tuple[Any, ...]:
+def _order(row: RankedStrategy, *, in_usd: bool) -> tuple[Any, ...]:
     """By one measure for all: dollars only where they are known of every strategy, else reads across racks."""
     scores = row.scores
     cost = row.usd_per_day if in_usd and row.usd_per_day is not None else scores.read_partition_s
     return (round(cost, 6), scores.violation_minutes, scores.false_triggers, scores.moves, row.strategy)
 
 
-def _usd_per_day(scores: Scores) -> float | None:
+def _usd_per_day(scores: StrategyScores) -> float | None:
     if not scores.seconds:
         return None
     if not (scores.read_bytes or scores.copied_bytes or scores.replication_bytes):
@@ -148,7 +153,7 @@ def _difference(base: float | None, own: float | None) -> float | None:
     return None if base is None or own is None else base - own
 
 
-def _false(row: Ranked) -> str:
+def _false(row: RankedStrategy) -> str:
     unjudged = f" (+{row.scores.unjudged_triggers} unknown)" if row.scores.unjudged_triggers else ""
     return f"{row.scores.false_triggers:,}{unjudged}"
 

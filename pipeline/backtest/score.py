@@ -1,4 +1,4 @@
-"""How a strategy did: cost, moves, broken rules, triggers that brought nothing, time to balance.
+"""Score of a strategy: cost, moves, rule violations, useless triggers, time to balance.
 
 A look counts for the time until the next one. Where the next comes much later than looks usually do, none was taken:
 that time is counted as unseen and scored for no strategy. One yardstick for all: the recorded limits say from which gap
@@ -18,30 +18,30 @@ from agent.values.flows import SECONDS_PER_DAY, Flows, bytes_per_s, replication_
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
-from pipeline.backtest.costs import NOTHING, Cost, price_of, racks_of, total
-from pipeline.backtest.effects import Effect, Ended
-from pipeline.backtest.living import Lived
-from pipeline.backtest.look import Look
+from pipeline.backtest.costs import NOTHING, CrossRackCost, price_of, racks_of, total
+from pipeline.backtest.effects import ActEffect, EffectEnd
+from pipeline.backtest.look import HistoryLook
+from pipeline.backtest.strategy_replay import StrategyStep
 
 BROKEN = frozenset((FindingReason.REPLICAS_SHARE_RACK, FindingReason.UNDER_MIN_ISR, FindingReason.COPIES_SHARE_RACK))
 """Findings that count as a broken rule for as long as they stand."""
 
 
-class Recorded(NamedTuple):
+class RecordedCosts(NamedTuple):
     """What a look's groups cost as history shows them."""
 
-    by_group: Mapping[str, Cost]
-    total: Cost
+    by_group: Mapping[str, CrossRackCost]
+    total: CrossRackCost
 
 
-class Act(NamedTuple):
+class ScoredAct(NamedTuple):
     """Something that a strategy did, and what came of it."""
 
     look: str
     at_ms: int
     """Epoch milliseconds."""
     proposal: Proposal
-    ended: Ended
+    ended: EffectEnd
     ended_ms: int
     saved_partition_s: float
     """Reads that did not cross racks because of it, times seconds; of triggers only."""
@@ -52,7 +52,7 @@ class Act(NamedTuple):
     where no look shows what came of it, and for everything else."""
 
 
-class Scores(NamedTuple):
+class StrategyScores(NamedTuple):
     """Sums over a stretch of history."""
 
     looks: int = 0
@@ -97,22 +97,22 @@ class _Open:
     """An act whose effect stands."""
 
     look: str
-    effect: Effect
-    saved: Cost = NOTHING
+    effect: ActEffect
+    saved: CrossRackCost = NOTHING
     judged: bool = False
 
 
-class Scorer:
+class StrategyScorer:
     """Adds up what one strategy's looks come to."""
 
     def __init__(self) -> None:
-        self.scores = Scores()
-        self.acts: list[Act] = []
-        self._open: dict[Effect, _Open] = {}
+        self.scores = StrategyScores()
+        self.acts: list[ScoredAct] = []
+        self._open: dict[ActEffect, _Open] = {}
         self._since: dict[str, int] = {}
         self._recorded: set[tuple[str, int]] | None = None
 
-    def look(self, look: Look, lived: Lived) -> None:
+    def look(self, look: HistoryLook, lived: StrategyStep) -> None:
         """What a look shows at once: what ended, what was done, which groups are off balance."""
         now_ms = look.snapshot.taken_ms
         for effect, why in lived.ended:
@@ -123,7 +123,14 @@ class Scorer:
         groups = len(look.snapshot.groups)
         self.scores = self.scores._replace(looks=self.scores.looks + 1, groups=self.scores.groups + groups)
 
-    def passed(self, look: Look, lived: Lived, seconds: float, recorded: Recorded, own: Mapping[str, Cost]) -> None:
+    def passed(
+        self,
+        look: HistoryLook,
+        lived: StrategyStep,
+        seconds: float,
+        recorded: RecordedCosts,
+        own: Mapping[str, CrossRackCost],
+    ) -> None:
         """That much time passed until the next look; ``own`` are the costs of what is not as recorded."""
         saved = {name: recorded.by_group.get(name, NOTHING).minus(cost) for name, cost in own.items()}
         cost = recorded.total.minus(total(saved.values()))
@@ -150,7 +157,7 @@ class Scorer:
         """There was no look for so long."""
         self.scores = self.scores._replace(unseen_s=self.scores.unseen_s + seconds)
 
-    def history(self, look: Look) -> None:
+    def history(self, look: HistoryLook) -> None:
         """Count what the agent really did, as its memory tells: for the strategy that is history itself."""
         told = set(look.memory.acts.items())
         if self._recorded is not None:
@@ -158,17 +165,17 @@ class Scorer:
             self.scores = self.scores._replace(triggers=self.scores.triggers + new)
         self._recorded = (self._recorded or set()) | told
 
-    def end(self, now_ms: int, limits: Limits) -> Scores:
+    def end(self, now_ms: int, limits: Limits) -> StrategyScores:
         """The sums, once no look follows."""
         for effect in list(self._open):
-            self._close(effect, Ended.STANDS, now_ms, limits)
+            self._close(effect, EffectEnd.STANDS, now_ms, limits)
         late = tuple((now_ms - since) / 1000 for _, since in sorted(self._since.items()))
         self.acts.sort(key=lambda act: (act.at_ms, act.proposal.subject, act.proposal.id))
         self.scores = self.scores._replace(unbalanced_s=late, balanced_s=tuple(sorted(self.scores.balanced_s)))
         return self.scores
 
-    def _done(self, look: Look, act: Effect | Proposal) -> None:
-        proposal = act.proposal if isinstance(act, Effect) else act
+    def _done(self, look: HistoryLook, act: ActEffect | Proposal) -> None:
+        proposal = act.proposal if isinstance(act, ActEffect) else act
         trigger = proposal.kind is ProposalKind.TRIGGER
         was, copied = self.scores, _copied(look, proposal)
         self.scores = was._replace(
@@ -178,25 +185,25 @@ class Scorer:
             copied_bytes=was.copied_bytes + copied.bytes,
             copied_usd=was.copied_usd + copied.usd,
         )
-        if isinstance(act, Effect):
+        if isinstance(act, ActEffect):
             replaced = [old for old in self._open if old.proposal.subject == proposal.subject and _alike(old, act)]
             for old in replaced:
-                self._close(old, Ended.REPLACED, look.snapshot.taken_ms, look.limits)
+                self._close(old, EffectEnd.REPLACED, look.snapshot.taken_ms, look.limits)
             self._open[act] = _Open(look.name, act)
         else:
             at_ms = look.snapshot.taken_ms
-            self.acts.append(Act(look.name, at_ms, proposal, Ended.STANDS, at_ms, 0.0, 0.0, 0.0, None))
+            self.acts.append(ScoredAct(look.name, at_ms, proposal, EffectEnd.STANDS, at_ms, 0.0, 0.0, 0.0, None))
             if trigger:
                 self.scores = self.scores._replace(unjudged_triggers=self.scores.unjudged_triggers + 1)
 
-    def _close(self, effect: Effect, why: Ended, now_ms: int, limits: Limits) -> None:
+    def _close(self, effect: ActEffect, why: EffectEnd, now_ms: int, limits: Limits) -> None:
         known = self._open.pop(effect, None)
         if known is None:
             return
         false = None
         if effect.given is not None:
-            soon = why is Ended.REBALANCED and now_ms - effect.at_ms <= limits.proposals.trigger_cooldown_ms
-            if known.judged or why is Ended.REBALANCED:
+            soon = why is EffectEnd.REBALANCED and now_ms - effect.at_ms <= limits.proposals.trigger_cooldown_ms
+            if known.judged or why is EffectEnd.REBALANCED:
                 false = soon or known.saved.partitions <= 0
             was = self.scores
             self.scores = was._replace(
@@ -205,7 +212,9 @@ class Scorer:
             )
         saved = known.saved
         self.acts.append(
-            Act(known.look, effect.at_ms, effect.proposal, why, now_ms, saved.partitions, saved.bytes, saved.usd, false)
+            ScoredAct(
+                known.look, effect.at_ms, effect.proposal, why, now_ms, saved.partitions, saved.bytes, saved.usd, false
+            )
         )
 
     def _balance(self, detection: Detection, limits: Limits, now_ms: int) -> None:
@@ -226,11 +235,11 @@ class Scorer:
             self.scores = self.scores._replace(balanced_s=(*self.scores.balanced_s, *closed))
 
 
-def _alike(old: Effect, new: Effect) -> bool:
+def _alike(old: ActEffect, new: ActEffect) -> bool:
     return (old.given is None) == (new.given is None)
 
 
-def _broken(look: Look, lived: Lived, off: int) -> int:
+def _broken(look: HistoryLook, lived: StrategyStep, off: int) -> int:
     """Broken rules: groups off balance and findings. A part of a look speaks of its groups alone."""
     return off + sum(
         finding.reason in BROKEN and (look.whole or finding.subject.kind == "group")
@@ -238,7 +247,7 @@ def _broken(look: Look, lived: Lived, off: int) -> int:
     )
 
 
-def _replication(look: Look, lived: Lived) -> Cost:
+def _replication(look: HistoryLook, lived: StrategyStep) -> CrossRackCost:
     """By how much moved replicas change what followers fetch across racks; nothing where a rate is not known."""
     names = sorted(name.partition("/")[2] for name in lived.shown.touched if name.startswith("topic/"))
     if not names:
@@ -247,7 +256,7 @@ def _replication(look: Look, lived: Lived) -> Cost:
     if before is None or after is None:
         return NOTHING
     usd = [(usd_per_day(flows, look.limits) or 0.0) / SECONDS_PER_DAY for flows in (before, after)]
-    return Cost(bytes=(bytes_per_s(after) or 0.0) - (bytes_per_s(before) or 0.0), usd=usd[1] - usd[0])
+    return CrossRackCost(bytes=(bytes_per_s(after) or 0.0) - (bytes_per_s(before) or 0.0), usd=usd[1] - usd[0])
 
 
 def _fetched(names: Iterable[str], snapshot: Snapshot) -> Flows | None:
@@ -255,7 +264,7 @@ def _fetched(names: Iterable[str], snapshot: Snapshot) -> Flows | None:
     return replication_flows(states, racks_of(snapshot), snapshot.bytes_per_s)
 
 
-def _copied(look: Look, proposal: Proposal) -> Cost:
+def _copied(look: HistoryLook, proposal: Proposal) -> CrossRackCost:
     """What its moves copy: each from the leader of its partition, which is where Kafka copies from."""
     if proposal.kind is not ProposalKind.REASSIGN:
         return NOTHING
@@ -268,16 +277,16 @@ def _copied(look: Look, proposal: Proposal) -> Cost:
         if leader is not None and move.target is not None:
             price = price_of(racks.get(leader), racks.get(int(move.target)), look.limits)
             usd += size * (price or 0.0)
-    return Cost(bytes=copied, usd=usd)
+    return CrossRackCost(bytes=copied, usd=usd)
 
 
-def _times(cost: Cost, seconds: float) -> Cost:
-    return Cost(*(part * seconds for part in cost))
+def _times(cost: CrossRackCost, seconds: float) -> CrossRackCost:
+    return CrossRackCost(*(part * seconds for part in cost))
 
 
-def summed(parts: Iterable[Scores]) -> Scores:
+def summed(parts: Iterable[StrategyScores]) -> StrategyScores:
     """The scores of several stretches together."""
     rows = list(parts)
     if not rows:
-        return Scores()
-    return Scores(*(sum(column[1:], column[0]) for column in zip(*rows, strict=True)))
+        return StrategyScores()
+    return StrategyScores(*(sum(column[1:], column[0]) for column in zip(*rows, strict=True)))

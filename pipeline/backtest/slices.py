@@ -1,11 +1,11 @@
-"""Looks cut by group, so that history is lived through in parts: groups with the topics that they read, and brokers.
+"""Looks split by group, so that history is replayed in parts: groups with the topics that they read, and brokers.
 
 A row is a group in a look. What seldom changes, the group and its topics, is written where it is first seen in a part
 and named by its digest from then on, for each group by itself; figures stand in each row. The parts of a cluster are
 its buckets of groups; each has a row about the world in every look. Cutting runs the agent's decoding and modelling
 once for all strategies.
 
-Invariant: what `Rebuilt` makes of the rows holds the same groups, topics and brokers as the look that was cut.
+Invariant: what `LookRebuilder` makes of the rows holds the same groups, topics and brokers as the look that was cut.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from agent.values.weighed import NOT_WEIGHED, Column, Weighed, WeightsState
 from agent.values.weights import RestoreWeight
 from assignors.problem import TopicPartition
 from pipeline.backtest.costs import rates_of
-from pipeline.backtest.look import Look, Rates
+from pipeline.backtest.look import HistoryLook, Rates
 
 T = TypeVar("T")
 WORLD, GROUP = 0, 1
 """Kinds of row, in the order in which a look's rows stand."""
 
 
-class Slice(NamedTuple):
+class LookSlice(NamedTuple):
     """A row."""
 
     bucket: int
@@ -118,7 +118,7 @@ class MovingData(NamedTuple):
     rebalancing_ms: int | None = None
 
 
-class Torn(ValueError):  # noqa: N818 it says what the rows are
+class TornSlices(ValueError):  # noqa: N818 it says what the rows are
     """Rows name something that was never written."""
 
 
@@ -127,7 +127,7 @@ def bucket_of(group: str, buckets: int) -> int:
     return zlib.crc32(group.encode("utf-8", "surrogatepass")) % buckets
 
 
-class Cutter:
+class LookSlicer:
     """Cuts the looks of one stretch, in their order."""
 
     def __init__(self, buckets: int) -> None:
@@ -135,7 +135,7 @@ class Cutter:
         self._written: set[tuple[str, int]] = set()
         self._digests = Memo()
 
-    def rows(self, look: Look, wanted: Iterable[str] | None = None) -> Iterator[Slice]:
+    def rows(self, look: HistoryLook, wanted: Iterable[str] | None = None) -> Iterator[LookSlice]:
         """The rows of a look, those about the world first; ``wanted`` are the groups to take, None for all."""
         snapshot = look.snapshot
         world = _bytes(WorldData, _world(look))
@@ -143,12 +143,12 @@ class Cutter:
         groups = [one for name in names if isinstance(one := snapshot.groups.get(name), ConsumerGroup | StreamsGroup)]
         of = {group.id: bucket_of(group.id, self._buckets) for group in groups}
         for bucket in sorted(set(of.values())):
-            yield Slice(bucket, snapshot.taken_ms, look.name, WORLD, "", 0, 0, world, None, None, 0, None, None)
+            yield LookSlice(bucket, snapshot.taken_ms, look.name, WORLD, "", 0, 0, world, None, None, 0, None, None)
         for group in groups:
             yield self._row(look, group, of[group.id])
         self._digests.turn()
 
-    def _row(self, look: Look, group: ConsumerGroup | StreamsGroup, bucket: int) -> Slice:
+    def _row(self, look: HistoryLook, group: ConsumerGroup | StreamsGroup, bucket: int) -> LookSlice:
         snapshot, memory = look.snapshot, look.memory
         of = self._digests.of
         names = of(("names", group.id), (group,), lambda: topics_of(group))
@@ -158,13 +158,15 @@ class Cutter:
             ("topics", group.id), (topics,), lambda: _digested(TopicsData, TopicsData(topics))
         )
         told = _weights(snapshot.weighed, group.id, names)
-        weights_body, weights_digest = of(("weights", group.id), (told,), lambda: _digested_weights(told))
+        weights_body, weights_digest = of(
+            ("weights", group.id), (told,), lambda: (b"", 0) if told is None else _digested(WeightsData, told)
+        )
         moving = MovingData(
             snapshot.copies.get(group.id, ()), memory.streams.get(group.id), memory.rebalancing.get(group.id)
         )
         rates = look.rates.get(group.id) if look.rates is not None else rates_of(snapshot, topics)
         known = rates is not None and not np.isnan(rates).all()
-        return Slice(
+        return LookSlice(
             bucket,
             snapshot.taken_ms,
             look.name,
@@ -188,7 +190,7 @@ class Cutter:
         return body
 
 
-class Rebuilt:
+class LookRebuilder:
     """Makes looks of rows again, for one bucket of one cluster; looks are handed over in their order."""
 
     def __init__(self, cluster: str) -> None:
@@ -201,24 +203,19 @@ class Rebuilt:
         self._before: tuple[list[int], list[str]] = ([], [])
         self._laid: tuple[Mapping[str, Group], Mapping[str, TopicState]] = ({}, {})
 
-    def look(self, rows: Sequence[Sequence[Any]]) -> Look:
-        """The look of these rows: a `Slice` each, or something in the same order. Raises Torn."""
+    def look(self, rows: Sequence[Sequence[Any]]) -> HistoryLook:
+        """The look of these rows: a `LookSlice` each, or something in the same order. Raises Torn."""
         world: WorldData | None = None
         digests: list[int] = []
         names: list[str] = []
         rates: dict[str, Rates] = {}
         moving: dict[str, bytes] = {}
         told_weights: dict[str, int] = {}
-        for row in map(Slice._make, rows):
+        for row in map(LookSlice._make, rows):
             if row.kind == WORLD:
                 world = from_json(WorldData, json.loads(row.group or b""))
                 continue
-            if row.group is not None and row.group_digest not in self._groups:
-                self._groups[row.group_digest] = _group(row.group)
-            if row.topics is not None and row.topics_digest not in self._topics:
-                self._topics[row.topics_digest] = self._topic_states(row.topics)
-            if row.weights is not None and row.weights_digest not in self._weights:
-                self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights))
+            self._keep(row)
             if row.weights_digest:
                 told_weights[row.subject] = row.weights_digest
             digests += (row.group_digest, row.topics_digest)
@@ -229,11 +226,20 @@ class Rebuilt:
                 moving[row.subject] = row.moving
         _, taken_ms, name, *_ = rows[0]
         if world is None:
-            raise Torn(f"look {name} of cluster {self._cluster} has no row about the world")
+            raise TornSlices(f"look {name} of cluster {self._cluster} has no row about the world")
         groups, topics_by_name = self._arranged(digests, names, name)
         told = {subject: from_json(MovingData, json.loads(body)) for subject, body in moving.items()}
         parts = _Parts(groups, topics_by_name, told, rates, self._weighed(told_weights, name))
         return _look(self._cluster, name, taken_ms, world, parts, self._same)
+
+    def _keep(self, row: LookSlice) -> None:
+        """Keep the bodies that are written here first."""
+        if row.group is not None and row.group_digest not in self._groups:
+            self._groups[row.group_digest] = _group(row.group)
+        if row.topics is not None and row.topics_digest not in self._topics:
+            self._topics[row.topics_digest] = self._topic_states(row.topics)
+        if row.weights is not None and row.weights_digest not in self._weights:
+            self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights))
 
     def _weighed(self, told: Mapping[str, int], look: str) -> Weighed:
         """The weights of all groups; one object for as long as they are the same."""
@@ -243,7 +249,9 @@ class Rebuilt:
         try:
             return self._same.of(("weighed",), (key,), lambda: _together({n: self._weights[d] for n, d in key}))
         except KeyError as error:
-            raise Torn(f"look {look} of cluster {self._cluster} names {error}, which was never written") from error
+            raise TornSlices(
+                f"look {look} of cluster {self._cluster} names {error}, which was never written"
+            ) from error
 
     def _topic_states(self, body: bytes) -> tuple[TopicState, ...]:
         """The topics; one that other groups read too is the same object for all."""
@@ -263,7 +271,9 @@ class Rebuilt:
             found = {name: self._groups[digest] for name, digest in zip(names, digests[::2], strict=True)}
             read = [self._topics[digest] for digest in digests[1::2]]
         except KeyError as error:
-            raise Torn(f"look {look} of cluster {self._cluster} names {error}, which was never written") from error
+            raise TornSlices(
+                f"look {look} of cluster {self._cluster} names {error}, which was never written"
+            ) from error
         topics = {topic.name: topic for states in read for topic in states}
         self._known = topics
         self._before = digests, names
@@ -281,7 +291,7 @@ class _Parts(NamedTuple):
 
 def _look(  # noqa: PLR0917 the parts of a look
     cluster: str, name: str, taken_ms: int, world: WorldData, parts: _Parts, same: Memo
-) -> Look:
+) -> HistoryLook:
     brokers = same.of(("brokers",), (world.brokers,), lambda: world.brokers)
     gaps = same.of(("gaps",), (world.gaps,), lambda: world.gaps)
     limits = same.of(("limits",), (world.limits,), lambda: world.limits)
@@ -314,10 +324,10 @@ def _look(  # noqa: PLR0917 the parts of a look
         # What became of topics is in `changes`; nothing is looked for in a part.
         topic_states=snapshot.topics,
     )
-    return Look(name=name, snapshot=snapshot, memory=memory, limits=limits, whole=False, rates=parts.rates)
+    return HistoryLook(name=name, snapshot=snapshot, memory=memory, limits=limits, whole=False, rates=parts.rates)
 
 
-def _world(look: Look) -> WorldData:
+def _world(look: HistoryLook) -> WorldData:
     snapshot, memory = look.snapshot, look.memory
     return WorldData(
         controller=snapshot.controller,
@@ -345,10 +355,6 @@ def _weights(weighed: Weighed, group: str, topics: Iterable[str]) -> WeightsData
     return None if told == WeightsData() else told
 
 
-def _digested_weights(told: WeightsData | None) -> tuple[bytes, int]:
-    return (b"", 0) if told is None else _digested(WeightsData, told)
-
-
 def _together(told: Mapping[str, WeightsData]) -> Weighed:
     topics = {name: column for one in told.values() for name, column in one.topics.items()}
     return Weighed(
@@ -372,7 +378,7 @@ def _group(body: bytes) -> Group:
     data = from_json(GroupData, json.loads(body))
     group = data.consumer or data.streams
     if group is None:
-        raise Torn("a row names a group and tells none")
+        raise TornSlices("a row names a group and tells none")
     return group
 
 

@@ -1,4 +1,4 @@
-"""What could have been done otherwise: strategies are named changes of the limits that were in force.
+"""Strategies of a backtest: named changes of the limits that were in force.
 
 A strategy changes nothing but limits, by the names that telemetry gives them (``min_gain_share``,
 ``execute.trigger_budget_per_group_per_hour``); ``group.…`` and ``trigger.…`` stand for the settings of every group. All
@@ -30,7 +30,7 @@ _READING_GROUPS = frozenset(("topology", "acceptable_recovery_lag"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strategy:
+class BacktestStrategy:
     """A way to set the agent."""
 
     name: str
@@ -54,7 +54,7 @@ class Strategy:
         return any(path[0] in _READING or (path[0] == "group" and path[1] in _READING_GROUPS) for path in parts)
 
 
-AS_RECORDED = Strategy(
+AS_RECORDED = BacktestStrategy(
     name="as-recorded",
     about="Settings and memory as they were: what the agent proposed, and what really happened.",
     acts=False,
@@ -62,13 +62,13 @@ AS_RECORDED = Strategy(
 _UNTRIED = (("execute.trigger.allow_transactional", True),)
 _FREE = (("execute.payback_max_days", None),)
 """What an application restores is often not known, and would hold everything that has to pay for it."""
-BUILT_IN: tuple[Strategy, ...] = (
+BUILT_IN: tuple[BacktestStrategy, ...] = (
     AS_RECORDED,
-    Strategy(
+    BacktestStrategy(
         name="no-action", about="Nothing is ever changed: the baseline that savings are measured against.", acts=False
     ),
-    Strategy(name="execute", about="The recorded settings in mode execute, every approval given."),
-    Strategy(
+    BacktestStrategy(name="execute", about="The recorded settings in mode execute, every approval given."),
+    BacktestStrategy(
         name="eager-triggers",
         about="Every gain of one partition is worth a rebalance at once, whatever the group's assignor or members.",
         changes=(
@@ -85,7 +85,7 @@ BUILT_IN: tuple[Strategy, ...] = (
             ("trigger_cooldown_ms", 0),
         ),
     ),
-    Strategy(
+    BacktestStrategy(
         name="patient",
         about="A rebalance must make a fifth of the partitions rack-local, and a group is triggered once an "
         "hour at most.",
@@ -97,17 +97,17 @@ BUILT_IN: tuple[Strategy, ...] = (
             ("execute.trigger_budget_per_group_per_hour", 1),
         ),
     ),
-    Strategy(
+    BacktestStrategy(
         name="by-bytes",
         about="Bytes count: a rebalance must make 100 kB/s rack-local, however few partitions that is.",
         changes=(*_UNTRIED, ("min_gain_partitions", 1), ("min_gain_share", 0.0), ("min_gain_bytes_per_s", 100_000.0)),
     ),
-    Strategy(
+    BacktestStrategy(
         name="min_traffic",
         about="Applications have rack.aware.assignment.strategy=min_traffic, and a rebalance needs no pay-back.",
         changes=(*_UNTRIED, *_FREE, ("group.rack_aware_assignment_strategy", "min_traffic")),
     ),
-    Strategy(
+    BacktestStrategy(
         name="balance_subtopology",
         about="As min_traffic, with rack.aware.assignment.strategy=balance_subtopology.",
         changes=(*_UNTRIED, *_FREE, ("group.rack_aware_assignment_strategy", "balance_subtopology")),
@@ -118,7 +118,7 @@ BUILT_IN: tuple[Strategy, ...] = (
 
 def chosen(
     names: str, *, changes: Iterable[str] = (), described: str | None = None, source: str = "the description"
-) -> tuple[Strategy, ...]:
+) -> tuple[BacktestStrategy, ...]:
     """The strategies of a comma-separated list, in its order.
 
     ``changes`` are texts ``NAME:LIMIT=VALUE``, which change a strategy or make a new one out of ``execute``;
@@ -142,7 +142,7 @@ def chosen(
     return tuple(known[name] for name in dict.fromkeys(wanted))
 
 
-def limits_under(strategy: Strategy, recorded: Limits) -> Limits:
+def limits_under(strategy: BacktestStrategy, recorded: Limits) -> Limits:
     """The limits of a strategy, given those that were in force."""
     limits = recorded
     for name, value in strategy.changes:
@@ -156,13 +156,13 @@ def limits_under(strategy: Strategy, recorded: Limits) -> Limits:
 # --- what the user gives ----------------------------------------------------------------------------------------
 
 
-def _described(text: str, known: Mapping[str, Strategy], source: str) -> dict[str, Strategy]:
+def _described(text: str, known: Mapping[str, BacktestStrategy], source: str) -> dict[str, BacktestStrategy]:
     try:
         document = yaml_value(text)
         rows = document.get("strategies") if isinstance(document, dict) else None
         if not isinstance(rows, list):
             raise _undescribed(source, "it has no list named strategies")
-        found: dict[str, Strategy] = {}
+        found: dict[str, BacktestStrategy] = {}
         for row in rows:
             base = {**known, **found}[row.get("base", "execute")]
             new = replace(base, name=str(row["name"]), about=str(row.get("about", base.about)))
@@ -194,7 +194,7 @@ def _change(text: str) -> tuple[str, str, Any]:
         raise BadInput(f"The value of {limit.strip()} cannot be read", why=str(error)) from error
 
 
-def _changed(strategy: Strategy, values: Mapping[str, Any]) -> Strategy:
+def _changed(strategy: BacktestStrategy, values: Mapping[str, Any]) -> BacktestStrategy:
     for name, value in values.items():
         try:
             _set(Limits(), tuple(name.split(".")), value)

@@ -1,4 +1,4 @@
-"""Units of work: one part of a cluster over one stretch of history, lived through by some strategies.
+"""Units of work: one part of a cluster over one stretch of history, replayed under some strategies.
 
 A unit is named by the digest of everything that it depends on, so that what was worked out once is never worked out
 again and a run that was killed goes on. Batches of rows come in sorted by unit and time and are read once; a unit's
@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agent.propose.codec import proposal_to_bytes
 from agent.values.collector import no_walks
 from agent.values.memo import Memo
-from pipeline.backtest.events import EventRow, looks_of
-from pipeline.backtest.look import Look, Unusable, whole_look
-from pipeline.backtest.replaying import LONGEST_MS, Result, replay
-from pipeline.backtest.score import Act
-from pipeline.backtest.slices import Cutter, Rebuilt, Torn
-from pipeline.backtest.strategies import Strategy
+from pipeline.backtest.look import EventRow, HistoryLook, UnusableLook, looks_of, whole_look
+from pipeline.backtest.replay import LONGEST_MS, StrategyResult, replay
+from pipeline.backtest.score import ScoredAct
+from pipeline.backtest.slices import LookRebuilder, LookSlicer, TornSlices
+from pipeline.backtest.strategies import BacktestStrategy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,26 +32,15 @@ WHOLE = -1
 """The bucket of whole looks."""
 SHOWN_PROBLEMS = 5
 _SLICE_COLUMNS = (
-    "bucket",
-    "taken_ms",
-    "look",
-    "kind",
-    "subject",
-    "group_digest",
-    "topics_digest",
-    "group_body",
-    "topics_body",
-    "moving",
-    "weights_digest",
-    "weights_body",
-    "rates",
-)
-_PART = ("cluster", "stretch_ms", "bucket")
+    "bucket", "taken_ms", "look", "kind", "subject", "group_digest", "topics_digest", "group_body", "topics_body",
+    "moving", "weights_digest", "weights_body", "rates",
+)  # fmt: skip
 Batches = Iterable["pa.RecordBatch"]
 Row = dict[str, Any]
+Item = TypeVar("Item")
 
 
-class Part(NamedTuple):
+class BacktestPart(NamedTuple):
     """What is lived through together."""
 
     cluster: str
@@ -60,46 +48,40 @@ class Part(NamedTuple):
     bucket: int
 
 
-class Settings(NamedTuple):
+class ReplaySettings(NamedTuple):
     """What holds for all units."""
 
     longest_ms: int = LONGEST_MS
     """Looks further apart than this do not stand for the time between them."""
 
 
-def unit_id(strategy: Strategy, part: Part, content: str, settings: Settings) -> str:
+def unit_id(strategy: BacktestStrategy, part: BacktestPart, content: str, settings: ReplaySettings) -> str:
     """The name of a unit's result; ``content`` is the digest of its rows."""
     text = json.dumps([EDITION, strategy.digest, part, content, settings])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-class LiveLooks:
-    """Batches of bronze's events in, results out: whole looks. Columns: those of `EventRow` after those of `Part`."""
+class ReplayUnits:
+    """Batches of rows in, results out. The rows are slices if groups are replayed apart, else events of bronze."""
 
-    def __init__(self, todo: Mapping[Part, Sequence[tuple[Strategy, str]]], settings: Settings, schema: Any) -> None:
-        self._todo, self._settings, self._schema = todo, settings, schema
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """One batch of results per unit."""
-        columns = ("stretch_ms", "bucket", *EventRow._fields)
-        for part, rows in _parts(batches, columns, lambda row: Part(row[2], row[0], row[1])):
-            yield _lived(part, _whole(EventRow(*row[2:]) for row in rows), self._todo, self._settings, self._schema)
-
-
-class LiveGroups:
-    """Batches of slices in, results out: groups apart."""
-
-    def __init__(self, todo: Mapping[Part, Sequence[tuple[Strategy, str]]], settings: Settings, schema: Any) -> None:
-        self._todo, self._settings, self._schema = todo, settings, schema
+    def __init__(
+        self,
+        todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],
+        settings: ReplaySettings,
+        schema: Any,
+        *,
+        by_group: bool,
+    ) -> None:
+        self._todo, self._settings, self._schema, self._by_group = todo, settings, schema, by_group
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """One batch of results per unit."""
-        columns = ("cluster", "stretch_ms", *_SLICE_COLUMNS)
-        for part, rows in _parts(batches, columns, lambda row: Part(row[0], row[1], row[2])):
-            yield _lived(part, _rebuilt(part, rows), self._todo, self._settings, self._schema)
+        for part, rows in _parts(batches, _SLICE_COLUMNS if self._by_group else EventRow._fields):
+            looks = _rebuilt(part, rows) if self._by_group else _whole(rows)
+            yield _lived(part, looks, self._todo, self._settings, self._schema)
 
 
-class Cut:
+class SliceLooks:
     """Batches of bronze's events in, slices out."""
 
     def __init__(
@@ -108,34 +90,39 @@ class Cut:
         self._buckets, self._content, self._schema, self._rows_each = buckets, content, schema, rows_each
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """The slices of every look, those left out that cannot be used. What comes in as buckets are runs of looks."""
-        columns = ("stretch_ms", "bucket", *EventRow._fields)
-        for part, rows in _parts(batches, columns, lambda row: Part(row[2], row[0], row[1])):
-            cutter, ready = Cutter(self._buckets), list[Row]()
-            for look in _whole(EventRow(*row[2:]) for row in rows):
-                if isinstance(look, Unusable):
-                    continue
-                for one in cutter.rows(look):
+        """The slices of every usable look. The buckets of the incoming rows are runs of looks."""
+        for part, rows in _parts(batches, EventRow._fields):
+            for cells in chunks(self._slices(part, rows), self._rows_each):
+                yield _batch(cells, self._schema)
+
+    def _slices(self, part: BacktestPart, rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
+        slicer = LookSlicer(self._buckets)
+        for look in _whole(rows):
+            if not isinstance(look, UnusableLook):
+                for one in slicer.rows(look):
                     cells = dict(zip(_SLICE_COLUMNS, one, strict=True))
-                    ready.append({**part._asdict(), **cells, "input": self._content[part[:2]]})
-                    if len(ready) >= self._rows_each:
-                        yield _batch(ready, self._schema)
-                        ready = []
-            if ready:
-                yield _batch(ready, self._schema)
+                    yield {**part._asdict(), **cells, "input": self._content[part[:2]]}
 
 
-def _parts(
-    batches: Batches, columns: Sequence[str], part_of: Callable[[Sequence[Any]], Part]
-) -> Iterator[tuple[Part, Iterator[Sequence[Any]]]]:
-    rows = (row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in columns), strict=True))
-    yield from groupby(rows, key=part_of)
+def chunks(rows: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    """Rows in lists of at most so many."""
+    rest = iter(rows)
+    while some := list(islice(rest, most)):
+        yield some
 
 
-def _whole(rows: Iterable[EventRow]) -> Iterator[Look | Unusable]:
+def _parts(batches: Batches, columns: Sequence[str]) -> Iterator[tuple[BacktestPart, Iterator[Sequence[Any]]]]:
+    """The parts, each with the values of these columns row by row."""
+    names = (*BacktestPart._fields, *columns)
+    rows = (row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True))
+    for part, of_part in groupby(rows, key=lambda row: BacktestPart(*row[:3])):
+        yield part, (row[3:] for row in of_part)
+
+
+def _whole(rows: Iterable[Sequence[Any]]) -> Iterator[HistoryLook | UnusableLook]:
     decode, model = Memo(), Memo()
-    for found in looks_of(rows):
-        if isinstance(found, Unusable):
+    for found in looks_of(map(EventRow._make, rows)):
+        if isinstance(found, UnusableLook):
             yield found
             continue
         look = whole_look(found, decode, model)
@@ -144,20 +131,20 @@ def _whole(rows: Iterable[EventRow]) -> Iterator[Look | Unusable]:
         yield look
 
 
-def _rebuilt(part: Part, rows: Iterable[Sequence[Any]]) -> Iterator[Look | Unusable]:
-    rebuilt = Rebuilt(part.cluster)
-    for (taken_ms, name), of_look in groupby(rows, key=itemgetter(3, 4)):
+def _rebuilt(part: BacktestPart, rows: Iterable[Sequence[Any]]) -> Iterator[HistoryLook | UnusableLook]:
+    rebuilt = LookRebuilder(part.cluster)
+    for (taken_ms, name), of_look in groupby(rows, key=itemgetter(1, 2)):
         try:
-            yield rebuilt.look([row[2:] for row in of_look])
-        except Torn as error:
-            yield Unusable(name=name, taken_ms=taken_ms, why=str(error))
+            yield rebuilt.look(list(of_look))
+        except TornSlices as error:
+            yield UnusableLook(name=name, taken_ms=taken_ms, why=str(error))
 
 
 def _lived(
-    part: Part,
-    looks: Iterable[Look | Unusable],
-    todo: Mapping[Part, Sequence[tuple[Strategy, str]]],
-    settings: Settings,
+    part: BacktestPart,
+    looks: Iterable[HistoryLook | UnusableLook],
+    todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],
+    settings: ReplaySettings,
     schema: Any,
 ) -> pa.RecordBatch:
     wanted = todo.get(part, ())
@@ -167,7 +154,7 @@ def _lived(
     return _batch(rows, schema)
 
 
-def _row(part: Part, strategy: Strategy, unit: str, result: Result) -> Row:
+def _row(part: BacktestPart, strategy: BacktestStrategy, unit: str, result: StrategyResult) -> Row:
     scores = result.scores._asdict()
     return {
         "unit": unit,
@@ -188,7 +175,7 @@ def _row(part: Part, strategy: Strategy, unit: str, result: Result) -> Row:
     }
 
 
-def _act(act: Act) -> Row:
+def _act(act: ScoredAct) -> Row:
     proposal = act.proposal
     return {
         "look": act.look,

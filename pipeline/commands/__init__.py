@@ -1,1 +1,1 @@
-"""One module per command of `rackwise spark`: each has ``command(app)``, which adds it to the application."""
+"""The commands of `rackwise spark`: a module for each, with a function of its name."""

@@ -1,4 +1,4 @@
-"""``rackwise spark backtest``: what other settings would have cost, saved and moved over a recorded stretch."""
+"""``rackwise spark backtest``: the cost, savings and moves of other settings over a recorded stretch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pipeline import options
 from pipeline.options import say
 
 if TYPE_CHECKING:
-    from pipeline.backtest.ranking import Ranked
-    from pipeline.jobs.backtest import Done
+    from pipeline.backtest.ranking import RankedStrategy
+    from pipeline.jobs.backtest import BacktestSummary
 
 _STRATEGIES = "as-recorded,no-action,execute,eager-triggers,patient"
 _HOUR_MS = 3_600_000
@@ -27,11 +27,6 @@ _MOST_BYTES = 1_048_576
 class _Output(StrEnum):
     TABLE = "table"
     JSON = "json"
-
-
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("backtest")(backtest)
 
 
 def backtest(
@@ -85,11 +80,11 @@ def backtest(
     from_ms, to_ms, fidelity = _moment(from_), _moment(to), _by(by)
     loaded = options.settings(master=master, conf=conf, tables=tables, format=format, config=config, assign=assign)
     with options.job("backtest", loaded) as job:
-        from pipeline.jobs.backtest import Wanted, run_backtest
+        from pipeline.jobs.backtest import BacktestRequest, run_backtest
 
         done = run_backtest(
             job.tables,
-            Wanted(
+            BacktestRequest(
                 strategies=wanted,
                 from_ms=from_ms,
                 to_ms=to_ms,
@@ -104,7 +99,7 @@ def backtest(
     _tell(done, {one.name: one.about for one in wanted}, out, output)
 
 
-def _tell(done: Done, about: dict[str, str], out: Path | None, output: _Output) -> None:
+def _tell(done: BacktestSummary, about: dict[str, str], out: Path | None, output: _Output) -> None:
     from pipeline.backtest.plot import draw
     from pipeline.backtest.ranking import markdown, ranked
 
@@ -123,7 +118,7 @@ def _tell(done: Done, about: dict[str, str], out: Path | None, output: _Output) 
         say(f"wrote ranking.md, ranking.json and ranking.svg to {out}")
 
 
-def _plain(row: Ranked) -> dict[str, object]:
+def _plain(row: RankedStrategy) -> dict[str, object]:
     return {**row._asdict(), "scores": row.scores._asdict()}
 
 

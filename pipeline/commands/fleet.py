@@ -14,12 +14,7 @@ from pipeline.options import say
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from pipeline.tables import Tables
-
-
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("fleet")(fleet)
+    from pipeline.tables import TableStore
 
 
 def fleet(
@@ -55,55 +50,40 @@ def fleet(
         raise BadInput("--also names looks to plan from", why="--problems reads none", todo="Leave one of them out.")
     targets = dict(map(_target, publish_to or ()))
     loaded = options.settings(
-        master=master,
-        conf=conf,
-        tables=tables,
-        format=format,
-        config=config,
-        properties=properties,
-        assign=assign,
-        bootstrap=bootstrap,
-    )
+        master=master, conf=conf, tables=tables, format=format,
+        config=config, properties=properties, assign=assign, bootstrap=bootstrap,
+    )  # fmt: skip
     elsewhere = {name: options.settings(config=[path]).settings for name, path in targets.items()}
     with options.job("fleet", loaded) as job:
         from pipeline.jobs.fleet import plan_looks, plan_problems, run_id
-        from pipeline.tables import Tables
+        from pipeline.tables import TableStore
 
         run = run_id()
         if problems:
             done = plan_problems(job.tables, run=run, cluster=cluster)
         else:
-            others = [Tables(job.spark, root, job.tables.format) for root in also or ()]
+            others = [TableStore(job.spark, root, job.tables.format) for root in also or ()]
             done = plan_looks(job.tables, run=run, cluster=cluster, others=others)
         for line in done.messages:
             say(line)
         options.answer(f"{done.sentence} (run {run})")
         if publish:
-            _publish(job.tables, run, _connected(job.settings), job.settings)
+            _publish(job.tables, run, job.settings, None)
         for name, settings in elsewhere.items():
-            _publish(job.tables, run, name, settings)
+            _publish(job.tables, run, settings, name)
 
 
-def _publish(tables: Tables, run: str, cluster: str, settings: Settings) -> None:
+def _publish(tables: TableStore, run: str, settings: Settings, cluster: str | None) -> None:
+    """Publish the proposals of that cluster, else of the connected one. Raises WrongCluster."""
     from pipeline.jobs.fleet import publish
-    from pipeline.kafka import Brokers, missing_topic, source_options
+    from pipeline.kafka import TopicClient, missing_topic, source_options
 
-    topic = settings.proposals_topic
-    if Brokers(settings.kafka).topic(topic, cluster) is None:
-        raise missing_topic(topic)
-    count = publish(tables, run=run, cluster=cluster, topic=topic, options=source_options(settings.kafka))
-    say(f"{counted(count, 'proposal')} published to {topic} of cluster {cluster}")
-
-
-def _connected(settings: Settings) -> str:
-    """The cluster that the settings connect to."""
-    from pipeline.kafka import Brokers, missing_topic
-
-    topic = settings.proposals_topic
-    found = Brokers(settings.kafka).topic(topic)
-    if found is None:
-        raise missing_topic(topic)
-    return found.cluster
+    name = settings.proposals_topic
+    topic = TopicClient(settings.kafka).topic(name, cluster)
+    if topic is None:
+        raise missing_topic(name)
+    count = publish(tables, run=run, cluster=topic.cluster, topic=name, options=source_options(settings.kafka))
+    say(f"{counted(count, 'proposal')} published to {name} of cluster {topic.cluster}")
 
 
 def _target(text: str) -> tuple[str, Path]:

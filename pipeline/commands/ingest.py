@@ -1,4 +1,4 @@
-"""``rackwise spark ingest``: rackwise's topics into tables, once or for as long as it runs."""
+"""``rackwise spark ingest``: rackwise's topics into tables, once or until it is stopped."""
 
 from __future__ import annotations
 
@@ -19,13 +19,8 @@ from pipeline import options
 from pipeline.session import small_batches
 
 if TYPE_CHECKING:
-    from pipeline.options import Job
-    from pipeline.stream.live import Live
-
-
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(ingest)
+    from pipeline.options import SparkCommand
+    from pipeline.stream.live import LiveRefresh
 
 
 def ingest(
@@ -73,15 +68,15 @@ def ingest(
     options.say(f"{counted(records, 'record')} in all")
 
 
-def _live(job: Job, *, weights: bool) -> Live:
+def _live(job: SparkCommand, *, weights: bool) -> LiveRefresh:
     from pipeline.jobs.refresh import refresh_settings
     from pipeline.jobs.weights import publish_weights
-    from pipeline.stream.live import Live
+    from pipeline.stream.live import LiveRefresh
 
     def publish() -> str:
         return publish_weights(job.tables, job.settings, now_ms=time.time_ns() // 1_000_000).sentence
 
-    return Live(
+    return LiveRefresh(
         job.tables,
         refresh_settings(job.settings),
         options.say,
@@ -90,21 +85,20 @@ def _live(job: Job, *, weights: bool) -> Live:
     )
 
 
-def _run(job: Job, live: Live | None, *, once: bool, accept_data_loss: bool, stop: Stop) -> int:
-    from pipeline.kafka import Brokers, source_options
+def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data_loss: bool, stop: Stop) -> int:
+    from pipeline.kafka import TopicClient, source_options
     from pipeline.schemas.bronze import BRONZE
     from pipeline.schemas.gold import GOLD
     from pipeline.schemas.silver import SILVER
-    from pipeline.stream.ingest import Following, Ingest, Names, plans, streams
-    from pipeline.stream.tidying import Tidying
-    from pipeline.stream.topic import Reading
+    from pipeline.stream.ingest import IngestTopics, StreamRunner, plans, streams
+    from pipeline.stream.topic import SourceSettings
+    from pipeline.stream.vacuum import TableVacuum
 
     settings, spark = job.settings, job.settings.spark
-    following = live.following() if live else Following()
-    names = Names(
+    names = IngestTopics(
         telemetry=settings.telemetry_topic, proposals=settings.proposals_topic, journal=settings.journal_topic
     )
-    reading = Reading(
+    reading = SourceSettings(
         options=source_options(settings.kafka),
         max_records=spark.max_records,
         interval_ms=spark.interval_ms,
@@ -112,20 +106,20 @@ def _run(job: Job, live: Live | None, *, once: bool, accept_data_loss: bool, sto
         accept_data_loss=accept_data_loss,
     )
     made = streams(
-        plans(names, following),
+        plans(names, live.on_telemetry) if live else plans(names),
         reading,
         tables=job.tables,
-        brokers=Brokers(settings.kafka),
+        brokers=TopicClient(settings.kafka),
         checkpoints=(spark.checkpoints or f"{job.tables.root}/_checkpoints").rstrip("/"),
         say=options.say,
     )
     of = BRONZE if live is None else (*BRONZE, *SILVER, *GOLD)
-    runner = Ingest(
+    runner = StreamRunner(
         made,
         expected_cluster=settings.cluster.id,
         patience_ms=spark.patience_ms,
         say=options.say,
-        tidying=Tidying(job.tables, of, options.say),
+        vacuum=TableVacuum(job.tables, of, options.say),
     )
     if not once:
         return runner.run(stop)

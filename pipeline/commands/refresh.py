@@ -1,4 +1,4 @@
-"""``rackwise spark refresh``: silver and gold worked out again from bronze."""
+"""``rackwise spark refresh``: silver and gold computed again from bronze."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ import typer
 from agent.values.words import counted
 from pipeline import options
 from pipeline.session import short_job
-
-
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("refresh")(refresh)
 
 
 def refresh(

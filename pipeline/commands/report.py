@@ -1,4 +1,4 @@
-"""``rackwise spark report``: what crosses racks, what it costs and what to do first, as Markdown, HTML and CSV."""
+"""``rackwise spark report``: cross-rack bytes, their cost and the first thing to do, as Markdown, HTML and CSV."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ from pipeline import options
 from pipeline.session import short_job
 
 _FORMATS = ("md", "html", "csv")
-
-
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)
 
 
 def report(

@@ -1,4 +1,4 @@
-"""``rackwise spark weights``: tell agents what the tables know of bytes per second and of restores."""
+"""``rackwise spark weights``: bytes per second and restore rates from the tables, published to the agents."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ import typer
 
 from pipeline import options
 from pipeline.session import short_job
-
-
-def command(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("weights")(weights)
 
 
 def weights(
@@ -44,16 +39,9 @@ def weights(
     """
     flags = {} if window is None else {"weights.window": window}
     loaded = options.settings(
-        master=master,
-        conf=conf,
-        tables=root,
-        format=table_format,
-        bootstrap=bootstrap,
-        config=config,
-        properties=properties,
-        assign=assign,
-        flags=flags,
-    )
+        master=master, conf=conf, tables=root, format=table_format, bootstrap=bootstrap,
+        config=config, properties=properties, assign=assign, flags=flags,
+    )  # fmt: skip
     with options.job("weights", loaded, short_job(loaded.settings.spark.master)) as job:
         from pipeline.jobs.weights import publish_weights
 

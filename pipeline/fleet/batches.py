@@ -1,24 +1,37 @@
-"""Batches of rows in, plans out: what the executors of a fleet job do."""
+"""Fleet plans on the executors: batches of rows in, plans of whole clusters and of single groups out.
+
+Replicas are planned for a cluster as a whole, then each group on its own. The stages are the agent's: the proposal for
+a group is the one of its own agent, and the optimum beside it is the exact one. Leaders are left to the agent, which
+knows all their readers at once.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent.detect.find import detect
+from agent.plan.make import make_plan
 from agent.propose.codec import proposal_to_bytes
+from agent.propose.make import propose
+from agent.values.assessment import Assessment, Detection, Measure
 from agent.values.collector import no_walks
 from agent.values.memo import Memo
+from agent.values.plan import Plan
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import ConsumerGroup, Group, StreamsGroup
 from agent.values.typed_json import UnreadableError
-from pipeline.backtest.events import EventRow, looks_of
-from pipeline.backtest.look import Unusable, whole_look
-from pipeline.backtest.slices import GROUP, WORLD, Cutter
+from pipeline.backtest.look import EventRow, HistoryLook, UnusableLook, looks_of, whole_look
+from pipeline.backtest.slices import GROUP, WORLD, LookRebuilder, LookSlicer
+from pipeline.backtest.strategy_replay import without_cluster_bounds
+from pipeline.backtest.units import chunks
 from pipeline.fleet.compact import read
-from pipeline.fleet.looks import Answer, chunks, groups_of, replicas_of, weight_of
-from pipeline.fleet.solving import Planned, planned
+from pipeline.fleet.solving import SolvedProblem, planned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,19 +49,13 @@ PIECE = (
 ANSWER = 2
 """A plan that was made where the whole cluster was seen; its document stands in ``group_body``."""
 UNUSABLE = 3
-"""A look that cannot be rebuilt; why stands in ``group_body``."""
-
-
-class Run(NamedTuple):
-    """What all rows of a run have in common."""
-
-    id: str
+"""A look that cannot be rebuilt; the reason is in ``group_body``."""
 
 
 class SolveProblems:
     """Rows of fleet.problems in, rows of fleet.plans out."""
 
-    def __init__(self, run: Run, schema: Any) -> None:
+    def __init__(self, run: str, schema: Any) -> None:
         self._run, self._schema = run, schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -62,9 +69,9 @@ class SolveProblems:
             with no_walks():
                 found = planned(cluster, subject, read(kind, row["problem"]), row["made_ms"])
         except UnreadableError as error:
-            found = Planned(size=row["size"], why_not=str(error))
+            found = SolvedProblem(size=row["size"], why_not=str(error))
         took = time.process_time() - began
-        return _plan_row(self._run, cluster, Answer(subject, kind, found), None, row["made_ms"], took)
+        return _plan_row(self._run, cluster, FleetAnswer(subject, kind, found), None, row["made_ms"], took)
 
 
 class CutNewest:
@@ -85,14 +92,14 @@ class CutNewest:
     def _pieces(self, rows: Iterable[EventRow]) -> Iterator[Row]:
         for cluster, of_cluster in groupby(rows, key=itemgetter(0)):
             for found in looks_of(of_cluster):
-                if isinstance(found, Unusable):
+                if isinstance(found, UnusableLook):
                     yield _piece(cluster, found.name, found.taken_ms, UNUSABLE, "", found.why)
                     continue
                 with no_walks():
                     look = whole_look(found, Memo(), Memo())
                     for answer in replicas_of(look):
                         yield _answer_piece(cluster, look.name, look.snapshot.taken_ms, answer)
-                    for one in Cutter(1).rows(look):
+                    for one in LookSlicer(1).rows(look):
                         group = look.snapshot.groups.get(one.subject) if one.kind == GROUP else None
                         weight = 0.0 if group is None else weight_of(group)
                         cells = (*one[5:],)
@@ -105,7 +112,7 @@ class CutNewest:
 class PlanGroups:
     """Pieces in, rows of fleet.plans out. ``worlds`` are the rows about the world, by cluster."""
 
-    def __init__(self, run: Run, worlds: Mapping[str, bytes], schema: Any) -> None:
+    def __init__(self, run: str, worlds: Mapping[str, bytes], schema: Any) -> None:
         self._run, self._worlds, self._schema = run, worlds, schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -131,11 +138,11 @@ class PlanGroups:
             yield _plan_row(self._run, cluster, answer, look, taken_ms, each)
 
 
-def told_plan(run: Run, cluster: str, piece: Mapping[str, Any]) -> Row:
+def told_plan(run: str, cluster: str, piece: Mapping[str, Any]) -> Row:
     """The row of fleet.plans that an `ANSWER` piece stands for."""
     told = json.loads(piece["group_body"])
     return {
-        "run": run.id,
+        "run": run,
         "cluster": cluster,
         "subject": piece["subject"],
         "look": piece["look"],
@@ -144,8 +151,8 @@ def told_plan(run: Run, cluster: str, piece: Mapping[str, Any]) -> Row:
     }
 
 
-def _answer_piece(cluster: str, look: str, taken_ms: int, answer: Answer) -> Row:
-    row = _plan_row(Run(""), cluster, answer, look, taken_ms, None)
+def _answer_piece(cluster: str, look: str, taken_ms: int, answer: FleetAnswer) -> Row:
+    row = _plan_row("", cluster, answer, look, taken_ms, None)
     told = {name: value for name, value in row.items() if name not in ("run", "cluster", "subject", "look", "made_ms")}
     return _piece(cluster, look, taken_ms, ANSWER, answer.subject, json.dumps(told))
 
@@ -158,12 +165,12 @@ def _piece(cluster: str, look: str, taken_ms: int, kind: int, subject: str, told
 
 
 def _plan_row(  # noqa: PLR0917 the columns of a plan
-    run: Run, cluster: str, answer: Answer, look: str | None, made_ms: int, cpu_s: float | None
+    run: str, cluster: str, answer: FleetAnswer, look: str | None, made_ms: int, cpu_s: float | None
 ) -> Row:
     figures = answer.planned._asdict()
     proposals = figures.pop("proposals")
     return {
-        "run": run.id,
+        "run": run,
         "cluster": cluster,
         "subject": answer.subject,
         "kind": answer.kind,
@@ -180,3 +187,103 @@ def _batched(rows: Iterable[Row], schema: Any) -> Iterator[pa.RecordBatch]:
 
     for some in chunks(rows, ROWS_EACH):
         yield pa.RecordBatch.from_pylist(some, schema=schema)
+
+
+# --- plans of looks, by the agent's stages --------------------------------------------------------------------------
+
+
+class FleetAnswer(NamedTuple):
+    """What is planned for a subject."""
+
+    subject: str
+    kind: str
+    """consumer, tasks or replicas."""
+    planned: SolvedProblem
+
+
+def replicas_of(look: HistoryLook) -> Iterator[FleetAnswer]:
+    """The replicas of a whole cluster: one answer per topic that is to be mended."""
+    alone = replace(look.snapshot, groups={}, copies={})
+    detection = detect(alone, replace(look.memory, streams={}, rebalancing={}), look.limits, Memo())
+    plan = make_plan(alone, detection, look.limits, Memo())
+    spread = tuple(part for part in plan.placements if not part.leaders_only)
+    proposals = propose(alone, Plan(placements=spread), detection, look.limits, Memo())
+    for one in proposals:
+        if one.kind is ProposalKind.REASSIGN:
+            replicas = sum(len(state.replicas) for state in alone.topics[one.subject.name].partitions)
+            bound = None if one.lower_bound is None else int(one.lower_bound)
+            yield FleetAnswer(
+                one.subject.name,
+                "replicas",
+                SolvedProblem(
+                    size=replicas,
+                    readers=len(alone.brokers),
+                    lower_bound=bound,
+                    moved=len(one.moves),
+                    optimal=bool(one.optimal),
+                    proposals=(one,),
+                ),
+            )
+
+
+def weight_of(group: Group) -> float:
+    """How long planning a group takes, roughly: what it reads, and a little more where there is more of it."""
+    items = items_of(group)
+    readers = len(group.processes) if isinstance(group, StreamsGroup) else _members(group)
+    return 50.0 + items + items * min(readers, 1000) / 100
+
+
+def items_of(group: Group) -> int:
+    """Partitions, or tasks of an application."""
+    match group:
+        case StreamsGroup():
+            return len(group.topology.tasks) if group.topology is not None else 0
+        case ConsumerGroup():
+            return sum(len(member.assigned or ()) for member in group.members)
+        case _:
+            return 0
+
+
+def groups_of(cluster: str, rows: Sequence[Sequence[Any]]) -> Iterator[FleetAnswer]:
+    """The answers for the groups of slices: one row about the world, then the groups."""
+    look = LookRebuilder(cluster).look(rows)
+    limits = without_cluster_bounds(look.limits)
+    memos = [Memo() for _ in range(3)]
+    detection = detect(look.snapshot, look.memory, limits, memos[0])
+    plan = make_plan(look.snapshot, detection, limits, memos[1])
+    own = Plan(triggers=plan.triggers, advice=_of_groups(plan), predictions=plan.predictions)
+    proposals = propose(look.snapshot, own, detection, limits, memos[2])
+    by_group: dict[str, list[Proposal]] = {}
+    for one in proposals:
+        by_group.setdefault(one.subject.name, []).append(one)
+    for name, group in look.snapshot.groups.items():
+        yield _answer(group, detection, tuple(by_group.get(name, ())))
+
+
+def _of_groups(plan: Plan) -> Any:
+    return tuple(part for part in plan.advice if part.subject_kind == "group")
+
+
+def _answer(group: Group, detection: Detection, proposals: tuple[Proposal, ...]) -> FleetAnswer:
+    assessment: Assessment = detection.assessments[group.id]
+    kind = "tasks" if isinstance(group, StreamsGroup) else "consumer"
+    if assessment.why_not is not None:
+        why_not = assessment.why_not.value
+        planned = SolvedProblem(size=items_of(group), readers=_members(group), why_not=why_not, proposals=proposals)
+        return FleetAnswer(group.id, kind, planned)
+    kafka = next(one for one in assessment.current if one.measure is Measure.KAFKA and one.unit == "partitions")
+    planned = SolvedProblem(
+        size=items_of(group) or int(kafka.total),
+        readers=_members(group),
+        crossing=assessment.crossing,
+        optimal_crossing=assessment.optimal_crossing,
+        lower_bound=assessment.lower_bound,
+        moved=assessment.moved,
+        optimal=assessment.optimal_crossing == assessment.lower_bound,
+        proposals=proposals,
+    )
+    return FleetAnswer(group.id, kind, planned)
+
+
+def _members(group: Group) -> int:
+    return len(group.members) if isinstance(group, ConsumerGroup | StreamsGroup) else 0

@@ -1,4 +1,4 @@
-"""One problem, solved exactly, as the proposal that carries out its answer.
+"""Solution of one problem, exact, as the proposal that reaches it.
 
 Consumer groups and applications become one rebalance, replicas of a cluster one reassignment for each topic; nothing
 is proposed where the answer is what runs already. Bytes and money are not part of a problem, so what is predicted
@@ -7,7 +7,7 @@ speaks of reads, moves and copies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
@@ -27,14 +27,23 @@ from agent.values.proposal import (
 from agent.values.words import counted, sized
 from assignors.measure import measure_consumer, measure_tasks, sole_owners
 from assignors.optimal import optimal_consumer, optimal_replicas, optimal_tasks
-from assignors.problem import BadProblem, ConsumerProblem, ReplicaProblem, TaskId, TaskProblem, TopicPartition
+from assignors.problem import (
+    BadProblem,
+    ConsumerProblem,
+    ConsumerResult,
+    ReplicaProblem,
+    TaskId,
+    TaskProblem,
+    TaskResult,
+    TopicPartition,
+)
 from pipeline.fleet.compact import Problem, size_of, written
 
 TTL_MS = 900_000
 _Held = TypeVar("_Held", TopicPartition, TaskId)
 
 
-class Planned(NamedTuple):
+class SolvedProblem(NamedTuple):
     """What is planned for one problem."""
 
     size: int
@@ -54,7 +63,7 @@ class Planned(NamedTuple):
     proposals: tuple[Proposal, ...] = ()
 
 
-def planned(cluster: str, subject: str, problem: Problem, made_ms: int) -> Planned:
+def planned(cluster: str, subject: str, problem: Problem, made_ms: int) -> SolvedProblem:
     """The exact answer. A problem that contradicts itself is answered with the reason."""
     try:
         match problem:
@@ -65,64 +74,60 @@ def planned(cluster: str, subject: str, problem: Problem, made_ms: int) -> Plann
             case ReplicaProblem():
                 return _replicas(cluster, problem, made_ms)
     except BadProblem as error:
-        return Planned(size=size_of(problem), why_not=str(error))
+        return SolvedProblem(size=size_of(problem), why_not=str(error))
 
 
 # --- groups -----------------------------------------------------------------------------------------------------
 
 
-def _consumer(cluster: str, group: str, problem: ConsumerProblem, made_ms: int) -> Planned:
+def _consumer(cluster: str, group: str, problem: ConsumerProblem, made_ms: int) -> SolvedProblem:
     result = optimal_consumer(problem)
     now = {member.id: tuple(sorted(member.owned)) for member in problem.members}
-    before = measure_consumer(problem, now).crossing_partitions
-    then = measure_consumer(problem, result.assignment).crossing_partitions
-    proposals: tuple[Proposal, ...] = ()
-    if then < before:
-        figures = _Figures(before, then, result.lower_bound, result.optimal, size_of(problem), "partition")
-        proposals = (_rebalance(cluster, group, problem, made_ms, now, result.assignment, figures),)
-    return Planned(
-        size_of(problem),
-        len(problem.members),
-        before,
-        then,
-        result.lower_bound,
-        result.moved,
-        result.optimal,
-        None,
-        proposals,
-    )
+    before, best = (measure_consumer(problem, of).crossing_partitions for of in (now, result.assignment))
+    figures = _Figures(before, best, size_of(problem), "partition")
+    return _group(cluster, group, problem, made_ms, now, result.assignment, result, figures)
 
 
-def _tasks(cluster: str, group: str, problem: TaskProblem, made_ms: int) -> Planned:
+def _tasks(cluster: str, group: str, problem: TaskProblem, made_ms: int) -> SolvedProblem:
     result = optimal_tasks(problem)
     now = {process.id: tuple(sorted(process.active, key=repr)) for process in problem.processes}
     then = {process: tuple(sorted(tasks, key=repr)) for process, tasks in result.active.items()}
-    before, best = measure_tasks(problem, now).crossing, measure_tasks(problem, then).crossing
-    reads = sum(len(task.sources) for task in problem.tasks)
-    proposals: tuple[Proposal, ...] = ()
-    if best < before:
-        figures = _Figures(before, best, result.lower_bound, result.optimal, reads, "task")
-        proposals = (_rebalance(cluster, group, problem, made_ms, now, then, figures),)
-    return Planned(
-        len(problem.tasks),
-        len(problem.processes),
-        before,
-        best,
-        result.lower_bound,
-        result.moved,
-        result.optimal,
-        None,
-        proposals,
-    )
+    before, best = (measure_tasks(problem, of).crossing for of in (now, then))
+    figures = _Figures(before, best, sum(len(task.sources) for task in problem.tasks), "task")
+    return _group(cluster, group, problem, made_ms, now, then, result, figures)
 
 
 class _Figures(NamedTuple):
     before: int
     then: int
-    bound: int
-    optimal: bool
     reads: int
     what: str
+
+
+def _group(  # noqa: PLR0917 everything that a plan of a group is made of
+    cluster: str,
+    group: str,
+    problem: ConsumerProblem | TaskProblem,
+    made_ms: int,
+    now: Mapping[str, tuple[_Held, ...]],
+    then: Mapping[str, Sequence[_Held]],
+    result: ConsumerResult | TaskResult,
+    figures: _Figures,
+) -> SolvedProblem:
+    """The figures, and the rebalance if it makes fewer reads cross racks."""
+    proposals: tuple[Proposal, ...] = ()
+    if figures.then < figures.before:
+        proposals = (_rebalance(cluster, group, problem, made_ms, now, then, figures, optimal=result.optimal),)
+    return SolvedProblem(
+        size=size_of(problem),
+        readers=len(now),
+        crossing=figures.before,
+        optimal_crossing=figures.then,
+        lower_bound=result.lower_bound,
+        moved=result.moved,
+        optimal=result.optimal,
+        proposals=proposals,
+    )
 
 
 def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
@@ -133,6 +138,8 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
     now: Mapping[str, tuple[_Held, ...]],
     then: Mapping[str, Sequence[_Held]],
     figures: _Figures,
+    *,
+    optimal: bool,
 ) -> Proposal:
     before, after, moves = _changed(now, then, figures.what)
     sentence = (
@@ -158,7 +165,7 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
     subject = Subject("group", group)
     kind, reason = ProposalKind.TRIGGER, ProposalReason.REBALANCE_IMPROVES
     draft = Draft(kind, reason, subject, sentence, before, after, moves, predicted, evidence, ())
-    draft = draft._replace(lower_bound=float(figures.then), optimal=figures.optimal)
+    draft = draft._replace(lower_bound=float(figures.then), optimal=optimal)
     return proposal_of(rested(draft, _digest(cluster, problem)), made_ms, TTL_MS)
 
 
@@ -189,7 +196,7 @@ def _share(reads: int, crossing: int) -> Locality:
 # --- replicas ---------------------------------------------------------------------------------------------------
 
 
-def _replicas(cluster: str, problem: ReplicaProblem, made_ms: int) -> Planned:
+def _replicas(cluster: str, problem: ReplicaProblem, made_ms: int) -> SolvedProblem:
     result = optimal_replicas(problem)
     sets = {one.id: one for one in problem.partitions}
     topics: dict[str, list[TopicPartition]] = {}
@@ -201,16 +208,14 @@ def _replicas(cluster: str, problem: ReplicaProblem, made_ms: int) -> Planned:
         _reassignment(topic, of, sets, result.replicas, rests, optimal=result.optimal, made_ms=made_ms)
         for topic, of in topics.items()
     )
-    return Planned(
-        size_of(problem),
-        len(problem.brokers),
-        None,
-        None,
-        result.lower_bound,
-        result.moved_replicas,
-        result.optimal,
-        why,
-        proposals,
+    return SolvedProblem(
+        size=size_of(problem),
+        readers=len(problem.brokers),
+        lower_bound=result.lower_bound,
+        moved=result.moved_replicas,
+        optimal=result.optimal,
+        why_not=why,
+        proposals=proposals,
     )
 
 
@@ -230,12 +235,7 @@ def _reassignment(
         known = sets[partition]
         before: tuple[int, ...] = known.replicas  # type: ignore[attr-defined]  # a ReplicaSet of the problem
         size: int | None = known.size_bytes  # type: ignore[attr-defined]  # as above
-        gone = [broker for broker in before if broker not in after[partition]]
-        new = [broker for broker in after[partition] if broker not in before]
-        moves += [
-            Move("replica", str(partition), str(source), str(target), size)
-            for source, target in zip(gone, new, strict=True)
-        ]
+        moves += _replica_moves(partition, before, after[partition], size)
         changes.append(PlacementChange(partition, before, after[partition]))
     rows_before, rows_after = placement_rows(changes)
     sizes = [move.bytes for move in moves]
@@ -259,6 +259,15 @@ def _reassignment(
         placements=tuple(changes),
     )
     return proposal_of(rested(draft, rests), made_ms, TTL_MS)
+
+
+def _replica_moves(
+    partition: TopicPartition, before: tuple[int, ...], after: tuple[int, ...], size: int | None
+) -> Iterator[Move]:
+    gone = [broker for broker in before if broker not in after]
+    new = [broker for broker in after if broker not in before]
+    for source, target in zip(gone, new, strict=True):
+        yield Move("replica", str(partition), str(source), str(target), size)
 
 
 # --- proposals --------------------------------------------------------------------------------------------------

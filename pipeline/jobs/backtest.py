@@ -1,4 +1,4 @@
-"""Lives through recorded history under several strategies: bronze in, backtest.units out, one row per finished unit.
+"""Replay of recorded history under several strategies: bronze in, backtest.units out, one row per finished unit.
 
 Invariants: a unit that is finished is not worked out again, also by a run that comes after a kill; the result depends
 on the rows and the settings alone, not on how many tasks there are.
@@ -20,15 +20,15 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from agent.errors import BadInput
 from agent.telemetry.events import GROUP_SHAPES
 from agent.values.words import counted
-from pipeline.backtest.events import KINDS, EventRow
-from pipeline.backtest.replaying import LONGEST_MS
-from pipeline.backtest.strategies import Strategy
-from pipeline.backtest.units import WHOLE, Cut, LiveGroups, LiveLooks, Part, Settings, unit_id
-from pipeline.places import places
+from pipeline.backtest.look import KINDS, EventRow
+from pipeline.backtest.replay import LONGEST_MS
+from pipeline.backtest.strategies import BacktestStrategy
+from pipeline.backtest.units import WHOLE, BacktestPart, ReplaySettings, ReplayUnits, SliceLooks, unit_id
+from pipeline.bin_packing import placed
 from pipeline.schemas.backtest import SLICES, UNITS
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import setting
-from pipeline.tables import Batch, Tables
+from pipeline.tables import TableStore, WriterBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,10 +45,10 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BacktestRequest:
     """What to live through."""
 
-    strategies: tuple[Strategy, ...]
+    strategies: tuple[BacktestStrategy, ...]
     from_ms: int | None = None
     """First moment; None: as far back as there is anything."""
     to_ms: int | None = None
@@ -67,7 +67,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class BacktestSummary:
     """What a run came to."""
 
     rows: tuple[Mapping[str, Any], ...]
@@ -86,7 +86,7 @@ class Done:
         return 1 - sum(row["fresh"] for row in once) / total if total else 0.0
 
 
-class Stretch(NamedTuple):
+class HistoryStretch(NamedTuple):
     """A stretch of a cluster's history, by the digest of the events that it is made of."""
 
     cluster: str
@@ -95,12 +95,12 @@ class Stretch(NamedTuple):
 
 
 class _Todo(NamedTuple):
-    part: Part
+    part: BacktestPart
     content: str
     weight: int
 
 
-def run_backtest(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> Done:
+def run_backtest(tables: TableStore, wanted: BacktestRequest, say: Say = lambda _: None) -> BacktestSummary:
     """Every unit of the stretch, from the table or worked out now. Raises BadInput where there is nothing to live."""
     _check(wanted)
     stretches = cut(tables, wanted, say) if wanted.by == "groups" else None
@@ -108,8 +108,12 @@ def run_backtest(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> D
 
 
 def live(
-    tables: Tables, wanted: Wanted, say: Say = lambda _: None, *, stretches: Sequence[Stretch] | None = None
-) -> Done:
+    tables: TableStore,
+    wanted: BacktestRequest,
+    say: Say = lambda _: None,
+    *,
+    stretches: Sequence[HistoryStretch] | None = None,
+) -> BacktestSummary:
     """The same, of slices that are cut already: those of these stretches, or all that there are."""
     spark = tables.spark
     rows = _slices(tables, wanted) if wanted.by == "groups" else _events(tables, wanted)
@@ -122,7 +126,7 @@ def live(
         raise BadInput(
             "There is no look to replay in that period", why=_why_empty(tables, wanted), todo="Check --from and --to."
         )
-    settings = Settings(wanted.longest_ms)
+    settings = ReplaySettings(wanted.longest_ms)
     ids = {(one.part, s): unit_id(s, one.part, one.content, settings) for one in parts for s in wanted.strategies}
     known = _finished(tables, ids.values())
     todo = {
@@ -136,13 +140,13 @@ def live(
         work = {one.part: todo[one] for one in wave}
         results = _results(rows, wave, work, settings, min(tasks, len(wave)))
         with _small_batches(spark, wanted.by):
-            tables.append(UNITS, results, Batch(writer, number))
+            tables.append(UNITS, results, WriterBatch(writer, number))
         finished += sum(len(of) for of in work.values())
         say(f"{finished} of {sum(map(len, todo.values()))} units are computed; {len(known)} were already there")
     return _done(tables, ids.values(), finished, len(known))
 
 
-def cut(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> list[Stretch]:
+def cut(tables: TableStore, wanted: BacktestRequest, say: Say = lambda _: None) -> list[HistoryStretch]:
     """Cut the looks of every stretch that was not cut yet, or of which more events came since; all that are cut now."""
     events = _events(tables, wanted)
     parts = _parts(events)
@@ -154,13 +158,13 @@ def cut(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> list[Stret
     for number, one in enumerate(todo, 1):
         _cut_one(tables, events, one, wanted)
         say(f"{number} of {len(todo)} periods are split by group")
-    return [Stretch(one.part.cluster, one.part.stretch_ms, one.content) for one in parts]
+    return [HistoryStretch(one.part.cluster, one.part.stretch_ms, one.content) for one in parts]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------
 
 
-def _events(tables: Tables, wanted: Wanted) -> DataFrame:
+def _events(tables: TableStore, wanted: BacktestRequest) -> DataFrame:
     rows = tables.read(TELEMETRY).where(F.col("kind").isin([str(kind) for kind in KINDS]))
     for name in EventRow._fields:
         rows = rows.where(F.col(name).isNotNull())
@@ -170,14 +174,14 @@ def _events(tables: Tables, wanted: Wanted) -> DataFrame:
     )
 
 
-def _slices(tables: Tables, wanted: Wanted) -> DataFrame:
+def _slices(tables: TableStore, wanted: BacktestRequest) -> DataFrame:
     rows = _between(tables.read(SLICES), wanted)
     if wanted.groups is not None:
         rows = rows.where((F.col("kind") == 0) | F.col("subject").rlike(_java(wanted.groups)))
     return rows
 
 
-def _between(rows: DataFrame, wanted: Wanted) -> DataFrame:
+def _between(rows: DataFrame, wanted: BacktestRequest) -> DataFrame:
     if wanted.from_ms is not None:
         rows = rows.where(F.col("taken_ms") >= wanted.from_ms)
     if wanted.to_ms is not None:
@@ -185,7 +189,7 @@ def _between(rows: DataFrame, wanted: Wanted) -> DataFrame:
     return rows if wanted.cluster is None else rows.where(F.col("cluster") == wanted.cluster)
 
 
-def _stretch(wanted: Wanted) -> Any:
+def _stretch(wanted: BacktestRequest) -> Any:
     return (F.floor(F.col("taken_ms") / F.lit(wanted.stretch_ms)) * F.lit(wanted.stretch_ms)).cast("long")
 
 
@@ -200,15 +204,15 @@ def _parts(rows: DataFrame) -> list[_Todo]:
         F.count(F.lit(1)).alias("rows"), F.sum(F.xxhash64(*told).cast("decimal(38,0)")).alias("content")
     )
     found = [
-        _Todo(Part(row.cluster, row.stretch_ms, row.bucket), f"{row.rows}/{row.content}", row.rows)
+        _Todo(BacktestPart(row.cluster, row.stretch_ms, row.bucket), f"{row.rows}/{row.content}", row.rows)
         for row in grouped.collect()
     ]
     return sorted(found)
 
 
-def _why_empty(tables: Tables, wanted: Wanted) -> str:
+def _why_empty(tables: TableStore, wanted: BacktestRequest) -> str:
     """What there is instead."""
-    everything = Wanted(strategies=wanted.strategies, by=wanted.by)
+    everything = BacktestRequest(strategies=wanted.strategies, by=wanted.by)
     rows = _slices(tables, everything) if wanted.by == "groups" else _events(tables, everything)
     one = rows.agg(F.min("taken_ms").alias("first"), F.max("taken_ms").alias("last")).collect()[0]
     if one["first"] is None:
@@ -227,27 +231,19 @@ def _when(at_ms: int) -> str:
 def _results(
     rows: DataFrame,
     wave: Sequence[_Todo],
-    work: Mapping[Part, Sequence[tuple[Strategy, str]]],
-    settings: Settings,
+    work: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],
+    settings: ReplaySettings,
     tasks: int,
 ) -> DataFrame:
     groups = "group_digest" in rows.columns
-    placed = _placed(rows, {one.part: one.weight for one in wave}, tasks)
-    schema = to_arrow_schema(UNITS.schema)
-    live_through = (LiveGroups if groups else LiveLooks)(work, settings, schema)
-    ordered = placed.sortWithinPartitions(*(_SLICE_ORDER if groups else _EVENT_ORDER))
-    return ordered.mapInArrow(live_through, UNITS.schema)
+    ordered = placed(rows, BacktestPart._fields, {one.part: one.weight for one in wave}, tasks).sortWithinPartitions(
+        *(_SLICE_ORDER if groups else _EVENT_ORDER)
+    )
+    units = ReplayUnits(work, settings, to_arrow_schema(UNITS.schema), by_group=groups)
+    return ordered.mapInArrow(units, UNITS.schema)
 
 
-def _placed(rows: DataFrame, weights: Mapping[Part, int], tasks: int) -> DataFrame:
-    """The rows of these parts, each part in one task, the heaviest tasks first."""
-    where = [(*part, place) for part, place in places(weights, tasks).items()]
-    schema = "cluster string, stretch_ms long, bucket int, place int"
-    to = rows.sparkSession.createDataFrame(where, schema)
-    return rows.join(F.broadcast(to), ["cluster", "stretch_ms", "bucket"], how="inner").repartitionById(tasks, "place")
-
-
-def _cut_one(tables: Tables, events: DataFrame, one: _Todo, wanted: Wanted) -> None:
+def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, wanted: BacktestRequest) -> None:
     """Cut one stretch; its looks go to tasks in runs, each of which writes its own bodies."""
     spark = tables.spark
     cluster, stretch_ms, _ = one.part
@@ -259,9 +255,9 @@ def _cut_one(tables: Tables, events: DataFrame, one: _Todo, wanted: Wanted) -> N
     run_of = spark.createDataFrame(
         [(look, number * runs // len(looks)) for number, (_, look) in enumerate(looks)], "look string, bucket int"
     )
-    placed = rows.drop("bucket").join(F.broadcast(run_of), "look", how="inner").repartitionById(runs, "bucket")
-    cutting = Cut(buckets, {(cluster, stretch_ms): one.content}, to_arrow_schema(SLICES.schema))
-    slices = placed.sortWithinPartitions(*_EVENT_ORDER).mapInArrow(cutting, SLICES.schema)
+    by_run = rows.drop("bucket").join(F.broadcast(run_of), "look", how="inner").repartitionById(runs, "bucket")
+    cutting = SliceLooks(buckets, {(cluster, stretch_ms): one.content}, to_arrow_schema(SLICES.schema))
+    slices = by_run.sortWithinPartitions(*_EVENT_ORDER).mapInArrow(cutting, SLICES.schema)
     with _small_batches(spark, "looks"):
         tables.replace_where(SLICES, slices, {"cluster": [cluster], "stretch_ms": [stretch_ms]})
 
@@ -278,12 +274,12 @@ def _small_batches(spark: SparkSession, by: str) -> AbstractContextManager[None]
     return setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "10000" if by == "groups" else "500"})
 
 
-def _finished(tables: Tables, ids: Any) -> set[str]:
+def _finished(tables: TableStore, ids: Any) -> set[str]:
     found = tables.read(UNITS).select("unit").distinct().collect()
     return {row.unit for row in found} & set(ids)
 
 
-def _done(tables: Tables, ids: Any, worked_out: int, found: int) -> Done:
+def _done(tables: TableStore, ids: Any, worked_out: int, found: int) -> BacktestSummary:
     wanted = tables.spark.createDataFrame([(one,) for one in ids], "unit string")
     units = tables.read(UNITS).drop("acts", "said").join(F.broadcast(wanted), "unit", how="inner")
     rows = {row.unit: row.asDict() for row in units.collect()}  # a unit that two runs worked out at once is one
@@ -293,10 +289,10 @@ def _done(tables: Tables, ids: Any, worked_out: int, found: int) -> Done:
     messages = tuple(problems)
     if total := sum(left_out.values()):
         messages = (f"{counted(total, 'look')} could not be replayed: left out", *messages)
-    return Done(rows=tuple(ordered), worked_out=worked_out, found=found, messages=messages)
+    return BacktestSummary(rows=tuple(ordered), worked_out=worked_out, found=found, messages=messages)
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: BacktestRequest) -> None:
     if wanted.from_ms is not None and wanted.to_ms is not None and wanted.from_ms >= wanted.to_ms:
         raise BadInput("The period is empty", why="--from is not before --to", todo="Give a later --to.")
     if wanted.by == "looks" and wanted.groups is not None:

@@ -23,16 +23,16 @@ from agent.propose.codec import proposal_from_json
 from agent.telemetry.events import Kind
 from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.words import counted
-from pipeline.backtest.events import KINDS, EventRow
-from pipeline.few_rows import few_rows
-from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Run, SolveProblems, told_plan
-from pipeline.places import places
+from pipeline.backtest.look import KINDS, EventRow
+from pipeline.bin_packing import placed
+from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, SolveProblems, told_plan
+from pipeline.local_relation import local_relation
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS, PROBLEMS
 from pipeline.schemas.silver import LOOK_IDS
 from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
 from pipeline.session import setting
-from pipeline.tables import Batch, Tables
+from pipeline.tables import TableStore, WriterBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,7 +68,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planning:
+class FleetSummary:
     """What a run came to."""
 
     run: str
@@ -102,13 +102,13 @@ class _Newest(NamedTuple):
 
 
 def plan_looks(
-    tables: Tables,
+    tables: TableStore,
     *,
     run: str,
     cluster: str | None = None,
-    others: Sequence[Tables] = (),
+    others: Sequence[TableStore] = (),
     tasks: int | None = None,
-) -> Planning:
+) -> FleetSummary:
     """Plan every cluster from its newest whole look, of whichever root has it; plans go to ``tables``.
 
     ``others`` are roots that are read as well. Raises BadInput where there is no look, or no telemetry in one of them.
@@ -122,45 +122,42 @@ def plan_looks(
         )
     spark = tables.spark
     events = reduce(lambda some, more: some.unionByName(more), (_events_of(root, looks) for root, looks in newest))
-    clusters = {one.cluster: 1.0 for _, looks in newest for one in looks}
-    at = places(clusters, spark.sparkContext.defaultParallelism)
-    placed = _placed(events, ["cluster"], {(name,): to for name, to in at.items()})
+    cores = spark.sparkContext.defaultParallelism
+    by_cluster = placed(events, ["cluster"], {(one.cluster,): 1.0 for _, looks in newest for one in looks}, cores)
     with setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "500"}):  # events are up to a megabyte each
         cutting = CutNewest(to_arrow_schema(_PIECES))
-        pieces = placed.sortWithinPartitions("cluster", "look", "n").mapInArrow(cutting, _PIECES)
+        pieces = by_cluster.sortWithinPartitions("cluster", "look", "n").mapInArrow(cutting, _PIECES)
         pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
         told = pieces.where(F.col("kind") != 1).collect()
     try:
         worlds = {row.cluster: bytes(row.group_body) for row in told if row.kind == 0}
-        done = [told_plan(Run(run), row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
-        messages += tuple(
-            sorted(
-                (
-                    f"cluster {row.cluster} is not planned: its look {row.look} cannot be rebuilt: "
-                    f"{bytes(row.group_body).decode()}"
-                )
-                for row in told
-                if row.kind == UNUSABLE
-            )
-        )
+        done = [told_plan(run, row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
+        messages += tuple(sorted(_not_planned(row) for row in told if row.kind == UNUSABLE))
         groups = pieces.where(F.col("kind") == 1)
         weights: dict[tuple[Any, ...], float] = {
             (row.cluster, row.subject): row.weight for row in groups.select("cluster", "subject", "weight").collect()
         }
-        shared = _placed(groups, ["cluster", "subject"], _shared_out(tables, weights, tasks))
+        shared = placed(groups, ["cluster", "subject"], weights, tasks or _TASKS_PER_CORE * cores)
         # The heaviest of a task first; those of one cluster together, as they stand on the same ground.
         ordered = shared.sortWithinPartitions("cluster", F.desc("weight"), "subject")
         schema = to_arrow_schema(PLANS.schema)
-        plans = ordered.mapInArrow(PlanGroups(Run(run), worlds, schema), PLANS.schema)
+        plans = ordered.mapInArrow(PlanGroups(run, worlds, schema), PLANS.schema)
         if done:
             plans = plans.unionByName(spark.createDataFrame(done, PLANS.schema))
-        tables.append(PLANS, plans, Batch(f"fleet {run}", 0))
+        tables.append(PLANS, plans, WriterBatch(f"fleet {run}", 0))
     finally:
         pieces.unpersist()
     return _planning(tables, run, messages)
 
 
-def plan_problems(tables: Tables, *, run: str, cluster: str | None = None, tasks: int | None = None) -> Planning:
+def _not_planned(piece: Any) -> str:
+    why = bytes(piece.group_body).decode()
+    return f"cluster {piece.cluster} is not planned: its look {piece.look} cannot be rebuilt: {why}"
+
+
+def plan_problems(
+    tables: TableStore, *, run: str, cluster: str | None = None, tasks: int | None = None
+) -> FleetSummary:
     """Solve every problem of fleet.problems. Raises BadInput where there is none."""
     problems = tables.read(PROBLEMS)
     if cluster is not None:
@@ -174,14 +171,15 @@ def plan_problems(tables: Tables, *, run: str, cluster: str | None = None, tasks
         raise BadInput(
             "There is no problem to solve", why=f"{PROBLEMS.name} has none", todo="Write some, or plan looks."
         )
-    shared = _placed(problems.select(*PROBLEMS.schema.names), key, _shared_out(tables, weights, tasks))
-    solving = SolveProblems(Run(run), to_arrow_schema(PLANS.schema))
+    most = tasks or _TASKS_PER_CORE * tables.spark.sparkContext.defaultParallelism
+    shared = placed(problems.select(*PROBLEMS.schema.names), key, weights, most)
+    solving = SolveProblems(run, to_arrow_schema(PLANS.schema))
     plans = shared.sortWithinPartitions(F.desc("size"), *key).mapInArrow(solving, PLANS.schema)
-    tables.append(PLANS, plans, Batch(f"fleet {run}", 0))
+    tables.append(PLANS, plans, WriterBatch(f"fleet {run}", 0))
     return _planning(tables, run, ())
 
 
-def records(tables: Tables, *, run: str, cluster: str) -> DataFrame:
+def records(tables: TableStore, *, run: str, cluster: str) -> DataFrame:
     """The proposals of a run about one cluster as records: key, value and CloudEvents headers."""
     rows = tables.read(PLANS).where((F.col("run") == run) & (F.col("cluster") == cluster))
     documents = rows.select(F.explode("proposals").alias("document"))
@@ -189,7 +187,7 @@ def records(tables: Tables, *, run: str, cluster: str) -> DataFrame:
     return documents.mapInPandas(lambda frames: _as_records(frames, source), _RECORDS)
 
 
-def publish(tables: Tables, *, run: str, cluster: str, topic: str, options: Mapping[str, str]) -> int:
+def publish(tables: TableStore, *, run: str, cluster: str, topic: str, options: Mapping[str, str]) -> int:
     """Write them to the cluster's proposals topic; how many. ``options`` are those of Spark's Kafka sink."""
     found = records(tables, run=run, cluster=cluster)
     count: int = found.count()
@@ -212,22 +210,22 @@ def run_id() -> str:
 # --- input ------------------------------------------------------------------------------------------------------
 
 
-def _events(tables: Tables) -> DataFrame:
+def _events(tables: TableStore) -> DataFrame:
     rows = tables.read(TELEMETRY).where(F.col("kind").isin([str(kind) for kind in KINDS]))
     for name in EventRow._fields:
         rows = rows.where(F.col(name).isNotNull())
     return rows
 
 
-def _events_of(tables: Tables, looks: Sequence[_Newest]) -> DataFrame:
-    wanted = few_rows(tables.spark, ((one.cluster, one.look) for one in looks), LOOK_IDS)
+def _events_of(tables: TableStore, looks: Sequence[_Newest]) -> DataFrame:
+    wanted = local_relation(tables.spark, ((one.cluster, one.look) for one in looks), LOOK_IDS)
     events = _events(tables).join(F.broadcast(wanted), ["cluster", "look"], how="inner")
     return events.select(*EventRow._fields)
 
 
 def _newest_of_all(
-    roots: Sequence[Tables], cluster: str | None
-) -> tuple[list[tuple[Tables, list[_Newest]]], tuple[str, ...]]:
+    roots: Sequence[TableStore], cluster: str | None
+) -> tuple[list[tuple[TableStore, list[_Newest]]], tuple[str, ...]]:
     """Roots with the looks to plan from, of each cluster one, and what newer ones lack."""
     for root in roots[1:]:
         if not root.exists(TELEMETRY):
@@ -238,7 +236,7 @@ def _newest_of_all(
             )
     found = [_newest(root, cluster) for root in roots]
     best = {one.cluster: one for one in sorted(one for looks, _ in found for one in looks)}
-    newest: list[tuple[Tables, list[_Newest]]] = []
+    newest: list[tuple[TableStore, list[_Newest]]] = []
     for root, (looks, _) in zip(roots, found, strict=True):
         mine = [best.pop(one.cluster) for one in looks if best.get(one.cluster) == one]
         if mine:
@@ -246,7 +244,7 @@ def _newest_of_all(
     return newest, tuple(sorted({message for _, messages in found for message in messages}))
 
 
-def _newest(tables: Tables, cluster: str | None) -> tuple[list[_Newest], tuple[str, ...]]:
+def _newest(tables: TableStore, cluster: str | None) -> tuple[list[_Newest], tuple[str, ...]]:
     """The newest whole look of each cluster, and what newer ones lack."""
     events = _events(tables)
     if cluster is not None:
@@ -287,28 +285,10 @@ def _newest(tables: Tables, cluster: str | None) -> tuple[list[_Newest], tuple[s
     return sorted(newest.values()), tuple(sorted(messages))
 
 
-# --- sharing out ------------------------------------------------------------------------------------------------
-
-
-def _shared_out(
-    tables: Tables, weights: Mapping[tuple[Any, ...], float], tasks: int | None
-) -> dict[tuple[Any, ...], int]:
-    most = tasks or _TASKS_PER_CORE * tables.spark.sparkContext.defaultParallelism
-    return places(weights, most)
-
-
-def _placed(rows: DataFrame, key: list[str], to: Mapping[tuple[Any, ...], int]) -> DataFrame:
-    schema = ", ".join(f"{name} string" if rows.schema[name].dataType == STRING else f"{name} int" for name in key)
-    where = rows.sparkSession.createDataFrame([(*of, place) for of, place in to.items()], f"{schema}, place int")
-    tasks = max(to.values(), default=0) + 1
-    joined = rows.join(F.broadcast(where), key, how="inner").repartitionById(tasks, "place")
-    return joined.drop("place")
-
-
 # --- results ----------------------------------------------------------------------------------------------------
 
 
-def _planning(tables: Tables, run: str, messages: Iterable[str]) -> Planning:
+def _planning(tables: TableStore, run: str, messages: Iterable[str]) -> FleetSummary:
     rows = tables.read(PLANS).where(F.col("run") == run)
     total = rows.agg(
         F.countDistinct("cluster").alias("clusters"),
@@ -320,7 +300,7 @@ def _planning(tables: Tables, run: str, messages: Iterable[str]) -> Planning:
         F.sum((~F.col("optimal") & F.col("why_not").isNull()).cast("int")).alias("unproven"),
     ).collect()[0]
     figures = {name: value or 0 for name, value in total.asDict().items()}
-    return Planning(run=run, messages=tuple(messages), **figures)
+    return FleetSummary(run=run, messages=tuple(messages), **figures)
 
 
 def _as_records(frames: Iterator[Any], source: str) -> Iterator[Any]:

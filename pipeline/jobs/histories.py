@@ -1,4 +1,4 @@
-"""Histories: warm-ups, restore rates, rebalances and rack drift that began in the hours, or went on in them."""
+"""Histories: warm-ups, restore rates, rebalances and rack drift that began in the hours, or continued in them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.few_rows import few_rows
-from pipeline.jobs.work import Work, Write, between
+from pipeline.jobs.work import RefreshWork, TableWrite, between
+from pipeline.local_relation import local_relation
 from pipeline.schemas import bronze, gold, silver
-from pipeline.schemas.table import LONG, STRING, Table, column, columns
+from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.tables import Where
 from pipeline.transforms.drift import changes_of_racks, is_settled, with_ends
 from pipeline.transforms.rebalances import rebalances, triggers_of
-from pipeline.transforms.restores import restore_rates
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, LONGEST_MS
-from pipeline.transforms.warmups import warmups
+from pipeline.transforms.warmups import restore_rates, warmups
 
 DAY_MS = 24 * HOUR_MS
 BACK_MS = 6 * HOUR_MS
@@ -51,19 +50,19 @@ class _Open(NamedTuple):
     where: Sequence[Where]
 
 
-def history_writes(work: Work) -> list[Write]:
+def history_writes(work: RefreshWork) -> list[TableWrite]:
     """What to write to the tables of histories."""
     return [*_warmups(work), _rebalances(work), drift_write(work)]
 
 
-def _rebalances(work: Work) -> Write:
+def _rebalances(work: RefreshWork) -> TableWrite:
     triggers = triggers_of(work.tables.read(bronze.JOURNAL))
     before = _before(work, BACK_MS)
     groups, reads = (_with(work, table, BACK_MS, before) for table in (silver.GROUPS, silver.READS))
-    return Write(gold.REBALANCES, work.of_hours(rebalances(groups, reads, triggers)), work.where_hours())
+    return TableWrite(gold.REBALANCES, work.of_hours(rebalances(groups, reads, triggers)), work.where_hours())
 
 
-def drift_write(work: Work) -> Write:
+def drift_write(work: RefreshWork) -> TableWrite:
     """What to write to gold.rack_drift."""
     before = _before(work, CONTEXT_MS)
     looks, partitions = (_with(work, table, CONTEXT_MS, before) for table in (silver.LOOKS, silver.PARTITIONS))
@@ -72,10 +71,10 @@ def drift_write(work: Work) -> Write:
     lasting = _open(work, gold.RACK_DRIFT, F.col("ended_ms").isNull())
     if lasting.keys:
         began = began.unionByName(lasting.rows.select(*began.columns))
-    return Write(gold.RACK_DRIFT, with_ends(began, partitions, brokers), (*work.where_hours(), *lasting.where))
+    return TableWrite(gold.RACK_DRIFT, with_ends(began, partitions, brokers), (*work.where_hours(), *lasting.where))
 
 
-def _before(work: Work, back_ms: int) -> list[_Look]:
+def _before(work: RefreshWork, back_ms: int) -> list[_Look]:
     """Of each cluster whose agent was down so far back, its last whole look before that."""
     if work.hours is None:
         return []
@@ -91,7 +90,7 @@ def _before(work: Work, back_ms: int) -> list[_Look]:
     return [_Look(row["cluster"], *row["last"]) for row in earlier.agg(last.alias("last")).collect()]
 
 
-def _with(work: Work, table: Table, back_ms: int, before: Sequence[_Look]) -> DataFrame:
+def _with(work: RefreshWork, table: TableSpec, back_ms: int, before: Sequence[_Look]) -> DataFrame:
     """The context, and the looks before it. One of them may be there twice, which changes no history."""
     rows = work.context(table, back_ms, to_the_end=True)
     for look in before:
@@ -100,7 +99,7 @@ def _with(work: Work, table: Table, back_ms: int, before: Sequence[_Look]) -> Da
     return rows
 
 
-def _before_moves(work: Work, partitions: DataFrame) -> DataFrame:
+def _before_moves(work: RefreshWork, partitions: DataFrame) -> DataFrame:
     """The partitions, and those of topics that were moved as they were before: a move may take days."""
     if work.hours is None or partitions.where(~is_settled()).isEmpty():
         return partitions
@@ -119,10 +118,10 @@ def _before_moves(work: Work, partitions: DataFrame) -> DataFrame:
     return partitions.unionByName(earlier)
 
 
-def _warmups(work: Work) -> list[Write]:
+def _warmups(work: RefreshWork) -> list[TableWrite]:
     if work.hours is None:
         told = work.hold(warmups(work.context(silver.COPIES), work.context(silver.GROUPS)))
-        return [Write(gold.WARMUPS, told), Write(gold.RESTORE_RATES, restore_rates(told))]
+        return [TableWrite(gold.WARMUPS, told), TableWrite(gold.RESTORE_RATES, restore_rates(told))]
     first, _ = work.hours_span()
     running = _open(work, gold.WARMUPS, F.col("outcome") == "running", first - LONGEST_OPEN_MS)
     back_ms = max(BACK_MS, first - min((key.began_ms for key in running.keys), default=first) + CONTEXT_MS)
@@ -133,14 +132,14 @@ def _warmups(work: Work) -> list[Write]:
         key = [*gold.WARMUPS.key]
         mine = mine.unionByName(told.join(F.broadcast(running.rows.select(*key)), on=key, how="left_semi"))
     # Written first and read back: rates are learned from all that there is.
-    work.write_one(Write(gold.WARMUPS, mine, (*work.where_hours(), *running.where)))
+    work.write_one(TableWrite(gold.WARMUPS, mine, (*work.where_hours(), *running.where)))
     if gold.WARMUPS.name not in work.rows:
         return []
     every = work.tables.read(gold.WARMUPS).where(F.col("cluster").isin(work.clusters()))
-    return [Write(gold.RESTORE_RATES, restore_rates(every), ({"cluster": work.clusters()},))]
+    return [TableWrite(gold.RESTORE_RATES, restore_rates(every), ({"cluster": work.clusters()},))]
 
 
-def _open(work: Work, table: Table, is_open: Column, since_ms: int = 0) -> _Open:
+def _open(work: RefreshWork, table: TableSpec, is_open: Column, since_ms: int = 0) -> _Open:
     """Rows that began before the hours end, not in them and not before ``since_ms``, and may go on in them.
 
     What began at the same look and has ended is among them: rows are replaced by when they began.
@@ -155,7 +154,7 @@ def _open(work: Work, table: Table, is_open: Column, since_ms: int = 0) -> _Open
     if not found:
         return _Open(there, [], ())
     keys = sorted(_Began(*row) for row in found)
-    began = few_rows(work.spark, ((key.cluster, key.began_ms) for key in keys), _BEGAN)
+    began = local_relation(work.spark, ((key.cluster, key.began_ms) for key in keys), _BEGAN)
     rows = work.hold(earlier.join(F.broadcast(began), on=["cluster", "began_ms"], how="left_semi"))
     where: list[Where] = [{"cluster": [key.cluster], "day": [key.day], "began_ms": [key.began_ms]} for key in keys]
     return _Open(rows, keys, where)

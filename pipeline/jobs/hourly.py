@@ -1,4 +1,4 @@
-"""Gold's hours: what partitions took in, what groups read, how far behind and how local they were, the ledger.
+"""Gold tables by hour: partition and read traffic, lags, locality and the ledger.
 
 All of them are made of sums over looks. A caller that keeps the sums of the hour from one refresh to the next has
 those of a few new looks added; else every look of the hours is read.
@@ -13,26 +13,43 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.few_rows import few_rows
-from pipeline.jobs.carried import Carried, Kept, LookId, Looks, Sums, looks_of, newest_of, rows_for, with_a_say
-from pipeline.jobs.work import Hour, Together, Work, Write, between
+from pipeline.jobs.incremental import (
+    HourlySums,
+    IncrementalSums,
+    KeptSums,
+    LookId,
+    Looks,
+    contributing,
+    looks_of,
+    newest_of,
+    with_predecessors,
+)
+from pipeline.jobs.work import ClusterHour, RefreshWork, SparkJobs, TableWrite, between
+from pipeline.local_relation import local_relation
 from pipeline.schemas import gold, silver
-from pipeline.schemas.table import LONG, STRING, Table, column, columns
+from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.session import sized
-from pipeline.transforms.lags import behind, lags
-from pipeline.transforms.ledger import Grounds, appended, copied, ledger
-from pipeline.transforms.locality import locality, near
+from pipeline.transforms.ledger import LedgerInput, copy_sums, ledger, placement_sums
 from pipeline.transforms.prices import unpriced
-from pipeline.transforms.reads import read_traffic, reading, routed, taken
+from pipeline.transforms.reads import (
+    lag_sums,
+    lags,
+    locality,
+    locality_sums,
+    read_changes,
+    read_routes,
+    read_sums,
+    read_traffic,
+)
 from pipeline.transforms.spans import LONGEST_MS, by_hour, pairs, timeline
-from pipeline.transforms.traffic import newest_sizes, partition_traffic, record_sizes, seen, taken_in
+from pipeline.transforms.traffic import newest_sizes, partition_changes, partition_traffic, record_sizes, traffic_sums
 
 _NEWEST = columns(
     column("cluster", STRING, "Cluster id."),
     column("instance", STRING, "The agent's instance."),
     column("newest_ms", LONG, "Its newest look by its monotonic clock."),
 )
-_NOTHING: Sums[DataFrame | None] = Sums(*(None for _ in Sums._fields))
+_NOTHING: HourlySums[DataFrame | None] = HourlySums(*(None for _ in HourlySums._fields))
 
 
 class _Lines(NamedTuple):
@@ -58,103 +75,110 @@ class _Rows(NamedTuple):
 
 
 def write_hours(
-    work: Work, producers: DataFrame, prices: DataFrame, carried: Carried | None, touched: Collection[LookId]
+    work: RefreshWork,
+    producers: DataFrame,
+    prices: DataFrame,
+    incremental: IncrementalSums | None,
+    touched: Collection[LookId],
 ) -> None:
     """Write the hours of the work to gold. ``touched`` are the looks whose rows were written anew."""
     looks = work.context(silver.LOOKS)
     parts = work.of_hours(by_hour(pairs(looks)))
-    with Together(work) as together:
-        lines, cut = together.hold(timeline(looks)), together.hold(parts)
+    with SparkJobs(work.spark) as jobs:
+        lines, cut = jobs.submit(work.hold, timeline(looks)), jobs.submit(work.hold, parts)
         given = _Lines(lines.result(), cut.result(), producers, prices)
-    if carried is None or work.hours is None:
+    if incremental is None or work.hours is None:
         _write(work, given, _all_rows(work, given.times.count()), None)
         return
     hours = frozenset(work.hours)
     every = looks_of(given.times.collect(), given.spans.collect(), hours)
-    before = carried.take(every, hours, touched)
+    before = incremental.take(every, hours, touched)
     if before is None:
         sums = _write(work, given, _all_rows(work, len(every)), None)
     else:
         sums = _write(work, given, _rows_beyond(work, every, before), _still_needed(work, before, hours))
-    carried.keep(sums, every, hours)
+    incremental.keep(sums, every, hours)
 
 
-def _still_needed(work: Work, before: Kept, hours: frozenset[Hour]) -> Sums[DataFrame]:
+def _still_needed(work: RefreshWork, before: KeptSums, hours: frozenset[ClusterHour]) -> HourlySums[DataFrame]:
     """What is of the hours, and the sizes with which new looks may be compared."""
-    newest = few_rows(work.spark, ((*of, ms) for of, ms in sorted(newest_of(before.looks).items())), _NEWEST)
+    newest = local_relation(work.spark, ((*of, ms) for of, ms in sorted(newest_of(before.looks).items())), _NEWEST)
     recent = F.col("sized.monotonic_ms") >= F.col("newest_ms") - LONGEST_MS
     sizes = before.sums.sizes.join(F.broadcast(newest), on=["cluster", "instance"], how="inner").where(recent)
     sums = before.sums._replace(sizes=sizes.drop("newest_ms"))
     if before.hours == hours:
         return sums
-    return Sums(*(work.of_hours(one) if "hour_ms" in one.columns else one for one in sums))
+    return HourlySums(*(work.of_hours(one) if "hour_ms" in one.columns else one for one in sums))
 
 
-def _all_rows(work: Work, looks: int) -> _Rows:
+def _all_rows(work: RefreshWork, looks: int) -> _Rows:
     return _Rows(work.context(silver.PARTITIONS), work.context(silver.READS), None, looks)
 
 
-def _rows_beyond(work: Work, every: Looks, before: Kept) -> _Rows:
+def _rows_beyond(work: RefreshWork, every: Looks, before: KeptSums) -> _Rows:
     """Those that it takes to add up the looks that were not known before."""
-    new = with_a_say(every).keys() - before.looks.keys()
-    asked = rows_for(new, every)
+    new = contributing(every).keys() - before.looks.keys()
+    asked = with_predecessors(new, every)
     times = [every[id_].taken_ms for id_ in asked]
-    named = few_rows(work.spark, asked, silver.LOOK_IDS)
+    named = local_relation(work.spark, asked, silver.LOOK_IDS)
 
-    def rows(table: Table) -> DataFrame:
+    def rows(table: TableSpec) -> DataFrame:
         near_by = between(work.tables.read(table), min(times, default=0), max(times, default=0))
         return near_by.join(F.broadcast(named), on=["cluster", "look"], how="left_semi")
 
     return _Rows(
-        rows(silver.PARTITIONS), rows(silver.READS), few_rows(work.spark, sorted(new), silver.LOOK_IDS), len(asked)
+        rows(silver.PARTITIONS),
+        rows(silver.READS),
+        local_relation(work.spark, sorted(new), silver.LOOK_IDS),
+        len(asked),
     )
 
 
-def _write(work: Work, lines: _Lines, rows: _Rows, before: Sums[DataFrame] | None) -> Sums[DataFrame]:
+def _write(
+    work: RefreshWork, lines: _Lines, rows: _Rows, before: HourlySums[DataFrame] | None
+) -> HourlySums[DataFrame]:
     """What all looks of the hours come to; the rows of gold that this makes are written."""
-    with sized(work.spark, rows.looks * work.rows_of_look), Together(work) as together:
-        sums = _added_up(work, together, lines, rows, before)
+    with sized(work.spark, rows.looks * work.rows_of_look), SparkJobs(work.spark) as jobs:
+        sums = _added_up(work, jobs, lines, rows, before)
         where = work.where_hours()
-        traffic = work.hold(partition_traffic(sums.taken_in.result()))
-        together.write(Write(gold.PARTITION_TRAFFIC, traffic, where))
+        traffic = work.hold(partition_traffic(sums.traffic.result()))
+        jobs.start(work.write_one, TableWrite(gold.PARTITION_TRAFFIC, traffic, where))
         sizes = record_sizes(traffic)
-        routes = work.hold(routed(sums.taken.result(), sizes))
-        together.write(
-            Write(gold.READ_TRAFFIC, read_traffic(routes), where),
-            Write(gold.LOCALITY, locality(sums.near.result(), routes), where),
-            Write(gold.LAGS, lags(sums.behind.result()), where),
-        )
-        added, moved = sums.appended.result(), sums.copied.result()
-        grounds = Grounds(added, moved, sizes, routes, lines.producers, lines.prices)
+        routes = work.hold(read_routes(sums.reads.result(), sizes))
+        jobs.start(work.write_one, TableWrite(gold.READ_TRAFFIC, read_traffic(routes), where))
+        jobs.start(work.write_one, TableWrite(gold.LOCALITY, locality(sums.locality.result(), routes), where))
+        jobs.start(work.write_one, TableWrite(gold.LAGS, lags(sums.lags.result()), where))
+        added, moved = sums.placements.result(), sums.copies.result()
+        grounds = LedgerInput(added, moved, sizes, routes, lines.producers, lines.prices)
         flows = work.hold(ledger(grounds))
-        together.write(Write(gold.LEDGER, flows, where))
+        jobs.start(work.write_one, TableWrite(gold.LEDGER, flows, where))
         without = unpriced(flows).collect()
     work.messages.update(
         f"{pair['source_rack']} -> {pair['target_rack']} has no price, so what it costs is unknown: set "
         "price.usd_per_gb, price.between or price.table"
         for pair in without
     )
-    return Sums(*(one.result() for one in sums))
+    return HourlySums(*(one.result() for one in sums))
 
 
 def _added_up(
-    work: Work, together: Together, lines: _Lines, rows: _Rows, before: Sums[DataFrame] | None
-) -> Sums[Future[DataFrame]]:
+    work: RefreshWork, jobs: SparkJobs, lines: _Lines, rows: _Rows, before: HourlySums[DataFrame] | None
+) -> HourlySums[Future[DataFrame]]:
     """The sums of these rows and of those before."""
     times, spans = lines.times, lines.spans
-    old = _NOTHING if before is None else Sums(*before)
-    every = seen(rows.partitions, times, old.sizes)
+    old = _NOTHING if before is None else HourlySums(*before)
+    every = partition_changes(rows.partitions, times, old.sizes)
     if rows.new is not None:
         every = every.join(F.broadcast(rows.new), on=["cluster", "look"], how="left_semi")
     changes = work.hold(every)
-    told = together.hold(reading(rows.reads, changes, times))
-    took = together.hold(taken_in(changes, spans, old.taken_in))
-    grew = together.hold(appended(changes, spans, old.appended))
-    moved = together.hold(copied(changes, spans, old.copied))
-    sizes = together.hold(newest_sizes(changes, old.sizes))
+    told = jobs.submit(work.hold, read_changes(rows.reads, changes, times))
+    took = jobs.submit(work.hold, traffic_sums(changes, spans, old.traffic))
+    grew = jobs.submit(work.hold, placement_sums(changes, spans, old.placements))
+    moved = jobs.submit(work.hold, copy_sums(changes, spans, old.copies))
+    sizes = jobs.submit(work.hold, newest_sizes(changes, old.sizes))
     readings = told.result()
     looked = work.of_hours(readings)
-    read = together.hold(taken(readings, spans, old.taken))
-    late = together.hold(behind(looked, old.behind))
-    local = together.hold(near(looked, old.near))
-    return Sums(took, grew, moved, read, late, local, sizes)
+    read = jobs.submit(work.hold, read_sums(readings, spans, old.reads))
+    late = jobs.submit(work.hold, lag_sums(looked, old.lags))
+    local = jobs.submit(work.hold, locality_sums(looked, old.locality))
+    return HourlySums(took, grew, moved, read, late, local, sizes)

@@ -1,4 +1,4 @@
-"""Brings silver and gold up to date with bronze, for the looks and hours that new records touched.
+"""Refresh of silver and gold from bronze, for the looks and hours that new records touched.
 
 Invariant: what is written for an hour depends on bronze alone, never on what an earlier refresh wrote there or on how
 often it ran. So it may be killed and run again, and a refresh of everything gives what many small ones gave.
@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -18,19 +17,18 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from agent.values.words import counted
-from pipeline.few_rows import few_rows
-from pipeline.jobs.carried import Carried, LookId
 from pipeline.jobs.histories import history_writes
 from pipeline.jobs.hourly import write_hours
-from pipeline.jobs.outcome_rows import outcome_writes
-from pipeline.jobs.work import Hour, Together, Work, Write, between
+from pipeline.jobs.incremental import IncrementalSums, LookId
+from pipeline.jobs.outcomes import outcome_writes
+from pipeline.jobs.work import ClusterHour, RefreshWork, SparkJobs, TableWrite, between
+from pipeline.local_relation import local_relation
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, silver
-from pipeline.tables import Tables, Where, named
+from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
-from pipeline.transforms.prices import PriceRow, price_table
-from pipeline.transforms.producers import ProducerRow, producer_table
+from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
 from pipeline.transforms.spans import CONTEXT_MS, hour_of, touched_hours
 from pipeline.transforms.spans import day_of as day_named
 
@@ -62,12 +60,12 @@ class RefreshSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refreshed:
+class RefreshSummary:
     """What a refresh did."""
 
     looks: int = 0
     """Looks that were read again."""
-    hours: tuple[Hour, ...] = ()
+    hours: tuple[ClusterHour, ...] = ()
     """Hours that were worked out again, sorted."""
     rows: Mapping[str, int | None] = field(default_factory=dict)
     """Table that was written -> its new rows, None where they were not counted; one that stays as it is is missing."""
@@ -77,44 +75,44 @@ class Refreshed:
 
 
 def refresh(
-    tables: Tables,
+    tables: TableStore,
     looks: Collection[LookKey] | None = None,
     *,
     settings: RefreshSettings,
     histories: bool = True,
     outcomes: bool = True,
-    owed: Collection[Hour] = (),
-    carried: Carried | None = None,
+    pending: Collection[ClusterHour] = (),
+    incremental: IncrementalSums | None = None,
     on_progress: Callable[[str], None] | None = None,
-) -> Refreshed:
+) -> RefreshSummary:
     """Works out silver and gold again for these looks and the hours that they touch; for all looks when None.
 
     ``histories``: whether warm-ups, restore rates, rebalances and drift are worked out as well, for the hours touched
-    and for those that are ``owed`` from before; otherwise those touched are owed by the caller. ``outcomes``:
-    whether those of proposals are. ``carried``: what one refresh after the other adds to, which spares them reading the
-    looks that those before have read; it changes nothing that is written.
+    and for the ``pending`` ones; otherwise the caller keeps those touched as pending. ``outcomes``: whether outcomes of
+    proposals are worked out. ``incremental``: the sums that one refresh after the other adds to, which
+    spares them reading the looks of the refreshes before; it changes nothing that is written.
     """
     began = time.monotonic()
-    say = on_progress or _silent
+    say = on_progress or (lambda _: None)
     touched = None if looks is None else sorted(set(looks))
-    work = Work(tables)
-    with Together(work) as together:
-        read = _silver(work, touched, together)
+    work = RefreshWork(tables)
+    with SparkJobs(work.spark) as jobs:
+        read = _silver(work, touched, jobs)
         say(f"{counted(read, 'look')} read")
         hours = _touched_hours(work, touched)
         work.hours = None if touched is None else hours
-        late = {*hours, *owed} if histories else set()
+        late = {*hours, *pending} if histories else set()
         past = work.beside(None if touched is None else late) if late else None
         if past is not None:
-            together.wait()
+            jobs.wait()
         if hours:
-            _gold(work, settings, past, carried, {LookId(one.cluster, one.look) for one in touched or ()})
+            _gold(work, settings, past, incremental, {LookId(one.cluster, one.look) for one in touched or ()})
             say(f"{counted(len(hours), 'hour')} computed")
         elif past is not None:
             _histories(past)
     if outcomes:
         work.write(outcome_writes(work, settings.prices))
-    return Refreshed(
+    return RefreshSummary(
         looks=read,
         hours=tuple(hours),
         rows=dict(sorted(work.rows.items())),
@@ -123,10 +121,10 @@ def refresh(
     )
 
 
-def catch_up(tables: Tables, owed: Collection[Hour], settings: RefreshSettings) -> None:
+def catch_up(tables: TableStore, pending: Collection[ClusterHour], settings: RefreshSettings) -> None:
     """Works out what refreshes left out: the histories of these hours, and outcomes."""
-    work = Work(tables).beside(owed)
-    if owed:
+    work = RefreshWork(tables).beside(pending)
+    if pending:
         _histories(work)
     work.write(outcome_writes(work, settings.prices))
 
@@ -136,7 +134,7 @@ def refresh_settings(settings: Settings) -> RefreshSettings:
     return RefreshSettings(prices=price_rows(settings.price), producers=producer_rows(settings.price))
 
 
-def looks_of_days(tables: Tables, days: tuple[str, ...]) -> tuple[LookKey, ...]:
+def looks_of_days(tables: TableStore, days: tuple[str, ...]) -> tuple[LookKey, ...]:
     """Every look that began on one of these UTC days. Raises BadInput for what is no day."""
     for day in days:
         try:
@@ -148,7 +146,7 @@ def looks_of_days(tables: Tables, days: tuple[str, ...]) -> tuple[LookKey, ...]:
     return tuple(sorted(LookKey(*row) for row in mine.distinct().collect()))
 
 
-def _silver(work: Work, touched: list[LookKey] | None, together: Together) -> int:
+def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -> int:
     """Write what the looks show, what no hour is made of beside what comes next; how many looks they are."""
     if touched is not None and not touched:
         return 0
@@ -156,7 +154,7 @@ def _silver(work: Work, touched: list[LookKey] | None, together: Together) -> in
     where: tuple[Where, ...] = ()
     if touched is not None:
         telemetry, where = _of_looks(telemetry, touched)
-    held = together.hold(look_rows(telemetry))
+    held = jobs.submit(work.hold, look_rows(telemetry))
     condition = named(where)
     fresh = condition is not None and work.tables.read(silver.LOOKS).where(condition).isEmpty()
     wide = held.result()
@@ -167,15 +165,21 @@ def _silver(work: Work, touched: list[LookKey] | None, together: Together) -> in
     work.rows_of_look = sum(counts[table.name.partition(".")[2]] for table in _OF_HOURS) // max(1, counts["looks"])
     # A look's rows never become fewer, so a table that it has no rows for needs no change.
     writes = [
-        Write(table, silver_table(wide, table), where, counts[name], fresh)
+        TableWrite(table, silver_table(wide, table), where, counts[name], fresh)
         for name, table in names.items()
         if counts[name] or (touched is None and work.tables.exists(table))
     ]
-    # The looks themselves first: what is not among them has no rows elsewhere, whatever died when.
+    _write_silver(work, writes, jobs)
+    return int(counts["looks"])
+
+
+def _write_silver(work: RefreshWork, writes: list[TableWrite], jobs: SparkJobs) -> None:
+    # The looks themselves first: a look that is not among them has no rows elsewhere, whatever died when.
     work.write(write for write in writes if write.table is silver.LOOKS)
     work.write(write for write in writes if write.table in _OF_HOURS)
-    together.write(*(write for write in writes if write.table not in (silver.LOOKS, *_OF_HOURS)))
-    return int(counts["looks"])
+    for write in writes:
+        if write.table not in (silver.LOOKS, *_OF_HOURS):
+            jobs.start(work.write_one, write)
 
 
 def _of_looks(telemetry: DataFrame, touched: list[LookKey]) -> tuple[DataFrame, tuple[Where, ...]]:
@@ -192,33 +196,33 @@ def _of_looks(telemetry: DataFrame, touched: list[LookKey]) -> tuple[DataFrame, 
     )
 
 
-def _touched_hours(work: Work, touched: list[LookKey] | None) -> list[Hour]:
+def _touched_hours(work: RefreshWork, touched: list[LookKey] | None) -> list[ClusterHour]:
     looks = work.tables.read(silver.LOOKS)
     if touched is None:
         rows = looks.select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms")).distinct()
     elif touched:
         first, last = min(one.taken_ms for one in touched), max(one.taken_ms for one in touched)
-        mine = few_rows(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
+        mine = local_relation(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
         rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), mine)
     else:
         return []
-    return sorted(Hour(*row) for row in rows.collect())
+    return sorted(ClusterHour(*row) for row in rows.collect())
 
 
 def _gold(
-    work: Work, settings: RefreshSettings, past: Work | None, carried: Carried | None, touched: Collection[LookId]
+    work: RefreshWork,
+    settings: RefreshSettings,
+    past: RefreshWork | None,
+    incremental: IncrementalSums | None,
+    touched: Collection[LookId],
 ) -> None:
     """Hours and histories side by side: neither reads what the other writes, and most of both is planning."""
-    with Together(work) as together:
+    with SparkJobs(work.spark) as jobs:
         if past is not None:
-            together.begin(partial(_histories, past))
+            jobs.start(_histories, past)
         producers, prices = producer_table(work.spark, settings.producers), price_table(work.spark, settings.prices)
-        write_hours(work, producers, prices, carried, touched)
+        write_hours(work, producers, prices, incremental, touched)
 
 
-def _histories(work: Work) -> None:
+def _histories(work: RefreshWork) -> None:
     work.write(history_writes(work))
-
-
-def _silent(_: str) -> None:
-    """Says nothing."""

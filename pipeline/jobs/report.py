@@ -1,4 +1,4 @@
-"""Writes a report of the tables into a folder: ``report.md``, ``report.html`` and one CSV per table.
+"""The files of a report: ``report.md``, ``report.html`` and one CSV per table, in a folder.
 
 Files are written beside their place and moved there, so that a reader never sees half of one.
 """
@@ -12,17 +12,17 @@ from agent.errors import BadInput
 from pipeline.report.collect import collect
 from pipeline.report.compose import compose
 from pipeline.report.csvs import to_csvs
-from pipeline.report.document import Report
+from pipeline.report.document import ReportDocument
 from pipeline.report.html import to_html
 from pipeline.report.markdown import to_markdown
-from pipeline.report.period import Period
+from pipeline.report.period import ReportPeriod
 from pipeline.schemas.gold import GOLD
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 
 FORMATS = ("md", "html", "csv")
 
 
-class Written(NamedTuple):
+class WrittenReport(NamedTuple):
     """What was written."""
 
     first: str
@@ -30,7 +30,9 @@ class Written(NamedTuple):
     files: tuple[Path, ...]
 
 
-def write_report(tables: Tables, period: Period, folder: Path, formats: tuple[str, ...] = FORMATS) -> Written:
+def write_report(
+    tables: TableStore, period: ReportPeriod, folder: Path, formats: tuple[str, ...] = FORMATS
+) -> WrittenReport:
     """Writes the report in these formats. Raises BadInput where there is nothing to report on or no place to write."""
     if not any(tables.exists(table) for table in GOLD):
         raise BadInput(
@@ -39,10 +41,10 @@ def write_report(tables: Tables, period: Period, folder: Path, formats: tuple[st
             todo="Run `rackwise spark refresh` first, or give --tables and --format.",
         )
     report = compose(collect(tables, period))
-    return Written(report.first, _write(folder, texts_of(report, formats)))
+    return WrittenReport(report.first, _write(folder, texts_of(report, formats)))
 
 
-def texts_of(report: Report, formats: tuple[str, ...]) -> dict[str, str]:
+def texts_of(report: ReportDocument, formats: tuple[str, ...]) -> dict[str, str]:
     """File name -> text."""
     texts: dict[str, str] = {}
     if "md" in formats:

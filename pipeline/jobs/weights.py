@@ -1,4 +1,4 @@
-"""Publishes weights: what the gold tables say of traffic and restores, as records that agents read.
+"""Weights for the agents: rates of traffic and restores from the gold tables, published as records of a topic.
 
 Only the weights of the cluster whose brokers are connected are written, as its agent reads them there. Invariants: only
 records that say something else than the topic's are written, so that a second run over the same tables
@@ -17,11 +17,11 @@ from agent.telemetry.weights import to_records
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 from agent.values.words import counted
 from config.settings import Settings
-from pipeline.kafka import Brokers, Topic
+from pipeline.kafka import TopicClient
 from pipeline.schemas import gold, silver
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 from pipeline.transforms.weights import group_weights, topic_weights
-from pipeline.weights_topic import Change, cluster_of, make_topic, standing, write
+from pipeline.weights_topic import WeightsChange, make_topic, standing, write
 
 _DIGITS = 4
 """Significant digits of a rate: it was measured no better, and few different weights are solved faster."""
@@ -30,7 +30,7 @@ AHEAD_MS = 300_000
 """So far an agent's clock may run ahead of ours."""
 
 
-class Made(NamedTuple):
+class WeightRecords(NamedTuple):
     """What is to be published."""
 
     topics: int
@@ -41,7 +41,7 @@ class Made(NamedTuple):
     """Other clusters that the tables know, sorted."""
 
 
-class Published(NamedTuple):
+class PublishedWeights(NamedTuple):
     """What was published."""
 
     written: int
@@ -50,7 +50,7 @@ class Published(NamedTuple):
     sentence: str
 
 
-def make_weights(tables: Tables, cluster: str, *, window_ms: int, now_ms: int) -> Made:
+def make_weights(tables: TableStore, cluster: str, *, window_ms: int, now_ms: int) -> WeightRecords:
     """The records of one cluster. Raises BadInput when the tables know nothing of it."""
     looks = tables.read(silver.LOOKS)
     # A clock that ran ahead for one look would put every hour since then out of the window.
@@ -73,11 +73,11 @@ def make_weights(tables: Tables, cluster: str, *, window_ms: int, now_ms: int) -
         counts["topic" if isinstance(weights, TopicWeights) else "group"] += 1
         partitions += len(weights.partitions) if isinstance(weights, TopicWeights) else 0
         records.update(to_records(weights))
-    return Made(counts["topic"], counts["group"], partitions, records, tuple(sorted(known - {cluster})))
+    return WeightRecords(counts["topic"], counts["group"], partitions, records, tuple(sorted(known - {cluster})))
 
 
 def publish_weights(
-    tables: Tables,
+    tables: TableStore,
     settings: Settings,
     *,
     now_ms: int,
@@ -85,18 +85,19 @@ def publish_weights(
     dry_run: bool = False,
     say: Callable[[str], None] = lambda _: None,
     show: Callable[[str], None] = lambda _: None,
-) -> Published:
+) -> PublishedWeights:
     """Write what changed, or show it. Raises BadInput, ClusterUnreachable and what keeps us out."""
     name = settings.weights_topic
-    brokers = Brokers(settings.kafka)
+    brokers = TopicClient(settings.kafka)
     topic = brokers.topic(name, settings.cluster.id)
-    cluster = topic.cluster if topic is not None else cluster_of(settings.kafka, settings.cluster.id)
+    cluster = topic.cluster if topic is not None else brokers.cluster()
     made = make_weights(tables, cluster, window_ms=settings.weights.window_ms, now_ms=now_ms)
     where = f"{counted(made.partitions, 'partition')} in {counted(made.topics, 'topic')}"
     say(f"weights of {where}, and of {counted(made.groups, 'group')}")
     if made.others:
         say(f"not published, because they belong to other clusters: weights of {', '.join(made.others)}")
-    stands = _standing(settings, topic)
+    reader = f"{settings.topics.prefix}-reader"
+    stands = {} if topic is None else standing(settings.kafka, topic.name, topic.partitions, group=reader)
     changes = changes_between(stands, made.records, cluster, everything=everything)
     deleted = sum(change.value is None for change in changes)
     unchanged = len(made.records) - (len(changes) - deleted)
@@ -104,7 +105,7 @@ def publish_weights(
         for change in changes:
             show(f"{change.key} {'deleted' if change.value is None else change.value.decode()}")
         written = counted(len(changes) - deleted, "record")
-        return Published(0, 0, unchanged, f"to be written: {written}, {deleted} to be deleted")
+        return PublishedWeights(0, 0, unchanged, f"to be written: {written}, {deleted} to be deleted")
     if topic is None:
         topics = settings.topics
         make_topic(settings.kafka, name, replicas=topics.replication_factor, min_insync=topics.min_insync_replicas)
@@ -115,19 +116,19 @@ def publish_weights(
     sentence = (
         f"{counted(len(changes) - deleted, 'record')} written to {name}, {deleted} deleted, {unchanged} unchanged"
     )
-    return Published(len(changes) - deleted, deleted, unchanged, sentence)
+    return PublishedWeights(len(changes) - deleted, deleted, unchanged, sentence)
 
 
 def changes_between(
     stands: Mapping[str, bytes], wanted: Mapping[str, bytes], cluster: str, *, everything: bool = False
-) -> tuple[Change, ...]:
+) -> tuple[WeightsChange, ...]:
     """The records that lead from the topic's state to what is wanted, by key; other clusters' are left alone."""
     changed = [
-        Change(key, value)
+        WeightsChange(key, value)
         for key, value in sorted(wanted.items())
         if everything or not _says_the_same(stands.get(key), value)
     ]
-    gone = [Change(key, None) for key in sorted(stands) if key.startswith(f"{cluster}/") and key not in wanted]
+    gone = [WeightsChange(key, None) for key in sorted(stands) if key.startswith(f"{cluster}/") and key not in wanted]
     return (*changed, *gone)
 
 
@@ -142,14 +143,7 @@ def _says_the_same(before: bytes | None, after: bytes) -> bool:
     return isinstance(old, dict) and {**old, "computed_ms": 0} == {**new, "computed_ms": 0}
 
 
-def _standing(settings: Settings, topic: Topic | None) -> Mapping[str, bytes]:
-    if topic is None:
-        return {}
-    group = f"{settings.topics.prefix}-reader"
-    return standing(settings.kafka, topic.name, topic.partitions, group=group)
-
-
-def _of(tables: Tables, table: Any, cluster: str) -> Any:
+def _of(tables: TableStore, table: Any, cluster: str) -> Any:
     rows = tables.read(table)
     return rows.where(rows["cluster"] == cluster)
 

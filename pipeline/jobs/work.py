@@ -1,21 +1,20 @@
-"""What every part of a refresh works with: tables, the hours in question, rows that are held, what is written."""
+"""A refresh in progress: tables, hours, rows that are held, the threads of its Spark jobs, and its writes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pyspark import inheritable_thread_target
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.few_rows import few_rows
+from pipeline.local_relation import local_relation
 from pipeline.schemas import gold
-from pipeline.schemas.table import LONG, STRING, Table, column, columns
-from pipeline.tables import Tables, Where, conformed, named
+from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
+from pipeline.tables import TableStore, Where, conformed, named
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS
 
@@ -28,17 +27,17 @@ _HOURS = columns(column("cluster", STRING, "Cluster id."), column("hour_ms", LON
 Result = TypeVar("Result")
 
 
-class Hour(NamedTuple):
+class ClusterHour(NamedTuple):
     """A UTC hour of a cluster."""
 
     cluster: str
     hour_ms: int
 
 
-class Write(NamedTuple):
+class TableWrite(NamedTuple):
     """Rows that take the place of a table's."""
 
-    table: Table
+    table: TableSpec
     rows: DataFrame
     where: Sequence[Where] = ()
     """What they take the place of; everything when empty."""
@@ -48,63 +47,52 @@ class Write(NamedTuple):
     """Whether it is known that ``where`` names nothing that is there."""
 
 
-class Together:
-    """Jobs that run side by side: most of a small one is waiting for plans and files, and leaves a core idle.
+class SparkJobs(ThreadPoolExecutor):
+    """Threads for Spark jobs: most of a small job is waiting for plans and files, and leaves a core idle.
 
-    Left as a context, it waits for all of them and raises what the first of them raised.
+    Left as a context, it waits for all jobs and raises the error of the first one that was started and failed.
     """
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._pool = ThreadPoolExecutor(_THREADS)
-        self._begun: list[Future[None]] = []
-
-    def __enter__(self) -> Self:
-        return self
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(_THREADS)
+        self._spark = spark
+        self._started: list[Future[None]] = []
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._pool.shutdown()
+        self.shutdown()
         if error is None:
             self.wait()
 
-    def hold(self, frame: DataFrame) -> Future[DataFrame]:
-        """`Work.hold`, beside whatever else goes on. The rows are its result."""
-        return self._submit(partial(self._work.hold, frame))
+    def submit(self, job: Callable[..., Result], /, *args: object, **named: object) -> Future[Result]:
+        """As the base class does, with the Spark properties of the calling thread."""
+        return super().submit(inheritable_thread_target(self._spark)(job), *args, **named)
 
-    def write(self, *writes: Write) -> None:
-        """`Work.write_one`, each beside whatever else goes on."""
-        for write in writes:
-            self.begin(partial(self._work.write_one, write))
-
-    def begin(self, job: Callable[[], None]) -> None:
-        """Any job, beside whatever else goes on."""
-        self._begun.append(self._submit(job))
+    def start(self, job: Callable[..., None], *args: object) -> None:
+        """Submit a job whose result nothing asks for."""
+        self._started.append(self.submit(job, *args))
 
     def wait(self) -> None:
-        """Until all that was begun, frames that are held aside, has ended. Raises what went wrong with it."""
-        for one in self._begun:
+        """Wait for the jobs that were started. Raises the error of the first one that failed."""
+        for one in self._started:
             one.result()
 
-    def _submit(self, job: Callable[[], Result]) -> Future[Result]:
-        return self._pool.submit(inheritable_thread_target(self._work.spark)(job))
 
-
-class Work:
+class RefreshWork:
     """One refresh. ``hours`` are those that are worked out again, sorted; None for all."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: TableStore) -> None:
         self.tables = tables
         self.spark = tables.spark
-        self.hours: list[Hour] | None = None
+        self.hours: list[ClusterHour] | None = None
         self.rows: dict[str, int | None] = {}
         """Table that was written -> how many rows, where they were counted."""
         self.messages: set[str] = set()
         self.rows_of_look = 0
         """About how many rows of partitions and reads a look has; 0 when that is not known."""
 
-    def beside(self, hours: Iterable[Hour] | None) -> Work:
+    def beside(self, hours: Iterable[ClusterHour] | None) -> RefreshWork:
         """Work on other hours that tells in the same place what it wrote."""
-        other = Work(self.tables)
+        other = RefreshWork(self.tables)
         other.hours = None if hours is None else sorted(hours)
         other.rows, other.messages = self.rows, self.messages
         return other
@@ -117,7 +105,7 @@ class Work:
         """
         return frame.localCheckpoint(eager=True)
 
-    def context(self, table: Table, back_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:
+    def context(self, table: TableSpec, back_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:
         """Rows of silver that have a say in the hours; ``to_the_end``: also in how what began in them went on."""
         rows = self.tables.read(table)
         if self.hours is None:
@@ -139,7 +127,7 @@ class Work:
         """Those rows whose cluster and hour_ms are of these hours; with ``left_anti`` those that are not."""
         if self.hours is None:
             return rows
-        mine = few_rows(self.spark, self.hours, _HOURS)
+        mine = local_relation(self.spark, self.hours, _HOURS)
         return rows.join(F.broadcast(mine), on=["cluster", "hour_ms"], how=how)
 
     def where_hours(self) -> tuple[Where, ...]:
@@ -152,12 +140,13 @@ class Work:
             for cluster, mine in by_cluster.items()
         )
 
-    def write(self, writes: Iterable[Write]) -> None:
+    def write(self, writes: Iterable[TableWrite]) -> None:
         """All tables at once: most of a small write is waiting for plans and files."""
-        with Together(self) as together:
-            together.write(*writes)
+        with SparkJobs(self.spark) as jobs:
+            for write in writes:
+                jobs.start(self.write_one, write)
 
-    def write_one(self, write: Write) -> None:
+    def write_one(self, write: TableWrite) -> None:
         """One table; nothing is written where there are no rows and no table, or where history stays as it is."""
         is_there = self.tables.exists(write.table)
         if is_there and write.table.name in _SELDOM:
@@ -172,7 +161,7 @@ class Work:
         if number:
             self._replace(write._replace(rows=rows, number=number))
 
-    def _stands(self, write: Write) -> bool:
+    def _stands(self, write: TableWrite) -> bool:
         """Whether exactly these rows stand in the table where they would be written."""
         names = write.table.schema.names
         there = self.tables.read(write.table)
@@ -182,7 +171,7 @@ class Work:
         both = new.unionByName(there.select(*names, F.lit(-1).alias("_times")))
         return both.groupBy(*names).agg(F.sum("_times").alias("_times")).where("_times <> 0").isEmpty()
 
-    def _replace(self, write: Write) -> None:
+    def _replace(self, write: TableWrite) -> None:
         self.tables.replace_where(write.table, write.rows, *write.where, fresh=write.fresh)
         self.rows[write.table.name] = write.number
 

@@ -1,4 +1,4 @@
-"""Reads the gold tables, has Spark add them up, and collects what came out.
+"""Figures of a report: the gold tables, summed by Spark and collected.
 
 Gold alone makes the figures. One table of silver and one of bronze are counted as well, for what is missing from them:
 looks that did not arrive whole, and records that could not be read.
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.report import facts, summaries
-from pipeline.report.facts import Problem
-from pipeline.report.period import Period, of_clusters, touching, within
+from pipeline.report.facts import UnusableInput
+from pipeline.report.period import ReportPeriod, of_clusters, touching, within
 from pipeline.schemas import bronze, gold, silver
-from pipeline.schemas.table import Table
-from pipeline.tables import Tables
+from pipeline.schemas.table import TableSpec
+from pipeline.tables import TableStore
 
 MOST_ROWS = 100_000
 """Most rows of one kind that the driver holds; sums are over all of them, however few are shown."""
@@ -40,7 +41,7 @@ class _Counted(NamedTuple):
     number: int
 
 
-def collect(tables: Tables, period: Period) -> facts.Facts:
+def collect(tables: TableStore, period: ReportPeriod) -> facts.ReportFacts:
     """Everything that a report of the period says."""
     return _Collecting(tables, period).facts()
 
@@ -48,49 +49,44 @@ def collect(tables: Tables, period: Period) -> facts.Facts:
 class _Collecting:
     """One pass over the tables; remembers which are absent and what was left out."""
 
-    def __init__(self, tables: Tables, period: Period) -> None:
+    def __init__(self, tables: TableStore, period: ReportPeriod) -> None:
         self._tables = tables
         self._period = period
         self._absent: set[str] = set()
         self._left_out: dict[str, int] = {}
 
-    def facts(self) -> facts.Facts:
+    def facts(self) -> facts.ReportFacts:
         """Some questions at a time, as none of them keeps a core busy by itself."""
         period = self._period
+        dearest, least_local = partial(summaries.costs, most=DEAREST), partial(summaries.near, most=LEAST_LOCAL)
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
 
             def ask(
-                title: str, kind: type[_Row], table: Table, add_up: _AddUp, *times: str
+                title: str, kind: type[_Row], table: TableSpec, add_up: _AddUp, *times: str
             ) -> Future[tuple[_Row, ...]]:
                 return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, period, times)))
 
-            costs = ask("cost", facts.Cost, gold.LEDGER, lambda rows: summaries.costs(rows, DEAREST), "hour_ms")
-            pairs = ask("ledger", facts.Pair, gold.LEDGER, summaries.pairs, "hour_ms")
-            standing = ask("standing", facts.Standing, gold.OUTCOMES, self._standing, "created_ms", "done_ms")
-            coverage = ask("coverage", facts.Coverage, gold.PARTITION_TRAFFIC, summaries.coverage, "hour_ms")
-            near = ask("locality", facts.Near, gold.LOCALITY, lambda rows: summaries.near(rows, LEAST_LOCAL), "hour_ms")
-            warmups = ask("warm-ups", facts.Warmups, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms")
-            restores = ask("restores", facts.Restore, gold.RESTORE_RATES, summaries.restores)
-            rebalances = ask("rebalances", facts.Rebalances, gold.REBALANCES, summaries.rebalances, "seen_ms")
-            drifts = ask("drift", facts.Drift, gold.RACK_DRIFT, summaries.drifts, "began_ms", "ended_ms")
-            outcomes = ask("outcomes", facts.Outcome, gold.OUTCOMES, summaries.outcomes, "applied_ms")
-            errors = ask("errors", facts.Errors, gold.OUTCOMES, summaries.errors, "applied_ms")
+            asked: dict[str, Future[tuple[Any, ...]]] = {
+                "costs": ask("cost", facts.DailyCost, gold.LEDGER, dearest, "hour_ms"),
+                "pairs": ask("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs, "hour_ms"),
+                "standing": ask("standing", facts.OpenProposal, gold.OUTCOMES, self._standing, "created_ms", "done_ms"),
+                "coverage": ask("coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, summaries.coverage, "hour_ms"),
+                "near": ask("locality", facts.ReaderLocality, gold.LOCALITY, least_local, "hour_ms"),
+                "warmups": ask("warm-ups", facts.WarmupTimes, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms"),
+                "restores": ask("restores", facts.RestoreSpeed, gold.RESTORE_RATES, summaries.restores),
+                "rebalances": ask(
+                    "rebalances", facts.RebalanceCounts, gold.REBALANCES, summaries.rebalances, "seen_ms"
+                ),
+                "drifts": ask("drift", facts.RackDrift, gold.RACK_DRIFT, summaries.drifts, "began_ms", "ended_ms"),
+                "outcomes": ask("outcomes", facts.MeasuredOutcome, gold.OUTCOMES, summaries.outcomes, "applied_ms"),
+                "errors": ask("errors", facts.PredictionErrors, gold.OUTCOMES, summaries.errors, "applied_ms"),
+            }
             looked = ask("looks", _Counted, silver.LOOKS, summaries.looked, "taken_ms")
             unread = pool.submit(self._rows, "quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
-        return facts.Facts(
+        return facts.ReportFacts(
             from_ms=period.from_ms,
             to_ms=period.to_ms,
-            coverage=coverage.result(),
-            costs=costs.result(),
-            pairs=pairs.result(),
-            near=near.result(),
-            warmups=warmups.result(),
-            restores=restores.result(),
-            rebalances=rebalances.result(),
-            drifts=drifts.result(),
-            outcomes=outcomes.result(),
-            errors=errors.result(),
-            standing=standing.result(),
+            **{name: rows.result() for name, rows in asked.items()},
             problems=(*_problems("look", looked.result()), *_problems("record", unread.result())),
             looks=None
             if silver.LOOKS.name in self._absent
@@ -107,7 +103,7 @@ class _Collecting:
         timed = records.select("reason", F.unix_millis("kafka_time").alias("kafka_ms"))
         return summaries.quarantined(within(timed, self._period._replace(clusters=()), "kafka_ms"))
 
-    def _rows(self, title: str, kind: type[_Row], table: Table, add_up: _AddUp) -> tuple[_Row, ...]:
+    def _rows(self, title: str, kind: type[_Row], table: TableSpec, add_up: _AddUp) -> tuple[_Row, ...]:
         """The rows in their order, as values of that kind; what is beyond the most is counted."""
         if not self._tables.exists(table):
             self._absent.add(table.name)
@@ -116,10 +112,12 @@ class _Collecting:
         found = frame.limit(MOST_ROWS + 1).collect()
         if len(found) > MOST_ROWS:
             self._left_out[title] = frame.count() - MOST_ROWS
-        return tuple(kind(*map(_plain, row)) for row in found[:MOST_ROWS])
+        # Arrays as tuples: the values are frozen.
+        frozen = ([tuple(cell) if isinstance(cell, list) else cell for cell in row] for row in found[:MOST_ROWS])
+        return tuple(map(kind._make, frozen))
 
 
-def _chosen(rows: DataFrame, period: Period, times: tuple[str, ...]) -> DataFrame:
+def _chosen(rows: DataFrame, period: ReportPeriod, times: tuple[str, ...]) -> DataFrame:
     """Rows of the period: by one moment, by begin and end, or all of them."""
     match times:
         case (moment,):
@@ -130,10 +128,5 @@ def _chosen(rows: DataFrame, period: Period, times: tuple[str, ...]) -> DataFram
             return of_clusters(rows, period)
 
 
-def _problems(what: str, counted: tuple[_Counted, ...]) -> Iterator[Problem]:
-    return (Problem(what, row.why, row.number) for row in counted if row.why is not None)
-
-
-def _plain(value: Any) -> Any:
-    """Arrays as tuples: the values are frozen."""
-    return tuple(value) if isinstance(value, list) else value
+def _problems(what: str, counted: tuple[_Counted, ...]) -> Iterator[UnusableInput]:
+    return (UnusableInput(what, row.why, row.number) for row in counted if row.why is not None)

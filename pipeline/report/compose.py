@@ -1,14 +1,22 @@
-"""The report of some facts: its first line, its sections in their order, its notes."""
+"""A report composed from its facts: first line, sections in their order, and notes on missing data.
+
+A note says what is missing from the figures, and how much of it.
+"""
 
 from __future__ import annotations
 
-from pipeline.report import notes
-from pipeline.report.document import Report
-from pipeline.report.facts import Facts
-from pipeline.report.first import first_line
+from collections.abc import Iterator, Sequence
+
+from agent.values.words import counted, few
+from pipeline.report import words
+from pipeline.report.document import ReportDocument
+from pipeline.report.facts import LookCoverage, ReportFacts, UnusableInput
+from pipeline.report.first import first_line, price_applied
+from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import cost_section, ledger_section, locality_section
 from pipeline.report.sections_proposals import error_section, outcome_section, standing_section
 from pipeline.report.sections_work import drift_section, rebalance_section, restore_section, warmup_section
+from pipeline.report.summaries import HOUR_MS
 
 _SECTIONS = (
     standing_section,
@@ -24,12 +32,137 @@ _SECTIONS = (
 )
 
 
-def compose(facts: Facts) -> Report:
+def compose(facts: ReportFacts) -> ReportDocument:
     """Everything in its place; equal facts give an equal report."""
-    return Report(
+    return ReportDocument(
         title="What crosses racks, what it costs, and what to do",
         first=first_line(facts),
-        about=notes.about(facts),
+        about=about(facts),
         sections=tuple(section(facts) for section in _SECTIONS),
-        notes=notes.notes(facts),
+        notes=notes(facts),
     )
+
+
+def notes(facts: ReportFacts) -> tuple[str, ...]:
+    """Sentences; where a kind of thing could be missing and is not, that is said too."""
+    return (
+        *_absent(facts),
+        *_gaps(facts),
+        *_looks(facts),
+        *_unknown(facts),
+        *_prices(facts),
+        *_sizes(facts),
+        *_records(facts),
+        *(
+            (f"Section {title}: {counted(left, 'more row')} left out, and not in its sums; a shorter period shows all.")
+            for title, left in facts.left_out
+        ),
+    )
+
+
+def about(facts: ReportFacts) -> str:
+    """Period, clusters, and how much of it is covered."""
+    if not facts.coverage:
+        return "No look of this period has traffic."
+    first = min(row.first_ms for row in facts.coverage)
+    last = max(row.last_ms for row in facts.coverage) + HOUR_MS
+    clusters = ", ".join(words.short(row.cluster) for row in facts.coverage)
+    return (
+        f"Hours from {minute_of(first)} to {minute_of(last)} UTC, of which looks cover "
+        f"{words.duration(facts.seconds)}; {counted(len(facts.coverage), 'cluster')}: {clusters}. "
+        "Amounts per hour and day are those of the time covered, at that pace."
+    )
+
+
+def _absent(facts: ReportFacts) -> Iterator[str]:
+    if facts.absent:
+        yield (
+            f"These tables do not exist yet, so the report has nothing from them: {', '.join(facts.absent)}. "
+            "They appear with the first refresh that has rows for them."
+        )
+
+
+def _gaps(facts: ReportFacts) -> Iterator[str]:
+    if not facts.coverage:
+        return
+    found = [(row, _missing_hours(row)) for row in facts.coverage]
+    for row, missing in found:
+        if missing or row.thin_hours:
+            yield (
+                f"Gaps in cluster {words.short(row.cluster)}: {counted(missing, 'hour')} without any look and "
+                f"{counted(row.thin_hours, 'hour')} covered by less than nine tenths, out of "
+                f"{row.hours + missing:,}; no values are filled in for them."
+            )
+    if not any(missing or row.thin_hours for row, missing in found):
+        yield "No gaps: every hour between the first look and the last is covered by nine tenths or more."
+
+
+def _missing_hours(row: LookCoverage) -> int:
+    return (row.last_ms - row.first_ms) // HOUR_MS + 1 - row.hours
+
+
+def _looks(facts: ReportFacts) -> Iterator[str]:
+    unusable = [problem for problem in facts.problems if problem.what == "look"]
+    if facts.looks is None:
+        yield "The number of complete looks is unknown: there is no table of looks."
+    elif unusable:
+        lost = sum(problem.number for problem in unusable)
+        yield f"{counted(lost, 'look')} of {lost + facts.looks:,} could not be used ({_reasons(unusable)})."
+    elif facts.looks:
+        yield f"{counted(facts.looks, 'look')} of the period, all complete."
+    else:
+        yield "There is no look of this period."
+
+
+def _unknown(facts: ReportFacts) -> Iterator[str]:
+    sizes: dict[tuple[str, str], float] = {}
+    for row in facts.pairs:
+        if row.zone == "UNKNOWN":
+            key = row.path, row.why_unknown or "reason not recorded"
+            sizes[key] = sizes.get(key, 0.0) + (row.bytes or 0.0)
+    for (path, why), size in sorted(sizes.items()):
+        yield f"Unknown, path {path}: {_size(size)} may or may not have crossed racks ({words.shown(why)})."
+    if facts.pairs and not sizes:
+        yield "For every byte in the ledger both racks are known."
+
+
+def _size(size: float) -> str:
+    return words.volume(size) if size else "an unknown number of bytes"
+
+
+def _prices(facts: ReportFacts) -> Iterator[str]:
+    pairs = sorted(
+        {(row.source_rack, row.target_rack) for row in facts.pairs if row.zone == "CROSS_ZONE" and row.usd is None}
+    )
+    if pairs:
+        named = few([f"{words.short(source)} to {words.short(target)}" for source, target in pairs], 10)
+        without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)
+        yield (
+            f"No price is known, for some hours at least, for these pairs of racks: {named}; "
+            f"{words.volume(without)} are not in the sums of money."
+        )
+    elif any(row.zone == "CROSS_ZONE" for row in facts.pairs):
+        dates = sorted({row.price_date for row in facts.pairs if row.price_date})
+        dated = f", the latest of {dates[-1]}" if dates else ""
+        yield f"Every pair of racks has a price{dated}; costs are{price_applied(facts) or ' unknown'} across racks."
+
+
+def _sizes(facts: ReportFacts) -> Iterator[str]:
+    rows = sum(row.sizeless for row in facts.pairs)
+    if rows:
+        yield (
+            f"Bytes are unknown in {counted(rows, 'row')} of the ledger, because the size of records is "
+            "unknown; they are in no sum."
+        )
+
+
+def _records(facts: ReportFacts) -> Iterator[str]:
+    unread = [problem for problem in facts.problems if problem.what == "record"]
+    if unread:
+        total = sum(problem.number for problem in unread)
+        some = counted(total, "record")
+        yield f"{some} could not be read and are in quarantine, of all clusters ({_reasons(unread)})."
+
+
+def _reasons(problems: Sequence[UnusableInput]) -> str:
+    return "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in problems[:5])

@@ -7,22 +7,22 @@ import io
 import re
 
 from config.foreign_text import csv_text
-from pipeline.report.document import Cell, Grid, Head, Report
+from pipeline.report.document import Cell, ColumnHead, ReportDocument, ReportGrid
 
 
-def to_csvs(report: Report) -> dict[str, str]:
+def to_csvs(report: ReportDocument) -> dict[str, str]:
     """File name -> text, one for each section and one for the first line and the notes."""
     files = {f"{section.name}.csv": to_csv(section.grid) for section in report.sections}
     rows = [("first", report.first), ("about", report.about), *(("note", note) for note in report.notes)]
     return {"summary.csv": _text([("what", "sentence"), *rows]), **files}
 
 
-def to_csv(grid: Grid) -> str:
+def to_csv(grid: ReportGrid) -> str:
     """The grid with a head line, lines ending as RFC 4180 has them."""
     return _text([tuple(map(_name, grid.heads)), *(tuple(map(_field, row)) for row in grid.rows)])
 
 
-def _name(head: Head) -> str:
+def _name(head: ColumnHead) -> str:
     words = re.sub(r"[^a-z0-9]+", "_", head.title.lower()).strip("_")
     unit = head.unit.value
     return words if not unit or unit == "count" else f"{words}_{unit}"

@@ -1,4 +1,4 @@
-"""A report as a value, before it is decided how it is written: a first line, sections with grids and plots, notes."""
+"""A report as a value, independent of its format: a first line, sections with grids and plots, notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Cell = str | int | float | None
 """A raw value. None is unknown."""
 
 
-class Unit(Enum):
+class ValueUnit(Enum):
     """What a column's values are; says how they are written and, in CSV, how the column is called."""
 
     TEXT = ""
@@ -26,46 +26,46 @@ class Unit(Enum):
     RECORDS_PER_S = "records_per_s"
 
 
-class Head(NamedTuple):
+class ColumnHead(NamedTuple):
     """The head of a column."""
 
     title: str
-    unit: Unit = Unit.TEXT
+    unit: ValueUnit = ValueUnit.TEXT
     sign: bool = False
     """Whether its values are changes, which are written with their sign."""
 
     @property
     def numeric(self) -> bool:
         """Whether its values stand at the right."""
-        return self.unit is not Unit.TEXT
+        return self.unit is not ValueUnit.TEXT
 
 
 Row = TypeVar("Row")
-Columns = tuple[tuple[Head, Callable[[Row], Cell]], ...]
+Columns = tuple[tuple[ColumnHead, Callable[[Row], Cell]], ...]
 """The head of each column, and its value in a row."""
 
 
-class Grid(NamedTuple):
+class ReportGrid(NamedTuple):
     """A table: heads and rows of raw values."""
 
-    heads: tuple[Head, ...]
+    heads: tuple[ColumnHead, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
-class Bars(NamedTuple):
+class BarPlot(NamedTuple):
     """Bars that are made of parts: ``sizes[part][bar]``; None is unknown and leaves a mark of its own."""
 
     bars: tuple[str, ...]
     parts: tuple[str, ...]
     sizes: tuple[tuple[float | None, ...], ...]
     label: str
-    unit: Unit
+    unit: ValueUnit
     upright: bool
     hatched: frozenset[str] = frozenset()
     """Parts of which something is not known."""
 
 
-class Heat(NamedTuple):
+class HeatMap(NamedTuple):
     """A map of shares from 0 to 1: ``shares[row][column]``; None is unknown, and ``absent`` cells do not exist."""
 
     rows: tuple[str, ...]
@@ -75,28 +75,28 @@ class Heat(NamedTuple):
     label: str
 
 
-class Ranges(NamedTuple):
+class RangePlot(NamedTuple):
     """Low, middle and high of each row."""
 
     rows: tuple[str, ...]
     values: tuple[tuple[float, float, float], ...]
     label: str
-    unit: Unit
+    unit: ValueUnit
 
 
-class Scatter(NamedTuple):
+class ScatterPlot(NamedTuple):
     """Predicted against measured, and the errors beside it."""
 
     points: tuple[tuple[float, float], ...]
-    unit: Unit
+    unit: ValueUnit
     errors: tuple[float, ...]
     """Shares: +0.1 is a tenth more than was predicted."""
 
 
-Plot = Bars | Heat | Ranges | Scatter
+Plot = BarPlot | HeatMap | RangePlot | ScatterPlot
 
 
-class Section(NamedTuple):
+class ReportSection(NamedTuple):
     """One question of a report."""
 
     name: str
@@ -104,7 +104,7 @@ class Section(NamedTuple):
     title: str
     lead: str
     """The answer in a sentence."""
-    grid: Grid
+    grid: ReportGrid
     plot: Plot | None = None
     """Never without rows in the grid."""
     says: str = ""
@@ -112,7 +112,7 @@ class Section(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class Report(NamedTuple):
+class ReportDocument(NamedTuple):
     """The whole."""
 
     title: str
@@ -120,18 +120,18 @@ class Report(NamedTuple):
     """What to do first, with its figure."""
     about: str
     """Period, clusters, and how much of it is covered."""
-    sections: tuple[Section, ...]
+    sections: tuple[ReportSection, ...]
     notes: tuple[str, ...]
     """What is missing from the figures, or that nothing is."""
 
 
-def beyond(section: Section, most: int) -> tuple[str, ...]:
+def beyond(section: ReportSection, most: int) -> tuple[str, ...]:
     """Where the rows are that a form of the report has no room for; nothing when it shows all of them."""
     more = len(section.grid.rows) - most
     return (f"{counted(more, 'more row')} in {section.name}.csv.",) if more > 0 else ()
 
 
-def grid_of(columns: Columns[Row], rows: Sequence[Row], drop: Callable[[Head], bool]) -> Grid:
+def grid_of(columns: Columns[Row], rows: Sequence[Row], drop: Callable[[ColumnHead], bool]) -> ReportGrid:
     """A grid without the columns that are to be dropped."""
     kept = [(head, value) for head, value in columns if not drop(head)]
-    return Grid(tuple(head for head, _ in kept), tuple(tuple(value(row) for _, value in kept) for row in rows))
+    return ReportGrid(tuple(head for head, _ in kept), tuple(tuple(value(row) for _, value in kept) for row in rows))

@@ -1,4 +1,4 @@
-"""What a report rests on: a few hundred rows, added up in Spark and collected. Unknown is None, never 0.
+"""Facts of a report: a few hundred rows, summed by Spark and collected. Unknown is None, never 0.
 
 Rows of one kind have a fixed order, so that equal tables give equal reports.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Cost(NamedTuple):
+class DailyCost(NamedTuple):
     """What one reader group, or one path other than reading, sent across racks on one day."""
 
     cluster: str
@@ -26,7 +26,7 @@ class Cost(NamedTuple):
     """Rows of the ledger whose bytes are unknown."""
 
 
-class Pair(NamedTuple):
+class RackPairBytes(NamedTuple):
     """Bytes of one path from rack to rack over the whole period."""
 
     cluster: str
@@ -46,7 +46,7 @@ class Pair(NamedTuple):
     usd_per_gb_high: float | None = None
 
 
-class Coverage(NamedTuple):
+class LookCoverage(NamedTuple):
     """How much of the period looks cover."""
 
     cluster: str
@@ -62,7 +62,7 @@ class Coverage(NamedTuple):
     """Hours in between of which less than nine tenths are covered."""
 
 
-class Near(NamedTuple):
+class ReaderLocality(NamedTuple):
     """How local the readers of a group in one rack are."""
 
     cluster: str
@@ -75,7 +75,7 @@ class Near(NamedTuple):
     total_bytes: float | None
 
 
-class Warmups(NamedTuple):
+class WarmupTimes(NamedTuple):
     """Warm-ups of an application with one outcome."""
 
     cluster: str
@@ -91,7 +91,7 @@ class Warmups(NamedTuple):
     """Share of their time in which the lag did not shrink."""
 
 
-class Restore(NamedTuple):
+class RestoreSpeed(NamedTuple):
     """How fast one store restores, records per second."""
 
     cluster: str
@@ -105,7 +105,7 @@ class Restore(NamedTuple):
     stalls_when: str | None
 
 
-class Rebalances(NamedTuple):
+class RebalanceCounts(NamedTuple):
     """Rebalances of a group with one cause."""
 
     cluster: str
@@ -120,7 +120,7 @@ class Rebalances(NamedTuple):
     """Rebalances whose moves were hidden."""
 
 
-class Drift(NamedTuple):
+class RackDrift(NamedTuple):
     """One change of racks."""
 
     cluster: str
@@ -135,7 +135,7 @@ class Drift(NamedTuple):
     cause: str | None
 
 
-class Outcome(NamedTuple):
+class MeasuredOutcome(NamedTuple):
     """A proposal that was acted on: predicted and measured."""
 
     cluster: str
@@ -157,7 +157,7 @@ class Outcome(NamedTuple):
     error_share: float | None
 
 
-class Errors(NamedTuple):
+class PredictionErrors(NamedTuple):
     """(measured - predicted) / predicted of one quantity over all proposals that tell both."""
 
     quantity: str
@@ -171,7 +171,7 @@ class Errors(NamedTuple):
     """The largest error, with its sign."""
 
 
-class Standing(NamedTuple):
+class OpenProposal(NamedTuple):
     """A proposal that stands, with what its subject costs now."""
 
     cluster: str
@@ -193,7 +193,7 @@ class Standing(NamedTuple):
     usd: float | None
 
 
-class Problem(NamedTuple):
+class UnusableInput(NamedTuple):
     """Something that was counted and is missing from the figures."""
 
     what: str
@@ -202,24 +202,24 @@ class Problem(NamedTuple):
     number: int
 
 
-class Facts(NamedTuple):
+class ReportFacts(NamedTuple):
     """Everything that a report says."""
 
     from_ms: int | None
     """Begin of the period that was asked for; None for everything there is."""
     to_ms: int | None
-    coverage: tuple[Coverage, ...]
-    costs: tuple[Cost, ...]
-    pairs: tuple[Pair, ...]
-    near: tuple[Near, ...]
-    warmups: tuple[Warmups, ...]
-    restores: tuple[Restore, ...]
-    rebalances: tuple[Rebalances, ...]
-    drifts: tuple[Drift, ...]
-    outcomes: tuple[Outcome, ...]
-    errors: tuple[Errors, ...]
-    standing: tuple[Standing, ...]
-    problems: tuple[Problem, ...]
+    coverage: tuple[LookCoverage, ...]
+    costs: tuple[DailyCost, ...]
+    pairs: tuple[RackPairBytes, ...]
+    near: tuple[ReaderLocality, ...]
+    warmups: tuple[WarmupTimes, ...]
+    restores: tuple[RestoreSpeed, ...]
+    rebalances: tuple[RebalanceCounts, ...]
+    drifts: tuple[RackDrift, ...]
+    outcomes: tuple[MeasuredOutcome, ...]
+    errors: tuple[PredictionErrors, ...]
+    standing: tuple[OpenProposal, ...]
+    problems: tuple[UnusableInput, ...]
     looks: int | None
     """Complete looks in the period; None when the table of looks is not there."""
     left_out: tuple[tuple[str, int], ...]

@@ -1,4 +1,4 @@
-"""What to do first, with its figure: the sentence that a report begins with.
+"""First line of a report: the most valuable thing to do, with its figure.
 
 The order of priorities: what saves most dollars a day, then what is dearest now, then what moves most bytes, then what
 is unknown because racks are unknown. Where nothing stands to be done, the sentence says what costs most and that
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from agent.values.proposal import ProposalReason
 from pipeline.report import words
-from pipeline.report.facts import Facts, Standing
+from pipeline.report.facts import OpenProposal, ReportFacts
 from pipeline.report.summaries import CONSUME
 from pipeline.schemas import gold
 
@@ -32,10 +32,10 @@ _ADVICE = {
 _HOUR, _DAY = words.SECONDS_PER_HOUR, words.SECONDS_PER_DAY
 
 
-class Pace:
+class CoveredPace:
     """Amounts of the period, scaled to an hour or a day by the seconds that looks cover."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: ReportFacts) -> None:
         self.price = price_applied(facts)
         self._seconds = {row.cluster: row.seconds for row in facts.coverage}
 
@@ -50,9 +50,9 @@ class Pace:
         return words.volume(size_bytes) if rate is None else words.volume(rate) + "/h"
 
 
-def first_line(facts: Facts) -> str:
+def first_line(facts: ReportFacts) -> str:
     """One sentence."""
-    pace = Pace(facts)
+    pace = CoveredPace(facts)
     ranked = by_worth(facts)
     if ranked:
         return f"{todo(ranked[0])}: {worth(ranked[0], pace)}."
@@ -66,7 +66,7 @@ def first_line(facts: Facts) -> str:
     return _nothing_crosses(facts)
 
 
-def _nothing_crosses(facts: Facts) -> str:
+def _nothing_crosses(facts: ReportFacts) -> str:
     """No proposal, and no byte that is known to cross racks: what that is worth knowing."""
     if not facts.pairs:
         return "Unknown: the tables hold no traffic of this period."
@@ -82,7 +82,7 @@ def _nothing_crosses(facts: Facts) -> str:
     return "Nothing to do: no byte crosses racks, and there are no open proposals."
 
 
-def price_applied(facts: Facts) -> str:
+def price_applied(facts: ReportFacts) -> str:
     """`` at $0.02 per GB``: the price that the ledger applied across racks; empty where none was."""
     low = [row.usd_per_gb_low for row in facts.pairs if row.usd_per_gb_low is not None]
     high = [row.usd_per_gb_high for row in facts.pairs if row.usd_per_gb_high is not None]
@@ -92,11 +92,11 @@ def price_applied(facts: Facts) -> str:
     return f" at {least} per GB" if least == most else f" at {least} to {most} per GB"
 
 
-def by_worth(facts: Facts) -> tuple[Standing, ...]:
+def by_worth(facts: ReportFacts) -> tuple[OpenProposal, ...]:
     """The proposals that stand, what is worth most first."""
-    pace = Pace(facts)
+    pace = CoveredPace(facts)
 
-    def key(row: Standing) -> tuple[float, float, float, str, str, str]:
+    def key(row: OpenProposal) -> tuple[float, float, float, str, str, str]:
         usd = pace.over(row.usd, row.cluster, _DAY)
         hourly = pace.over(row.avoidable_bytes, row.cluster, _HOUR)
         return (
@@ -111,7 +111,7 @@ def by_worth(facts: Facts) -> tuple[Standing, ...]:
     return tuple(sorted(facts.standing, key=key))
 
 
-def todo(row: Standing) -> str:
+def todo(row: OpenProposal) -> str:
     """What the proposal asks for, as an order."""
     subject = subject_of(row.subject)
     reason = (row.reason or "").upper()
@@ -120,7 +120,7 @@ def todo(row: Standing) -> str:
     return f"Check proposal {row.proposal} about {subject}"
 
 
-def worth(row: Standing, pace: Pace) -> str:
+def worth(row: OpenProposal, pace: CoveredPace) -> str:
     """What it is about in figures: what crosses racks now, what that costs, what is saved."""
     parts: list[str] = []
     if row.cross_bytes:
@@ -141,14 +141,14 @@ def subject_of(subject: str | None) -> str:
     return f"{kind} {words.short(name)}" if name else "the cluster"
 
 
-def _possible(row: Standing, usd_per_day: float | None) -> float:
+def _possible(row: OpenProposal, usd_per_day: float | None) -> float:
     """The part of its subject's bill that a placement could avoid: an upper bound where there is no prediction."""
     if usd_per_day is None or not row.cross_bytes or row.avoidable_bytes is None:
         return 0.0
     return usd_per_day * row.avoidable_bytes / row.cross_bytes
 
 
-def _a_day(usd: float | None, cluster: str, pace: Pace) -> str:
+def _a_day(usd: float | None, cluster: str, pace: CoveredPace) -> str:
     if usd is None:
         return ", without a known price"
     daily = pace.over(usd, cluster, _DAY)
@@ -156,7 +156,7 @@ def _a_day(usd: float | None, cluster: str, pace: Pace) -> str:
     return f", {bill}{pace.price}"
 
 
-def _dearest(facts: Facts) -> tuple[str, str, float, float | None] | None:
+def _dearest(facts: ReportFacts) -> tuple[str, str, float, float | None] | None:
     """(cluster, what, bytes, dollars) of the group, or else the path, that sends most across racks."""
     sizes: dict[tuple[str, str], float] = {}
     prices: dict[tuple[str, str], float | None] = {}

@@ -8,9 +8,9 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from config.foreign_text import harmless
-from pipeline.report.cells import written
-from pipeline.report.document import Grid, Plot, Report, Section, beyond
+from pipeline.report.document import Cell, ColumnHead, Plot, ReportDocument, ReportGrid, ReportSection, beyond
 from pipeline.report.plots import to_svg
+from pipeline.report.words import written
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --page: #ffffff; --soft: #5b5b5b; --line: #d6d6d6; --band: #f4f6f8; }
@@ -43,7 +43,7 @@ _MOST_ROWS = 1_000
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def to_html(report: Report) -> str:
+def to_html(report: ReportDocument) -> str:
     """The whole page, ending with a newline."""
     links = " ".join(f'<a href="#{section.name}">{_text(section.title)}</a>' for section in report.sections)
     return "\n".join(
@@ -78,7 +78,7 @@ def to_html(report: Report) -> str:
     )
 
 
-def _section(section: Section) -> list[str]:
+def _section(section: ReportSection) -> list[str]:
     return [
         f'<section id="{section.name}">',
         f"<h2>{_text(section.title)}</h2>",
@@ -90,7 +90,7 @@ def _section(section: Section) -> list[str]:
     ]
 
 
-def _figure(section: Section, plot: Plot) -> list[str]:
+def _figure(section: ReportSection, plot: Plot) -> list[str]:
     svg = to_svg(plot, section.name).replace("<svg ", f'<svg role="img" aria-label="{_text(section.says)}" ', 1)
     return [
         "<figure>",
@@ -100,7 +100,7 @@ def _figure(section: Section, plot: Plot) -> list[str]:
     ]
 
 
-def _table(title: str, grid: Grid) -> list[str]:
+def _table(title: str, grid: ReportGrid) -> list[str]:
     """Focusable, because what scrolls must be reachable without a mouse."""
     numeric = [' class="n"' if head.numeric else "" for head in grid.heads]
     heads = "".join(
@@ -109,18 +109,15 @@ def _table(title: str, grid: Grid) -> list[str]:
     lines = [f'<div class="table" tabindex="0" role="region" aria-label="{_text(title)}"><table>', "<thead><tr>"]
     lines += [heads, "</tr></thead>", "<tbody>"]
     for row in grid.rows[:_MOST_ROWS]:
-        cells: list[str] = []
-        for head, value in zip(grid.heads, row, strict=True):
-            text = written(head, value)
-            kinds = [
-                *(["n"] if head.numeric else []),
-                *(["unknown"] if value is None else []),
-                *(["long"] if len(text) > _LONG else []),
-            ]
-            kind = f' class="{" ".join(kinds)}"' if kinds else ""
-            cells.append(f"<td{kind}>{_text(text)}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+        lines.append(f"<tr>{''.join(map(_cell, grid.heads, row))}</tr>")
     return [*lines, "</tbody>", "</table></div>"]
+
+
+def _cell(head: ColumnHead, value: Cell) -> str:
+    text = written(head, value)
+    marks = {"n": head.numeric, "unknown": value is None, "long": len(text) > _LONG}
+    kinds = " ".join(kind for kind, is_so in marks.items() if is_so)
+    return f'<td class="{kinds}">{_text(text)}</td>' if kinds else f"<td>{_text(text)}</td>"
 
 
 def _text(text: str) -> str:

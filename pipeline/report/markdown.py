@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from config.foreign_text import harmless
-from pipeline.report.cells import written
-from pipeline.report.document import Grid, Report, Section, beyond
+from pipeline.report.document import ReportDocument, ReportGrid, ReportSection, beyond
+from pipeline.report.words import written
 
 _MOST_ROWS = 40
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 
-def to_markdown(report: Report) -> str:
+def to_markdown(report: ReportDocument) -> str:
     """The whole text, ending with a newline."""
     lines = [
         f"**{escaped(report.first)}**",
@@ -35,7 +35,7 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", harmless(text))
 
 
-def _section(section: Section) -> list[str]:
+def _section(section: ReportSection) -> list[str]:
     return [
         "",
         f"## {section.title}",
@@ -46,7 +46,7 @@ def _section(section: Section) -> list[str]:
     ]
 
 
-def _grid(grid: Grid) -> list[str]:
+def _grid(grid: ReportGrid) -> list[str]:
     return [
         "| " + " | ".join(head.title for head in grid.heads) + " |",
         "|" + "|".join("---:" if head.numeric else "---" for head in grid.heads) + "|",

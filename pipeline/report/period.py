@@ -1,17 +1,17 @@
-"""Which stretch of time and which clusters a report is about, and which rows of a table belong to it."""
+"""Period and clusters of a report, and the rows of a table that belong to it."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 
 
-class Period(NamedTuple):
+class ReportPeriod(NamedTuple):
     """From the first moment on, up to but without the last one."""
 
     from_ms: int | None = None
@@ -20,9 +20,9 @@ class Period(NamedTuple):
     """Empty for all of them."""
 
 
-def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()) -> Period:
+def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()) -> ReportPeriod:
     """The period between two dates or times as people write them. Raises BadInput."""
-    found = Period(_moment("--from", begin), _moment("--to", end), clusters)
+    found = ReportPeriod(_moment("--from", begin), _moment("--to", end), clusters)
     if found.from_ms is not None and found.to_ms is not None and found.from_ms >= found.to_ms:
         raise BadInput(
             f"--from {begin} is not before --to {end}",
@@ -32,12 +32,15 @@ def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()
     return found
 
 
-def within(frame: DataFrame, period: Period, moment: str) -> DataFrame:
+def within(frame: DataFrame, period: ReportPeriod, moment: str) -> DataFrame:
     """Rows of the clusters whose moment lies in the period."""
-    return of_clusters(frame, period).where(_in(F.col(moment), period))
+    found = of_clusters(frame, period)
+    if period.from_ms is not None:
+        found = found.where(F.col(moment) >= period.from_ms)
+    return found if period.to_ms is None else found.where(F.col(moment) < period.to_ms)
 
 
-def touching(frame: DataFrame, period: Period, begin: str, end: str) -> DataFrame:
+def touching(frame: DataFrame, period: ReportPeriod, begin: str, end: str) -> DataFrame:
     """Rows of the clusters whose stretch of time touches the period; one without an end still lasts."""
     found = of_clusters(frame, period)
     if period.to_ms is not None:
@@ -47,28 +50,14 @@ def touching(frame: DataFrame, period: Period, begin: str, end: str) -> DataFram
     return found
 
 
-def of_clusters(frame: DataFrame, period: Period) -> DataFrame:
+def of_clusters(frame: DataFrame, period: ReportPeriod) -> DataFrame:
     """Rows of the clusters that were asked for."""
     return frame.where(F.col("cluster").isin(*period.clusters)) if period.clusters else frame
-
-
-def day_of(moment_ms: int) -> str:
-    """``2026-11-21``, in UTC."""
-    return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%d")
 
 
 def minute_of(moment_ms: int) -> str:
     """``2026-11-21 18:47``, in UTC."""
     return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _in(moment: Column, period: Period) -> Column:
-    inside = F.lit(True)  # noqa: FBT003 (the literal of a column)
-    if period.from_ms is not None:
-        inside = inside & (moment >= period.from_ms)
-    if period.to_ms is not None:
-        inside = inside & (moment < period.to_ms)
-    return inside
 
 
 def _moment(option: str, text: str | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Draws a plot as SVG with matplotlib. Equal plots give equal bytes: fixed salt, no date, no state of pyplot's.
+"""Plots as SVG by matplotlib. Equal plots give equal bytes: fixed salt, no date, no state of pyplot.
 
 Colours are those of Okabe and Ito and of cividis, which hold for the colour-blind; what is unknown is hatched and never
 drawn as 0. Text stays text, so that it can be searched and read aloud.
@@ -20,7 +20,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.report import words
-from pipeline.report.document import Bars, Heat, Plot, Ranges, Scatter, Unit
+from pipeline.report.document import BarPlot, HeatMap, Plot, RangePlot, ScatterPlot, ValueUnit
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
 _PATTERNS = ("", "//", "..", "xx", "\\\\", "++")
@@ -73,19 +73,19 @@ def _shown(value: Any) -> Any:
 
 def _draw(figure: Figure, plot: Plot) -> None:
     match plot:
-        case Bars():
+        case BarPlot():
             _bars(figure, plot)
-        case Heat():
+        case HeatMap():
             _heat(figure, plot)
-        case Ranges():
+        case RangePlot():
             _ranges(figure, plot)
-        case Scatter():
+        case ScatterPlot():
             _scatter(figure, plot)
         case _:
             assert_never(plot)
 
 
-def _bars(figure: Figure, plot: Bars) -> None:
+def _bars(figure: Figure, plot: BarPlot) -> None:
     height = 3.4 if plot.upright else 1.1 + _ROW * (len(plot.bars) + 0.45 * len(plot.parts))
     figure.set_size_inches(_WIDTH, max(height, 0.22 * len(plot.parts) + 1.0) if plot.upright else height)
     axes = figure.add_subplot()
@@ -99,12 +99,7 @@ def _bars(figure: Figure, plot: Bars) -> None:
         else:
             axes.barh(places, lengths, 0.7, left=ends, **look)
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
-    unknown = [at for at in places if any(sizes[at] is None for sizes in plot.sizes)]
-    for at in unknown:
-        spot = (at, ends[at]) if plot.upright else (ends[at], at)
-        axes.annotate(
-            "+ unknown", spot, xytext=(0, 3) if plot.upright else (3, -3), textcoords="offset points", fontsize=8
-        )
+    _mark_unknown(axes, plot, ends)
     if plot.upright:
         axes.set_xticks(places, plot.bars, rotation=0 if len(places) < 9 else 60)
         axes.set_xlim(-0.6, max(len(places), 5) - 0.4)
@@ -119,6 +114,13 @@ def _bars(figure: Figure, plot: Bars) -> None:
         figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=2)
 
 
+def _mark_unknown(axes: Axes, plot: BarPlot, ends: list[float]) -> None:
+    for at, end in enumerate(ends):
+        if any(sizes[at] is None for sizes in plot.sizes):
+            spot, beside = ((at, end), (0, 3)) if plot.upright else ((end, at), (3, -3))
+            axes.annotate("+ unknown", spot, xytext=beside, textcoords="offset points", fontsize=8)
+
+
 def _look(number: int, *, hatched: bool) -> dict[str, Any]:
     """Colours come round, so that patterns tell the later parts from the earlier ones."""
     if hatched:
@@ -131,7 +133,7 @@ def _look(number: int, *, hatched: bool) -> dict[str, Any]:
     }
 
 
-def _heat(figure: Figure, plot: Heat) -> None:
+def _heat(figure: Figure, plot: HeatMap) -> None:
     figure.set_size_inches(max(4.2, min(_WIDTH, 3.2 + 0.9 * len(plot.columns))), 1.2 + _ROW * len(plot.rows))
     axes = figure.add_subplot()
     colours = mpl.colormaps["cividis"]
@@ -139,16 +141,7 @@ def _heat(figure: Figure, plot: Heat) -> None:
         for j, share in enumerate(shares):
             if (i, j) in plot.absent:
                 continue
-            cell: dict[str, Any] = (
-                {"facecolor": _UNKNOWN_FACE, "edgecolor": "#888888", "hatch": "////"}
-                if share is None
-                else {"facecolor": colours(share), "edgecolor": "white"}
-            )
-            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, linewidth=0.8, **cell))
-            ink = "white" if share is not None and share < 0.5 else _INK
-            axes.text(
-                j, i, "?" if share is None else words.share(share), ha="center", va="center", color=ink, fontsize=8
-            )
+            _cell(axes, i, j, share)
     axes.set_xlim(-0.5, len(plot.columns) - 0.5)
     axes.set_ylim(len(plot.rows) - 0.5, -0.5)
     axes.set_xticks(range(len(plot.columns)), plot.columns)
@@ -166,7 +159,17 @@ def _heat(figure: Figure, plot: Heat) -> None:
     figure.legend(handles=keys, loc="outside lower center", frameon=False, fontsize=8, ncols=4)
 
 
-def _ranges(figure: Figure, plot: Ranges) -> None:
+def _cell(axes: Axes, row: int, column: int, share: float | None) -> None:
+    face: dict[str, Any] = {"facecolor": _UNKNOWN_FACE, "edgecolor": "#888888", "hatch": "////"}
+    text, ink = "?", _INK
+    if share is not None:
+        face = {"facecolor": mpl.colormaps["cividis"](share), "edgecolor": "white"}
+        text, ink = words.share(share), "white" if share < 0.5 else _INK
+    axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, linewidth=0.8, **face))
+    axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8)
+
+
+def _ranges(figure: Figure, plot: RangePlot) -> None:
     figure.set_size_inches(_WIDTH, 1.1 + _ROW * len(plot.rows))
     axes = figure.add_subplot()
     for at, (low, middle, high) in enumerate(plot.values):
@@ -181,7 +184,7 @@ def _ranges(figure: Figure, plot: Ranges) -> None:
     _values(axes, plot.unit, plot.label, upright=False)
 
 
-def _scatter(figure: Figure, plot: Scatter) -> None:
+def _scatter(figure: Figure, plot: ScatterPlot) -> None:
     figure.set_size_inches(_WIDTH, 3.3)
     left, right = figure.subplots(1, 2)
     most = max(1.0, *(max(point) for point in plot.points)) * 1.08
@@ -202,35 +205,39 @@ def _scatter(figure: Figure, plot: Scatter) -> None:
     left.set_xlabel("predicted")
     left.set_ylabel("measured")
     left.legend(frameon=False, fontsize=8, loc="upper left")
+    _histogram(right, plot.errors)
+
+
+def _histogram(axes: Axes, errors: tuple[float, ...]) -> None:
     # Ten bins, an even number around no error, so that it is seen at once which way predictions lean.
-    edge = max(0.1, *(abs(error) for error in plot.errors)) if plot.errors else 0.1
-    right.hist(plot.errors, bins=10, range=(-edge, edge), color=_COLOURS[1], edgecolor="white")
-    right.axvline(0, color="#888888", linewidth=1, linestyle="--")
-    right.yaxis.set_major_locator(MaxNLocator(integer=True))
-    right.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.share(value, sign=True)))
-    right.xaxis.set_major_locator(MaxNLocator(4))
-    right.set_xlabel("error: (measured \N{MINUS SIGN} predicted) / predicted")
-    right.set_ylabel("proposals")
+    edge = max(0.1, *(abs(error) for error in errors)) if errors else 0.1
+    axes.hist(errors, bins=10, range=(-edge, edge), color=_COLOURS[1], edgecolor="white")
+    axes.axvline(0, color="#888888", linewidth=1, linestyle="--")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.share(value, sign=True)))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.set_xlabel("error: (measured \N{MINUS SIGN} predicted) / predicted")
+    axes.set_ylabel("proposals")
 
 
-def _values(axes: Axes, unit: Unit, label: str, *, upright: bool) -> None:
+def _values(axes: Axes, unit: ValueUnit, label: str, *, upright: bool) -> None:
     axis = axes.yaxis if upright else axes.xaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: _short_value(value, unit)))
-    axis.set_major_locator(MaxNLocator(6, integer=unit is Unit.COUNT))
+    axis.set_major_locator(MaxNLocator(6, integer=unit is ValueUnit.COUNT))
     (axes.set_ylabel if upright else axes.set_xlabel)(label)
 
 
-def _short_value(value: float, unit: Unit) -> str:
+def _short_value(value: float, unit: ValueUnit) -> str:
     match unit:
-        case Unit.USD:
+        case ValueUnit.USD:
             return words.money(value)
-        case Unit.BYTES:
+        case ValueUnit.BYTES:
             return words.volume(value)
-        case Unit.BYTES_PER_S:
+        case ValueUnit.BYTES_PER_S:
             return words.per_second(value)
-        case Unit.SECONDS:
+        case ValueUnit.SECONDS:
             return words.duration(value) if value else "0 s"
-        case Unit.RECORDS_PER_S:
+        case ValueUnit.RECORDS_PER_S:
             return words.number(value, "records/s")
         case _:
             return words.number(value)

@@ -6,39 +6,49 @@ from collections.abc import Sequence
 
 from agent.values.words import counted
 from pipeline.report import words
-from pipeline.report.document import Bars, Columns, Grid, Head, Heat, Row, Section, Unit, grid_of
-from pipeline.report.facts import Cost, Facts, Near, Pair
-from pipeline.report.first import Pace, price_applied
+from pipeline.report.document import (
+    BarPlot,
+    ColumnHead,
+    Columns,
+    HeatMap,
+    ReportGrid,
+    ReportSection,
+    Row,
+    ValueUnit,
+    grid_of,
+)
+from pipeline.report.facts import DailyCost, RackPairBytes, ReaderLocality, ReportFacts
+from pipeline.report.first import CoveredPace, price_applied
 from pipeline.report.summaries import CONSUME
 
-CLUSTER = Head("cluster")
+CLUSTER = ColumnHead("cluster")
 _CROSS, _SAME, _UNKNOWN = "CROSS_ZONE", "SAME_ZONE", "UNKNOWN"
 _NOBODY = "rack unknown"
 
 
-def grid(facts: Facts, columns: Columns[Row], rows: Sequence[Row]) -> Grid:
+def grid(facts: ReportFacts, columns: Columns[Row], rows: Sequence[Row]) -> ReportGrid:
     """A grid that names clusters only where there are several."""
     return grid_of(columns, rows, drop=lambda head: head is CLUSTER and not facts.several)
 
 
-def labelled(facts: Facts, cluster: str, name: str) -> str:
+def labelled(facts: ReportFacts, cluster: str, name: str) -> str:
     """A name for a plot; the cluster is named only where there are several."""
     return f"{words.short(name, 28)} @ {words.short(cluster, 8)}" if facts.several else words.short(name, 32)
 
 
-def cost_section(facts: Facts) -> Section:
+def cost_section(facts: ReportFacts) -> ReportSection:
     """What crossed racks on each day, by group and by the paths that no group is the cause of."""
-    columns: Columns[Cost] = (
+    columns: Columns[DailyCost] = (
         (CLUSTER, lambda row: row.cluster),
-        (Head("day (UTC)"), lambda row: row.day),
-        (Head("group or path"), _part),
-        (Head("price", Unit.USD), lambda row: row.usd),
-        (Head("crossed racks", Unit.BYTES), lambda row: row.cross_bytes),
-        (Head("of it without a price", Unit.BYTES), lambda row: row.unpriced_bytes),
-        (Head("unknown whether across racks", Unit.BYTES), lambda row: row.unknown_bytes),
-        (Head("rows of unknown size", Unit.COUNT), lambda row: row.sizeless),
+        (ColumnHead("day (UTC)"), lambda row: row.day),
+        (ColumnHead("group or path"), _part),
+        (ColumnHead("price", ValueUnit.USD), lambda row: row.usd),
+        (ColumnHead("crossed racks", ValueUnit.BYTES), lambda row: row.cross_bytes),
+        (ColumnHead("of it without a price", ValueUnit.BYTES), lambda row: row.unpriced_bytes),
+        (ColumnHead("unknown whether across racks", ValueUnit.BYTES), lambda row: row.unknown_bytes),
+        (ColumnHead("rows of unknown size", ValueUnit.COUNT), lambda row: row.sizeless),
     )
-    return Section(
+    return ReportSection(
         name="cost",
         title="Cost per day by group",
         lead=_cost_lead(facts),
@@ -48,14 +58,14 @@ def cost_section(facts: Facts) -> Section:
     )
 
 
-def _cost_lead(facts: Facts) -> str:
+def _cost_lead(facts: ReportFacts) -> str:
     if not facts.costs:
         return "The ledger has no rows of this period."
     usd = [row.usd for row in facts.costs if row.usd is not None]
     size = sum(row.cross_bytes or 0.0 for row in facts.costs)
     bill = f"cost {words.money(sum(usd))}{price_applied(facts)}" if usd else "have no known price"
     text = f"{words.volume(size)} crossed racks in this period and {bill}"
-    daily = [Pace(facts).over(row.usd, row.cluster, words.SECONDS_PER_DAY) for row in facts.costs]
+    daily = [CoveredPace(facts).over(row.usd, row.cluster, words.SECONDS_PER_DAY) for row in facts.costs]
     known = [amount for amount in daily if amount is not None]
     if usd and known:
         text += f", which is {words.money(sum(known))} a day at this pace"
@@ -63,56 +73,58 @@ def _cost_lead(facts: Facts) -> str:
     return text + (f"; {words.volume(without)} of these have no price." if without and usd else ".")
 
 
-def _cost_bars(facts: Facts) -> Bars | None:
+def _cost_bars(facts: ReportFacts) -> BarPlot | None:
     """In dollars; in bytes where nothing has a price."""
     if not facts.costs:
         return None
     priced = any(row.usd for row in facts.costs)
     days = tuple(sorted({row.day for row in facts.costs}))
-    totals: dict[str, float] = {}
-    sizes: dict[tuple[str, str], float | None] = {}
-    for row in facts.costs:
-        part = _part_label(facts, row)
-        amount = row.usd if priced else row.cross_bytes
-        totals[part] = totals.get(part, 0.0) + (amount or 0.0)
-        known = sizes.get((part, row.day), 0.0)
-        sizes[part, row.day] = None if amount is None or known is None else known + amount
+    totals, sizes = _cost_sums(facts, priced=priced)
     parts = tuple(sorted(totals, key=lambda part: (-totals[part], part)))
-    return Bars(
+    return BarPlot(
         bars=days,
         parts=parts,
         sizes=tuple(tuple(sizes.get((part, day), 0.0) for day in days) for part in parts),
         label="cost across racks" if priced else "bytes across racks",
-        unit=Unit.USD if priced else Unit.BYTES,
+        unit=ValueUnit.USD if priced else ValueUnit.BYTES,
         upright=True,
     )
 
 
-def _part(row: Cost) -> str:
+def _cost_sums(facts: ReportFacts, *, priced: bool) -> tuple[dict[str, float], dict[tuple[str, str], float | None]]:
+    """Part -> its total, and (part, day) -> its sum, None where a part of it is unknown."""
+    totals: dict[str, float] = {}
+    sizes: dict[tuple[str, str], float | None] = {}
+    for row in facts.costs:
+        part = labelled(facts, row.cluster, _part(row)) + ("" if row.path == CONSUME else " (path)")
+        amount = row.usd if priced else row.cross_bytes
+        totals[part] = totals.get(part, 0.0) + (amount or 0.0)
+        known = sizes.get((part, row.day), 0.0)
+        sizes[part, row.day] = None if amount is None or known is None else known + amount
+    return totals, sizes
+
+
+def _part(row: DailyCost) -> str:
     return row.group if row.path == CONSUME else row.path
 
 
-def _part_label(facts: Facts, row: Cost) -> str:
-    return labelled(facts, row.cluster, _part(row)) + ("" if row.path == CONSUME else " (path)")
-
-
-def ledger_section(facts: Facts) -> Section:
+def ledger_section(facts: ReportFacts) -> ReportSection:
     """Bytes by path and pair of racks; what no placement avoids stands apart."""
-    columns: Columns[Pair] = (
+    columns: Columns[RackPairBytes] = (
         (CLUSTER, lambda row: row.cluster),
-        (Head("path"), lambda row: row.path),
-        (Head("from rack"), lambda row: row.source_rack or _NOBODY),
-        (Head("to rack"), lambda row: row.target_rack or _NOBODY),
-        (Head("zone"), lambda row: row.zone),
-        (Head("bytes", Unit.BYTES), lambda row: row.bytes),
-        (Head("of it unavoidable", Unit.BYTES), lambda row: row.unavoidable_bytes),
-        (Head("avoidable", Unit.BYTES), _avoidable),
-        (Head("price", Unit.USD), lambda row: row.usd),
-        (Head("price dated"), lambda row: row.price_date or ("" if row.zone != _CROSS else words.UNKNOWN)),
-        (Head("rows of unknown size", Unit.COUNT), lambda row: row.sizeless),
-        (Head("why unknown"), lambda row: row.why_unknown or ""),
+        (ColumnHead("path"), lambda row: row.path),
+        (ColumnHead("from rack"), lambda row: row.source_rack or _NOBODY),
+        (ColumnHead("to rack"), lambda row: row.target_rack or _NOBODY),
+        (ColumnHead("zone"), lambda row: row.zone),
+        (ColumnHead("bytes", ValueUnit.BYTES), lambda row: row.bytes),
+        (ColumnHead("of it unavoidable", ValueUnit.BYTES), lambda row: row.unavoidable_bytes),
+        (ColumnHead("avoidable", ValueUnit.BYTES), _avoidable),
+        (ColumnHead("price", ValueUnit.USD), lambda row: row.usd),
+        (ColumnHead("price dated"), lambda row: row.price_date or ("" if row.zone != _CROSS else words.UNKNOWN)),
+        (ColumnHead("rows of unknown size", ValueUnit.COUNT), lambda row: row.sizeless),
+        (ColumnHead("why unknown"), lambda row: row.why_unknown or ""),
     )
-    return Section(
+    return ReportSection(
         name="ledger",
         title="Ledger by path and pair of racks",
         lead=_ledger_lead(facts),
@@ -122,7 +134,7 @@ def ledger_section(facts: Facts) -> Section:
     )
 
 
-def _ledger_lead(facts: Facts) -> str:
+def _ledger_lead(facts: ReportFacts) -> str:
     known = [row for row in facts.pairs if row.zone != _UNKNOWN]
     if not known:
         return "For all bytes it is unknown whether they crossed racks." if facts.pairs else "The ledger is empty."
@@ -137,7 +149,7 @@ def _ledger_lead(facts: Facts) -> str:
     )
 
 
-def _ledger_bars(facts: Facts) -> Bars | None:
+def _ledger_bars(facts: ReportFacts) -> BarPlot | None:
     if not facts.pairs:
         return None
     paths = tuple(sorted({row.path for row in facts.pairs}))
@@ -153,18 +165,18 @@ def _ledger_bars(facts: Facts) -> Bars | None:
             sizes[2][at] += avoidable
         else:
             sizes[3][at] += size
-    return Bars(
+    return BarPlot(
         bars=paths,
         parts=parts,
         sizes=tuple(map(tuple, sizes)),
         label="bytes",
-        unit=Unit.BYTES,
+        unit=ValueUnit.BYTES,
         upright=False,
         hatched=frozenset({parts[3]}),
     )
 
 
-def _avoidable(row: Pair) -> float | None:
+def _avoidable(row: RackPairBytes) -> float | None:
     if row.zone != _CROSS:
         return 0.0 if row.zone == _SAME else None
     if row.bytes is None:
@@ -172,20 +184,20 @@ def _avoidable(row: Pair) -> float | None:
     return max(row.bytes - (row.unavoidable_bytes or 0.0), 0.0)
 
 
-def locality_section(facts: Facts) -> Section:
+def locality_section(facts: ReportFacts) -> ReportSection:
     """How much each group's readers read within their own rack."""
-    columns: Columns[Near] = (
+    columns: Columns[ReaderLocality] = (
         (CLUSTER, lambda row: row.cluster),
-        (Head("group"), lambda row: row.group),
-        (Head("rack of the readers"), lambda row: row.rack or _NOBODY),
-        (Head("read within the rack", Unit.SHARE), local_share),
+        (ColumnHead("group"), lambda row: row.group),
+        (ColumnHead("rack of the readers"), lambda row: row.rack or _NOBODY),
+        (ColumnHead("read within the rack", ValueUnit.SHARE), local_share),
         (
-            Head("measured in"),
+            ColumnHead("measured in"),
             lambda row: "" if local_share(row) is None else "bytes" if _in_bytes(row) else "partitions",
         ),
-        (Head("bytes read", Unit.BYTES), lambda row: row.total_bytes),
-        (Head("assigned partitions, summed over looks", Unit.COUNT), lambda row: row.total),
-        (Head("of these unknown", Unit.COUNT), lambda row: row.unknown),
+        (ColumnHead("bytes read", ValueUnit.BYTES), lambda row: row.total_bytes),
+        (ColumnHead("assigned partitions, summed over looks", ValueUnit.COUNT), lambda row: row.total),
+        (ColumnHead("of these unknown", ValueUnit.COUNT), lambda row: row.unknown),
     )
     shares = [found for row in facts.near if (found := local_share(row)) is not None]
     unknown = len(facts.near) - len(shares)
@@ -195,7 +207,7 @@ def locality_section(facts: Facts) -> Section:
             f"{sum(found >= 0.95 for found in shares)} of {counted(len(facts.near), 'pair')} of group and rack read "
             f"at least 95 % within their rack; for {unknown} it is unknown."
         )
-    return Section(
+    return ReportSection(
         name="locality",
         title="Locality by group and rack",
         lead=lead,
@@ -205,7 +217,7 @@ def locality_section(facts: Facts) -> Section:
     )
 
 
-def local_share(row: Near) -> float | None:
+def local_share(row: ReaderLocality) -> float | None:
     """By bytes where they are known, else by assigned partitions; None where the readers' rack is unknown."""
     if not row.rack:
         return None
@@ -217,18 +229,18 @@ def local_share(row: Near) -> float | None:
     return row.local / known if known > 0 else None
 
 
-def _in_bytes(row: Near) -> bool:
+def _in_bytes(row: ReaderLocality) -> bool:
     return row.local_bytes is not None and bool(row.total_bytes)
 
 
-def _locality_heat(facts: Facts) -> Heat | None:
+def _locality_heat(facts: ReportFacts) -> HeatMap | None:
     if not facts.near:
         return None
     groups = tuple(dict.fromkeys(labelled(facts, row.cluster, row.group) for row in facts.near))
     racks = tuple(sorted({row.rack for row in facts.near}, key=lambda rack: (rack == "", rack)))
     found = {(labelled(facts, row.cluster, row.group), row.rack): local_share(row) for row in facts.near}
     cells = [[found.get((group, rack)) for rack in racks] for group in groups]
-    return Heat(
+    return HeatMap(
         rows=groups,
         columns=tuple(words.short(rack, 16) if rack else _NOBODY for rack in racks),
         shares=tuple(map(tuple, cells)),

@@ -6,41 +6,41 @@ from collections.abc import Sequence
 
 from agent.values.words import counted
 from pipeline.report import words
-from pipeline.report.document import Columns, Head, Scatter, Section, Unit
-from pipeline.report.facts import Errors, Facts, Outcome, Standing
-from pipeline.report.first import Pace, by_worth, todo
+from pipeline.report.document import ColumnHead, Columns, ReportSection, ScatterPlot, ValueUnit
+from pipeline.report.facts import MeasuredOutcome, OpenProposal, PredictionErrors, ReportFacts
+from pipeline.report.first import CoveredPace, by_worth, todo
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import CLUSTER, grid
 
 
-def standing_section(facts: Facts) -> Section:
+def standing_section(facts: ReportFacts) -> ReportSection:
     """Proposals that stand, what is worth most first."""
-    pace = Pace(facts)
-    columns: Columns[Standing] = (
+    pace = CoveredPace(facts)
+    columns: Columns[OpenProposal] = (
         (CLUSTER, lambda row: row.cluster),
-        (Head("what to do"), todo),
-        (Head("proposal"), lambda row: row.proposal),
+        (ColumnHead("what to do"), todo),
+        (ColumnHead("proposal"), lambda row: row.proposal),
         (
-            Head("predicted change of the bill", Unit.USD_PER_DAY, sign=True),
+            ColumnHead("predicted change of the bill", ValueUnit.USD_PER_DAY, sign=True),
             lambda row: None if row.gain_usd_per_day is None else -row.gain_usd_per_day,
         ),
-        (Head("across racks afterwards, predicted", Unit.BYTES_PER_S), lambda row: row.after_bytes_per_s),
+        (ColumnHead("across racks afterwards, predicted", ValueUnit.BYTES_PER_S), lambda row: row.after_bytes_per_s),
         (
-            Head("subject's bill now", Unit.USD_PER_DAY),
+            ColumnHead("subject's bill now", ValueUnit.USD_PER_DAY),
             lambda row: pace.over(row.usd, row.cluster, words.SECONDS_PER_DAY),
         ),
         (
-            Head("its bytes across racks now", Unit.BYTES_PER_S),
+            ColumnHead("its bytes across racks now", ValueUnit.BYTES_PER_S),
             lambda row: pace.over(row.cross_bytes, row.cluster, 1.0),
         ),
         (
-            Head("its bytes of unknown racks", Unit.BYTES_PER_S),
+            ColumnHead("its bytes of unknown racks", ValueUnit.BYTES_PER_S),
             lambda row: pace.over(row.unknown_bytes, row.cluster, 1.0),
         ),
-        (Head("moves", Unit.COUNT), lambda row: row.moves),
-        (Head("bytes to copy", Unit.BYTES), lambda row: row.move_bytes),
-        (Head("predicted time", Unit.SECONDS), lambda row: row.seconds),
-        (Head("first proposed (UTC)"), lambda row: None if row.created_ms is None else minute_of(row.created_ms)),
+        (ColumnHead("moves", ValueUnit.COUNT), lambda row: row.moves),
+        (ColumnHead("bytes to copy", ValueUnit.BYTES), lambda row: row.move_bytes),
+        (ColumnHead("predicted time", ValueUnit.SECONDS), lambda row: row.seconds),
+        (ColumnHead("first proposed (UTC)"), lambda row: None if row.created_ms is None else minute_of(row.created_ms)),
     )
     rows = by_worth(facts)
     gains = [row.gain_usd_per_day for row in facts.standing if row.gain_usd_per_day is not None]
@@ -53,30 +53,33 @@ def standing_section(facts: Facts) -> Section:
             "agent's price; "
             "savings of proposals that overlap do not add up."
         )
-    return Section(name="standing", title="Proposals worth doing", lead=lead, grid=grid(facts, columns, rows))
+    return ReportSection(name="standing", title="Proposals worth doing", lead=lead, grid=grid(facts, columns, rows))
 
 
-def outcome_section(facts: Facts) -> Section:
+def outcome_section(facts: ReportFacts) -> ReportSection:
     """What was predicted of proposals that were acted on, and what came of them."""
-    columns: Columns[Outcome] = (
+    columns: Columns[MeasuredOutcome] = (
         (CLUSTER, lambda row: row.cluster),
-        (Head("proposal"), lambda row: row.proposal),
-        (Head("kind"), lambda row: row.kind),
-        (Head("subject"), lambda row: row.subject),
-        (Head("state"), lambda row: row.state),
-        (Head("moves, predicted", Unit.COUNT), lambda row: row.predicted_moves),
-        (Head("moves, measured", Unit.COUNT), lambda row: row.measured_moves),
-        (Head("bytes copied, predicted", Unit.BYTES), lambda row: row.predicted_move_bytes),
-        (Head("bytes copied, measured", Unit.BYTES), lambda row: row.measured_move_bytes),
-        (Head("time, predicted", Unit.SECONDS), lambda row: row.predicted_seconds),
-        (Head("time, measured", Unit.SECONDS), lambda row: row.measured_seconds),
-        (Head("across racks afterwards, predicted", Unit.BYTES_PER_S), lambda row: row.predicted_bytes_per_s),
-        (Head("across racks afterwards, measured", Unit.BYTES_PER_S), lambda row: row.measured_bytes_per_s),
-        (Head("error of that prediction", Unit.SHARE, sign=True), lambda row: row.error_share),
-        (Head("gain, predicted", Unit.USD_PER_DAY), lambda row: row.predicted_usd_per_day),
-        (Head("gain, measured", Unit.USD_PER_DAY), lambda row: row.measured_usd_per_day),
+        (ColumnHead("proposal"), lambda row: row.proposal),
+        (ColumnHead("kind"), lambda row: row.kind),
+        (ColumnHead("subject"), lambda row: row.subject),
+        (ColumnHead("state"), lambda row: row.state),
+        (ColumnHead("moves, predicted", ValueUnit.COUNT), lambda row: row.predicted_moves),
+        (ColumnHead("moves, measured", ValueUnit.COUNT), lambda row: row.measured_moves),
+        (ColumnHead("bytes copied, predicted", ValueUnit.BYTES), lambda row: row.predicted_move_bytes),
+        (ColumnHead("bytes copied, measured", ValueUnit.BYTES), lambda row: row.measured_move_bytes),
+        (ColumnHead("time, predicted", ValueUnit.SECONDS), lambda row: row.predicted_seconds),
+        (ColumnHead("time, measured", ValueUnit.SECONDS), lambda row: row.measured_seconds),
+        (
+            ColumnHead("across racks afterwards, predicted", ValueUnit.BYTES_PER_S),
+            lambda row: row.predicted_bytes_per_s,
+        ),
+        (ColumnHead("across racks afterwards, measured", ValueUnit.BYTES_PER_S), lambda row: row.measured_bytes_per_s),
+        (ColumnHead("error of that prediction", ValueUnit.SHARE, sign=True), lambda row: row.error_share),
+        (ColumnHead("gain, predicted", ValueUnit.USD_PER_DAY), lambda row: row.predicted_usd_per_day),
+        (ColumnHead("gain, measured", ValueUnit.USD_PER_DAY), lambda row: row.measured_usd_per_day),
     )
-    return Section(
+    return ReportSection(
         name="outcomes",
         title="Predicted and measured",
         lead=_outcome_lead(facts),
@@ -86,17 +89,17 @@ def outcome_section(facts: Facts) -> Section:
     )
 
 
-def error_section(facts: Facts) -> Section:
+def error_section(facts: ReportFacts) -> ReportSection:
     """The error distribution of every quantity."""
-    columns: Columns[Errors] = (
-        (Head("quantity"), lambda row: row.quantity),
-        (Head("proposals that tell both", Unit.COUNT), lambda row: row.number),
-        (Head("tenth percentile", Unit.SHARE, sign=True), lambda row: row.low),
-        (Head("median", Unit.SHARE, sign=True), lambda row: row.median),
-        (Head("ninetieth percentile", Unit.SHARE, sign=True), lambda row: row.high),
-        (Head("worst", Unit.SHARE, sign=True), lambda row: row.worst),
+    columns: Columns[PredictionErrors] = (
+        (ColumnHead("quantity"), lambda row: row.quantity),
+        (ColumnHead("proposals that tell both", ValueUnit.COUNT), lambda row: row.number),
+        (ColumnHead("tenth percentile", ValueUnit.SHARE, sign=True), lambda row: row.low),
+        (ColumnHead("median", ValueUnit.SHARE, sign=True), lambda row: row.median),
+        (ColumnHead("ninetieth percentile", ValueUnit.SHARE, sign=True), lambda row: row.high),
+        (ColumnHead("worst", ValueUnit.SHARE, sign=True), lambda row: row.worst),
     )
-    return Section(
+    return ReportSection(
         name="errors",
         title="Prediction errors",
         lead=_error_lead(facts.errors),
@@ -104,7 +107,7 @@ def error_section(facts: Facts) -> Section:
     )
 
 
-def _outcome_lead(facts: Facts) -> str:
+def _outcome_lead(facts: ReportFacts) -> str:
     if not facts.outcomes:
         return "No proposal of this period was executed."
     both = [row.error_share for row in facts.outcomes if row.error_share is not None]
@@ -114,17 +117,17 @@ def _outcome_lead(facts: Facts) -> str:
     )
 
 
-def _outcome_scatter(facts: Facts) -> Scatter | None:
+def _outcome_scatter(facts: ReportFacts) -> ScatterPlot | None:
     points = tuple(
         (row.predicted_bytes_per_s, row.measured_bytes_per_s)
         for row in facts.outcomes
         if row.predicted_bytes_per_s is not None and row.measured_bytes_per_s is not None
     )
     errors = tuple(row.error_share for row in facts.outcomes if row.error_share is not None)
-    return Scatter(points, Unit.BYTES_PER_S, errors) if points else None
+    return ScatterPlot(points, ValueUnit.BYTES_PER_S, errors) if points else None
 
 
-def _error_lead(rows: Sequence[Errors]) -> str:
+def _error_lead(rows: Sequence[PredictionErrors]) -> str:
     if not rows:
         return "No prediction can be compared yet."
     told = ", ".join(f"{row.quantity} {words.share(row.median, sign=True)}" for row in rows)

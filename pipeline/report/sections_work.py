@@ -3,49 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from agent.values.words import counted
 from pipeline.report import words
-from pipeline.report.document import Bars, Columns, Head, Ranges, Section, Unit
-from pipeline.report.facts import Drift, Facts, Rebalances, Restore, Warmups
+from pipeline.report.document import BarPlot, ColumnHead, Columns, RangePlot, ReportSection, ValueUnit
+from pipeline.report.facts import RackDrift, RebalanceCounts, ReportFacts, RestoreSpeed, WarmupTimes
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import CLUSTER, grid, labelled
 
 _MOST_BARS = 25
 
 
-def warmup_section(facts: Facts) -> Section:
+def warmup_section(facts: ReportFacts) -> ReportSection:
     """How long warm-ups took, by how they ended."""
-    columns: Columns[Warmups] = (
+    columns: Columns[WarmupTimes] = (
         (CLUSTER, lambda row: row.cluster),
-        (Head("application"), lambda row: row.group),
-        (Head("outcome"), lambda row: row.outcome),
-        (Head("warm-ups", Unit.COUNT), lambda row: row.number),
-        (Head("shortest", Unit.SECONDS), lambda row: row.low_s),
-        (Head("median", Unit.SECONDS), lambda row: row.median_s),
-        (Head("longest", Unit.SECONDS), lambda row: row.high_s),
-        (Head("median wait for a rebalance", Unit.SECONDS), lambda row: row.waited_s),
-        (Head("stalled", Unit.SHARE), lambda row: row.stalled_share),
+        (ColumnHead("application"), lambda row: row.group),
+        (ColumnHead("outcome"), lambda row: row.outcome),
+        (ColumnHead("warm-ups", ValueUnit.COUNT), lambda row: row.number),
+        (ColumnHead("shortest", ValueUnit.SECONDS), lambda row: row.low_s),
+        (ColumnHead("median", ValueUnit.SECONDS), lambda row: row.median_s),
+        (ColumnHead("longest", ValueUnit.SECONDS), lambda row: row.high_s),
+        (ColumnHead("median wait for a rebalance", ValueUnit.SECONDS), lambda row: row.waited_s),
+        (ColumnHead("stalled", ValueUnit.SHARE), lambda row: row.stalled_share),
     )
     timed = [row for row in facts.warmups if row.low_s is not None][:_MOST_BARS]
-    return Section(
+    return ReportSection(
         name="warmups",
         title="Warm-up times",
         lead=_warmup_lead(facts.warmups),
         grid=grid(facts, columns, facts.warmups),
-        plot=Ranges(
-            rows=tuple(f"{labelled(facts, row.cluster, row.group)}, {row.outcome}" for row in timed),
-            values=tuple((row.low_s or 0.0, row.median_s or 0.0, row.high_s or 0.0) for row in timed),
-            label="from first sight to caught up, or to last sight: shortest, median, longest",
-            unit=Unit.SECONDS,
-        )
-        if timed
-        else None,
+        plot=_range_plot(
+            [f"{labelled(facts, row.cluster, row.group)}, {row.outcome}" for row in timed],
+            [(row.low_s, row.median_s, row.high_s) for row in timed],
+            "from first sight to caught up, or to last sight: shortest, median, longest",
+            ValueUnit.SECONDS,
+        ),
         says="Shortest, median and longest warm-up of each application, by outcome.",
     )
 
 
-def _warmup_lead(rows: tuple[Warmups, ...]) -> str:
+def _warmup_lead(rows: tuple[WarmupTimes, ...]) -> str:
     if not rows:
         return "No look of this period shows a warm-up."
     ended = Counter[str]()
@@ -63,18 +62,18 @@ def _warmup_lead(rows: tuple[Warmups, ...]) -> str:
     return f"{counted(sum(ended.values()), 'warm-up')}: {told}{tail}."
 
 
-def restore_section(facts: Facts) -> Section:
+def restore_section(facts: ReportFacts) -> ReportSection:
     """How fast each store restores, and when it stalls."""
-    columns: Columns[Restore] = (
+    columns: Columns[RestoreSpeed] = (
         (CLUSTER, lambda row: row.cluster),
-        (Head("application"), lambda row: row.group),
-        (Head("subtopology", Unit.COUNT), lambda row: row.subtopology),
-        (Head("restores", Unit.COUNT), lambda row: row.samples),
-        (Head("tenth percentile", Unit.RECORDS_PER_S), lambda row: row.low),
-        (Head("median", Unit.RECORDS_PER_S), lambda row: row.median),
-        (Head("ninetieth percentile", Unit.RECORDS_PER_S), lambda row: row.high),
-        (Head("stalled", Unit.SHARE), lambda row: row.stalled_share),
-        (Head("stalls go with"), lambda row: row.stalls_when or ""),
+        (ColumnHead("application"), lambda row: row.group),
+        (ColumnHead("subtopology", ValueUnit.COUNT), lambda row: row.subtopology),
+        (ColumnHead("restores", ValueUnit.COUNT), lambda row: row.samples),
+        (ColumnHead("tenth percentile", ValueUnit.RECORDS_PER_S), lambda row: row.low),
+        (ColumnHead("median", ValueUnit.RECORDS_PER_S), lambda row: row.median),
+        (ColumnHead("ninetieth percentile", ValueUnit.RECORDS_PER_S), lambda row: row.high),
+        (ColumnHead("stalled", ValueUnit.SHARE), lambda row: row.stalled_share),
+        (ColumnHead("stalls go with"), lambda row: row.stalls_when or ""),
     )
     rated = [row for row in facts.restores if None not in {row.low, row.median, row.high}][:_MOST_BARS]
     lead = "No restore was measured."
@@ -84,41 +83,49 @@ def restore_section(facts: Facts) -> Section:
             f"{len(facts.restores)} stores were restoring; the slowest is subtopology {slowest.subtopology} "
             f"of {words.short(slowest.group)} with {words.number(slowest.median, 'records/s')} in the median."
         )
-    return Section(
+    return ReportSection(
         name="restores",
         title="Restore rates",
         lead=lead,
         grid=grid(facts, columns, facts.restores),
-        plot=Ranges(
-            rows=tuple(f"{labelled(facts, row.cluster, row.group)} {row.subtopology}" for row in rated),
-            values=tuple((row.low or 0.0, row.median or 0.0, row.high or 0.0) for row in rated),
-            label="tenth percentile, median, ninetieth percentile",
-            unit=Unit.RECORDS_PER_S,
-        )
-        if rated
-        else None,
+        plot=_range_plot(
+            [f"{labelled(facts, row.cluster, row.group)} {row.subtopology}" for row in rated],
+            [(row.low, row.median, row.high) for row in rated],
+            "tenth percentile, median, ninetieth percentile",
+            ValueUnit.RECORDS_PER_S,
+        ),
         says="Tenth percentile, median and ninetieth percentile of the restore rate of each store.",
     )
 
 
-def rebalance_section(facts: Facts) -> Section:
+def _range_plot(
+    rows: Sequence[str], values: Sequence[tuple[float | None, ...]], label: str, unit: ValueUnit
+) -> RangePlot | None:
+    """None without rows."""
+    if not rows:
+        return None
+    known = tuple((low or 0.0, middle or 0.0, high or 0.0) for low, middle, high in values)
+    return RangePlot(tuple(rows), known, label, unit)
+
+
+def rebalance_section(facts: ReportFacts) -> ReportSection:
     """How often groups rebalanced, and why."""
-    columns: Columns[Rebalances] = (
+    columns: Columns[RebalanceCounts] = (
         (CLUSTER, lambda row: row.cluster),
-        (Head("group"), lambda row: row.group),
-        (Head("cause"), lambda row: row.cause),
-        (Head("rebalances", Unit.COUNT), lambda row: row.number),
-        (Head("median time out of Stable, at most", Unit.SECONDS), lambda row: row.median_s),
-        (Head("longest, at most", Unit.SECONDS), lambda row: row.longest_s),
-        (Head("partitions moved", Unit.COUNT), lambda row: row.moved),
-        (Head("rebalances whose moves were hidden", Unit.COUNT), lambda row: row.unseen),
+        (ColumnHead("group"), lambda row: row.group),
+        (ColumnHead("cause"), lambda row: row.cause),
+        (ColumnHead("rebalances", ValueUnit.COUNT), lambda row: row.number),
+        (ColumnHead("median time out of Stable, at most", ValueUnit.SECONDS), lambda row: row.median_s),
+        (ColumnHead("longest, at most", ValueUnit.SECONDS), lambda row: row.longest_s),
+        (ColumnHead("partitions moved", ValueUnit.COUNT), lambda row: row.moved),
+        (ColumnHead("rebalances whose moves were hidden", ValueUnit.COUNT), lambda row: row.unseen),
     )
     causes = Counter[str]()
     for row in facts.rebalances:
         causes[row.cause] += row.number
     told = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
     number_of = counted(sum(causes.values()), "rebalance")
-    return Section(
+    return ReportSection(
         name="rebalances",
         title="Rebalances and their causes",
         lead=f"{number_of}: {told}." if causes else "No look of this period shows a rebalance.",
@@ -128,44 +135,44 @@ def rebalance_section(facts: Facts) -> Section:
     )
 
 
-def _rebalance_bars(facts: Facts, causes: tuple[str, ...]) -> Bars | None:
+def _rebalance_bars(facts: ReportFacts, causes: tuple[str, ...]) -> BarPlot | None:
     numbers: dict[str, Counter[str]] = {}
     for row in facts.rebalances:
         numbers.setdefault(labelled(facts, row.cluster, row.group), Counter())[row.cause] += row.number
     groups = sorted(numbers, key=lambda group: (-numbers[group].total(), group))[:_MOST_BARS]
     if not groups:
         return None
-    return Bars(
+    return BarPlot(
         bars=tuple(groups),
         parts=causes,
         sizes=tuple(tuple(float(numbers[group][cause]) for group in groups) for cause in causes),
         label="rebalances",
-        unit=Unit.COUNT,
+        unit=ValueUnit.COUNT,
         upright=False,
         hatched=frozenset({"unknown"}),
     )
 
 
-def drift_section(facts: Facts) -> Section:
+def drift_section(facts: ReportFacts) -> ReportSection:
     """When racks of brokers and replicas changed, how long that lasted, and who caused it."""
-    columns: Columns[Drift] = (
+    columns: Columns[RackDrift] = (
         (CLUSTER, lambda row: row.cluster),
-        (Head("what"), lambda row: row.subject),
-        (Head("partition"), lambda row: "" if row.partition is None else str(row.partition)),
-        (Head("began (UTC)"), lambda row: minute_of(row.began_ms)),
-        (Head("ended (UTC)"), lambda row: "lasts" if row.ended_ms is None else minute_of(row.ended_ms)),
-        (Head("lasted so far", Unit.SECONDS), lambda row: row.lasted_s),
-        (Head("racks before"), lambda row: _racks(row.before)),
-        (Head("racks after"), lambda row: _racks(row.after)),
-        (Head("shares a rack"), lambda row: {None: None, True: "yes", False: "no"}[row.shares_rack]),
-        (Head("cause"), lambda row: row.cause),
+        (ColumnHead("what"), lambda row: row.subject),
+        (ColumnHead("partition"), lambda row: "" if row.partition is None else str(row.partition)),
+        (ColumnHead("began (UTC)"), lambda row: minute_of(row.began_ms)),
+        (ColumnHead("ended (UTC)"), lambda row: "lasts" if row.ended_ms is None else minute_of(row.ended_ms)),
+        (ColumnHead("lasted so far", ValueUnit.SECONDS), lambda row: row.lasted_s),
+        (ColumnHead("racks before"), lambda row: _racks(row.before)),
+        (ColumnHead("racks after"), lambda row: _racks(row.after)),
+        (ColumnHead("shares a rack"), lambda row: {None: None, True: "yes", False: "no"}[row.shares_rack]),
+        (ColumnHead("cause"), lambda row: row.cause),
     )
-    return Section(
+    return ReportSection(
         name="drift", title="Rack drift", lead=_drift_lead(facts.drifts), grid=grid(facts, columns, facts.drifts)
     )
 
 
-def _drift_lead(rows: tuple[Drift, ...]) -> str:
+def _drift_lead(rows: tuple[RackDrift, ...]) -> str:
     if not rows:
         return "No look of this period shows a changed rack."
     lasting = [row for row in rows if row.ended_ms is None]

@@ -1,4 +1,4 @@
-"""Adds gold tables up to what a report shows: ``DataFrame -> DataFrame``, columns as the values in `facts` name them.
+"""Gold tables summed for a report: ``DataFrame -> DataFrame``, columns as the values in `facts` name them.
 
 Invariant: a sum over nothing is 0, a sum over unknown values alone is null, and what a sum leaves out because it is
 unknown is counted beside it. Sums are taken in decimals: in doubles they would depend on the order of the rows.
@@ -11,17 +11,17 @@ from pyspark.sql import functions as F
 
 from agent.values.flows import BYTES_PER_GB
 from pipeline.report.facts import (
-    Cost,
-    Coverage,
-    Drift,
-    Errors,
-    Near,
-    Outcome,
-    Pair,
-    Rebalances,
-    Restore,
-    Standing,
-    Warmups,
+    DailyCost,
+    LookCoverage,
+    MeasuredOutcome,
+    OpenProposal,
+    PredictionErrors,
+    RackDrift,
+    RackPairBytes,
+    ReaderLocality,
+    RebalanceCounts,
+    RestoreSpeed,
+    WarmupTimes,
 )
 
 CONSUME, MOVE = "consume", "move"
@@ -57,7 +57,7 @@ def coverage(traffic: DataFrame) -> DataFrame:
             _sum(F.col("seconds")).alias("seconds"),
             F.count_if(inner & (F.col("seconds") < _THIN * HOUR_S)).alias("thin_hours"),
         )
-        .select(*Coverage._fields)
+        .select(*LookCoverage._fields)
         .orderBy("cluster")
     )
 
@@ -83,8 +83,8 @@ def costs(ledger: DataFrame, most: int) -> DataFrame:
             }
         )
         .groupBy("cluster", "day", "path", "group")
-        .agg(*(_sum(F.col(name)).alias(name) for name in Cost._fields[4:8]), F.sum("sizeless").alias("sizeless"))
-        .select(*Cost._fields)
+        .agg(*(_sum(F.col(name)).alias(name) for name in DailyCost._fields[4:8]), F.sum("sizeless").alias("sizeless"))
+        .select(*DailyCost._fields)
         .orderBy("cluster", "day", "path", "group")
     )
 
@@ -102,7 +102,7 @@ def pairs(ledger: DataFrame) -> DataFrame:
             F.min(_usd_per_gb()).alias("usd_per_gb_low"),
             F.max(_usd_per_gb()).alias("usd_per_gb_high"),
         )
-        .select(*Pair._fields)
+        .select(*RackPairBytes._fields)
         .orderBy("cluster", "path", "zone", "source_rack", "target_rack", F.asc_nulls_first("why_unknown"))
     )
 
@@ -126,7 +126,7 @@ def near(locality: DataFrame, most: int) -> DataFrame:
     return (
         rows.join(F.broadcast(worst), on=["cluster", "group"], how="inner")
         .orderBy(F.desc_nulls_last("bytes"), F.desc_nulls_last("partitions"), "cluster", "group", "rack")
-        .select(*Near._fields)
+        .select(*ReaderLocality._fields)
     )
 
 
@@ -142,14 +142,14 @@ def warmups(rows: DataFrame) -> DataFrame:
             F.percentile("waited_s", 0.5).alias("waited_s"),
             _share(F.col("stalled_s"), F.col("seconds")).alias("stalled_share"),
         )
-        .select(*Warmups._fields)
+        .select(*WarmupTimes._fields)
         .orderBy("cluster", "group", "outcome")
     )
 
 
 def restores(rates: DataFrame) -> DataFrame:
     """Per application and store, the slowest first. ``rates`` is gold.restore_rates."""
-    return rates.select(*Restore._fields).orderBy(F.asc_nulls_last("median"), "cluster", "group", "subtopology")
+    return rates.select(*RestoreSpeed._fields).orderBy(F.asc_nulls_last("median"), "cluster", "group", "subtopology")
 
 
 def rebalances(rows: DataFrame) -> DataFrame:
@@ -163,14 +163,14 @@ def rebalances(rows: DataFrame) -> DataFrame:
             F.sum("moved").alias("moved"),
             F.count_if(F.col("moved").isNull()).alias("unseen"),
         )
-        .select(*Rebalances._fields)
+        .select(*RebalanceCounts._fields)
         .orderBy(F.desc("number"), "cluster", "group", "cause")
     )
 
 
 def drifts(rows: DataFrame) -> DataFrame:
     """What lasts first, then the latest. ``rows`` is gold.rack_drift."""
-    return rows.select(*Drift._fields).orderBy(
+    return rows.select(*RackDrift._fields).orderBy(
         F.col("ended_ms").isNotNull(), F.desc("began_ms"), "cluster", "subject", F.asc_nulls_first("partition")
     )
 
@@ -180,7 +180,7 @@ def outcomes(rows: DataFrame) -> DataFrame:
     return (
         rows.where(F.col("applied_ms").isNotNull())
         .orderBy(F.desc("applied_ms"), "cluster", "proposal")
-        .select(*Outcome._fields)
+        .select(*MeasuredOutcome._fields)
     )
 
 
@@ -205,7 +205,7 @@ def errors(rows: DataFrame) -> DataFrame:
             F.percentile("error", 0.9).alias("high"),
             F.max_by("error", F.struct(F.abs("error"), "error")).alias("worst"),
         )
-        .select(*Errors._fields)
+        .select(*PredictionErrors._fields)
         .orderBy("quantity")
     )
 
@@ -221,7 +221,7 @@ def standing(proposals: DataFrame, ledger: DataFrame) -> DataFrame:
             F.desc_nulls_last(F.greatest(gain, "usd")), F.desc_nulls_last("avoidable_bytes"), "cluster", "proposal"
         )
         .withColumnsRenamed(_PREDICTED)
-        .select(*Standing._fields)
+        .select(*OpenProposal._fields)
     )
 
 

@@ -1,10 +1,13 @@
-"""Figures as people read them: number, unit and, where it is a change, its sign. Unknown is said, never drawn as 0."""
+"""Figures as text: number, unit and, for a change, its sign. Unknown is written, never shown as 0."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 from agent.values.words import sized
 from agent.values.words import usd as usd_words
 from config.foreign_text import shortened
+from pipeline.report.document import Cell, ColumnHead, ValueUnit
 
 UNKNOWN = "unknown"
 SECONDS_PER_HOUR, SECONDS_PER_DAY = 3_600.0, 86_400.0
@@ -84,3 +87,23 @@ def _signed(value: float, text: str, *, sign: bool) -> str:
     if value < 0:
         return _MINUS + text
     return "+" + text if sign and value > 0 else text
+
+
+_WRITERS: Mapping[ValueUnit, Callable[[float, bool], str]] = {
+    ValueUnit.TEXT: lambda value, sign: number(value, sign=sign),
+    ValueUnit.COUNT: lambda value, sign: number(value, sign=sign),
+    ValueUnit.BYTES: lambda value, sign: volume(value, sign=sign),
+    ValueUnit.BYTES_PER_S: lambda value, sign: per_second(value, sign=sign),
+    ValueUnit.USD: lambda value, sign: money(value, sign=sign),
+    ValueUnit.USD_PER_DAY: lambda value, sign: money(value, sign=sign) + "/day",
+    ValueUnit.SHARE: lambda value, sign: share(value, sign=sign),
+    ValueUnit.SECONDS: lambda value, sign: duration(value, sign=sign),
+    ValueUnit.RECORDS_PER_S: lambda value, sign: number(value, "records/s", sign=sign),
+}
+
+
+def written(head: ColumnHead, value: Cell) -> str:
+    """Number, unit and sign; a foreign name in full, on one line."""
+    if value is None:
+        return UNKNOWN
+    return shown(value) if isinstance(value, str) else _WRITERS[head.unit](value, head.sign)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import types as t
 
-from pipeline.schemas.table import BINARY, BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, Table, column, columns
+from pipeline.schemas.table import BINARY, BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, TableSpec, column, columns
 
 _PART = (
     column("cluster", STRING, "Cluster id.", required=True),
@@ -13,7 +13,7 @@ _PART = (
 )
 _TEXTS, _NUMBERS = STRINGS, t.ArrayType(DOUBLE)
 
-SLICES = Table(
+SLICES = TableSpec(
     "backtest.slices",
     "Groups in looks, with the topics that they read; what seldom changes is written once in each stretch.",
     columns(
@@ -64,7 +64,7 @@ SAID = columns(
     column("document", STRING, "The proposal, byte for byte as the live agent would publish it."),
 )
 
-UNITS = Table(
+UNITS = TableSpec(
     "backtest.units",
     "Results of one strategy on one stretch of one part of a cluster; equal input is computed once.",
     columns(

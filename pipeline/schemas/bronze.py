@@ -1,10 +1,10 @@
-"""Bronze: every record of rackwise's topics as it came, once, with where it came from."""
+"""Bronze: every record of the topics as it came, once, with its topic, partition and offset."""
 
 from __future__ import annotations
 
 from pyspark.sql import types as t
 
-from pipeline.schemas.table import BINARY, BOOLEAN, INT, LONG, STRING, TIMESTAMP, Table, column, columns
+from pipeline.schemas.table import BINARY, BOOLEAN, INT, LONG, STRING, TIMESTAMP, TableSpec, column, columns
 
 _PLACE = (
     column("topic", STRING, "Topic that the record came from.", required=True),
@@ -15,8 +15,10 @@ _PLACE = (
 _DAY = column("day", STRING, "UTC day of kafka_time, yyyy-mm-dd.", required=True)
 
 
-def _table(name: str, comment: str, *fields: t.StructField) -> Table:
-    return Table(f"bronze.{name}", comment, columns(*_PLACE, *fields, _DAY), ("topic", "partition", "offset"), ("day",))
+def _table(name: str, comment: str, *fields: t.StructField) -> TableSpec:
+    return TableSpec(
+        f"bronze.{name}", comment, columns(*_PLACE, *fields, _DAY), ("topic", "partition", "offset"), ("day",)
+    )
 
 
 TELEMETRY = _table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.schemas.table import BINARY, BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, Table, column, columns
+from pipeline.schemas.table import BINARY, BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, TableSpec, column, columns
 
 _OF = (
     column("cluster", STRING, "Cluster id.", required=True),
@@ -10,7 +10,7 @@ _OF = (
     column("kind", STRING, "consumer, tasks or replicas.", required=True),
 )
 
-PROBLEMS = Table(
+PROBLEMS = TableSpec(
     "fleet.problems",
     "Problems to be solved: who reads what, who runs what, where replicas are.",
     columns(
@@ -22,7 +22,7 @@ PROBLEMS = Table(
     key=("cluster", "subject", "kind"),
 )
 
-PLANS = Table(
+PLANS = TableSpec(
     "fleet.plans",
     "Plans for each group, application and topic of a fleet.",
     columns(

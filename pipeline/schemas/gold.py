@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import types as t
 
-from pipeline.schemas.table import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, Table, column, columns
+from pipeline.schemas.table import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, TableSpec, column, columns
 
 _CLUSTER = column("cluster", STRING, "Cluster id.", required=True)
 _HOUR = column("hour_ms", LONG, "Begin of the UTC hour, epoch milliseconds.", required=True)
@@ -18,13 +18,13 @@ _BY_HOUR = ("day", "cluster", "hour_ms")
 """What every batch replaces: as a partition of its own an hour goes without looking into a file."""
 
 
-def _hourly(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> Table:
+def _hourly(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> TableSpec:
     schema = columns(_CLUSTER, _HOUR, *fields, _DAY)
-    return Table(f"gold.{name}", comment, schema, ("cluster", "hour_ms", *key), _BY_HOUR)
+    return TableSpec(f"gold.{name}", comment, schema, ("cluster", "hour_ms", *key), _BY_HOUR)
 
 
-def _history(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> Table:
-    return Table(f"gold.{name}", comment, columns(_CLUSTER, *fields, _DAY), ("cluster", *key), ("day",))
+def _history(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> TableSpec:
+    return TableSpec(f"gold.{name}", comment, columns(_CLUSTER, *fields, _DAY), ("cluster", *key), ("day",))
 
 
 PARTITION_TRAFFIC = _hourly(
@@ -113,7 +113,7 @@ WARMUPS = _history(
     _HOUR,
 )
 
-RESTORE_RATES = Table(
+RESTORE_RATES = TableSpec(
     "gold.restore_rates",
     "How fast applications restore, by store.",
     columns(

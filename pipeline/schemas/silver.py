@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import types as t
 
-from pipeline.schemas.table import BOOLEAN, DOUBLE, INT, INTS, LONG, LONGS, STRING, STRINGS, Table, column, columns
+from pipeline.schemas.table import BOOLEAN, DOUBLE, INT, INTS, LONG, LONGS, STRING, STRINGS, TableSpec, column, columns
 
 _LOOK = (
     column("cluster", STRING, "Cluster id.", required=True),
@@ -18,8 +18,8 @@ _LOOK = (
 _DAY = column("day", STRING, "UTC day of taken_ms, yyyy-mm-dd.", required=True)
 
 
-def _table(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> Table:
-    return Table(f"silver.{name}", comment, columns(*_LOOK, *fields, _DAY), ("cluster", "look", *key), ("day",))
+def _table(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> TableSpec:
+    return TableSpec(f"silver.{name}", comment, columns(*_LOOK, *fields, _DAY), ("cluster", "look", *key), ("day",))
 
 
 LOOKS = _table(

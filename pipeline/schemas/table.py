@@ -1,4 +1,4 @@
-"""How a table is written out: a name, its version, its columns with their comments, and what makes a row unique."""
+"""Definition of a table: name, version, columns with their comments, and the key of a row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRING, LONG, INT, DOUBLE, BOOLEAN, BINARY, TIMESTAMP = (
 STRINGS, INTS, LONGS = t.ArrayType(STRING), t.ArrayType(INT), t.ArrayType(LONG)
 
 
-class Table(NamedTuple):
+class TableSpec(NamedTuple):
     """One table. ``version`` grows when a reader of the older one could go wrong; new columns do not change it."""
 
     name: str

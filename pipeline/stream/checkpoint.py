@@ -1,4 +1,4 @@
-"""What a stream has read so far: Spark's own checkpoint, and beside it whose it is.
+"""Position of a stream: Spark's own checkpoint, and beside it the topic, cluster and tables that it belongs to.
 
 Invariants: a checkpoint belongs to one topic of one cluster and to one set of tables; with anything else it is refused,
 because its offsets would mean other records. A table that has rows of a topic is never filled from a new checkpoint:
@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agent.errors import BadInput, RackwiseError, WrongCluster
-from pipeline.files import Files
+from pipeline.files import HadoopFiles
 
 _MARK = "rackwise.json"
 _LOG_VERSION = "v1"
 
 
-class Identity(NamedTuple):
+class StreamIdentity(NamedTuple):
     """Whose a checkpoint is."""
 
     query: str
@@ -31,7 +31,7 @@ class Identity(NamedTuple):
     format: str
 
 
-class Span(NamedTuple):
+class OffsetSpan(NamedTuple):
     """What one batch reads."""
 
     start: dict[int, int]
@@ -44,14 +44,14 @@ class Span(NamedTuple):
     """When the batch was decided; the same when it is tried again."""
 
 
-class Checkpoint:
+class StreamCheckpoint:
     """The checkpoint of one stream, in the folder ``path``."""
 
-    def __init__(self, files: Files, path: str) -> None:
+    def __init__(self, files: HadoopFiles, path: str) -> None:
         self._files = files
         self.path = path
 
-    def claim(self, identity: Identity, has_rows: Callable[[], bool]) -> str:
+    def claim(self, identity: StreamIdentity, has_rows: Callable[[], bool]) -> str:
         """The name under which this stream appends to tables, the same for as long as the checkpoint lives.
 
         Raises BadInput and WrongCluster for a checkpoint of something else, BadInput when there is none but the table
@@ -75,22 +75,22 @@ class Checkpoint:
         self._files.write(mark, json.dumps({"writer": writer, **identity._asdict()}))
         return writer
 
-    def span(self, number: int) -> Span:
+    def span(self, number: int) -> OffsetSpan:
         """What that batch reads, as Spark wrote it down before it began."""
         metadata, end = self._decided(number)
         start = self._decided(number - 1)[1] if number > 0 else {}
         watermark = int(metadata["batchWatermarkMs"])
-        return Span(start, end, watermark or None, int(metadata["batchTimestampMs"]))
+        return OffsetSpan(start, end, watermark or None, int(metadata["batchTimestampMs"]))
 
     def position(self) -> dict[int, int]:
         """Partition -> offset of the next record, after the last batch that was finished; empty for none."""
         done = [int(name) for name in self._files.names(f"{self.path}/commits") if name.isdecimal()]
         return self._decided(max(done))[1] if done else {}
 
-    def _claimed(self, wanted: Identity, text: str) -> str:
+    def _claimed(self, wanted: StreamIdentity, text: str) -> str:
         try:
             mark = json.loads(text)
-            found = Identity(*(str(mark[name]) for name in Identity._fields))
+            found = StreamIdentity(*(str(mark[name]) for name in StreamIdentity._fields))
             writer = str(mark["writer"])
         except (ValueError, TypeError, KeyError) as error:
             raise BadInput(
@@ -110,7 +110,7 @@ class Checkpoint:
                 why="it was deleted and created again, so the offsets read so far belong to other records",
                 todo="Start with another, empty root (--tables); the tables of the former topic are kept.",
             )
-        odd = [name for name in Identity._fields if getattr(found, name) != getattr(wanted, name)]
+        odd = [name for name in StreamIdentity._fields if getattr(found, name) != getattr(wanted, name)]
         told = ", ".join(f"{name} {getattr(found, name)}, not {getattr(wanted, name)}" for name in odd)
         raise BadInput(
             f"{self.path} is the checkpoint of another query", why=f"it is of {told}", todo="Name another folder."

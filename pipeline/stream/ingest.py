@@ -1,4 +1,4 @@
-"""All of rackwise's topics into bronze, once or for as long as it runs, and silver and gold kept up with it.
+"""Ingest: the topics into bronze, once or until it is stopped; a silent broker is retried.
 
 Invariants: the telemetry topic must be there, the others may come later (no journal is written before mode execute);
 brokers that fall silent are waited for, as long as patience lasts; what must not go on ends all with its sentence.
@@ -15,12 +15,11 @@ from pyspark.sql import functions as F
 
 from agent.errors import ClusterUnreachable, RackwiseError
 from agent.stopping import Stop
-from pipeline.kafka import Brokers, Topic, missing_topic
+from pipeline.kafka import TopicClient, missing_topic
 from pipeline.schemas import bronze
-from pipeline.stream.checkpoint import Span
-from pipeline.stream.tidying import Tidying
-from pipeline.stream.topic import Plan, Reading, TopicStream
-from pipeline.tables import Tables
+from pipeline.stream.topic import SourceSettings, TopicIngest, TopicStream
+from pipeline.stream.vacuum import TableVacuum
+from pipeline.tables import TableStore
 from pipeline.transforms import parse
 
 TELEMETRY = "telemetry"
@@ -33,7 +32,7 @@ _HEAD_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class IngestTopics:
     """Names of the topics."""
 
     telemetry: str
@@ -41,40 +40,36 @@ class Names:
     journal: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
-    """Called with what a batch brought, before the batch counts as done."""
+def plans(names: IngestTopics, on_telemetry: Callable[[DataFrame], None] = lambda _: None) -> tuple[TopicIngest, ...]:
+    """The ingest of each topic; telemetry last, so that what it refreshes knows the others' news.
 
-    telemetry: Callable[[DataFrame], None] = lambda _: None
-
-
-def plans(names: Names, following: Following) -> tuple[Plan, ...]:
-    """What becomes of each topic; telemetry last, so that what it refreshes knows the others' news."""
+    ``on_telemetry`` gets the accepted telemetry rows of each batch, before the batch counts as done.
+    """
     return (
-        Plan(
+        TopicIngest(
             name="proposals",
             topic=names.proposals,
             table=bronze.PROPOSALS,
             parse=lambda records, _topic, _span: parse.proposals(records),
         ),
-        Plan(
+        TopicIngest(
             name="journal",
             topic=names.journal,
             table=bronze.JOURNAL,
             parse=lambda records, topic, _span: parse.journal(records, topic.cluster),
         ),
-        Plan(
+        TopicIngest(
             name=TELEMETRY,
             topic=names.telemetry,
             table=bronze.TELEMETRY,
-            parse=_telemetry,
+            parse=lambda records, _topic, span: parse.with_late(parse.telemetry(records), span.watermark_ms),
             event_ms=_event_time,
-            follow=following.telemetry,
+            follow=on_telemetry,
         ),
     )
 
 
-class Ingest:
+class StreamRunner:
     """Runs the streams of some plans."""
 
     def __init__(
@@ -84,10 +79,10 @@ class Ingest:
         expected_cluster: str | None,
         patience_ms: int,
         say: Callable[[str], None],
-        tidying: Tidying | None = None,
+        vacuum: TableVacuum | None = None,
     ) -> None:
         self._streams = streams
-        self._tidying = tidying
+        self._vacuum = vacuum
         self._expected = expected_cluster
         self._patience_s = patience_ms / 1_000
         self._say = say
@@ -99,17 +94,20 @@ class Ingest:
         for stream in self._streams:
             if not self._is_there(stream) or stop.is_set():
                 continue
-            stream.start(once=True)
-            while stream.is_running():
-                if stop.wait(0.2):
-                    self._end(stream)
-            if stream.problem is not None and not stop.is_set():
-                raise stream.problem
-            if not stream.records:
-                self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
-        if self._tidying is not None and not stop.is_set():
-            self._tidying.all()
+            self._read_once(stream, stop)
+        if self._vacuum is not None and not stop.is_set():
+            self._vacuum.all()
         return sum(stream.records for stream in self._streams)
+
+    def _read_once(self, stream: TopicStream, stop: Stop) -> None:
+        stream.start(once=True)
+        while stream.is_running():
+            if stop.wait(0.2):
+                self._end(stream)
+        if stream.problem is not None and not stop.is_set():
+            raise stream.problem
+        if not stream.records:
+            self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
 
     def run(self, stop: Stop) -> int:
         """Read until told to stop; how many records that were. Raises what must not go on."""
@@ -118,8 +116,8 @@ class Ingest:
             while not stop.is_set():
                 for stream in self._streams:
                     self._keep_up(stream, waits[stream.plan.name])
-                if self._tidying is not None:
-                    self._tidying.take_turn()
+                if self._vacuum is not None:
+                    self._vacuum.take_turn()
                 stop.wait(0.5)
         finally:
             for stream in self._streams:
@@ -191,11 +189,11 @@ class _Wait:
 
 
 def streams(
-    made: Sequence[Plan],
-    reading: Reading,
+    made: Sequence[TopicIngest],
+    reading: SourceSettings,
     *,
-    tables: Tables,
-    brokers: Brokers,
+    tables: TableStore,
+    brokers: TopicClient,
     checkpoints: str,
     say: Callable[[str], None],
 ) -> tuple[TopicStream, ...]:
@@ -206,10 +204,6 @@ def streams(
         )
         for plan in made
     )
-
-
-def _telemetry(records: DataFrame, _topic: Topic, span: Span) -> DataFrame:
-    return parse.with_late(parse.telemetry(records), span.watermark_ms)
 
 
 def _event_time(records: DataFrame) -> DataFrame:

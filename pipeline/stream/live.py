@@ -1,35 +1,39 @@
-"""Keeps silver and gold up with bronze: after each batch, what it touched is worked out again.
+"""Live refresh: after each batch, the silver and gold that it touched are computed again.
 
-A batch counts as done only when its looks are in silver and gold, so whatever dies in between comes again, and looks
-that are worked out twice give the same rows. Histories (warm-ups, restore rates, rebalances, drift) and outcomes change
-slowly and take as long as all the rest, so not every batch works them out; whose they are is written down until they
-stand.
+A batch counts as done only when its looks are in silver and gold, so a batch that dies in between comes again, and
+looks that are computed twice give the same rows. Histories (warm-ups, restore rates, rebalances, drift) and outcomes
+change slowly and take as long as all the rest, so not every batch computes them: their hours are pending, in files
+beside the tables, so that no kill forgets them.
+
+Invariant: an hour is written down as pending before the batch that touched it counts as done, and removed only when
+its histories are in gold.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import DataFrame
 
 from agent.errors import RackwiseError
 from agent.values.words import counted
-from pipeline.files import Files
-from pipeline.jobs.carried import Carried
+from pipeline.files import HadoopFiles
+from pipeline.jobs.incremental import IncrementalSums
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
+from pipeline.jobs.work import ClusterHour
 from pipeline.session import is_one_process
-from pipeline.stream.ingest import Following
-from pipeline.stream.owed import Owed
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 
 
-class Live:
+class LiveRefresh:
     """Follows the telemetry stream, whose batches come one after the other."""
 
     def __init__(
         self,
-        tables: Tables,
+        tables: TableStore,
         settings: RefreshSettings,
         say: Callable[[str], None],
         *,
@@ -40,28 +44,25 @@ class Live:
         self._tables = tables
         self._settings = settings
         self._say = say
-        self._owed = Owed(Files(tables.spark), f"{tables.root}/_owed")
+        self._pending = PendingHours(HadoopFiles(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
         # What a lost executor held cannot be made again.
-        self._carried = Carried() if is_one_process(tables.spark) else None
+        self._incremental = IncrementalSums() if is_one_process(tables.spark) else None
         self._told: set[str] = set()
         self._publish = publish
         self._has_published = False
         self._is_first = True
         """No batch was worked out yet. Outcomes come with the first: where there are none, nothing seems proposed."""
 
-    def following(self) -> Following:
-        """Which follower gets what."""
-        return Following(telemetry=self._on_telemetry)
-
     def catch_up(self) -> None:
         """Work out what is owed, and outcomes."""
-        catch_up(self._tables, self._owed.hours, self._settings)
-        self._owed.settle()
+        catch_up(self._tables, self._pending.hours, self._settings)
+        self._pending.settle()
         self._give_away()
 
-    def _on_telemetry(self, rows: DataFrame) -> None:
+    def on_telemetry(self, rows: DataFrame) -> None:
+        """Compute again the silver and gold of the looks of these rows of bronze.telemetry."""
         looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
         histories = time.monotonic() - self._histories_at >= self._histories_every_s
         done = refresh(
@@ -70,15 +71,15 @@ class Live:
             settings=self._settings,
             histories=histories,
             outcomes=histories or self._is_first,
-            owed=self._owed.hours,
-            carried=self._carried,
+            pending=self._pending.hours,
+            incremental=self._incremental,
         )
         self._is_first = False
         if histories:
-            self._owed.settle()
+            self._pending.settle()
             self._histories_at = time.monotonic()
         else:
-            self._owed.add(done.hours)
+            self._pending.add(done.hours)
         computed = f"{counted(done.looks, 'look')} and {counted(len(done.hours), 'hour')}"
         self._say(f"gold: {computed} computed in {done.seconds:.1f} s")
         for message in done.messages:
@@ -98,3 +99,41 @@ class Live:
             self._say(f"weights: {error}")
         else:
             self._has_published = True
+
+
+class PendingHours:
+    """The hours in the folder ``path``, a file for each batch that brought new ones."""
+
+    def __init__(self, files: HadoopFiles, path: str) -> None:
+        self._files = files
+        self._path = path
+        self._names = [name for name in files.names(path) if name.endswith(".json")]
+        self.hours: frozenset[ClusterHour] = frozenset(hour for name in self._names for hour in self._read(name))
+
+    def add(self, hours: Iterable[ClusterHour]) -> None:
+        """These as well."""
+        new = sorted(set(hours) - self.hours)
+        if not new:
+            return
+        name = f"{uuid.uuid4().hex}.json"
+        self._files.write(f"{self._path}/{name}", json.dumps(new))
+        self._names.append(name)
+        self.hours |= set(new)
+
+    def settle(self) -> None:
+        """None of them any more."""
+        self.hours = frozenset()
+        while self._names:
+            self._files.delete(f"{self._path}/{self._names[-1]}")
+            self._names.pop()
+
+    def _read(self, name: str) -> list[ClusterHour]:
+        text = self._files.read(f"{self._path}/{name}")
+        try:
+            return [ClusterHour(str(cluster), int(hour_ms)) for cluster, hour_ms in json.loads(text or "[]")]
+        except (ValueError, TypeError) as error:
+            raise RackwiseError(
+                f"{self._path}/{name} cannot be read",
+                why=f"it should list the hours whose histories are not computed yet: {error!r}",
+                todo="Delete it, and compute everything again with: rackwise spark refresh",
+            ) from error

@@ -1,4 +1,4 @@
-"""One topic into its bronze table, batch by batch, each record exactly once.
+"""Stream of one topic into its bronze table, batch by batch, each record exactly once.
 
 A batch is: records from Kafka, parsed once and held; those that can be read to the topic's table, the others to
 quarantine; then the follower gets what was touched; then Spark commits the batch. Whatever dies in between, the
@@ -18,12 +18,12 @@ from pyspark.sql import functions as F
 from agent.errors import RackwiseError
 from agent.values.words import counted
 from pipeline.errors import data_lost, of_spark
-from pipeline.files import Files
-from pipeline.kafka import Brokers, Topic
+from pipeline.files import HadoopFiles
+from pipeline.kafka import TopicClient, TopicIdentity
 from pipeline.schemas.bronze import QUARANTINE
-from pipeline.schemas.table import Table
-from pipeline.stream.checkpoint import Checkpoint, Identity, Span
-from pipeline.tables import Batch, Tables
+from pipeline.schemas.table import TableSpec
+from pipeline.stream.checkpoint import OffsetSpan, StreamCheckpoint, StreamIdentity
+from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms.parse import accepted, quarantined
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _ROWS_OF_A_FILE = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class SourceSettings:
     """How topics are read."""
 
     options: Mapping[str, str]
@@ -49,13 +49,13 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TopicIngest:
     """What becomes of a topic."""
 
     name: str
     topic: str
-    table: Table
-    parse: Callable[[DataFrame, Topic, Span], DataFrame]
+    table: TableSpec
+    parse: Callable[[DataFrame, TopicIdentity, OffsetSpan], DataFrame]
     """Rows of the table, the raw record and the reason, of records."""
     event_ms: Callable[[DataFrame], DataFrame] | None = None
     """Adds ``event_time``, which moves the watermark; None where nothing can be late."""
@@ -63,7 +63,7 @@ class Plan:
     """Is given the accepted rows of each batch, before the batch counts as done."""
 
 
-class Hole(NamedTuple):
+class OffsetGap(NamedTuple):
     """Offsets that were deleted before they were read."""
 
     partition: int
@@ -77,11 +77,11 @@ class TopicStream:
 
     def __init__(
         self,
-        plan: Plan,
-        reading: Reading,
+        plan: TopicIngest,
+        reading: SourceSettings,
         *,
-        tables: Tables,
-        brokers: Brokers,
+        tables: TableStore,
+        brokers: TopicClient,
         checkpoint: str,
         say: Callable[[str], None],
     ) -> None:
@@ -89,10 +89,10 @@ class TopicStream:
         self._reading = reading
         self._tables = tables
         self._brokers = brokers
-        self._files = Files(tables.spark)
-        self._checkpoint = Checkpoint(self._files, checkpoint)
+        self._files = HadoopFiles(tables.spark)
+        self._checkpoint = StreamCheckpoint(self._files, checkpoint)
         self._say = say
-        self._topic: Topic | None = None
+        self._topic: TopicIdentity | None = None
         self._writer = ""
         self._query: StreamingQuery | None = None
         self._failure: RackwiseError | None = None
@@ -102,14 +102,14 @@ class TopicStream:
     def check(self, expected_cluster: str | None = None) -> bool:
         """Whether the topic is there, and fits the checkpoint and the tables.
 
-        Raises what `Brokers.topic` raises, BadInput and WrongCluster for a checkpoint or tables of something else, and
-        DataLost when records are gone.
+        Raises what `TopicClient.topic` raises, BadInput and WrongCluster for a checkpoint or tables of something
+        else, and DataLost when records are gone.
         """
         topic = self._brokers.topic(self.plan.topic, expected_cluster)
         if topic is None:
             return False
         tables = self._tables
-        identity = Identity(
+        identity = StreamIdentity(
             self.plan.name, topic.name, topic.id, topic.cluster, self._files.absolute(tables.root), tables.format
         )
         for table in (self.plan.table, QUARANTINE):
@@ -191,7 +191,7 @@ class TopicStream:
             counts = _counts(parsed)
             good = sum(one.good for one in counts.values())
             bad = sum(one.bad for one in counts.values())
-            batch = Batch(self._writer, number)
+            batch = WriterBatch(self._writer, number)
             if good:
                 # Parsed and held already: a small batch in one file is worth more than two cores that write.
                 rows = accepted(parsed, self.plan.table).coalesce(1 + good // _ROWS_OF_A_FILE)
@@ -208,7 +208,7 @@ class TopicStream:
         added = counted(good + bad, "record")
         self._say(f"{self.plan.name}: batch {number}, {added}{told}, {self.records} since the start")
 
-    def _holes(self, topic: Topic, span: Span, counts: Mapping[int, _Counted]) -> list[Hole]:
+    def _holes(self, topic: TopicIdentity, span: OffsetSpan, counts: Mapping[int, _Counted]) -> list[OffsetGap]:
         """What is gone for certain between what was read before and the first record of this batch."""
         if not self._reading.accept_data_loss or not span.start:
             return []
@@ -221,7 +221,7 @@ class TopicStream:
                 found.append(hole._replace(end=end))
         return found
 
-    def _quarantine(self, parsed: DataFrame, bad: int, holes: list[Hole], span: Span) -> DataFrame | None:
+    def _quarantine(self, parsed: DataFrame, bad: int, holes: list[OffsetGap], span: OffsetSpan) -> DataFrame | None:
         if not bad and not holes:
             return None
         if not holes:
@@ -258,13 +258,13 @@ def _counts(parsed: DataFrame) -> dict[int, _Counted]:
     return {row["partition"]: _Counted(row["good"], row["bad"], row["first"]) for row in rows.collect()}
 
 
-def _holes(position: Mapping[int, int], first: Mapping[int, int]) -> list[Hole]:
+def _holes(position: Mapping[int, int], first: Mapping[int, int]) -> list[OffsetGap]:
     return [
-        Hole(partition, offset, first[partition])
+        OffsetGap(partition, offset, first[partition])
         for partition, offset in sorted(position.items())
         if first.get(partition, offset) > offset
     ]
 
 
-def _told(hole: Hole) -> str:
+def _told(hole: OffsetGap) -> str:
     return f"partition {hole.partition}: offsets {hole.first} to {hole.end - 1} are missing"

@@ -1,4 +1,4 @@
-"""When racks of brokers and replicas were not what they had been, how long, and who caused it.
+"""Rack drift: changed racks of brokers and replicas, how long they lasted, and their cause.
 
 A broker that came back in another rack is one row, not one for each of its replicas. Replicas are compared between
 looks in which no reassignment of theirs was running. A change lasts until the racks are others again.
@@ -19,10 +19,8 @@ def changes_of_racks(partitions: DataFrame, brokers: DataFrame, looks: DataFrame
     """Rows of gold.rack_drift, their ends not told yet, of silver rows; ``looks`` are all looks of that time."""
     rows = _of_partitions(partitions, looks).unionByName(_of_brokers(brokers))
     return (
-        rows.withColumn("ended_ms", F.lit(None).cast("long"))
-        .withColumn("lasted_s", F.lit(None).cast("double"))
-        .withColumn("hour_ms", hour_of(F.col("began_ms")))
-        .withColumn("day", day_of(F.col("began_ms")))
+        rows.withColumns({"ended_ms": F.lit(None).cast("long"), "lasted_s": F.lit(None).cast("double")})
+        .withColumns({"hour_ms": hour_of(F.col("began_ms")), "day": day_of(F.col("began_ms"))})
         .select(*RACK_DRIFT.schema.names)
     )
 
@@ -92,7 +90,7 @@ def _of_partitions(partitions: DataFrame, looks: DataFrame) -> DataFrame:
     first = looks.where("complete").groupBy("cluster").agg(F.min("taken_ms").alias("first_ms"))
     room = looks.where("complete").select("cluster", "look", F.col("racks").alias("rooms"))
     moving = F.max("reassigned_by_us").over(in_order.rowsBetween(-1, -1))
-    told = partitions.withColumn("topic_since_ms", F.min("taken_ms").over(topic)).withColumn("moved_by_us", moving)
+    told = partitions.withColumns({"topic_since_ms": F.min("taken_ms").over(topic), "moved_by_us": moving})
     settled = (
         _settled(told)
         .join(F.broadcast(room), on=["cluster", "look"], how="left")

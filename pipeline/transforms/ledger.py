@@ -23,51 +23,52 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import LEDGER
+from pipeline.transforms.mergeable_aggregate import MergeableAggregate
 from pipeline.transforms.prices import priced
 from pipeline.transforms.routes import FOLLOWER_UNKNOWN, LEADER_UNKNOWN, PRODUCER_UNKNOWN, zone
 from pipeline.transforms.spans import all_or_null, day_of, part_of, spanned
-from pipeline.transforms.sums import Adding
 from pipeline.transforms.traffic import halves, with_bytes
 
 _FLOW = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why", "bytes", "unavoidable")
 _ROUNDING = 1e-9
 _PARTITION = ("cluster", "hour_ms", "topic", "partition")
-APPENDED = Adding((*_PARTITION, "was", "now"), {"records": F.sum})
+PLACEMENT_SUMS = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.sum})
 """By placements: they hardly ever change, so halves are told once for all looks at which they stayed."""
-COPIED = Adding(("cluster", "hour_ms", "topic", "source_rack", "target_rack"), {"bytes": F.sum, "untold": F.sum})
+COPY_SUMS = MergeableAggregate(
+    ("cluster", "hour_ms", "topic", "source_rack", "target_rack"), {"bytes": F.sum, "untold": F.sum}
+)
 """``untold``: copies of which no log dir told."""
 
 
-class Grounds(NamedTuple):
+class LedgerInput(NamedTuple):
     """What a ledger is made of."""
 
-    appended: DataFrame
-    """`appended`."""
-    copied: DataFrame
-    """`copied`."""
+    placement_sums: DataFrame
+    """`placement_sums`."""
+    copy_sums: DataFrame
+    """`copy_sums`."""
     sizes: DataFrame
     """`traffic.record_sizes`."""
     routes: DataFrame
-    """`reads.routed`."""
+    """`reads.read_routes`."""
     producers: DataFrame
     prices: DataFrame
 
 
-def ledger(grounds: Grounds) -> DataFrame:
+def ledger(grounds: LedgerInput) -> DataFrame:
     """gold.ledger of what the grounds show."""
-    placed = _placed(grounds.appended, grounds.sizes)
+    placed = _placed(grounds.placement_sums, grounds.sizes)
     flows = (
         _produced(placed, grounds.producers),
         _replicated(placed),
         _consumed(grounds.routes),
-        _moved(grounds.copied),
+        _moved(grounds.copy_sums),
     )
     told = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
     key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
     added = (
         told.withColumn("zone", zone(F.col("source_rack"), F.col("target_rack"), F.col("why")))
-        .withColumn("source_rack", F.coalesce("source_rack", F.lit("")))
-        .withColumn("target_rack", F.coalesce("target_rack", F.lit("")))
+        .withColumns({name: F.coalesce(name, F.lit("")) for name in ("source_rack", "target_rack")})
         .withColumnRenamed("why", "why_unknown")
         .groupBy(*key)
         .agg(
@@ -79,20 +80,20 @@ def ledger(grounds: Grounds) -> DataFrame:
     return priced(added, grounds.prices).select(*LEDGER.schema.names)
 
 
-def appended(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """What was appended, as `APPENDED`, of `traffic.seen` rows by the hours (or windows) that ``spans`` names."""
+def placement_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """Records, as `PLACEMENT_SUMS`, of `traffic.partition_changes` rows by the hours or windows of ``spans``."""
     cut = spanned(changes.where(F.col("records").isNotNull()), spans)
-    return APPENDED.up(
-        cut.withColumn("was", _placement(F.col("was")))
-        .withColumn("now", _placement(F.col("now")))
-        .withColumn("records", part_of(F.col("records"))),
+    return PLACEMENT_SUMS.aggregate(
+        cut.withColumns(
+            {name: _placement(F.col(name)) for name in ("was", "now")} | {"records": part_of(F.col("records"))}
+        ),
         before,
     )
 
 
-def _placed(appended: DataFrame, sizes: DataFrame) -> DataFrame:
+def _placed(sums: DataFrame, sizes: DataFrame) -> DataFrame:
     """Bytes appended by hour and partition, for each placement that held meanwhile."""
-    halved = appended.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
+    halved = sums.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
     added = halved.groupBy(*_PARTITION, F.col("half.held").alias("held")).agg(
         F.sum(F.col("records") * F.col("half.weight")).alias("records")
     )
@@ -139,7 +140,7 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), PRODUCER_UNKNOWN).when(F.col("leader_rack").isNull(), LEADER_UNKNOWN)
     crossing = F.col("source_rack") != F.col("target_rack")
     unavoidable = F.when(why.isNull() & crossing, F.col("bytes") * F.col("needed")).when(why.isNull(), F.lit(0.0))
-    return split.withColumn("path", F.lit("produce")).withColumn("why", why).withColumn("unavoidable", unavoidable)
+    return split.withColumns({"path": F.lit("produce"), "why": why, "unavoidable": unavoidable})
 
 
 def _replicated(placed: DataFrame) -> DataFrame:
@@ -156,29 +157,27 @@ def _replicated(placed: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     local = F.col("source_rack") == F.col("target_rack")
     unavoidable = F.when(why.isNull() & local, F.lit(0.0)).when(why.isNull(), F.col("bytes") * F.col("needed"))
-    return split.withColumn("path", F.lit("replicate")).withColumn("why", why).withColumn("unavoidable", unavoidable)
+    return split.withColumns({"path": F.lit("replicate"), "why": why, "unavoidable": unavoidable})
 
 
 def _consumed(routes: DataFrame) -> DataFrame:
     unavoidable = F.when(F.col("why").isNull() & F.col("bytes").isNotNull(), F.lit(0.0))
-    return routes.withColumn("path", F.lit("consume")).withColumn("unavoidable", unavoidable)
+    return routes.withColumns({"path": F.lit("consume"), "unavoidable": unavoidable})
 
 
-def copied(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """What reassignments copied, as `COPIED`, by what the new replicas hold more than at the look before."""
+def copy_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """What reassignments copied, as `COPY_SUMS`, by what the new replicas hold more than at the look before."""
     cut = spanned(copies(changes), spans)
-    return COPIED.up(
-        cut.withColumn("bytes", part_of(F.col("copied"))).withColumn("untold", F.col("copied").isNull().cast("long")),
+    return COPY_SUMS.aggregate(
+        cut.withColumns({"bytes": part_of(F.col("copied")), "untold": F.col("copied").isNull().cast("long")}),
         before,
     )
 
 
-def _moved(copied: DataFrame) -> DataFrame:
+def _moved(sums: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     return (
-        copied.withColumn("path", F.lit("move"))
-        .withColumn("group", F.lit(""))
-        .withColumn("why", why)
+        sums.withColumns({"path": F.lit("move"), "group": F.lit(""), "why": why})
         .withColumn("bytes", F.when(F.col("untold") == 0, F.col("bytes").cast("double")))
         .withColumn("unavoidable", F.when(why.isNull() & F.col("bytes").isNotNull(), F.lit(0.0)))
     )

@@ -1,4 +1,4 @@
-"""One look's events as rows of silver, by the agent's own stages. Pure; no Spark.
+"""Silver rows of one look, from its events, by the agent's own stages. Pure; no Spark.
 
 Invariant: a look that is not whole, or cannot be read, gives exactly one row, of ``silver.looks``, which says why.
 """
@@ -33,7 +33,7 @@ from assignors.problem import TopicPartition
 Row = dict[str, Any]
 
 
-class Raw(NamedTuple):
+class BronzeEvent(NamedTuple):
     """An event, or a fragment of one, as bronze holds it."""
 
     v: int
@@ -46,7 +46,7 @@ class Raw(NamedTuple):
     data: str
 
 
-class Given(NamedTuple):
+class SilverRow(NamedTuple):
     """A row of a silver table, without what every row of the look has."""
 
     table: str
@@ -54,7 +54,7 @@ class Given(NamedTuple):
     row: Row
 
 
-def rows_of_look(raw: Iterable[Raw]) -> tuple[Given, ...]:
+def rows_of_look(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
     """Every row of the look that the events tell; they may come in any order and twice."""
     try:
         return _rows(raw)
@@ -77,7 +77,7 @@ def instance_of(look: str) -> str:
     return look.rpartition("-")[0]
 
 
-def _rows(raw: Iterable[Raw]) -> tuple[Given, ...]:
+def _rows(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
     events = tuple(_events(raw))
     inputs = [event for event in events if event.kind in INPUT_SHAPES]
     derived: dict[Kind, dict[int, Any]] = {kind: {} for kind in _DERIVED}
@@ -89,18 +89,18 @@ def _rows(raw: Iterable[Raw]) -> tuple[Given, ...]:
     if not inputs and reports and not reports[0].full:
         partial = {"complete": False, "full": False, "problem": None}
         told = (copy for data in copies for copy in data.copies)
-        return Given("looks", partial), *(Given("copies", _copy(copy, None, None)) for copy in told)
+        return SilverRow("looks", partial), *(SilverRow("copies", _copy(copy, None, None)) for copy in told)
     recorded = observation_from_events(inputs)
     seen = recorded.observation
     snapshot = take_snapshot(seen, decode_members(seen, None), recorded.memory, recorded.limits, None)
     return (
-        Given("looks", _look(recorded, snapshot)),
+        SilverRow("looks", _look(recorded, snapshot)),
         *_brokers(snapshot),
         *_partitions(recorded, snapshot),
         *_groups(snapshot),
         *_copies(snapshot),
-        *(Given("findings", _finding(one)) for one in derived[Kind.FINDING].values()),
-        *(Given("locality", row) for one in derived[Kind.ASSESSMENT].values() for row in _locality(one)),
+        *(SilverRow("findings", _finding(one)) for one in derived[Kind.FINDING].values()),
+        *(SilverRow("locality", row) for one in derived[Kind.ASSESSMENT].values() for row in _locality(one)),
     )
 
 
@@ -112,7 +112,7 @@ _DERIVED: Mapping[Kind, type] = {
 }
 
 
-def _events(raw: Iterable[Raw]) -> Iterator[Event]:
+def _events(raw: Iterable[BronzeEvent]) -> Iterator[Event]:
     """The events, fragments joined. One whose fragments did not all come is missing."""
     pieces: dict[int, dict[int, str]] = {}
     parts: dict[int, int] = {}
@@ -129,9 +129,9 @@ def _events(raw: Iterable[Raw]) -> Iterator[Event]:
             yield whole
 
 
-def unreadable(problem: str) -> Given:
+def unreadable(problem: str) -> SilverRow:
     """The one row of a look that cannot be relied upon, with why."""
-    return Given("looks", {"complete": False, "full": None, "problem": problem})
+    return SilverRow("looks", {"complete": False, "full": None, "problem": problem})
 
 
 def _look(recorded: Recorded, snapshot: Snapshot) -> Row:
@@ -153,7 +153,7 @@ def _look(recorded: Recorded, snapshot: Snapshot) -> Row:
     }
 
 
-def _brokers(snapshot: Snapshot) -> Iterator[Given]:
+def _brokers(snapshot: Snapshot) -> Iterator[SilverRow]:
     for broker in snapshot.brokers:
         row = {
             "broker": broker.id,
@@ -162,7 +162,7 @@ def _brokers(snapshot: Snapshot) -> Iterator[Given]:
             "alive": broker.alive,
             "told_rack": broker.rack.told if broker.alive else None,
         }
-        yield Given("brokers", row)
+        yield SilverRow("brokers", row)
 
 
 class _Racks(NamedTuple):
@@ -170,7 +170,7 @@ class _Racks(NamedTuple):
     told: Mapping[int, str | None]
 
 
-def _partitions(recorded: Recorded, snapshot: Snapshot) -> Iterator[Given]:
+def _partitions(recorded: Recorded, snapshot: Snapshot) -> Iterator[SilverRow]:
     racks = _Racks(
         {broker.id: broker.rack.name for broker in snapshot.brokers},
         # A broker that is gone serves no read, whatever is remembered of it.
@@ -188,7 +188,7 @@ def _partitions(recorded: Recorded, snapshot: Snapshot) -> Iterator[Given]:
             "learned_bytes_per_record": learned.get(topic.name),
         }
         for state in topic.partitions:
-            yield Given("partitions", common | _partition(state, recorded, snapshot, racks))
+            yield SilverRow("partitions", common | _partition(state, recorded, snapshot, racks))
 
 
 def _partition(state: PartitionState, recorded: Recorded, snapshot: Snapshot, racks: _Racks) -> Row:
@@ -212,11 +212,11 @@ def _partition(state: PartitionState, recorded: Recorded, snapshot: Snapshot, ra
     }
 
 
-def _groups(snapshot: Snapshot) -> Iterator[Given]:
+def _groups(snapshot: Snapshot) -> Iterator[SilverRow]:
     for group in snapshot.groups.values():
         reads = [] if isinstance(group, OtherGroup) else list(_reads(group, snapshot))
-        yield Given("groups", _group(group, reads))
-        yield from (Given("reads", row) for row in reads)
+        yield SilverRow("groups", _group(group, reads))
+        yield from (SilverRow("reads", row) for row in reads)
 
 
 def _group(group: Group, reads: list[Row]) -> Row:
@@ -300,7 +300,7 @@ def _read(group: str, about: Row, role: str, partition: TopicPartition, committe
     }
 
 
-def _copies(snapshot: Snapshot) -> Iterator[Given]:
+def _copies(snapshot: Snapshot) -> Iterator[SilverRow]:
     for name, copies in snapshot.copies.items():
         group = snapshot.groups.get(name)
         processes = group.processes if isinstance(group, StreamsGroup) else ()
@@ -308,7 +308,7 @@ def _copies(snapshot: Snapshot) -> Iterator[Given]:
         racks = {process.id: process.rack.name for process in processes}
         logs = {task.id: sorted({partition.topic for partition in task.changelogs}) for task in tasks}
         for copy in copies:
-            yield Given("copies", _copy(copy, racks.get(copy.process_id), logs.get(copy.task)))
+            yield SilverRow("copies", _copy(copy, racks.get(copy.process_id), logs.get(copy.task)))
 
 
 def _copy(copy: TaskCopy, rack: str | None, changelogs: list[str] | None) -> Row:

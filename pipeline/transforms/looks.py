@@ -1,4 +1,4 @@
-"""Silver out of telemetry: each look is rebuilt and modelled by the agent's own stages, one look at a time.
+"""Silver rows from telemetry: the agent's own stages rebuild and model each look, one look at a time.
 
 All tables come out of one pass as one wide table with a struct for each; exactly one of them is set in a row.
 Memory is bounded by one look for each task. What a look cannot tell is a row with its problem, never an exception.
@@ -7,7 +7,8 @@ Memory is bounded by one look for each task. What a look cannot tell is a row wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,19 +17,19 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from pipeline.schemas.silver import SILVER
-from pipeline.schemas.table import LONG, STRING, Table, column, columns
-from pipeline.transforms.look_rows import Given, Raw, day_of, instance_of, rows_of_look, unreadable
+from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
+from pipeline.transforms.look_rows import BronzeEvent, SilverRow, day_of, instance_of, rows_of_look, unreadable
 
 _COMMON = ("cluster", "look", "taken_ms")
 _ROWS = 5_000
 """Rows that leave at a time."""
 
 
-def _short(table: Table) -> str:
+def _short(table: TableSpec) -> str:
     return table.name.partition(".")[2]
 
 
-def _own_columns(table: Table) -> t.StructType:
+def _own_columns(table: TableSpec) -> t.StructType:
     return t.StructType([field for field in table.schema.fields if field.name not in (*_COMMON, "day")])
 
 
@@ -44,10 +45,10 @@ WIDE = columns(
 def look_rows(telemetry: DataFrame) -> DataFrame:
     """Rows of all silver tables, as `WIDE`, of bronze.telemetry rows; whole looks must be among them."""
     ordered = telemetry.repartition("cluster", "look").sortWithinPartitions("cluster", "look", "n")
-    return ordered.select(*Raw._fields).mapInArrow(_rows, WIDE)
+    return ordered.select(*BronzeEvent._fields).mapInArrow(_rows, WIDE)
 
 
-def silver_table(wide: DataFrame, table: Table) -> DataFrame:
+def silver_table(wide: DataFrame, table: TableSpec) -> DataFrame:
     """The rows of one silver table out of the wide one."""
     name = _short(table)
     own = [F.col(f"{name}.{field.name}").alias(field.name) for field in _own_columns(table).fields]
@@ -66,27 +67,20 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from _parts(look, (unreadable(f"the look cannot be read: {error!r}"),), schema)
 
 
-def _parts(look: list[Raw], given: Iterable[Given], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _parts(look: list[BronzeEvent], given: Iterable[SilverRow], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     rows = _wide(look[0], given)
     while part := list(islice(rows, _ROWS)):
         yield pa.RecordBatch.from_pylist(part, schema=schema)
 
 
-def _looks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[Raw]]:
-    """The events of one look after the other; they lie together."""
-    held: list[Raw] = []
-    for batch in batches:
-        for row in batch.to_pylist():
-            event = Raw(**row)
-            if held and (held[0].cluster, held[0].look) != (event.cluster, event.look):
-                yield held
-                held = []
-            held.append(event)
-    if held:
-        yield held
+def _looks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[BronzeEvent]]:
+    """The events look by look; those of one look are adjacent."""
+    events = (BronzeEvent(**row) for batch in batches for row in batch.to_pylist())
+    for _, of_look in groupby(events, key=attrgetter("cluster", "look")):
+        yield list(of_look)
 
 
-def _wide(first: Raw, rows: Iterable[Given]) -> Iterator[dict[str, object]]:
+def _wide(first: BronzeEvent, rows: Iterable[SilverRow]) -> Iterator[dict[str, object]]:
     common = {"cluster": first.cluster, "look": first.look, "taken_ms": first.taken_ms, "day": day_of(first.taken_ms)}
     for given in rows:
         row = given.row | {"instance": instance_of(first.look)} if given.table == "looks" else given.row

@@ -1,11 +1,13 @@
-"""What do the records of rackwise's topics say? Bronze rows, or the reason why one cannot be read.
+"""Records of rackwise's topics as bronze rows, or the reason why one cannot be read.
 
 Each function takes records as Spark's Kafka source gives them (with headers) and returns one row per record: the
 columns of its bronze table, the raw record, and ``reason``, which is null where the record could be read. Invariant: a
-record is never lost and never in both: `accepted` and `quarantined` cut the same rows in two. JSON is parsed once.
+record is never lost and never in both: `accepted` and `quarantined` split the same rows in two. JSON is parsed once.
 
 A field that this version does not know is kept: inside ``data`` as it is, beside it in ``more``. A version that it does
-not know is a reason. Nothing here raises, whatever the bytes are.
+not know is a reason. An event that was too large for a record comes in fragments, each with its number and their
+count; one without them, or without text, can never be joined with the others. Whether all of them arrived is checked
+where looks are rebuilt. Nothing here raises, whatever the bytes are.
 """
 
 from __future__ import annotations
@@ -19,8 +21,7 @@ from agent.journal.codec import VERSION as JOURNAL_VERSION
 from agent.telemetry.events import VERSION as TELEMETRY_VERSION
 from agent.values.proposal import SCHEMA_VERSION as PROPOSAL_VERSION
 from pipeline.schemas.bronze import PROPOSALS
-from pipeline.schemas.table import Table
-from pipeline.transforms.fragments import fragment_problem, fragment_suffix, piece_of
+from pipeline.schemas.table import TableSpec
 from pipeline.transforms.spans import HOUR_MS, LAST_MS
 
 MAX_VALUE_BYTES = 4 * 1024 * 1024
@@ -142,7 +143,7 @@ def with_late(parsed: DataFrame, watermark_ms: int | None) -> DataFrame:
     return parsed.withColumn("late", late)
 
 
-def accepted(parsed: DataFrame, table: Table) -> DataFrame:
+def accepted(parsed: DataFrame, table: TableSpec) -> DataFrame:
     """The rows that could be read, in the table's columns."""
     return parsed.where(F.col("reason").isNull()).select(*table.schema.names)
 
@@ -235,3 +236,29 @@ def _header(name: str) -> Column:
 
 def _shown(text: Column) -> Column:
     return F.substring(F.regexp_replace(text, r"[\p{Cntrl}]", " "), 1, 80)
+
+
+# --- fragments ------------------------------------------------------------------------------------------------------
+
+MAX_PARTS = 10_000
+"""Four gigabytes of text; what claims more is not believed."""
+
+
+def piece_of(data: Column) -> Column:
+    """The fields of a fragment's data as text; null when it is no JSON object."""
+    return F.from_json(data, "map<string,string>")
+
+
+def fragment_problem(piece: Column) -> Column:
+    """Why this is no fragment that could be put together with others; null when it is one."""
+    number, parts, text = piece["part"].try_cast("int"), piece["parts"].try_cast("int"), piece["text"]
+    fits = (number >= 0) & (number < parts) & (parts <= MAX_PARTS) & (F.length(text) > 0)
+    return F.when(
+        ~F.coalesce(fits, F.lit(False)),  # noqa: FBT003 a literal of SQL
+        F.lit(f"fragment: part, parts (at most {MAX_PARTS}) and text do not make a piece of an event"),
+    )
+
+
+def fragment_suffix(piece: Column) -> Column:
+    """What tells the fragments of one event apart: a slash and the number."""
+    return F.concat(F.lit("/"), piece["part"].try_cast("int").cast("string"))

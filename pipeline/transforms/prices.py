@@ -1,7 +1,10 @@
-"""What a gigabyte costs from rack to rack on a day.
+"""Price of a gigabyte from rack to rack on a day, and the racks of producers.
 
-The newest dated price of the very pair and direction, else the undated one of the pair, else the undated one for all.
-A pair that has none of them has no price, which is null and never 0.
+A price is the newest dated one of the very pair and direction, else the undated one of the pair, else the undated one
+for all. A pair that has none of them has no price, which is null and never 0.
+
+Racks of producers are known as far as a file names them; no broker tells them. A row is a topic pattern with the share
+of its records that producers of one rack write. Shares of a topic add up to 1; the rest is unknown.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.few_rows import few_rows
+from pipeline.local_relation import local_relation
 from pipeline.schemas.table import DOUBLE, STRING, column, columns
 
 BYTES_PER_GB = 1_000_000_000
@@ -34,7 +37,7 @@ class PriceRow(NamedTuple):
 
 def price_table(spark: SparkSession, rows: tuple[PriceRow, ...]) -> DataFrame:
     """The rows as `PRICES`."""
-    return few_rows(spark, rows, PRICES)
+    return local_relation(spark, rows, PRICES)
 
 
 def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:
@@ -79,3 +82,25 @@ def _rank(price: Column) -> Column:
         price["from_date"].alias("from_date"),
         price["usd_per_gb"].alias("usd_per_gb"),
     )
+
+
+# --- producers ------------------------------------------------------------------------------------------------------
+
+PRODUCERS = columns(
+    column("topic", STRING, "Topic; * for all topics that no other row names.", required=True),
+    column("rack", STRING, "Rack of the producers.", required=True),
+    column("share", DOUBLE, "Share of the topic's records that they write, 0 to 1.", required=True),
+)
+
+
+class ProducerRow(NamedTuple):
+    """Producers of a topic in one rack."""
+
+    topic: str
+    rack: str
+    share: float
+
+
+def producer_table(spark: SparkSession, rows: tuple[ProducerRow, ...]) -> DataFrame:
+    """The rows as `PRODUCERS`."""
+    return local_relation(spark, rows, PRODUCERS)

@@ -1,4 +1,4 @@
-"""Every rebalance that looks tell of: when, how long at most, who came and went, what moved, and why.
+"""Rebalances in the looks: time, longest duration, members that joined and left, moved partitions, cause.
 
 A rebalance shows in two looks that show a group Stable, with another generation or epoch. What happened twice between
 two looks is one rebalance here.
@@ -31,10 +31,8 @@ def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> Data
     )
     return (
         told.join(asked, on=["cluster", "group", "seen_look"], how="left")
-        .withColumn("cause", _cause())
-        .withColumn("seconds_most", (F.col("seen_ms") - F.col("after_ms")) / 1000.0)
-        .withColumn("hour_ms", hour_of(F.col("seen_ms")))
-        .withColumn("day", day_of(F.col("seen_ms")))
+        .withColumns({"cause": _cause(), "seconds_most": (F.col("seen_ms") - F.col("after_ms")) / 1000.0})
+        .withColumns({"hour_ms": hour_of(F.col("seen_ms")), "day": day_of(F.col("seen_ms"))})
         .select(*REBALANCES.schema.names)
     )
 

@@ -1,4 +1,4 @@
-"""Routes: from which rack a reader gets its bytes.
+"""Routes: the rack from which a reader gets its bytes.
 
 From an in-sync replica in the rack that it tells, where the brokers' selector looks at racks (KIP-392); else from the
 leader. A replica that is not in sync never serves. What a client tells is compared with what brokers tell, letter by

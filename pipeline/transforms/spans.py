@@ -1,4 +1,4 @@
-"""Spans: which time the looks cover, in pairs of consecutive looks, cut at the borders of hours.
+"""Time that looks cover: pairs of consecutive looks, split at the hours.
 
 A pair is of two looks of one instance, one right after the other by its monotonic clock. A restart, a look that is
 missing for long and a clock that leaps are gaps. Where two agents look at once, each stretch of time is taken from the

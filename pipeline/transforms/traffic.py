@@ -1,4 +1,4 @@
-"""What each partition took in: records by end offsets, bytes by what a record takes on disk.
+"""Traffic of partitions: records by end offsets, bytes by the size of a record on disk.
 
 A record's size comes from what the log grew over what was appended, between looks that asked for sizes. That holds for
 logs that only grow: where segments were deleted, intervals with a small ratio are left out, and a compacted topic
@@ -11,13 +11,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import PARTITION_TRAFFIC
+from pipeline.transforms.mergeable_aggregate import MergeableAggregate, listed
 from pipeline.transforms.spans import LEAP_MS, LONGEST_MS, day_of, hour_of, part_of, spanned
-from pipeline.transforms.sums import Adding, listed
 
 _KEY = ("cluster", "hour_ms", "topic", "partition")
-TAKEN_IN = Adding(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
+TRAFFIC_SUMS = MergeableAggregate(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
 """``grown``: each interval between two sizes (ratio, bytes, records); ``learned``: of the last look."""
-SIZED = Adding(("cluster", "instance", "topic", "partition"), {"sized": F.max})
+NEWEST_SIZES = MergeableAggregate(("cluster", "instance", "topic", "partition"), {"sized": F.max})
 """The newest size that was asked of a partition: monotonic_ms, look, taken_ms, topic_id, size_bytes, end_offset."""
 _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
@@ -25,13 +25,13 @@ _WHOLE_SHARE = 0.9
 """With at least this share of the median, all intervals together tell of no deletion."""
 
 
-def seen(partitions: DataFrame, times: DataFrame, before: DataFrame | None = None) -> DataFrame:
+def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """Each partition at each look beside what it was at the look before.
 
-    ``times`` is `spans.timeline`; ``before``, the newest sizes of looks that came before all of these, as `SIZED`.
+    ``times`` is `spans.timeline`; ``before``, as `NEWEST_SIZES`, the newest sizes of all looks before these.
     ``records`` is null where the looks are no pair, the topic is another one of the same name, or offsets went back.
     ``now`` and ``was`` are pictures: leader_rack, placed (broker, rack, bytes, adding), isr_racks, isr_told_racks,
-    selector, racks, size_bytes. ``sized`` is as in `SIZED`.
+    selector, racks, size_bytes. ``sized`` is as in `NEWEST_SIZES`.
     """
     in_order = Window.partitionBy("cluster", "instance", "topic", "partition").orderBy("monotonic_ms", "look")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -41,15 +41,12 @@ def seen(partitions: DataFrame, times: DataFrame, before: DataFrame | None = Non
     )
     last = F.struct("look", "topic_id", "end_offset", "now")
     told = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
-    lagged = (
-        told.withColumn("now", _picture())
-        .withColumn("sized", sized)
-        .withColumn("before", F.lag(last).over(in_order))
-        .withColumn("sized_before", F.last("sized", ignorenulls=True).over(earlier))
+    lagged = told.withColumns({"now": _picture(), "sized": sized}).withColumns(
+        {"before": F.lag(last).over(in_order), "sized_before": F.last("sized", ignorenulls=True).over(earlier)}
     )
     if before is not None:
         older = before.withColumnRenamed("sized", "older")
-        lagged = lagged.join(older, on=[*SIZED.key], how="left").withColumn(
+        lagged = lagged.join(older, on=[*NEWEST_SIZES.key], how="left").withColumn(
             "sized_before", F.coalesce("sized_before", "older")
         )
     paired = (F.col("before.look") == F.col("previous")) & F.col("before.topic_id").eqNullSafe(F.col("topic_id"))
@@ -74,13 +71,13 @@ def seen(partitions: DataFrame, times: DataFrame, before: DataFrame | None = Non
     )
 
 
-def taken_in(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """What partitions took in, as `TAKEN_IN`, of `seen` rows by the hours (or windows) that ``spans`` names.
+def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """Traffic of partitions, as `TRAFFIC_SUMS`, of `partition_changes` rows, by the hours or windows of ``spans``.
 
-    What other looks came to ``before`` is added; so it is with all sums of looks.
+    The sums of other looks, ``before``, are added; so it is with all sums of looks.
     """
     told = spanned(changes, spans).where(F.col("records").isNotNull())
-    return TAKEN_IN.up(
+    return TRAFFIC_SUMS.aggregate(
         told.withColumn("records", part_of(F.col("records")))
         .withColumn("grown", F.when(F.col("grown").isNotNull(), F.array("grown")))
         .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
@@ -89,12 +86,12 @@ def taken_in(changes: DataFrame, spans: DataFrame, before: DataFrame | None = No
 
 
 def newest_sizes(changes: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """The newest sizes, as `SIZED`, of `seen` rows."""
-    return SIZED.up(changes.where(F.col("sized").isNotNull()), before)
+    """The newest sizes, as `NEWEST_SIZES`, of `partition_changes` rows."""
+    return NEWEST_SIZES.aggregate(changes.where(F.col("sized").isNotNull()), before)
 
 
 def partition_traffic(taken: DataFrame) -> DataFrame:
-    """gold.partition_traffic of `taken_in` rows."""
+    """gold.partition_traffic of `traffic_sums` rows."""
     added = taken.select(
         *_KEY,
         (F.col("ms") / 1000.0).alias("seconds"),
@@ -103,11 +100,11 @@ def partition_traffic(taken: DataFrame) -> DataFrame:
         F.col("learned.bytes_per_record").alias("learned"),
     )
     own = _uncut(F.col("grown"))
-    grown = added.withColumn("grown_bytes", _sum_of(own, "bytes")).withColumn("grown_records", _sum_of(own, "records"))
+    grown = added.withColumns({"grown_bytes": _sum_of(own, "bytes"), "grown_records": _sum_of(own, "records")})
     topic = Window.partitionBy("cluster", "hour_ms", "topic")
     of_topic = F.sum("grown_bytes").over(topic) / F.nullif(F.sum("grown_records").over(topic), F.lit(0))
     measured = F.col("grown_bytes") / F.nullif(F.col("grown_records"), F.lit(0))
-    sized = grown.withColumn("of_topic", of_topic).withColumn("measured", measured)
+    sized = grown.withColumns({"of_topic": of_topic, "measured": measured})
     per_record = F.coalesce("measured", "of_topic", "learned")
     confidence = (
         F.when(F.col("measured").isNotNull(), "measured")
@@ -116,11 +113,9 @@ def partition_traffic(taken: DataFrame) -> DataFrame:
         .otherwise("none")
     )
     return (
-        sized.withColumn("bytes_per_record", per_record)
-        .withColumn("confidence", confidence)
+        sized.withColumns({"bytes_per_record": per_record, "confidence": confidence})
         .withColumn("bytes", _in_bytes())
-        .withColumn("records_per_s", F.col("records") / F.col("seconds"))
-        .withColumn("bytes_per_s", F.col("bytes") / F.col("seconds"))
+        .withColumns({f"{name}_per_s": F.col(name) / F.col("seconds") for name in ("records", "bytes")})
         .withColumn("day", day_of(F.col("hour_ms")))
         .select(*PARTITION_TRAFFIC.schema.names)
     )

@@ -1,7 +1,8 @@
-"""Every warm-up: when it began, how it went, how it ended.
+"""Warm-ups of tasks: begin, progress and end; and the restore rates of the stores that they give.
 
 A warm-up shows in consecutive looks that see the copy in that role. What comes right after the last of them is its
-end: the copy runs as active there, or it is gone. Where looks are missing then, it is unknown.
+end: the copy runs as active there, or it is gone. Where looks are missing then, it is unknown. Restore rates are those
+of an application's stores, with the conditions under which their restores stalled.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from agent.values.kafka import STABLE
-from pipeline.schemas.gold import WARMUPS
+from pipeline.schemas.gold import RESTORE_RATES, WARMUPS
 from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of
 
 _COPY = ("cluster", "group", "process", "task")
@@ -92,9 +93,7 @@ def _summed(steps: DataFrame) -> DataFrame:
     return (
         added.withColumn("outcome", _outcome(F.col("after")))
         .withColumn("seconds", (F.coalesce("ready_ms", "last_ms") - F.col("began_ms")) / 1000.0)
-        .withColumn("waited_s", waited)
-        .withColumn("hour_ms", hour_of(F.col("began_ms")))
-        .withColumn("day", day_of(F.col("began_ms")))
+        .withColumns({"waited_s": waited, "hour_ms": hour_of(F.col("began_ms")), "day": day_of(F.col("began_ms"))})
         .select(*WARMUPS.schema.names)
     )
 
@@ -107,4 +106,72 @@ def _outcome(after: Column) -> Column:
         .when(late, "unknown")
         .when(there & (after["role_after"] == "active"), "promoted")
         .otherwise("given up")
+    )
+
+
+# --- restore rates --------------------------------------------------------------------------------------------------
+
+LEARNED_MS = 14 * 24 * 3_600_000
+"""Of each cluster the restores of so long teach, up to its last."""
+SHORTEST_S = 1.0
+"""A restore that advanced for less tells no rate."""
+_MOST = 0.5
+"""What goes with more than this share of the stalls is what they are said to go with."""
+
+
+def restore_rates(warmups: DataFrame) -> DataFrame:
+    """gold.restore_rates of all gold.warmups rows. A rate is of the time in which something was restored."""
+    advanced_s = F.col("seconds") - F.col("stalled_s")
+    newest = F.max("last_ms").over(Window.partitionBy("cluster"))
+    lately = warmups.withColumn("newest_ms", newest).where(F.col("last_ms") >= F.col("newest_ms") - LEARNED_MS)
+    told = lately.where((F.col("records") > 0) & (advanced_s >= SHORTEST_S)).select(
+        "cluster",
+        "group",
+        # Under KIP-1071 a subtopology may be any text; what is no number is left out.
+        F.get(F.split("task", "_"), F.lit(0)).try_cast("int").alias("subtopology"),
+        (F.col("records") / advanced_s).alias("rate"),
+        "changelogs",
+        "seconds",
+        "stalled_s",
+        F.coalesce("stalled_rebalancing_s", F.lit(0.0)).alias("rebalancing_s"),
+        F.coalesce("stalled_sharing_s", F.lit(0.0)).alias("sharing_s"),
+        "last_ms",
+    )
+    added = (
+        told.where(F.col("subtopology").isNotNull())
+        .groupBy("cluster", "group", "subtopology")
+        .agg(
+            F.coalesce(F.max_by("changelogs", "last_ms"), F.array().cast("array<string>")).alias("changelogs"),
+            F.count(F.lit(1)).cast("int").alias("samples"),
+            F.percentile("rate", [0.1, 0.5, 0.9]).alias("rates"),
+            *(
+                F.sum(F.col(name).cast("decimal(20,3)")).cast("double").alias(name)
+                for name in ("seconds", "stalled_s", "rebalancing_s", "sharing_s")
+            ),
+            F.max("last_ms").alias("until_ms"),
+        )
+    )
+    return (
+        added.withColumns({name: F.col("rates")[place] for place, name in enumerate(("low", "median", "high"))})
+        .withColumns({"stalled_share": F.col("stalled_s") / F.col("seconds"), "stalls_when": _stalls_when()})
+        .select(*RESTORE_RATES.schema.names)
+    )
+
+
+def _stalls_when() -> Column:
+    stalled = F.col("stalled_s")
+    rest = stalled - F.col("rebalancing_s") - F.col("sharing_s")
+
+    def said(word: str, part: Column, clause: str) -> Column:
+        share = F.format_string("%.0f", part / stalled * 100)
+        return F.when(part > stalled * _MOST, F.concat(F.lit(f"{word}: {clause} in "), share, F.lit(" % of the time")))
+
+    return F.when(
+        stalled > 0,
+        F.coalesce(
+            said("rebalancing", F.col("rebalancing_s"), "the group was not Stable"),
+            said("sharing", F.col("sharing_s"), "another copy of the same process was restoring"),
+            said("alone", rest, "nothing that looks show went with it"),
+            F.lit("mixed: nothing went with more than half of it"),
+        ),
     )

@@ -1,4 +1,4 @@
-"""What the agent is to know of traffic and restores, out of the gold tables: one row per topic and per group.
+"""Weights of traffic and restores for the agent, from the gold tables: one row per topic and per group.
 
 Rates are plain averages: bytes of the window over the seconds of it that looks cover. A whole day has every hour of the
 daily rhythm in it once; an average that favours the last hours would lean another way every few hours, and with it
@@ -11,7 +11,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-HOUR_MS = 3_600_000
+from pipeline.transforms.spans import HOUR_MS
+
 _WORST_LAST = ("measured", "topic", "remembered", "none")
 """Where the size of a record comes from; the worst of the window counts."""
 

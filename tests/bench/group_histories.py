@@ -39,7 +39,7 @@ from agent.values.observation import (
     Rights,
 )
 from assignors.problem import TopicPartition
-from pipeline.backtest.look import Look, whole_look
+from pipeline.backtest.look import HistoryLook, whole_look
 
 CLUSTER = "made-up"
 RACKS = ("eu-1a", "eu-1b", "eu-1c")
@@ -64,7 +64,7 @@ class History:
         self._groups = [self._group(number, 4, wrong=self._random.random() < 0.33) for number in self._numbers]
         self._generation = [4] * groups
 
-    def looks(self, count: int) -> Iterator[Look]:
+    def looks(self, count: int) -> Iterator[HistoryLook]:
         """So many looks, one every ten minutes."""
         decode, model = Memo(), Memo()
         memory = Memory(cycle=1, monotonic_ms=1, taken_ms=BEGIN_MS - EVERY_MS)

@@ -22,12 +22,12 @@ import psutil
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipeline.backtest.slices import Cutter
+from pipeline.backtest.slices import LookSlicer
 from pipeline.backtest.strategies import chosen
-from pipeline.jobs.backtest import DAY_MS, Wanted, live
+from pipeline.jobs.backtest import DAY_MS, BacktestRequest, live
 from pipeline.schemas.backtest import SLICES
 from pipeline.session import spark_session
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 from tests.bench.group_histories import BEGIN_MS, CLUSTER, EVERY_MS, History
 
 STRATEGIES = "no-action,execute,eager-triggers,patient"
@@ -117,7 +117,7 @@ def make(folder: Path, groups: int, looks: int) -> dict[str, float]:
     spark = spark_session("bench", master="local[2]", format="parquet")
     parts = -(-groups // EACH)
     frame = spark.range(0, parts, 1, parts).mapInArrow(Making(looks, to_arrow_schema(SLICES.schema)), SLICES.schema)
-    Tables(spark, str(folder), "parquet").replace_where(SLICES, frame)
+    TableStore(spark, str(folder), "parquet").replace_where(SLICES, frame)
     took = {"wall_s": time.perf_counter() - began, "cpu_s": cpu_s()}
     spark.stop()
     return took
@@ -132,12 +132,12 @@ class Making:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column("id").to_pylist():
-                cutters: dict[int, Cutter] = {}
+                cutters: dict[int, LookSlicer] = {}
                 for look in History(part * EACH, EACH).looks(self._looks):
                     stretch = look.snapshot.taken_ms // DAY_MS * DAY_MS
                     rows = [
                         (CLUSTER, stretch, part, *one[1:], "made up")
-                        for one in cutters.setdefault(stretch, Cutter(1)).rows(look)
+                        for one in cutters.setdefault(stretch, LookSlicer(1)).rows(look)
                     ]
                     yield pa.RecordBatch.from_pylist(
                         [dict(zip(COLUMNS, row, strict=True)) for row in rows], schema=self._schema
@@ -150,11 +150,13 @@ def measured(folder: Path, groups: int, cores: int) -> dict[str, object]:
     spark = spark_session("bench", master=f"local[{cores}]", format="parquet")
     start_s = time.perf_counter() - began
     buckets = -(-groups // EACH)
-    slices = Tables(spark, str(folder), "parquet")
+    slices = TableStore(spark, str(folder), "parquet")
     with tempfile.TemporaryDirectory() as results:
         tables = Narrowed(spark, results, slices, buckets)
         done = live(
-            tables, Wanted(strategies=chosen(STRATEGIES), by="groups"), lambda line: print(line, file=sys.stderr)
+            tables,
+            BacktestRequest(strategies=chosen(STRATEGIES), by="groups"),
+            lambda line: print(line, file=sys.stderr),
         )
         took = {"wall_s": time.perf_counter() - began, "start_s": start_s, "cpu_s": cpu_s(), "shared": done.shared}
     from pipeline.backtest.ranking import ranked  # noqa: PLC0415 after the clock has stopped
@@ -171,10 +173,10 @@ def measured(folder: Path, groups: int, cores: int) -> dict[str, object]:
     return {**took, "ranking": told}
 
 
-class Narrowed(Tables):
+class Narrowed(TableStore):
     """Results of their own, over some buckets of a history that is there."""
 
-    def __init__(self, spark, root: str, history: Tables, buckets: int) -> None:
+    def __init__(self, spark, root: str, history: TableStore, buckets: int) -> None:
         super().__init__(spark, root, "parquet")
         self._history, self._buckets = history, buckets
 

@@ -29,7 +29,7 @@ from pipeline.fleet.compact import written
 from pipeline.jobs.fleet import plan_problems
 from pipeline.schemas.fleet import PLANS, PROBLEMS
 from pipeline.session import spark_session
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 from tests.bench.spark_backtest import cpu_s
 
 GOAL_S = 180.0
@@ -100,7 +100,7 @@ def make(folder: Path, groups: int, tasks: int) -> float:
     rows = [(number, size) for number, size in enumerate(sizes(groups, tasks))]
     frame = spark.createDataFrame(rows, "number int, size int").repartition(8)
     made = frame.mapInArrow(Making(to_arrow_schema(PROBLEMS.schema)), PROBLEMS.schema)
-    Tables(spark, str(folder), "parquet").replace_where(PROBLEMS, made)
+    TableStore(spark, str(folder), "parquet").replace_where(PROBLEMS, made)
     spark.stop()
     return time.perf_counter() - began
 
@@ -146,7 +146,7 @@ def application(number: int, tasks: int) -> TaskProblem:
 def plan(folder: Path, cores: int) -> dict[str, object]:
     """Plan them all."""
     spark = spark_session("bench", master=f"local[{cores}]", format="parquet")
-    tables = Tables(spark, str(folder), "parquet")
+    tables = TableStore(spark, str(folder), "parquet")
     done = plan_problems(tables, run="bench")
     one = tables.read(PLANS).agg(F.sum("cpu_s").alias("solving"), F.max("cpu_s").alias("largest")).collect()[0]
     figures = {name: getattr(done, name) for name in done.__slots__ if name not in ("messages", "run")}

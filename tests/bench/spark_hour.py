@@ -21,11 +21,11 @@ from agent.values.observation import Observation
 from pipeline.jobs.refresh import RefreshSettings
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import small_batches, spark_session
-from pipeline.stream.live import Live
-from pipeline.tables import Batch, Tables
+from pipeline.stream.live import LiveRefresh
+from pipeline.tables import TableStore, WriterBatch
 from tests.builders import TAKEN_MS, an_observation, reader
+from tests.pipeline.look_events import events_of, telemetry
 from tests.pipeline.silver_rows import HOUR_MS
-from tests.pipeline.told import events_of, telemetry
 from tests.snapshots import tp
 
 GROWTH = 1.5
@@ -42,7 +42,7 @@ def main() -> int:
     arguments = parser.parse_args()
     spark = spark_session("hour", master="local[2]", conf=small_batches("local[2]"))
     with tempfile.TemporaryDirectory() as folder:
-        runner = _Runner(Tables(spark, folder), arguments.topics)
+        runner = _Runner(TableStore(spark, folder), arguments.topics)
         for _ in range(WARM):
             runner.batch(1)
         early = [runner.batch(1) for _ in range(MEASURED)]
@@ -71,10 +71,10 @@ def main() -> int:
 class _Runner:
     """A live runner over a world that goes on."""
 
-    def __init__(self, tables: Tables, topics: int) -> None:
+    def __init__(self, tables: TableStore, topics: int) -> None:
         self._tables = tables
         self._topics = topics
-        self._live = Live(tables, RefreshSettings(), _say, histories_every_ms=NO_HISTORIES_MS)
+        self._live = LiveRefresh(tables, RefreshSettings(), _say, histories_every_ms=NO_HISTORIES_MS)
         self._looks = 0
         self._batches = 0
 
@@ -85,8 +85,8 @@ class _Runner:
         rows = telemetry(self._tables.spark, _events(numbers, self._topics)).persist()
         rows.count()
         began = time.monotonic()
-        self._tables.append(TELEMETRY, rows.coalesce(1), Batch("bench", self._batches))
-        self._live.following().telemetry(rows)
+        self._tables.append(TELEMETRY, rows.coalesce(1), WriterBatch("bench", self._batches))
+        self._live.on_telemetry(rows)
         took = time.monotonic() - began
         self._batches += 1
         rows.unpersist()

@@ -21,7 +21,7 @@ import psutil
 
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import spark_session
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.pipeline.topics import Counted, Topics, counted
 
@@ -51,8 +51,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, EmbeddedCluster.start(ClusterSpec(racks=("a",))) as cluster:
         spark = spark_session("bench", master="local[2]", on_progress=_say)
         try:
-            few = _run(cluster, Tables(spark, f"{folder}/few"), Path(folder) / "few", MANY // 10)
-            many = _run(cluster, Tables(spark, f"{folder}/many"), Path(folder) / "many", MANY)
+            few = _run(cluster, TableStore(spark, f"{folder}/few"), Path(folder) / "few", MANY // 10)
+            many = _run(cluster, TableStore(spark, f"{folder}/many"), Path(folder) / "many", MANY)
         finally:
             spark.stop()
     for run in (few, many):
@@ -73,7 +73,7 @@ def _tell(case: str, value: float, unit: str, goal: float | None = None, *, ok: 
     print(json.dumps({name: found for name, found in line.items() if found is not None}), flush=True)
 
 
-def _run(cluster: EmbeddedCluster, tables: Tables, root: Path, events: int) -> Run:
+def _run(cluster: EmbeddedCluster, tables: TableStore, root: Path, events: int) -> Run:
     topics = Topics(cluster, partitions=PARTITIONS)
     topics.make(topics.names.telemetry)
     topics.events(events, filler=FILLER)

@@ -25,16 +25,16 @@ from agent.telemetry.events import to_lines
 from agent.values.observation import Observation
 from config.load import load_settings
 from pipeline.jobs.refresh import refresh_settings
-from pipeline.kafka import Brokers, source_options
+from pipeline.kafka import TopicClient, source_options
 from pipeline.schemas.gold import PARTITION_TRAFFIC
 from pipeline.session import small_batches, spark_session
-from pipeline.stream.ingest import Ingest, Names, plans, streams
-from pipeline.stream.live import Live
-from pipeline.stream.topic import Reading
-from pipeline.tables import Tables
+from pipeline.stream.ingest import IngestTopics, StreamRunner, plans, streams
+from pipeline.stream.live import LiveRefresh
+from pipeline.stream.topic import SourceSettings
+from pipeline.tables import TableStore
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.builders import an_observation, reader
-from tests.pipeline.told import events_of
+from tests.pipeline.look_events import events_of
 from tests.snapshots import tp
 
 GOAL_S = 30.0
@@ -51,7 +51,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, EmbeddedCluster.start(ClusterSpec(racks=("a",))) as cluster:
         settings = load_settings(flags={"kafka.bootstrap.servers": cluster.bootstrap_servers}, environ={}).settings
         spark = spark_session("latency", master="local[2]", conf=small_batches("local[2]"))
-        tables = Tables(spark, folder)
+        tables = TableStore(spark, folder)
         with running(tables, settings) as failed:
             told = threading.Thread(target=tell, args=(cluster.bootstrap_servers, settings.telemetry_topic))
             told.start()
@@ -118,27 +118,27 @@ def tell(bootstrap_servers: str, topic: str) -> None:
 
 
 @contextmanager
-def running(tables: Tables, settings) -> Iterator[list[str]]:
+def running(tables: TableStore, settings) -> Iterator[list[str]]:
     """Ingest with silver and gold, in a thread; what went wrong with it."""
     stop, failed = threading.Event(), []
     make_topic(settings)
-    names = Names(
+    names = IngestTopics(
         telemetry=settings.telemetry_topic, proposals=settings.proposals_topic, journal=settings.journal_topic
     )
     say = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731 talk goes to one place
-    reading = Reading(
+    reading = SourceSettings(
         options=source_options(settings.kafka), max_records=200_000, interval_ms=1_000, late_after_ms=600_000
     )
-    live = Live(tables, refresh_settings(settings), say, histories_every_ms=settings.spark.histories_every_ms)
+    live = LiveRefresh(tables, refresh_settings(settings), say, histories_every_ms=settings.spark.histories_every_ms)
     made = streams(
-        plans(names, live.following()),
+        plans(names, live.on_telemetry),
         reading,
         tables=tables,
-        brokers=Brokers(settings.kafka),
+        brokers=TopicClient(settings.kafka),
         checkpoints=f"{tables.root}/_checkpoints",
         say=say,
     )
-    ingest = Ingest(made, expected_cluster=None, patience_ms=60_000, say=say)
+    ingest = StreamRunner(made, expected_cluster=None, patience_ms=60_000, say=say)
 
     def run() -> None:
         try:
@@ -161,7 +161,7 @@ def make_topic(settings) -> None:
         future.result()
 
 
-def watch(tables: Tables, failed: list[str]) -> dict[int, float]:
+def watch(tables: TableStore, failed: list[str]) -> dict[int, float]:
     """Query until the last look is counted: look -> when a query first counted it."""
     seen: dict[int, float] = {}
     until = time.monotonic() + LOOKS * EVERY_S + PATIENCE_S

@@ -20,7 +20,7 @@ from agent.cli.documents.schema import document_schema, documents_table, file_na
 from agent.cli.output import Format
 from agent.values.limits import GroupLimits, Limits
 from pipeline.commands import backtest
-from pipeline.jobs.backtest import Done as Lived
+from pipeline.jobs.backtest import BacktestSummary as Lived
 from testbed.cluster.leftovers import ClusterState, Found
 from testbed.cluster.manifest import Manifest, Member
 from testbed.cluster.processes import ProcessId

@@ -167,13 +167,13 @@ def test_the_reader_finds_what_the_standard_library_finds(install: Install) -> N
     install(ONE, "audit=acme:app\n# a remark\n  b-2.c = acme.deep:a.b [extra, more]")
     found = {(one.name, one.value) for one in plugged_commands().values()}
     assert {(one.name, f"{one.module}:{one.attr}") for one in entry_points(group=GROUP)} == found
-    assert {"audit", "b-2.c", "cluster", "demo"} == {name for name, _ in found}, "make venv installs them anew"
+    assert {"audit", "b-2.c", "cluster", "demo", "spark"} == {name for name, _ in found}, "make venv installs them anew"
 
 
 def test_of_a_package_that_is_installed_twice_the_first_counts(install: Install) -> None:
     install(ONE, "old = acme:app")
     (install(ONE, package="second") / "second-1.0.dist-info").rename(Path(sys.path[0]) / "acme-2.0.dist-info")
-    assert plugged_commands().keys() == {"audit", "cluster", "demo"}
+    assert plugged_commands().keys() == {"audit", "cluster", "demo", "spark"}
 
 
 def test_what_cannot_be_read_offers_nothing(install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

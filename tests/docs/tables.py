@@ -7,7 +7,7 @@ from pyspark.sql import types as t
 from pipeline.schemas.bronze import BRONZE
 from pipeline.schemas.gold import GOLD
 from pipeline.schemas.silver import SILVER
-from pipeline.schemas.table import Table
+from pipeline.schemas.table import TableSpec
 from tests.docs.flow import ROOT
 
 TABLES = ROOT / "docs" / "tables.md"
@@ -29,7 +29,7 @@ def tables() -> str:
     return "\n".join([*lines, ""])
 
 
-def described(table: Table) -> list[str]:
+def described(table: TableSpec) -> list[str]:
     """What it is, what makes a row unique, and its columns."""
     parts = (
         f" Partitioned by {', '.join(f'`{name}`' for name in table.partitioned_by)}." if table.partitioned_by else ""

@@ -33,7 +33,7 @@ FINE = frozenset(
         "agent.explain.topic: its replicas {} on brokers {}: {} in rack {}, while {} could take one",
         "agent.explain.topic: its replicas {} on brokers {}; no rack holds more of them than it must",
         "agent.execute.commands.turning: {}; {} moves {} back{}{}",
-        "pipeline.backtest.living: strategy {} reads looks otherwise, so it needs whole ones",
+        "pipeline.backtest.strategy_replay: strategy {} reads looks otherwise, so it needs whole ones",
         "pipeline.backtest.slices: look {} of cluster {} names {}, which was never written",
         "pipeline.commands.report: --output {} names {}",
         "pipeline.price_files: {}, which {} names, cannot be read",

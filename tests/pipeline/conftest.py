@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.session import short_job, small_batches, spark_session
-from pipeline.tables import Format, Tables
+from pipeline.tables import Format, TableStore
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 
 SMALL = {
@@ -38,18 +38,18 @@ def broker() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture(params=["delta", "parquet"])
-def tables(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Tables:
+def tables(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> TableStore:
     """Empty tables, once as Delta Lake and once as Parquet."""
-    return Tables(spark, str(tmp_path / "tables"), request.param)
+    return TableStore(spark, str(tmp_path / "tables"), request.param)
 
 
 @pytest.fixture
-def delta_tables(spark: SparkSession, tmp_path: Path) -> Tables:
+def delta_tables(spark: SparkSession, tmp_path: Path) -> TableStore:
     """Empty tables as Delta Lake."""
-    return Tables(spark, str(tmp_path / "tables"))
+    return TableStore(spark, str(tmp_path / "tables"))
 
 
 @pytest.fixture
-def make_tables(spark: SparkSession, tmp_path: Path) -> Callable[[str, Format], Tables]:
+def make_tables(spark: SparkSession, tmp_path: Path) -> Callable[[str, Format], TableStore]:
     """Tables of a root of that name."""
-    return lambda name, layout: Tables(spark, str(tmp_path / name), layout)
+    return lambda name, layout: TableStore(spark, str(tmp_path / name), layout)

@@ -9,8 +9,8 @@ from typing import Any
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.schemas.gold import GOLD
 from pipeline.schemas.silver import SILVER
-from pipeline.schemas.table import Table
-from pipeline.tables import Tables
+from pipeline.schemas.table import TableSpec
+from pipeline.tables import TableStore
 
 BRONZE = (TELEMETRY, PROPOSALS, JOURNAL, QUARANTINE)
 EVERY = (*BRONZE, *SILVER, *GOLD)
@@ -18,7 +18,7 @@ Contents = Mapping[str, Counter[str]]
 """Table -> its rows, and how often each is there."""
 
 
-def contents(tables: Tables, which: Sequence[Table] = EVERY, *, without: Sequence[str] = ()) -> Contents:
+def contents(tables: TableStore, which: Sequence[TableSpec] = EVERY, *, without: Sequence[str] = ()) -> Contents:
     """All rows of these tables, without some columns."""
     return {
         table.name: Counter(

@@ -19,7 +19,7 @@ from pipeline.jobs import refresh
 from pipeline.parquet_tables import ParquetFiles
 from pipeline.schemas.bronze import QUARANTINE, TELEMETRY
 from pipeline.stream.topic import TopicStream
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 
 
 def _has_decided(layout: ParquetFiles, path: str) -> bool:
@@ -39,14 +39,16 @@ class Point(NamedTuple):
 
 
 POINTS = {
-    "while bronze is appended to": Point(Tables, "append", "before", lambda _, table, *__: table is TELEMETRY, True),
-    "after bronze, before quarantine": Point(Tables, "append", "after", lambda _, table, *__: table is TELEMETRY),
+    "while bronze is appended to": Point(
+        TableStore, "append", "before", lambda _, table, *__: table is TELEMETRY, True
+    ),
+    "after bronze, before quarantine": Point(TableStore, "append", "after", lambda _, table, *__: table is TELEMETRY),
     "while quarantine is appended to": Point(
-        Tables, "append", "before", lambda _, table, *__: table is QUARANTINE, True
+        TableStore, "append", "before", lambda _, table, *__: table is QUARANTINE, True
     ),
     "after silver, before gold": Point(refresh, "_gold", "before"),
     "in the middle of gold": Point(
-        Tables, "replace_where", "before", lambda _, table, *__: table.name.startswith("gold."), True
+        TableStore, "replace_where", "before", lambda _, table, *__: table.name.startswith("gold."), True
     ),
     "after gold, while Spark commits the batch": Point(
         TopicStream, "_take", "after", lambda stream, *_: stream.plan.table is TELEMETRY, True

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.schemas import bronze, gold, silver
-from pipeline.schemas.table import Table
-from pipeline.tables import Batch, Tables
+from pipeline.schemas.table import TableSpec
+from pipeline.tables import TableStore, WriterBatch
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -254,7 +254,7 @@ def _outcomes() -> list[dict[str, Any]]:
     ]
 
 
-def world() -> dict[Table, list[dict[str, Any]]]:
+def world() -> dict[TableSpec, list[dict[str, Any]]]:
     """Table -> rows; columns that a row does not name are null."""
     return {
         gold.LEDGER: _ledger(),
@@ -282,14 +282,14 @@ def world() -> dict[Table, list[dict[str, Any]]]:
     }
 
 
-def write(tables: Tables, rows: dict[Table, list[dict[str, Any]]]) -> None:
+def write(tables: TableStore, rows: dict[TableSpec, list[dict[str, Any]]]) -> None:
     """The rows into their tables; days and Kafka's times follow from the moments."""
     for number, (table, told) in enumerate(rows.items()):
         frame = tables.spark.createDataFrame([whole(table, row) for row in told], table.schema)
-        tables.append(table, frame, Batch("test", number))
+        tables.append(table, frame, WriterBatch("test", number))
 
 
-def whole(table: Table, row: dict[str, Any]) -> tuple[Any, ...]:
+def whole(table: TableSpec, row: dict[str, Any]) -> tuple[Any, ...]:
     """The row with every column of the table."""
     moment = next(
         (row[name] for name in ("hour_ms", "began_ms", "seen_ms", "created_ms", "taken_ms") if name in row), BEGIN_MS

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.schemas import silver
-from pipeline.schemas.table import Table
+from pipeline.schemas.table import TableSpec
 
 HOUR_MS = 1_760_000_400_000
 """2025-10-09 09:00 UTC."""
@@ -23,7 +23,7 @@ def at(second: float) -> int:
     return HOUR_MS + round(second * 1000)
 
 
-def frame(spark: SparkSession, table: Table, *rows: Row) -> DataFrame:
+def frame(spark: SparkSession, table: TableSpec, *rows: Row) -> DataFrame:
     """The rows as that table's."""
     unknown = {name for row in rows for name in row} - set(table.schema.names)
     assert not unknown, f"{table.name} has no {sorted(unknown)}"

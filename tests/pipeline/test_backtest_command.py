@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from agent.errors import BadInput
 from pipeline.backtest.plot import draw
 from pipeline.backtest.ranking import markdown, ranked
-from pipeline.backtest.score import Scores
+from pipeline.backtest.score import StrategyScores
 from pipeline.backtest.strategies import BUILT_IN
 from pipeline.cli import spark_app
 
@@ -42,7 +42,7 @@ def test_mistakes_are_told_at_once(arguments: tuple[str, ...], told: str) -> Non
 
 
 def unit(strategy: str, stretch: int, bucket: int, **scores: float) -> dict[str, object]:
-    given = Scores(looks=10, groups=5, seconds=600.0, **scores)._asdict()
+    given = StrategyScores(looks=10, groups=5, seconds=600.0, **scores)._asdict()
     named = {"snapshots": given.pop("groups"), **given}
     return {"strategy": strategy, "cluster": "c", "stretch_ms": stretch, "bucket": bucket, **named}
 

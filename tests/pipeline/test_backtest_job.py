@@ -21,13 +21,13 @@ from agent.telemetry.looks import Recorded
 from agent.values.memo import Memo
 from pipeline.backtest.look import whole_look
 from pipeline.backtest.ranking import markdown, ranked, scores_of
-from pipeline.backtest.replaying import replay
-from pipeline.backtest.slices import Cutter, Rebuilt
+from pipeline.backtest.replay import replay
+from pipeline.backtest.slices import LookRebuilder, LookSlicer
 from pipeline.backtest.strategies import chosen
-from pipeline.jobs.backtest import Wanted, run_backtest
+from pipeline.jobs.backtest import BacktestRequest, run_backtest
 from pipeline.schemas.backtest import UNITS
 from pipeline.schemas.bronze import TELEMETRY
-from pipeline.tables import Batch, Tables
+from pipeline.tables import TableStore, WriterBatch
 from tests.builders import TAKEN_MS
 from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, with_tasks, without
 
@@ -38,25 +38,25 @@ COLUMNS = (
 )
 
 
-def ingest(tables: Tables, rows: Iterable[tuple[Any, ...]], number: int = 0) -> None:
+def ingest(tables: TableStore, rows: Iterable[tuple[Any, ...]], number: int = 0) -> None:
     """Write bronze as ingest would have."""
     frame = tables.spark.createDataFrame(list(rows), COLUMNS)
     told = frame.withColumn("kafka_time", F.timestamp_millis((F.col("at") * 1000).cast("long"))).drop("at")
-    tables.append(TELEMETRY, told, Batch("test", number))
+    tables.append(TELEMETRY, told, WriterBatch("test", number))
 
 
 def history() -> list[Recorded]:
     return recorded(lambda minute: with_tasks(shop(swapped=minute < 6, generation=4 + (minute > 5))), 9)
 
 
-def wanted(names: str = "as-recorded,no-action,execute", **more: Any) -> Wanted:
-    return Wanted(strategies=chosen(names), stretch_ms=STRETCH_MS, **more)
+def wanted(names: str = "as-recorded,no-action,execute", **more: Any) -> BacktestRequest:
+    return BacktestRequest(strategies=chosen(names), stretch_ms=STRETCH_MS, **more)
 
 
 @pytest.fixture(scope="module")
-def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TableStore:
     """Tables with nine looks in bronze, some events in fragments and some written twice."""
-    tables = Tables(spark, str(tmp_path_factory.mktemp("filled")), "parquet")
+    tables = TableStore(spark, str(tmp_path_factory.mktemp("filled")), "parquet")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(events, "MAX_RECORD_CHARS", 600)
         rows = bronze_rows(events_of(history()))
@@ -65,7 +65,7 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
     return tables
 
 
-def test_a_history_is_lived_through_once_and_found_again(filled: Tables) -> None:
+def test_a_history_is_lived_through_once_and_found_again(filled: TableStore) -> None:
     looks = history()
     first = run_backtest(filled, wanted("as-recorded,execute"))
     units = filled.read(UNITS).select("said", "acts").collect()
@@ -92,7 +92,7 @@ def test_a_history_is_lived_through_once_and_found_again(filled: Tables) -> None
 
 
 @pytest.mark.drill
-def test_groups_apart_come_to_what_they_come_to_without_spark(filled: Tables) -> None:
+def test_groups_apart_come_to_what_they_come_to_without_spark(filled: TableStore) -> None:
     strategies = chosen("no-action,execute")
     done = run_backtest(filled, wanted("no-action,execute", by="groups", buckets=2, tasks=1))
     assert {row["by"] for row in done.rows} == {"groups"}
@@ -102,10 +102,10 @@ def test_groups_apart_come_to_what_they_come_to_without_spark(filled: Tables) ->
     found = {(row["strategy"], row["stretch_ms"], row["bucket"]): scores_of(row) for row in done.rows}
     checked = 0
     for stretch, of_stretch in groupby(looks, key=lambda look: look.snapshot.taken_ms // STRETCH_MS * STRETCH_MS):
-        cutter = Cutter(2)
+        cutter = LookSlicer(2)
         rows = [list(cutter.rows(look)) for look in of_stretch]
         for bucket in sorted({row.bucket for of in rows for row in of}):
-            rebuilt = Rebuilt("test-cluster")
+            rebuilt = LookRebuilder("test-cluster")
             part = [rebuilt.look([row for row in of if row.bucket == bucket]) for of in rows]
             for result in replay(part, strategies):
                 assert found[result.strategy, stretch, bucket] == result.scores
@@ -126,7 +126,7 @@ def test_groups_apart_come_to_what_they_come_to_without_spark(filled: Tables) ->
 
 
 def test_looks_that_cannot_be_used_are_left_out_and_told(spark: SparkSession, tmp_path: Path) -> None:
-    tables = Tables(spark, str(tmp_path), "parquet")
+    tables = TableStore(spark, str(tmp_path), "parquet")
     broken = bronze_rows(without(events_of(history()[:4]), "0000abcd-1", 3, 4))
     newer = [(*row[:5], 2, *row[6:]) if row[9] == "0000abcd-2" else row for row in broken]
     ingest(tables, newer)
@@ -146,7 +146,7 @@ def test_looks_that_cannot_be_used_are_left_out_and_told(spark: SparkSession, tm
         pytest.param({"groups": "a*"}, "--by groups", id="a pattern with whole looks"),
     ],
 )
-def test_what_cannot_be_lived_through_is_told(filled: Tables, more: dict[str, Any], sentence: str) -> None:
+def test_what_cannot_be_lived_through_is_told(filled: TableStore, more: dict[str, Any], sentence: str) -> None:
     with pytest.raises(BadInput) as raised:
         run_backtest(filled, wanted("no-action", **more))
     assert sentence in str(raised.value)
@@ -155,9 +155,9 @@ def test_what_cannot_be_lived_through_is_told(filled: Tables, more: dict[str, An
 def test_tables_without_telemetry_and_strategies_that_read_otherwise_are_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    tables = Tables(spark, str(tmp_path), "parquet")
+    tables = TableStore(spark, str(tmp_path), "parquet")
     with pytest.raises(BadInput, match="has no full look"):
         run_backtest(tables, wanted("no-action"))
     strategies = chosen("own", changes=("own:group.acceptable_recovery_lag=1",))
     with pytest.raises(BadInput, match="--by looks"):
-        run_backtest(tables, Wanted(strategies=strategies, by="groups"))
+        run_backtest(tables, BacktestRequest(strategies=strategies, by="groups"))

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from agent.propose.codec import proposal_to_bytes
 from agent.telemetry.proposal_records import CREATED
 from pipeline.backtest.strategies import chosen
-from pipeline.jobs.backtest import Wanted, run_backtest
+from pipeline.jobs.backtest import BacktestRequest, run_backtest
 from pipeline.schemas.backtest import UNITS
 from pipeline.schemas.bronze import PROPOSALS, TELEMETRY
-from pipeline.tables import Batch, Tables
+from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms import parse
 from testbed.cluster import EmbeddedCluster
 from tests.observe.live import consumer, delete_groups, produce, topics
@@ -36,7 +36,7 @@ def where(embedded_cluster: EmbeddedCluster) -> Iterator[str]:
 
 
 def test_a_backtest_of_a_recorded_stretch_proposes_what_the_live_agent_published(
-    where: str, delta_tables: Tables
+    where: str, delta_tables: TableStore
 ) -> None:
     prefix, cycles = f"rackwise-{uuid4().hex[:8]}", []
     blind, near, eager = GROUPS
@@ -53,7 +53,7 @@ def test_a_backtest_of_a_recorded_stretch_proposes_what_the_live_agent_published
     assert len({document for _, document in live}) >= 3
 
     _ingest(delta_tables, where, prefix)
-    done = run_backtest(delta_tables, Wanted(strategies=chosen("as-recorded,execute")), print)
+    done = run_backtest(delta_tables, BacktestRequest(strategies=chosen("as-recorded,execute")), print)
     assert done.messages == ()
     units = delta_tables.read(UNITS).select(F.explode("said").alias("one")).select("one.*")
     said = {(row.slot, row.at_ms, row.document.encode()) for row in units.collect()}
@@ -72,11 +72,11 @@ def _later(one, where: str):
     return one.once()
 
 
-def _ingest(tables: Tables, servers: str, prefix: str) -> None:
+def _ingest(tables: TableStore, servers: str, prefix: str) -> None:
     """Both topics into bronze, by the functions that ingest runs."""
     for name, read, table in (("telemetry", parse.telemetry, TELEMETRY), ("proposals", parse.proposals, PROPOSALS)):
         source = tables.spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
         records = source.option("subscribe", f"{prefix}.{name}").option("includeHeaders", "true").load()
         parsed = read(records)
         assert parse.quarantined(parsed).count() == 0
-        tables.append(table, parse.accepted(parsed, table), Batch(name, 0))
+        tables.append(table, parse.accepted(parsed, table), WriterBatch(name, 0))

@@ -34,12 +34,12 @@ from assignors.problem import (
     TopicPartition,
 )
 from assignors.validate import consumer_defects
+from pipeline.bin_packing import packed
 from pipeline.fleet.compact import Problem, kind_of, read, size_of, written
 from pipeline.fleet.solving import planned
 from pipeline.jobs.fleet import plan_looks, plan_problems, records, source_of
-from pipeline.places import places
 from pipeline.schemas.fleet import PLANS, PROBLEMS
-from pipeline.tables import Format, Tables
+from pipeline.tables import Format, TableStore
 from tests.bench.bench_optimal import application, cluster, consumer_group
 from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, strategy_limits, with_tasks, without
 from tests.pipeline.test_backtest_job import ingest
@@ -188,7 +188,7 @@ def _partition(name: str) -> TopicPartition:
 
 def test_a_huge_piece_has_the_first_task_for_itself() -> None:
     weights = {"huge": 100.0, **{f"small-{number}": 1.0 for number in range(90)}}
-    of = places(weights, 8)
+    of = packed(weights, 8)
     assert [piece for piece, task in of.items() if task == of["huge"]] == ["huge"]
     assert of["huge"] == 0
     loads = [sum(weights[piece] for piece, task in of.items() if task == number) for number in range(1, 8)]
@@ -197,34 +197,34 @@ def test_a_huge_piece_has_the_first_task_for_itself() -> None:
 
 @given(st.dictionaries(st.integers(), st.floats(0.1, 1000), min_size=1, max_size=60), st.integers(1, 9))
 def test_no_task_has_more_than_its_share_and_one_piece(weights: dict[int, float], tasks: int) -> None:
-    of = places(weights, tasks)
+    of = packed(weights, tasks)
     assert of.keys() == weights.keys()
     used = min(tasks, len(weights))
     assert set(of.values()) == set(range(used))
     loads = [sum(weights[piece] for piece, task in of.items() if task == number) for number in range(used)]
     assert loads == sorted(loads, reverse=True)
     assert loads[0] <= sum(weights.values()) / used + max(weights.values()) + 1e-6
-    assert places(dict(reversed(weights.items())), tasks).keys() == of.keys()
+    assert packed(dict(reversed(weights.items())), tasks).keys() == of.keys()
 
 
 # --- on Spark ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def own_tables(spark: SparkSession, tmp_path: Path) -> Tables:
-    return Tables(spark, str(tmp_path), "parquet")
+def own_tables(spark: SparkSession, tmp_path: Path) -> TableStore:
+    return TableStore(spark, str(tmp_path), "parquet")
 
 
-def rows_of(tables: Tables, run: str) -> dict[tuple[str, str], Any]:
+def rows_of(tables: TableStore, run: str) -> dict[tuple[str, str], Any]:
     return {(row.subject, row.kind): row for row in tables.read(PLANS).where(F.col("run") == run).collect()}
 
 
-def by_cluster(tables: Tables) -> list[Any]:
+def by_cluster(tables: TableStore) -> list[Any]:
     rows = tables.read(PLANS).groupBy("cluster")
     return rows.agg(F.sort_array(F.collect_list("subject")).alias("subjects")).collect()
 
 
-def test_a_table_of_problems_is_solved(own_tables: Tables) -> None:
+def test_a_table_of_problems_is_solved(own_tables: TableStore) -> None:
     problems = [
         ("c1", "app-1", application(1_000, new=True)),
         ("c1", "app-2", application(200, new=True, standbys=1)),
@@ -249,7 +249,7 @@ def test_a_table_of_problems_is_solved(own_tables: Tables) -> None:
     assert "planned 5 groups and topics of 3 clusters" in done.sentence
 
 
-def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: Tables) -> None:
+def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: TableStore) -> None:
     limits = strategy_limits(rack_aware_assignment_strategy="min_traffic")
     looks = recorded(lambda _: with_tasks(shop()), 3, limits)
     with pytest.MonkeyPatch.context() as patched:
@@ -286,7 +286,7 @@ def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: Tables) 
 
 
 def test_clusters_with_roots_of_their_own_are_planned_in_one_job(
-    own_tables: Tables, make_tables: Callable[[str, Format], Tables]
+    own_tables: TableStore, make_tables: Callable[[str, Format], TableStore]
 ) -> None:
     looks = recorded(lambda _: with_tasks(shop()), 3)
     here, there = make_tables("here", own_tables.format), make_tables("there", own_tables.format)
@@ -304,7 +304,7 @@ def test_clusters_with_roots_of_their_own_are_planned_in_one_job(
         plan_looks(own_tables, run="r", others=[make_tables("nowhere", own_tables.format)])
 
 
-def test_without_anything_to_plan_that_is_told(own_tables: Tables) -> None:
+def test_without_anything_to_plan_that_is_told(own_tables: TableStore) -> None:
     with pytest.raises(BadInput, match="There is no whole look"):
         plan_looks(own_tables, run="r")
     with pytest.raises(BadInput, match="There is no problem"):

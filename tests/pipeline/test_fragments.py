@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
-from pipeline.transforms.fragments import MAX_PARTS, fragment_problem, fragment_suffix, piece_of
+from pipeline.transforms.parse import MAX_PARTS, fragment_problem, fragment_suffix, piece_of
 
 CASES: list[tuple[str, str | None, bool, str | None]] = [
     ("the first of two", '{"part":0,"parts":2,"text":"x"}', True, "/0"),

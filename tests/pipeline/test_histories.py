@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.jobs.histories import drift_write
-from pipeline.jobs.work import Hour, Work
+from pipeline.jobs.work import ClusterHour, RefreshWork
 from pipeline.schemas import silver
 from pipeline.schemas.gold import RACK_DRIFT
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, at, frame, look, partition
 
 pytestmark = pytest.mark.drill
@@ -86,21 +86,21 @@ def seen(*seconds: int) -> list[Row]:
 def test_an_hour_by_itself_tells_what_all_hours_tell(
     spark: SparkSession, tmp_path: Path, looks: list[Row], story: Any, expected: Row
 ) -> None:
-    tables = Tables(spark, str(tmp_path), "parquet")
+    tables = TableStore(spark, str(tmp_path), "parquet")
     rows, brokers = story(looks)
     for table, of_table in ((silver.LOOKS, looks), (silver.PARTITIONS, rows), (silver.BROKERS, brokers)):
         tables.replace_where(table, frame(spark, table, *of_table))
     wanted = frame(spark, RACK_DRIFT, expected)
-    work = Work(tables)
+    work = RefreshWork(tables)
     assertDataFrameEqual(drift_write(work).rows, wanted)
-    work.hours = [Hour(CLUSTER, HOUR_MS)]
+    work.hours = [ClusterHour(CLUSTER, HOUR_MS)]
     assertDataFrameEqual(drift_write(work).rows, wanted)
 
 
 def test_an_hour_of_the_past_is_worked_out_again_and_what_came_after_it_stays(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    tables = Tables(spark, str(tmp_path), "parquet")
+    tables = TableStore(spark, str(tmp_path), "parquet")
     seconds = (0, 60, *range(600, 4 * HOUR_S, 600))
     looks = seen(*seconds)
     rows = [
@@ -110,12 +110,12 @@ def test_an_hour_of_the_past_is_worked_out_again_and_what_came_after_it_stays(
     ]
     for table, of_table in ((silver.LOOKS, looks), (silver.PARTITIONS, rows)):
         tables.replace_where(table, frame(spark, table, *of_table))
-    work = Work(tables)
+    work = RefreshWork(tables)
     work.write([drift_write(work)])
     whole = tables.read(RACK_DRIFT).localCheckpoint()
     ends = {(row["subject"], row["ended_ms"]) for row in whole.collect()}
     assert {("topic/orders", at(2 * HOUR_S)), ("topic/clicks", None)} <= ends
-    again = Work(tables)
-    again.hours = [Hour(CLUSTER, HOUR_MS)]
+    again = RefreshWork(tables)
+    again.hours = [ClusterHour(CLUSTER, HOUR_MS)]
     again.write([drift_write(again)])
     assertDataFrameEqual(tables.read(RACK_DRIFT), whole)

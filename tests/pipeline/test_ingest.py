@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from agent.errors import BadInput, ConfigError, RackwiseError, WrongCluster
 from pipeline.errors import DataLost
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
-from pipeline.tables import Format, Tables
+from pipeline.tables import Format, TableStore
 from testbed.cluster import EmbeddedCluster
 from tests.pipeline.topics import MS, Counted, Topics, counted, event
 
@@ -29,7 +29,7 @@ def topics(broker: EmbeddedCluster) -> Topics:
 
 @pytest.mark.parametrize("layout", ["delta", pytest.param("parquet", marks=pytest.mark.drill)])
 def test_every_record_of_every_topic_is_in_one_table_once_over_restarts(
-    topics: Topics, make_tables: Callable[[str, Format], Tables], tmp_path: Path, layout: Format
+    topics: Topics, make_tables: Callable[[str, Format], TableStore], tmp_path: Path, layout: Format
 ) -> None:
     tables = make_tables("tables", layout)
     topics.make(topics.names.telemetry)
@@ -62,7 +62,7 @@ def test_every_record_of_every_topic_is_in_one_table_once_over_restarts(
 
 
 def test_records_that_were_deleted_unread_stop_ingest_until_the_hole_is_accepted_and_then_are_written_down(
-    topics: Topics, delta_tables: Tables, tmp_path: Path
+    topics: Topics, delta_tables: TableStore, tmp_path: Path
 ) -> None:
     topics.make(topics.names.telemetry)
     topics.events(40)
@@ -87,12 +87,12 @@ def test_records_that_were_deleted_unread_stop_ingest_until_the_hole_is_accepted
     _check_refusals(topics, delta_tables, tmp_path)
 
 
-def _check_refusals(topics: Topics, tables: Tables, root: Path) -> None:
+def _check_refusals(topics: Topics, tables: TableStore, root: Path) -> None:
     """What does not fit the checkpoint or the tables is refused before anything is read."""
     mark = root / "checkpoints" / "ingest-telemetry" / "rackwise.json"
     whole = mark.read_text()
 
-    def refused(kind: type[RackwiseError], sentence: str, fresh: Tables = tables, where: Path = root) -> None:
+    def refused(kind: type[RackwiseError], sentence: str, fresh: TableStore = tables, where: Path = root) -> None:
         with pytest.raises(kind) as told:
             topics.ingest(fresh, where).run_once(Event())
         assert sentence in str(told.value)
@@ -116,12 +116,12 @@ def _check_refusals(topics: Topics, tables: Tables, root: Path) -> None:
     version = Path(tables.path(TELEMETRY)) / "_rackwise.json"
     version.write_text(version.read_text().replace('"version": 1', '"version": 2'))
     version.with_name(f".{version.name}.crc").unlink()
-    newer = Tables(tables.spark, tables.root)
+    newer = TableStore(tables.spark, tables.root)
     refused(BadInput, "is of version 2, and this rackwise reads up to 1", newer)
 
 
 def test_a_topic_that_is_missing_or_a_cluster_that_is_another_one_is_told_before_anything_is_written(
-    topics: Topics, delta_tables: Tables, tmp_path: Path
+    topics: Topics, delta_tables: TableStore, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=f"There is no topic {topics.names.telemetry}") as missing:
         topics.ingest(delta_tables, tmp_path).run_once(Event())

@@ -24,10 +24,10 @@ from agent.telemetry.looks import Recorded
 from agent.telemetry.proposal_records import CREATED, slot
 from pipeline.backtest.ranking import ranked
 from pipeline.backtest.strategies import chosen
-from pipeline.jobs.backtest import Wanted, run_backtest
+from pipeline.jobs.backtest import BacktestRequest, run_backtest
 from pipeline.jobs.refresh import RefreshSettings, refresh
 from pipeline.schemas.backtest import UNITS
-from pipeline.tables import Format, Tables
+from pipeline.tables import Format, TableStore
 from testbed.cluster import EmbeddedCluster
 from tests.command import RACKWISE, ROOT, Done, environment, rackwise
 from tests.pipeline.contents import contents
@@ -43,12 +43,12 @@ NAMES = "as-recorded,execute"
 LOOKS = 4
 
 
-def spark_command(tables: Tables, name: str, *more: str) -> list[str]:
+def spark_command(tables: TableStore, name: str, *more: str) -> list[str]:
     return ["spark", name, "--master", "local[1]", "--tables", tables.root, "--format", tables.format,
             "--conf", "spark.driver.memory=700m", *more]  # fmt: skip
 
 
-def run(tables: Tables, name: str, *more: str) -> Done:
+def run(tables: TableStore, name: str, *more: str) -> Done:
     done = rackwise(*spark_command(tables, name, *more), within_s=RUN_S)
     assert done.exit_code == 0, done.stderr[-4_000:]
     return done
@@ -63,7 +63,7 @@ def test_a_backtest_that_was_killed_goes_on_and_comes_to_the_same(
     spark: SparkSession, tmp_path: Path, layout: Format
 ) -> None:
     events = list(events_of(recorded(lambda minute: shop(swapped=minute % 40 < 20), MINUTES)))
-    tables, whole = (Tables(spark, str(tmp_path / name), layout) for name in ("killed", "whole"))
+    tables, whole = (TableStore(spark, str(tmp_path / name), layout) for name in ("killed", "whole"))
     for one in (tables, whole):
         ingest(one, bronze_rows(events))
     arguments = ("--strategies", NAMES, "--stretch-hours", str(STRETCH_MINUTES / 60), "--output", "json")
@@ -76,7 +76,9 @@ def test_a_backtest_that_was_killed_goes_on_and_comes_to_the_same(
     (last,) = [line for line in done.stderr.splitlines() if "units are computed" in line]
     assert last == f"{units - there} of {units - there} units are computed; {there} were there"
 
-    undisturbed = run_backtest(whole, Wanted(strategies=chosen(NAMES), stretch_ms=STRETCH_MINUTES * 60_000), print)
+    undisturbed = run_backtest(
+        whole, BacktestRequest(strategies=chosen(NAMES), stretch_ms=STRETCH_MINUTES * 60_000), print
+    )
     assert undisturbed.worked_out == units
     assert contents(tables, (UNITS,)) == contents(whole, (UNITS,))
     assert [row["strategy"] for row in done.json] == [row.strategy for row in ranked(undisturbed.rows)]
@@ -117,9 +119,9 @@ def looks(broker: EmbeddedCluster) -> list[Recorded]:
 
 
 @pytest.fixture(scope="module")
-def filled(looks: list[Recorded], spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def filled(looks: list[Recorded], spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TableStore:
     """Bronze, silver and gold of these looks."""
-    tables = Tables(spark, str(tmp_path_factory.mktemp("filled")))
+    tables = TableStore(spark, str(tmp_path_factory.mktemp("filled")))
     ingest(tables, bronze_rows(events_of(looks)))
     refresh(tables, settings=RefreshSettings())
     return tables
@@ -127,7 +129,7 @@ def filled(looks: list[Recorded], spark: SparkSession, tmp_path_factory: pytest.
 
 @pytest.mark.timeout(3 * RUN_S)
 def test_what_a_fleet_job_publishes_can_be_read_by_anybody_and_is_the_same_again(
-    broker: EmbeddedCluster, filled: Tables, looks: list[Recorded], tmp_path: Path
+    broker: EmbeddedCluster, filled: TableStore, looks: list[Recorded], tmp_path: Path
 ) -> None:
     topics = Topics(broker)
     topics.make(topics.names.proposals, partitions=1)
@@ -158,7 +160,7 @@ def test_what_a_fleet_job_publishes_can_be_read_by_anybody_and_is_the_same_again
 
 @pytest.mark.timeout(3 * RUN_S)
 def test_weights_of_real_tables_are_what_the_agent_plans_by(
-    broker: EmbeddedCluster, filled: Tables, looks: list[Recorded]
+    broker: EmbeddedCluster, filled: TableStore, looks: list[Recorded]
 ) -> None:
     topics = Topics(broker)
     name = f"{prefix_of(topics)}.weights"

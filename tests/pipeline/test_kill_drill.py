@@ -24,7 +24,7 @@ from agent.telemetry.looks import observation_to_events
 from agent.telemetry.proposal_records import slot
 from pipeline.schemas.bronze import JOURNAL, QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
 from tests.pipeline.contents import BRONZE, EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
@@ -67,7 +67,7 @@ def topics(broker: EmbeddedCluster) -> Topics:
 @pytest.fixture(scope="module")
 def undisturbed(topics: Topics, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Contents:
     """What a run that nobody killed makes of the same records."""
-    tables = Tables(spark, str(tmp_path_factory.mktemp("undisturbed")))
+    tables = TableStore(spark, str(tmp_path_factory.mktemp("undisturbed")))
     assert run(topics, tables) == 0
     found = contents(tables)
     print({name: rows.total() for name, rows in found.items()})
@@ -84,7 +84,7 @@ def undisturbed(topics: Topics, spark: SparkSession, tmp_path_factory: pytest.Te
 def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_had(
     topics: Topics, spark: SparkSession, undisturbed: Contents, tmp_path: Path, seed: int
 ) -> None:
-    tables = Tables(spark, str(tmp_path / "tables"), "delta" if seed == 0 else "parquet")
+    tables = TableStore(spark, str(tmp_path / "tables"), "delta" if seed == 0 else "parquet")
     draw = random.Random(seed)
     points = [name for name in POINTS if name != IN_PLACE]
     for point in draw.sample(points, len(points)):
@@ -105,7 +105,7 @@ def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_h
         assert found[table.name] == undisturbed[table.name], table.name
 
 
-def run(topics: Topics, tables: Tables, *, at: Sequence[str] = (), java: bool = False) -> int:
+def run(topics: Topics, tables: TableStore, *, at: Sequence[str] = (), java: bool = False) -> int:
     """Ingest what is there; the exit status. Returns when nothing of it is left."""
     arguments = [
         "spark", "ingest", "--once", *topics.options(), "--master", "local[2]",

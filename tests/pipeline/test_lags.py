@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LAGS
-from pipeline.transforms.lags import behind, lags
+from pipeline.transforms.reads import lag_sums, lags
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, at, frame
 
 READINGS = (
@@ -56,4 +56,4 @@ def test_how_far_groups_are_behind_by_hour(spark: SparkSession) -> None:
         told("twin", 1, 0, 1, 1.0, 1, 1),
         told("twin", 1, 0, 9, 9.0, 9, 9, cluster="other"),
     ]
-    assertDataFrameEqual(lags(behind(spark.createDataFrame(readings, READINGS))), frame(spark, LAGS, *expected))
+    assertDataFrameEqual(lags(lag_sums(spark.createDataFrame(readings, READINGS))), frame(spark, LAGS, *expected))

@@ -10,12 +10,18 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LAGS, LEDGER, LOCALITY, READ_TRAFFIC
-from pipeline.transforms.lags import behind, lags
-from pipeline.transforms.ledger import Grounds, appended, copied, ledger
-from pipeline.transforms.locality import locality, near
-from pipeline.transforms.prices import PriceRow, price_table
-from pipeline.transforms.producers import ProducerRow, producer_table
-from pipeline.transforms.reads import read_traffic, reading, routed, taken
+from pipeline.transforms.ledger import LedgerInput, copy_sums, ledger, placement_sums
+from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
+from pipeline.transforms.reads import (
+    lag_sums,
+    lags,
+    locality,
+    locality_sums,
+    read_changes,
+    read_routes,
+    read_sums,
+    read_traffic,
+)
 from pipeline.transforms.routes import (
     FOLLOWER_UNKNOWN,
     LEADER_UNKNOWN,
@@ -24,7 +30,7 @@ from pipeline.transforms.routes import (
     SELECTOR_UNKNOWN,
 )
 from pipeline.transforms.spans import by_hour, pairs, timeline
-from pipeline.transforms.traffic import partition_traffic, record_sizes, seen, taken_in
+from pipeline.transforms.traffic import partition_changes, partition_traffic, record_sizes, traffic_sums
 from tests.pipeline.silver_rows import (
     CLUSTER,
     DAY,
@@ -77,13 +83,15 @@ class World:
         times = looks(spark, *(row for one in told for row in one.looks))
         line, spans = timeline(times), by_hour(pairs(times))
         rows = partitions(spark, *(row for one in told for row in one.partitions))
-        changes = seen(rows, line).localCheckpoint()
-        sizes = record_sizes(partition_traffic(taken_in(changes, spans))).localCheckpoint()
+        changes = partition_changes(rows, line).localCheckpoint()
+        sizes = record_sizes(partition_traffic(traffic_sums(changes, spans))).localCheckpoint()
         readers = reads(spark, *(row for one in told for row in one.reads))
-        self.readings = reading(readers, changes, line).localCheckpoint()
-        self.routes = routed(taken(self.readings, spans), sizes).localCheckpoint()
+        self.readings = read_changes(readers, changes, line).localCheckpoint()
+        self.routes = read_routes(read_sums(self.readings, spans), sizes).localCheckpoint()
         standing, prices = producer_table(spark, producers), price_table(spark, PRICES)
-        grounds = Grounds(appended(changes, spans), copied(changes, spans), sizes, self.routes, standing, prices)
+        grounds = LedgerInput(
+            placement_sums(changes, spans), copy_sums(changes, spans), sizes, self.routes, standing, prices
+        )
         self.ledger = ledger(grounds).localCheckpoint()
         self._spark = spark
 
@@ -273,7 +281,7 @@ def test_how_far_groups_are_behind(world: World, spark: SparkSession) -> None:
     # At the second look the shop has committed nothing for one of its partitions.
     expected = [lag("shop", 1, 1, 0, 0.0, 0, 0), lag("whole", 2, 0, 0, 5.0, 10, 10)]
     mine = world.readings.where(F.col("group").isin("shop", "whole"))
-    assertDataFrameEqual(lags(behind(mine)), frame(spark, LAGS, *expected))
+    assertDataFrameEqual(lags(lag_sums(mine)), frame(spark, LAGS, *expected))
 
 
 def test_how_local_groups_are(world: World, spark: SparkSession) -> None:
@@ -289,5 +297,5 @@ def test_how_local_groups_are(world: World, spark: SparkSession) -> None:
         locally("whole", "", 0.0, 2.0, 2.0, None, 59_000.0),
     ]
     mine = F.col("group").isin("shop", "whole")
-    found = locality(near(world.readings.where(mine)), world.routes.where(mine))
+    found = locality(locality_sums(world.readings.where(mine)), world.routes.where(mine))
     assertDataFrameEqual(found, frame(spark, LOCALITY, *expected))

@@ -24,12 +24,12 @@ from pipeline.jobs.refresh import RefreshSettings, refresh
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.gold import LEDGER
 from pipeline.schemas.silver import PARTITIONS
-from pipeline.tables import Batch, Tables
-from pipeline.transforms.producers import ProducerRow
+from pipeline.tables import TableStore, WriterBatch
+from pipeline.transforms.prices import ProducerRow
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.moving import REASSIGN, kafka_tool, reassignment_file
 from tests.pipeline.live import PATIENT, Counted, Paced, Reading, counted, since
-from tests.pipeline.told import telemetry_of_file
+from tests.pipeline.look_events import telemetry_of_file
 from tests.running import Running, wait_for
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(1_800)]
@@ -129,8 +129,8 @@ def verified(scene: Scene, file: str) -> str:
 
 @pytest.fixture(scope="module")
 def ledger(scene: Scene, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    tables = Tables(spark, str(tmp_path_factory.mktemp("tables")))
-    tables.append(TELEMETRY, telemetry_of_file(spark, scene.file), Batch("test", 0))
+    tables = TableStore(spark, str(tmp_path_factory.mktemp("tables")))
+    tables.append(TELEMETRY, telemetry_of_file(spark, scene.file), WriterBatch("test", 0))
     done = refresh(tables, settings=RefreshSettings(producers=(ProducerRow("*", "a", 1.0),)))
     print(done)
     led = tables.read(PARTITIONS).where(F.col("topic").isin(*TOPICS)).select("topic", "partition", "leader").distinct()

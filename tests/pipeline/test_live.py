@@ -8,51 +8,49 @@ import pytest
 from pyspark.sql import SparkSession
 
 from agent.errors import ClusterUnreachable
-from pipeline.jobs.carried import Carried
-from pipeline.jobs.refresh import LookKey, Refreshed, RefreshSettings
-from pipeline.jobs.work import Hour
+from pipeline.jobs.incremental import IncrementalSums
+from pipeline.jobs.refresh import LookKey, RefreshSettings, RefreshSummary
+from pipeline.jobs.work import ClusterHour
 from pipeline.stream import live
-from pipeline.stream.live import Live
-from pipeline.tables import Tables
+from pipeline.stream.live import LiveRefresh
+from pipeline.tables import TableStore
 
 
 def test_histories_that_were_put_off_are_owed_until_they_stand(
-    spark: SparkSession, delta_tables: Tables, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, delta_tables: TableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also by a runner that died, and by one that failed in the middle."""
     asked: list[tuple[bool, bool, list[int]]] = []
     caught_up: list[list[int]] = []
 
     def refresh(
-        _tables: Tables,
+        _tables: TableStore,
         looks: Sequence[LookKey],
         *,
         histories: bool,
         outcomes: bool,
-        owed: Collection[Hour],
+        pending: Collection[ClusterHour],
         settings: RefreshSettings,
-        carried: Carried,
-    ) -> Refreshed:
-        assert carried is not None
+        incremental: IncrementalSums,
+    ) -> RefreshSummary:
+        assert incremental is not None
         assert settings == RefreshSettings()
-        asked.append((histories, outcomes, sorted(hour.hour_ms for hour in owed)))
+        asked.append((histories, outcomes, sorted(hour.hour_ms for hour in pending)))
         if len(asked) == 4:
             raise OSError("the disk is full")
-        return Refreshed(looks=len(looks), hours=tuple(Hour(look.cluster, look.taken_ms) for look in looks))
+        return RefreshSummary(looks=len(looks), hours=tuple(ClusterHour(look.cluster, look.taken_ms) for look in looks))
 
-    def catch_up(_tables: Tables, owed: Collection[Hour], _settings: RefreshSettings) -> None:
-        caught_up.append(sorted(hour.hour_ms for hour in owed))
+    def catch_up(_tables: TableStore, pending: Collection[ClusterHour], _settings: RefreshSettings) -> None:
+        caught_up.append(sorted(hour.hour_ms for hour in pending))
 
     monkeypatch.setattr(live, "refresh", refresh)
     monkeypatch.setattr(live, "catch_up", catch_up)
 
-    def runner(histories_every_ms: int) -> Live:
-        return Live(delta_tables, RefreshSettings(), print, histories_every_ms=histories_every_ms)
+    def runner(histories_every_ms: int) -> LiveRefresh:
+        return LiveRefresh(delta_tables, RefreshSettings(), print, histories_every_ms=histories_every_ms)
 
-    def batch(of: Live, hour: int) -> None:
-        of.following().telemetry(
-            spark.createDataFrame([("c", "i-1", hour)], "cluster string, look string, taken_ms long")
-        )
+    def batch(of: LiveRefresh, hour: int) -> None:
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour)], "cluster string, look string, taken_ms long"))
 
     seldom = runner(3_600_000)
     batch(seldom, 1)
@@ -75,7 +73,7 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
 
 
 def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories_and_tried_again(
-    spark: SparkSession, delta_tables: Tables, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, delta_tables: TableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[str] = []
     told: list[str] = []
@@ -86,12 +84,12 @@ def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories
             raise ClusterUnreachable("No broker answers", why="it is night", todo="Wait.")
         return "3 records written"
 
-    monkeypatch.setattr(live, "refresh", lambda *_given, **_named: Refreshed(looks=1))
+    monkeypatch.setattr(live, "refresh", lambda *_given, **_named: RefreshSummary(looks=1))
     monkeypatch.setattr(live, "catch_up", lambda *_given: None)
-    of = Live(delta_tables, RefreshSettings(), told.append, histories_every_ms=3_600_000, publish=publish)
+    of = LiveRefresh(delta_tables, RefreshSettings(), told.append, histories_every_ms=3_600_000, publish=publish)
 
     def batch() -> None:
-        of.following().telemetry(spark.createDataFrame([("c", "i-1", 1)], "cluster string, look string, taken_ms long"))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1)], "cluster string, look string, taken_ms long"))
 
     batch()  # nobody answers
     batch()

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LOCALITY
-from pipeline.transforms.locality import locality, near
+from pipeline.transforms.reads import locality, locality_sums
 from pipeline.transforms.routes import LEADER_UNKNOWN, READER_UNKNOWN
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, frame
 
@@ -60,5 +60,5 @@ def test_how_local_groups_read_by_rack(spark: SparkSession) -> None:
         locally("g", "a", 1.0, 1.0, 0.0, None, None, cluster="other"),
         locally("unsized", "a", 1.0, 1.0, 0.0, None, None),
     ]
-    found = locality(near(spark.createDataFrame(readings, READINGS)), spark.createDataFrame(routes, ROUTES))
+    found = locality(locality_sums(spark.createDataFrame(readings, READINGS)), spark.createDataFrame(routes, ROUTES))
     assertDataFrameEqual(found, frame(spark, LOCALITY, *expected))

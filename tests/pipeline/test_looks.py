@@ -19,12 +19,12 @@ from agent.values.observation import GapCause, Part
 from agent.values.snapshot import Range, Role, TaskCopy
 from agent.values.typed_json import to_json
 from pipeline.schemas import silver
-from pipeline.schemas.table import Table
-from pipeline.transforms.look_rows import Raw, rows_of_look
+from pipeline.schemas.table import TableSpec
+from pipeline.transforms.look_rows import BronzeEvent, rows_of_look
 from pipeline.transforms.looks import look_rows, silver_table
 from tests.builders import TAKEN_MS, Answers, an_observation, instance, process_id, reader
+from tests.pipeline.look_events import events_of, telemetry
 from tests.pipeline.silver_rows import Row, frame
-from tests.pipeline.told import events_of, telemetry
 from tests.snapshots import tasks, tp
 
 LOOK = "12345678-7"
@@ -55,7 +55,7 @@ def derived() -> list[Event]:
     ]
 
 
-def check(spark: SparkSession, events: list[Event], table: Table, *expected: Row) -> None:
+def check(spark: SparkSession, events: list[Event], table: TableSpec, *expected: Row) -> None:
     wide = look_rows(telemetry(spark, events))
     rows = [COMMON | row for row in expected]
     assertDataFrameEqual(silver_table(wide, table), frame(spark, table, *rows))
@@ -75,7 +75,7 @@ def test_a_look_as_rows(spark: SparkSession) -> None:
     events = [*events_of(answers().at(), LOOK, memory=Memory(bytes_per_record={"orders": 42.0})), *derived()]
     wide = look_rows(telemetry(spark, [*reversed(events), *events[:3]])).localCheckpoint()
 
-    def same(table: Table, *expected: Row) -> None:
+    def same(table: TableSpec, *expected: Row) -> None:
         rows = [COMMON | row for row in expected]
         assertDataFrameEqual(silver_table(wide, table), frame(spark, table, *rows))
 
@@ -120,10 +120,11 @@ def test_a_look_as_rows(spark: SparkSession) -> None:
     assert len(group["assignment_digest"]) == 16
 
 
-def raw(events: list[Event]) -> list[Raw]:
+def raw(events: list[Event]) -> list[BronzeEvent]:
     lines = [json.loads(line) for event in events for line in to_lines(event)]
     return [
-        Raw(*(line[name] if name != "data" else json.dumps(line["data"]) for name in Raw._fields)) for line in lines
+        BronzeEvent(*(line[name] if name != "data" else json.dumps(line["data"]) for name in BronzeEvent._fields))
+        for line in lines
     ]
 
 
@@ -161,15 +162,15 @@ def test_a_look_that_was_not_written_in_full_tells_its_copies(spark: SparkSessio
     check(spark, events, silver.COPIES, copy | {"lag": 2.0, "lag_high": 3.0, "caught_up": False, "end_offset_sum": 100})
 
 
-def without(events: list[Raw], kind: str) -> list[Raw]:
+def without(events: list[BronzeEvent], kind: str) -> list[BronzeEvent]:
     return [event for event in events if event.kind != kind]
 
 
-def _as_list(row: Raw) -> Raw:
+def _as_list(row: BronzeEvent) -> BronzeEvent:
     return row._replace(data="[]") if row.kind == "look" else row
 
 
-def _without_fields(row: Raw) -> Raw:
+def _without_fields(row: BronzeEvent) -> BronzeEvent:
     return row._replace(data='{"topics":1}') if row.kind == "topic" else row
 
 

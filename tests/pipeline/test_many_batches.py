@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.schemas.table import LONG, STRING, Table, column, columns
-from pipeline.tables import Batch, Tables
+from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
+from pipeline.tables import TableStore, WriterBatch
 
 _LEAST = "spark.databricks.delta.autoCompact.minNumFiles"
 SOME = 4
 BATCHES = 9
-ROWS = Table(
+ROWS = TableSpec(
     "silver.rows",
     "A table for these tests.",
     columns(column("number", LONG, "Number.", required=True), column("day", STRING, "Day.", required=True)),
@@ -32,12 +32,12 @@ def few_are_many(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("few_are_many")
 @pytest.mark.drill
-def test_files_of_small_batches_are_put_together(delta_tables: Tables) -> None:
+def test_files_of_small_batches_are_put_together(delta_tables: TableStore) -> None:
     spark = delta_tables.spark
     for number in range(BATCHES):
         rows = spark.createDataFrame([(number, "2026-01-01")], "number long, day string").coalesce(1)
         if number % 2:
-            delta_tables.append(ROWS, rows, Batch("w", number))
+            delta_tables.append(ROWS, rows, WriterBatch("w", number))
         else:
             delta_tables.replace_where(ROWS, rows, {"day": ["2026-01-01"], "number": [number]})
     found = delta_tables.read(ROWS)

@@ -11,15 +11,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from agent.telemetry.events import Event
-from pipeline.jobs.refresh import Refreshed, RefreshSettings, refresh
+from pipeline.jobs.refresh import RefreshSettings, RefreshSummary, refresh
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.gold import LEDGER, PARTITION_TRAFFIC
 from pipeline.schemas.silver import LOOKS
-from pipeline.tables import Batch, Tables
+from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms.prices import PriceRow
 from tests.builders import TAKEN_MS, an_observation
+from tests.pipeline.look_events import events_of, telemetry
 from tests.pipeline.silver_rows import HOUR_MS
-from tests.pipeline.told import events_of, telemetry
 from tests.snapshots import tp
 
 HOUR_S = 3_600
@@ -73,14 +73,14 @@ def events(history: list[Seen]) -> Iterator[Event]:
 
 
 class Found(NamedTuple):
-    tables: Tables
-    done: Refreshed
+    tables: TableStore
+    done: RefreshSummary
 
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Found:
-    tables = Tables(spark, str(tmp_path_factory.mktemp("odd")), "parquet")
-    tables.append(TELEMETRY, telemetry(spark, events(HISTORIES)), Batch("test", 0))
+    tables = TableStore(spark, str(tmp_path_factory.mktemp("odd")), "parquet")
+    tables.append(TELEMETRY, telemetry(spark, events(HISTORIES)), WriterBatch("test", 0))
     return Found(tables, refresh(tables, settings=RefreshSettings(prices=(PriceRow("a", "b", 0.01),))))
 
 

@@ -13,9 +13,8 @@ from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Target
 from assignors.problem import TopicPartition
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS
 from pipeline.schemas.gold import LEDGER, OUTCOMES, PARTITION_TRAFFIC
-from pipeline.schemas.table import Table
-from pipeline.transforms.outcomes import SETTLE_MS, WINDOW_MS, crossing, moved, outcomes, windows
-from pipeline.transforms.proposals import acted, published
+from pipeline.schemas.table import TableSpec
+from pipeline.transforms.outcomes import SETTLE_MS, WINDOW_MS, acted, crossing, moved, outcomes, published, windows
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, at, frame, look, partition, partitions
 
 TARGETS = "array<struct<topic:string,partition:int,before:array<int>,after:array<int>>>"
@@ -28,7 +27,7 @@ PREDICTED = {
 }  # fmt: skip
 
 
-def open_frame(spark: SparkSession, table: Table, *rows: Row) -> DataFrame:
+def open_frame(spark: SparkSession, table: TableSpec, *rows: Row) -> DataFrame:
     """As `frame`; the place of a record in its topic is left open."""
     place = {"topic": "t", "partition": 0, "offset": 0, "day": DAY}
     schema = table.schema.fieldNames()

@@ -25,14 +25,14 @@ from pipeline.jobs.refresh import RefreshSettings, refresh
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, TELEMETRY
 from pipeline.schemas.gold import OUTCOMES
 from pipeline.schemas.silver import LOOKS
-from pipeline.tables import Batch, Tables
+from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms import parse
 from pipeline.transforms.outcomes import SETTLE_MS
 from pipeline.transforms.prices import PriceRow
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.command import rackwise
 from tests.pipeline.live import PATIENT, Paced, Reading, bytes_per_s
-from tests.pipeline.told import telemetry_of_file
+from tests.pipeline.look_events import telemetry_of_file
 from tests.running import Running, wait_for
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(1_800)]
@@ -151,16 +151,16 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 
 def test_what_was_predicted_came(story: Story, spark: SparkSession, tmp_path: Path) -> None:
-    tables = Tables(spark, str(tmp_path / "tables"))
+    tables = TableStore(spark, str(tmp_path / "tables"))
 
     def given(rows: list[tuple[Any, ...]]) -> DataFrame:
         return spark.createDataFrame(rows, RECORDS)
 
-    tables.append(TELEMETRY, telemetry_of_file(spark, story.file), Batch("test", 0))
+    tables.append(TELEMETRY, telemetry_of_file(spark, story.file), WriterBatch("test", 0))
     proposals = parse.accepted(parse.proposals(given(story.proposals)), PROPOSALS)
-    tables.append(PROPOSALS, proposals, Batch("test", 0))
+    tables.append(PROPOSALS, proposals, WriterBatch("test", 0))
     journal = parse.accepted(parse.journal(given(story.journal), story.cluster_id), JOURNAL)
-    tables.append(JOURNAL, journal, Batch("test", 0))
+    tables.append(JOURNAL, journal, WriterBatch("test", 0))
     refresh(tables, settings=RefreshSettings(prices=(PriceRow(None, None, USD_PER_GB),)))
     (row,) = tables.read(OUTCOMES).where(f"proposal = '{story.proposal}'").collect()
     print(f"\n{'':<26}{'predicted':>14}{'measured':>14}{'error':>9}")

@@ -18,7 +18,7 @@ from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.proposal_records import CREATED, VOID
 from agent.values.journal import Entry
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
-from pipeline.schemas.table import Table
+from pipeline.schemas.table import TableSpec
 from pipeline.transforms import parse
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -260,7 +260,7 @@ def test_what_is_no_entry_goes_to_quarantine(spark: SparkSession, value: dict[st
     ],
 )
 def test_every_record_is_in_exactly_one_of_both_whatever_its_bytes(
-    spark: SparkSession, read: Callable[[DataFrame], DataFrame], table: Table
+    spark: SparkSession, read: Callable[[DataFrame], DataFrame], table: TableSpec
 ) -> None:
     values = [bytes([n]) * (n % 7) for n in range(256)] + [event()[:cut] for cut in range(0, len(event()) + 1, 9)]
     heads = [("ce_id", None), ("ce_id", bytearray(b"\xff")), ("", bytearray(b""))]

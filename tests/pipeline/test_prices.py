@@ -11,8 +11,7 @@ from pyspark.testing import assertDataFrameEqual
 from agent.errors import ConfigError
 from config.sections import PriceSettings
 from pipeline.price_files import price_rows, producer_rows
-from pipeline.transforms.prices import PriceRow, price_table, priced, unpriced
-from pipeline.transforms.producers import ProducerRow
+from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, priced, unpriced
 
 GB = 10.0**9
 FLOW = "cluster string, source_rack string, target_rack string, zone string, bytes double, day string"

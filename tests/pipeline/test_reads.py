@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from pipeline.transforms.reads import reading, routed, taken
+from pipeline.transforms.reads import read_changes, read_routes, read_sums
 from tests.pipeline.silver_rows import CLUSTER, HOUR_MS, Row, at, look, read, reads
 
 PICTURE = "struct<leader_rack:string,isr_racks:array<string>,isr_told_racks:array<string>,selector:boolean>"
@@ -73,7 +73,9 @@ def test_what_each_reader_reads_between_looks(spark: SparkSession) -> None:
         *(told(FIRST, "app", None, None, None, **copy), told(SECOND, "app", 60, "tail", None, **copy)),
         told(SECOND, "new", None, None, 10),
     ]
-    found = reading(reads(spark, *rows), spark.createDataFrame(changes, CHANGES), spark.createDataFrame(times, TIMES))
+    found = read_changes(
+        reads(spark, *rows), spark.createDataFrame(changes, CHANGES), spark.createDataFrame(times, TIMES)
+    )
     assertDataFrameEqual(found, spark.createDataFrame(expected, READING))
 
 
@@ -125,7 +127,7 @@ def test_what_is_read_by_hour_and_route(spark: SparkSession) -> None:
         took(BEFORE_MS, "blind", "unsized", NEAR, 20_000.0, 2.0, 2.0, True, None),
         took(HOUR_MS, "blind", "unsized", NEAR, 60_000.0, 6.0, 6.0, True, None),
     ]
-    by_hour = taken(spark.createDataFrame(readings, READING), spark.createDataFrame(spans, SPANS))
-    found = routed(by_hour, spark.createDataFrame(sizes, SIZES))
+    by_hour = read_sums(spark.createDataFrame(readings, READING), spark.createDataFrame(spans, SPANS))
+    found = read_routes(by_hour, spark.createDataFrame(sizes, SIZES))
     wanted = spark.createDataFrame(expected, ROUTED)
     assertDataFrameEqual(found.select(*wanted.columns), wanted)

@@ -16,11 +16,11 @@ from pipeline.jobs.refresh import LookKey, RefreshSettings, looks_of_days, refre
 from pipeline.schemas.bronze import PROPOSALS, TELEMETRY
 from pipeline.schemas.gold import GOLD, LEDGER, OUTCOMES, PARTITION_TRAFFIC, RACK_DRIFT, REBALANCES
 from pipeline.schemas.silver import LOOKS, SILVER
-from pipeline.tables import Batch, Format, Tables
+from pipeline.tables import Format, TableStore, WriterBatch
 from pipeline.transforms.prices import PriceRow
 from tests.builders import TAKEN_MS, an_observation, reader
+from tests.pipeline.look_events import events_of, telemetry
 from tests.pipeline.silver_rows import HOUR_MS
-from tests.pipeline.told import events_of, telemetry
 from tests.snapshots import tp
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(1_200)]
@@ -28,7 +28,7 @@ BORDER_S = round((HOUR_MS - TAKEN_MS) / 1000)
 """The hour ends so many seconds after the world began."""
 SECONDS = (BORDER_S - 90, BORDER_S - 30, BORDER_S + 30, BORDER_S + 90)
 SETTINGS = RefreshSettings(prices=(PriceRow("a", "b", 0.01), PriceRow("a", "c", 0.02), PriceRow("b", "a", 0.03)))
-MakeTables = Callable[[str, Format], Tables]
+MakeTables = Callable[[str, Format], TableStore]
 
 
 def world(second: int) -> Observation:
@@ -47,7 +47,7 @@ def look_of(second: int) -> str:
     return f"12345678-{SECONDS.index(second)}"
 
 
-def proposal(tables: Tables) -> None:
+def proposal(tables: TableStore) -> None:
     document = {"id": "p-1", "kind": "reassign", "subject": {"kind": "topic", "name": "orders"}, "predicted": {}}
     document |= {"created_ms": TAKEN_MS, "expires_ms": TAKEN_MS + 900_000}
     row: dict[str, Any] = {
@@ -57,25 +57,25 @@ def proposal(tables: Tables) -> None:
     }  # fmt: skip
     kinds = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in PROPOSALS.schema)
     rows = tables.spark.createDataFrame([tuple(row.get(name) for name in PROPOSALS.schema.names)], kinds)
-    tables.append(PROPOSALS, rows, Batch("test", 0))
+    tables.append(PROPOSALS, rows, WriterBatch("test", 0))
 
 
-def ingest(tables: Tables, number: int, seconds: Iterable[int], *, drop: str = "") -> list[LookKey]:
+def ingest(tables: TableStore, number: int, seconds: Iterable[int], *, drop: str = "") -> list[LookKey]:
     """Append the looks of these seconds to bronze, without events of one kind; their keys."""
     events: list[Event] = [event for second in seconds for event in events_of(world(second), look_of(second))]
     tables.append(
-        TELEMETRY, telemetry(tables.spark, [one for one in events if one.kind != drop]), Batch("test", number)
+        TELEMETRY, telemetry(tables.spark, [one for one in events if one.kind != drop]), WriterBatch("test", number)
     )
     return sorted({LookKey(event.cluster, event.look, event.taken_ms) for event in events})
 
 
-def check(tables: Tables, wanted: dict[str, list[Any]]) -> None:
+def check(tables: TableStore, wanted: dict[str, list[Any]]) -> None:
     """All rows of silver and gold are these."""
     for name, rows in contents(tables).items():
         assertDataFrameEqual(rows, wanted[name])
 
 
-def contents(tables: Tables) -> dict[str, list[Any]]:
+def contents(tables: TableStore) -> dict[str, list[Any]]:
     return {table.name: tables.read(table).collect() for table in (*SILVER, *GOLD)}
 
 
@@ -120,14 +120,14 @@ def test_in_parts_again_and_as_a_whole_it_writes_the_same(make_tables: MakeTable
     assert (outcome["proposal"], outcome["state"]) == ("p-1", "standing")
 
 
-def test_with_nothing_in_bronze_there_is_nothing_to_do(delta_tables: Tables) -> None:
+def test_with_nothing_in_bronze_there_is_nothing_to_do(delta_tables: TableStore) -> None:
     done = refresh(delta_tables, settings=SETTINGS)
     assert (done.looks, done.hours, done.rows, done.messages) == (0, (), {}, ())
     done = refresh(delta_tables, [], settings=SETTINGS)
     assert (done.looks, done.hours, done.rows) == (0, (), {})
 
 
-def test_days_choose_looks(delta_tables: Tables) -> None:
+def test_days_choose_looks(delta_tables: TableStore) -> None:
     keys = ingest(delta_tables, 0, SECONDS[:1])
     assert looks_of_days(delta_tables, ("2025-10-09",)) == tuple(keys)
     assert looks_of_days(delta_tables, ("2025-10-10",)) == ()

@@ -22,19 +22,19 @@ from pipeline.jobs.report import FORMATS, texts_of, write_report
 from pipeline.report import summaries
 from pipeline.report.collect import collect
 from pipeline.report.compose import compose
-from pipeline.report.facts import Facts
+from pipeline.report.facts import ReportFacts
 from pipeline.report.html import to_html
-from pipeline.report.period import Period
+from pipeline.report.period import ReportPeriod
 from pipeline.schemas import gold
-from pipeline.schemas.table import Table
-from pipeline.tables import Tables
+from pipeline.schemas.table import TableSpec
+from pipeline.tables import TableStore
 from tests.pipeline.report_tables import BEGIN_MS, DAY_MS, GB, HOUR_MS, C, ledger_row, outcome_row, whole, world, write
 
 GOLDEN = Path(__file__).with_name("golden") / "report"
 SVG = re.compile(r"<svg .*?</svg>", re.DOTALL)
 
 
-def rows(spark: SparkSession, table: Table, *told: dict[str, object]):
+def rows(spark: SparkSession, table: TableSpec, *told: dict[str, object]):
     return spark.createDataFrame([whole(table, row) for row in told], table.schema)
 
 
@@ -43,11 +43,11 @@ def expected(spark: SparkSession, kind: type, schema, *values: tuple[object, ...
 
 
 @pytest.fixture(scope="module")
-def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Facts:
+def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ReportFacts:
     """What is collected of the written-out world."""
-    tables = Tables(spark, str(tmp_path_factory.mktemp("tables")), "parquet")
+    tables = TableStore(spark, str(tmp_path_factory.mktemp("tables")), "parquet")
     write(tables, world())
-    return collect(tables, Period())
+    return collect(tables, ReportPeriod())
 
 
 def test_costs_fold_all_groups_but_the_dearest_and_count_what_is_unknown(spark: SparkSession):
@@ -182,14 +182,14 @@ def tuple_of(*values: object) -> tuple[object, ...]:
 
 
 def test_a_period_leaves_out_what_lies_elsewhere(spark: SparkSession, tmp_path: Path):
-    tables = Tables(spark, str(tmp_path), "parquet")
+    tables = TableStore(spark, str(tmp_path), "parquet")
     write(tables, {gold.LEDGER: [ledger_row(group="billing", hour_ms=BEGIN_MS + day * DAY_MS) for day in range(3)]})
-    found = collect(tables, Period(BEGIN_MS + DAY_MS, BEGIN_MS + 2 * DAY_MS, (C,)))
+    found = collect(tables, ReportPeriod(BEGIN_MS + DAY_MS, BEGIN_MS + 2 * DAY_MS, (C,)))
     assert [(row.day, row.cross_bytes) for row in found.costs] == [("2025-11-22", GB)]
-    assert collect(tables, Period(clusters=("another",))).costs == ()
+    assert collect(tables, ReportPeriod(clusters=("another",))).costs == ()
 
 
-def test_the_report_is_the_golden_one(facts: Facts):
+def test_the_report_is_the_golden_one(facts: ReportFacts):
     """Another text is a decision: RACKWISE_GOLDEN=write writes it anew."""
     texts = texts_of(compose(facts), FORMATS)
     texts["report.html"] = SVG.sub("<svg/>", texts["report.html"])
@@ -202,7 +202,7 @@ def test_the_report_is_the_golden_one(facts: Facts):
 
 
 @pytest.mark.drill
-def test_two_processes_write_the_same_bytes(facts: Facts, tmp_path: Path):
+def test_two_processes_write_the_same_bytes(facts: ReportFacts, tmp_path: Path):
     (tmp_path / "facts").write_bytes(pickle.dumps(facts))
     program = (
         "import pickle, sys; from pathlib import Path;"
@@ -223,7 +223,7 @@ def test_two_processes_write_the_same_bytes(facts: Facts, tmp_path: Path):
     assert digests == {hashlib.sha256(to_html(compose(facts)).encode()).hexdigest()}
 
 
-def test_the_page_is_well_formed_fetches_nothing_and_takes_no_name_for_markup(facts: Facts):
+def test_the_page_is_well_formed_fetches_nothing_and_takes_no_name_for_markup(facts: ReportFacts):
     page = to_html(compose(facts))
     tree = ET.fromstring(page.removeprefix("<!DOCTYPE html>"))  # noqa: S314 our own page
     names = [element.get("id") for element in tree.iter() if element.get("id")]
@@ -245,7 +245,7 @@ def test_the_page_is_well_formed_fetches_nothing_and_takes_no_name_for_markup(fa
     assert not re.search(r"<script|@import|javascript:", page)
 
 
-def test_every_plot_has_a_table_beside_it(facts: Facts):
+def test_every_plot_has_a_table_beside_it(facts: ReportFacts):
     plotted = [section for section in compose(facts).sections if section.plot is not None]
     assert [section.name for section in plotted] == [
         "cost",
@@ -259,18 +259,18 @@ def test_every_plot_has_a_table_beside_it(facts: Facts):
     assert [section.name for section in plotted if not section.grid.rows or not section.says] == []
 
 
-def test_several_clusters_are_told_apart(facts: Facts):
+def test_several_clusters_are_told_apart(facts: ReportFacts):
     other = facts.pairs[0]._replace(cluster="another")
     grids = {section.name: section.grid for section in compose(facts._replace(pairs=(*facts.pairs, other))).sections}
     assert grids["ledger"].heads[0].title == "cluster"
     assert grids["ledger"].rows[-1][0] == "another"
 
 
-def test_tables_that_do_not_exist_yet_are_told_and_a_root_without_gold_is_refused(tables: Tables, tmp_path: Path):
+def test_tables_that_do_not_exist_yet_are_told_and_a_root_without_gold_is_refused(tables: TableStore, tmp_path: Path):
     with pytest.raises(BadInput, match="rackwise spark refresh"):
-        write_report(tables, Period(), tmp_path / "out")
+        write_report(tables, ReportPeriod(), tmp_path / "out")
     write(tables, {gold.LEDGER: [ledger_row(group="billing")]})
-    written = write_report(tables, Period(), tmp_path / "out", ("md",))
+    written = write_report(tables, ReportPeriod(), tmp_path / "out", ("md",))
     assert [file.name for file in written.files] == ["report.md"]
     text = written.files[0].read_text()
     assert text.startswith(
@@ -280,11 +280,11 @@ def test_tables_that_do_not_exist_yet_are_told_and_a_root_without_gold_is_refuse
     assert r"gold.partition\_traffic" in text
 
 
-def test_a_folder_that_cannot_be_written_is_told(delta_tables: Tables, tmp_path: Path):
+def test_a_folder_that_cannot_be_written_is_told(delta_tables: TableStore, tmp_path: Path):
     write(delta_tables, {gold.LEDGER: [ledger_row(group="billing")]})
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be written"):
-        write_report(delta_tables, Period(), tmp_path / "file" / "out", ("md",))
+        write_report(delta_tables, ReportPeriod(), tmp_path / "file" / "out", ("md",))
 
 
 class _Texts(HTMLParser):
@@ -299,7 +299,7 @@ class _Texts(HTMLParser):
 
 
 @pytest.mark.drill
-def test_a_browser_shows_the_page_without_a_complaint(facts: Facts, tmp_path: Path):
+def test_a_browser_shows_the_page_without_a_complaint(facts: ReportFacts, tmp_path: Path):
     """In the drill lane, because it needs a Chromium on this machine (Debian: apt-get install chromium)."""
     browser = next(
         (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None

@@ -8,15 +8,14 @@ from agent.errors import BadInput
 from agent.values.proposal import ProposalReason
 from pipeline.commands.report import _formats
 from pipeline.report import words
-from pipeline.report.compose import compose
+from pipeline.report.compose import compose, notes
 from pipeline.report.csvs import to_csv
-from pipeline.report.document import Grid, Head, Unit
-from pipeline.report.facts import Cost, Coverage, Facts, Pair, Standing
+from pipeline.report.document import ColumnHead, ReportGrid, ValueUnit
+from pipeline.report.facts import DailyCost, LookCoverage, OpenProposal, RackPairBytes, ReportFacts
 from pipeline.report.first import first_line, todo
 from pipeline.report.html import to_html
 from pipeline.report.markdown import escaped, to_markdown
-from pipeline.report.notes import notes
-from pipeline.report.period import Period, period_of
+from pipeline.report.period import ReportPeriod, period_of
 
 HOUR_MS = 3_600_000
 
@@ -52,14 +51,14 @@ def test_a_figure_reads(text: str, expected: str):
 @pytest.mark.parametrize(
     ("begin", "end", "period"),
     [
-        pytest.param(None, None, Period(), id="everything there is"),
-        pytest.param("1970-01-02", None, Period(86_400_000), id="a date begins at midnight UTC"),
+        pytest.param(None, None, ReportPeriod(), id="everything there is"),
+        pytest.param("1970-01-02", None, ReportPeriod(86_400_000), id="a date begins at midnight UTC"),
         pytest.param(
-            "1970-01-01T01:00+01:00", "1970-01-01T00:01", Period(0, 60_000), id="times with and without offset"
+            "1970-01-01T01:00+01:00", "1970-01-01T00:01", ReportPeriod(0, 60_000), id="times with and without offset"
         ),
     ],
 )
-def test_a_period_is_read(begin: str | None, end: str | None, period: Period):
+def test_a_period_is_read(begin: str | None, end: str | None, period: ReportPeriod):
     assert period_of(begin, end) == period
 
 
@@ -81,11 +80,11 @@ def test_forms_of_output_are_read_and_unknown_ones_refused():
         _formats("md,pdf")
 
 
-def facts(**some: object) -> Facts:
-    empty = Facts(
+def facts(**some: object) -> ReportFacts:
+    empty = ReportFacts(
         from_ms=None,
         to_ms=None,
-        coverage=(Coverage("c", 0, 0, 1, 3600.0, 0),),
+        coverage=(LookCoverage("c", 0, 0, 1, 3600.0, 0),),
         costs=(),
         pairs=(),
         near=(),
@@ -104,18 +103,18 @@ def facts(**some: object) -> Facts:
     return empty._replace(**some)
 
 
-def proposal(reason: str = "set_client_rack", subject: str = "group/billing", **figures: float | None) -> Standing:
-    row = Standing("c", "p-1", "advise", reason, subject, *[None] * 10)
+def proposal(reason: str = "set_client_rack", subject: str = "group/billing", **figures: float | None) -> OpenProposal:
+    row = OpenProposal("c", "p-1", "advise", reason, subject, *[None] * 10)
     return row._replace(**figures)
 
 
-def cost(**figures: object) -> Cost:
-    return Cost("c", "1970-01-01", "consume", "billing", 2e9, 0.0, 0.04, 0.0, 0)._replace(**figures)
+def cost(**figures: object) -> DailyCost:
+    return DailyCost("c", "1970-01-01", "consume", "billing", 2e9, 0.0, 0.04, 0.0, 0)._replace(**figures)
 
 
 NAMED = {"cross_bytes": 1.9e9, "avoidable_bytes": 1.9e9, "unknown_bytes": 0.0, "usd": 0.038}
-CROSSING = Pair("c", "consume", "a", "b", "CROSS_ZONE", 2e9, 0.0, 0.04, None, None, 0, 0.02, 0.02)
-UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "member without rack", 0)
+CROSSING = RackPairBytes("c", "consume", "a", "b", "CROSS_ZONE", 2e9, 0.0, 0.04, None, None, 0, 0.02, 0.02)
+UNKNOWN_PAIR = RackPairBytes("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "member without rack", 0)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +201,7 @@ UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "
         ),
     ],
 )
-def test_the_first_line_says_what_to_do_first(told: Facts, sentence: str):
+def test_the_first_line_says_what_to_do_first(told: ReportFacts, sentence: str):
     assert first_line(told) == sentence
 
 
@@ -217,7 +216,7 @@ def test_a_period_without_looks_is_not_told_as_complete():
 
 
 def test_a_gap_of_hours_is_told_and_its_absence_too():
-    gap = Coverage("c", 0, 3 * HOUR_MS, 3, 9_000.0, 1)
+    gap = LookCoverage("c", 0, 3 * HOUR_MS, 3, 9_000.0, 1)
     assert notes(facts(coverage=(gap,)))[0] == (
         "Gaps in cluster c: 1 hour without any look and 1 hour covered by less than nine tenths, out of 4; "
         "no values are filled in for them."
@@ -227,7 +226,7 @@ def test_a_gap_of_hours_is_told_and_its_absence_too():
 
 def test_a_report_sums_all_rows_and_shows_the_first_of_them():
     costs = tuple(cost(day=f"{day:05}", cross_bytes=1e9, usd=0.5) for day in range(1_500))
-    report = compose(facts(costs=costs, coverage=(Coverage("c", 0, 0, 1_500, 86_400.0 * 1_500, 0),)))
+    report = compose(facts(costs=costs, coverage=(LookCoverage("c", 0, 0, 1_500, 86_400.0 * 1_500, 0),)))
     section = next(one for one in report.sections if one.name == "cost")
     assert section.lead == "1.5 TB crossed racks in this period and cost $750.00, which is $0.50 a day at this pace."
     assert "<td>01499</td>" not in to_html(report)
@@ -237,8 +236,12 @@ def test_a_report_sums_all_rows_and_shows_the_first_of_them():
 
 
 def test_unknown_is_an_empty_field_of_csv_and_no_name_is_a_formula():
-    heads = (Head("group"), Head("bytes read", Unit.BYTES), Head("error of that", Unit.SHARE, sign=True))
-    text = to_csv(Grid(heads, (("=cmd()", None, -0.25), ('a "b", c', 3.0, None))))
+    heads = (
+        ColumnHead("group"),
+        ColumnHead("bytes read", ValueUnit.BYTES),
+        ColumnHead("error of that", ValueUnit.SHARE, sign=True),
+    )
+    text = to_csv(ReportGrid(heads, (("=cmd()", None, -0.25), ('a "b", c', 3.0, None))))
     assert text.splitlines() == [
         "group,bytes_read_bytes,error_of_that_share",
         "'=cmd(),,-0.25",

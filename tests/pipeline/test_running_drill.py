@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.schemas.bronze import TELEMETRY
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 from testbed.cluster import ClusterSpec
 from tests.conftest import ClusterFactory
 from tests.pipeline.topics import Counted, Topics, counted
@@ -78,7 +78,7 @@ def test_ingest_outlasts_an_outage_ends_when_told_gives_up_when_patience_ends_an
     cluster_factory: ClusterFactory, spark: SparkSession, tmp_path: Path
 ) -> None:
     cluster = cluster_factory(ClusterSpec(racks=("a",)))
-    topics, tables = Topics(cluster), Tables(spark, str(tmp_path / "tables"))
+    topics, tables = Topics(cluster), TableStore(spark, str(tmp_path / "tables"))
     topics.make(topics.names.telemetry)
     topics.events(100)
     with ingesting(topics, tables.root) as running:

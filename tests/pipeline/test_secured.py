@@ -21,15 +21,15 @@ from confluent_kafka.cimpl import NewTopic
 from agent.errors import AuthenticationFailed, NotAllowed, RackwiseError, TlsFailed
 from config.kafka_client import KafkaClientConfig
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
-from pipeline.stream.ingest import Names
-from pipeline.tables import Tables
+from pipeline.stream.ingest import IngestTopics
+from pipeline.tables import TableStore
 from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
 from tests.pipeline.topics import Counted, counted, event, runner
 
 pytestmark = [pytest.mark.integration, pytest.mark.drill, pytest.mark.timeout(900)]
 
 PASSWORD = "reader-secret"
-NAMES = Names(telemetry="rackwise.telemetry", proposals="rackwise.proposals", journal="rackwise.journal")
+NAMES = IngestTopics(telemetry="rackwise.telemetry", proposals="rackwise.proposals", journal="rackwise.journal")
 RECORDS, BAD = 300, 10
 
 
@@ -55,7 +55,7 @@ def config_of(cluster: EmbeddedCluster, user: str) -> KafkaClientConfig:
 
 
 def test_it_reads_over_tls_as_a_user_who_may_read_and_nothing_else_and_its_password_lies_nowhere(
-    secured: EmbeddedCluster, delta_tables: Tables, tmp_path: Path
+    secured: EmbeddedCluster, delta_tables: TableStore, tmp_path: Path
 ) -> None:
     kafka = config_of(secured, "reader")
     assert kafka.root["security.protocol"] == "SASL_SSL"
@@ -99,7 +99,7 @@ def test_it_reads_over_tls_as_a_user_who_may_read_and_nothing_else_and_its_passw
 )
 def test_who_keeps_it_out_is_told_before_anything_is_written(
     secured: EmbeddedCluster,
-    delta_tables: Tables,
+    delta_tables: TableStore,
     changed: dict[str, str],
     kind: type[RackwiseError],
     sentence: str,

@@ -26,18 +26,18 @@ from agent.telemetry.looks import observation_to_events
 from config.load import load_settings
 from pipeline.backtest.ranking import ranked
 from pipeline.backtest.strategies import chosen
-from pipeline.jars import spark_jars
-from pipeline.jobs.backtest import Wanted, run_backtest
+from pipeline.jobs.backtest import BacktestRequest, run_backtest
 from pipeline.jobs.fleet import plan_looks
 from pipeline.jobs.refresh import refresh, refresh_settings
 from pipeline.jobs.report import write_report
 from pipeline.jobs.weights import make_weights
-from pipeline.report.period import Period
+from pipeline.maven import spark_jars
+from pipeline.report.period import ReportPeriod
 from pipeline.schemas.backtest import UNITS
 from pipeline.schemas.bronze import QUARANTINE
 from pipeline.schemas.fleet import PLANS
 from pipeline.schemas.silver import LOOKS
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
 from tests.pipeline.contents import contents
 from tests.pipeline.histories import recorded, shop, with_tasks
@@ -79,7 +79,7 @@ def topics(broker: EmbeddedCluster) -> Topics:
 def test_every_job_run_by_spark_submit_on_executors_that_have_nothing_but_the_wheel_comes_to_the_same(
     topics: Topics, spark: SparkSession, wheel: Path, tmp_path: Path
 ) -> None:
-    here, there = (Tables(spark, str(tmp_path / name)) for name in ("here", "there"))
+    here, there = (TableStore(spark, str(tmp_path / name)) for name in ("here", "there"))
     topics.ingest(here, tmp_path).run_once(Event())
     refresh(here, settings=refresh_settings(load_settings(environ={}).settings))  # prices as the commands have them
     submit = Submit(wheel, tmp_path, there.root)
@@ -95,11 +95,11 @@ def test_every_job_run_by_spark_submit_on_executors_that_have_nothing_but_the_wh
     assert contents(there) == expected
 
     submit("report", "--out", str(tmp_path / "report"))
-    for file in write_report(here, Period(), tmp_path / "report-here").files:
+    for file in write_report(here, ReportPeriod(), tmp_path / "report-here").files:
         assert (tmp_path / "report" / file.name).read_bytes() == file.read_bytes(), file.name
 
     told = submit("backtest", "--strategies", NAMES, "--output", "json")
-    done = run_backtest(here, Wanted(strategies=chosen(NAMES)))
+    done = run_backtest(here, BacktestRequest(strategies=chosen(NAMES)))
     assert contents(there, (UNITS,)) == contents(here, (UNITS,))
     assert [row["strategy"] for row in _json(told)] == [row.strategy for row in ranked(done.rows)]
 

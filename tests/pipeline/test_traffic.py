@@ -7,7 +7,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import PARTITION_TRAFFIC
 from pipeline.transforms.spans import by_hour, pairs, timeline
-from pipeline.transforms.traffic import partition_traffic, seen, taken_in
+from pipeline.transforms.traffic import partition_changes, partition_traffic, traffic_sums
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, frame, look, looks, partition, partitions
 
 LOOKS = [look("i", number, second=second) for number, second in enumerate((0, 60, 120), 1)]
@@ -45,7 +45,7 @@ def test_what_partitions_took_in(spark: SparkSession) -> None:
         *story("two", (0, 30, 90), (None, None, None), partition=1),
     ]
     times = looks(spark, *LOOKS)
-    changes = seen(partitions(spark, *rows), timeline(times))
+    changes = partition_changes(partitions(spark, *rows), timeline(times))
     expected = [
         took("orders", 120.0, 1_200, 100.0, "measured"),
         # It was deleted and made again between the first two looks.
@@ -60,7 +60,7 @@ def test_what_partitions_took_in(spark: SparkSession) -> None:
         took("two", 120.0, 120, 100.0, "measured"),
         took("two", 120.0, 90, 100.0, "topic", number=1),
     ]
-    found = partition_traffic(taken_in(changes, by_hour(pairs(times))))
+    found = partition_traffic(traffic_sums(changes, by_hour(pairs(times))))
     assertDataFrameEqual(found, frame(spark, PARTITION_TRAFFIC, *expected))
 
 
@@ -68,7 +68,9 @@ def test_records_are_shared_out_over_the_border_of_an_hour_and_add_up(spark: Spa
     ends = [look("i", 1, second=-20), look("i", 2, second=40)]
     rows = [partition(ends[0], "orders", 0, 0), partition(ends[1], "orders", 100, 10_000)]
     times = looks(spark, *ends)
-    found = partition_traffic(taken_in(seen(partitions(spark, *rows), timeline(times)), by_hour(pairs(times))))
+    found = partition_traffic(
+        traffic_sums(partition_changes(partitions(spark, *rows), timeline(times)), by_hour(pairs(times)))
+    )
     expected = [
         took("orders", 20.0, 33, 100.0, "measured", hour=-3_600_000),
         took("orders", 40.0, 67, 100.0, "measured"),

@@ -16,8 +16,8 @@ from config.kafka_client import KafkaClientConfig
 from pipeline import errors, session
 from pipeline.cli import spark_app
 from pipeline.errors import DataLost
-from pipeline.kafka import Brokers
-from pipeline.stream.ingest import TELEMETRY, Ingest
+from pipeline.kafka import TopicClient
+from pipeline.stream.ingest import TELEMETRY, StreamRunner
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.observe.live import wait_for
 
@@ -30,7 +30,7 @@ def unused_port() -> int:
 
 def test_brokers_that_do_not_answer_are_named_with_exit_code_5() -> None:
     servers = f"127.0.0.1:{unused_port()}"
-    brokers = Brokers(KafkaClientConfig.of({"bootstrap.servers": servers}), timeout_s=1)
+    brokers = TopicClient(KafkaClientConfig.of({"bootstrap.servers": servers}), timeout_s=1)
     with pytest.raises(ClusterUnreachable) as refused:
         brokers.topic("t")
     assert servers in refused.value.why
@@ -41,7 +41,7 @@ def test_brokers_that_do_not_answer_are_named_with_exit_code_5() -> None:
 def test_a_topic_that_is_looked_for_is_not_made_by_that() -> None:
     spec = ClusterSpec(racks=("a",), broker_properties={"auto.create.topics.enable": "true"})
     with EmbeddedCluster.start(spec) as cluster:
-        brokers = Brokers(KafkaClientConfig.of({"bootstrap.servers": cluster.bootstrap_servers}))
+        brokers = TopicClient(KafkaClientConfig.of({"bootstrap.servers": cluster.bootstrap_servers}))
         assert [brokers.topic("nobodys"), brokers.topic("nobodys")] == [None, None]
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         assert "nobodys" not in admin.list_topics(timeout=10).topics
@@ -52,7 +52,7 @@ def test_a_topic_that_is_looked_for_is_not_made_by_that() -> None:
 
 def test_without_brokers_in_the_settings_the_option_is_named() -> None:
     with pytest.raises(ConfigError, match="No brokers are named"):
-        Brokers(KafkaClientConfig.of({}))
+        TopicClient(KafkaClientConfig.of({}))
 
 
 def test_without_the_extra_the_command_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,13 +166,13 @@ def test_brokers_that_fall_silent_are_waited_for_as_long_as_patience_lasts(monke
         if len(told) == 2:
             stop.set()
 
-    Ingest([back], expected_cluster=None, patience_ms=60_000, say=say).run(stop)  # type: ignore[list-item]
+    StreamRunner([back], expected_cluster=None, patience_ms=60_000, say=say).run(stop)  # type: ignore[list-item]
     assert len(told) == 2
     assert all(line.startswith("telemetry: silent; retrying for ") for line in told)
     assert back.starts == 2
 
     with pytest.raises(ClusterUnreachable):
-        Ingest([Silent([silent])], expected_cluster=None, patience_ms=0, say=say).run(Event())  # type: ignore[list-item]
+        StreamRunner([Silent([silent])], expected_cluster=None, patience_ms=0, say=say).run(Event())  # type: ignore[list-item]
 
 
 class Missing(Silent):
@@ -203,17 +203,17 @@ def test_a_topic_that_was_never_there_does_not_end_the_patience_with_silent_brok
             stop.set()
 
     both = [Silent([None]), Missing([False, True, True])]
-    Ingest(both, expected_cluster=None, patience_ms=60_000, say=say).run(stop)  # type: ignore[arg-type]
+    StreamRunner(both, expected_cluster=None, patience_ms=60_000, say=say).run(stop)  # type: ignore[arg-type]
     assert told[0] == "journal: topic j does not exist yet"
     assert all(line.startswith("journal: silent; retrying for ") for line in told[1:])
 
     with pytest.raises(ClusterUnreachable):  # nobody ever answered
-        Ingest([Missing([True])], expected_cluster=None, patience_ms=60_000, say=say).run(Event())  # type: ignore[list-item]
+        StreamRunner([Missing([True])], expected_cluster=None, patience_ms=60_000, say=say).run(Event())  # type: ignore[list-item]
 
 
 def test_anything_but_silence_ends_ingest_at_once() -> None:
     with pytest.raises(DataLost):
-        Ingest(
+        StreamRunner(
             [Silent([DataLost("gone")])],  # type: ignore[list-item]
             expected_cluster=None, patience_ms=60_000, say=print,
         ).run(Event())  # fmt: skip

@@ -9,8 +9,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas import silver
 from pipeline.schemas.gold import RESTORE_RATES, WARMUPS
-from pipeline.transforms.restores import restore_rates
-from pipeline.transforms.warmups import warmups
+from pipeline.transforms.warmups import restore_rates, warmups
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, at, frame
 
 

@@ -14,10 +14,10 @@ from agent.telemetry.weights import to_records, weights_of
 from agent.values.weights import GroupWeights, TopicWeights
 from pipeline.jobs.weights import changes_between, make_weights
 from pipeline.schemas import gold, silver
-from pipeline.schemas.table import Table
-from pipeline.tables import Batch, Tables
+from pipeline.schemas.table import TableSpec
+from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms.weights import group_weights, last_looks, topic_weights
-from pipeline.weights_topic import Change
+from pipeline.weights_topic import WeightsChange
 
 HOUR = 3_600_000
 NOON = 1_760_000_400_000 // HOUR * HOUR
@@ -26,7 +26,7 @@ LAST = NOON + HOUR // 2
 DAY = 24 * HOUR
 
 
-def rows(spark: SparkSession, table: Table, *given: dict[str, Any]) -> DataFrame:
+def rows(spark: SparkSession, table: TableSpec, *given: dict[str, Any]) -> DataFrame:
     """Rows of a table; what is not given is null."""
     fixed = {"cluster": "C1", "day": "2025-10-09", "seconds": 3_600.0}
     return spark.createDataFrame(
@@ -149,23 +149,23 @@ def test_what_groups_read_and_restore(spark: SparkSession) -> None:
 
 
 @pytest.fixture(scope="module")
-def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TableStore:
     """Tables that tests read."""
-    tables = Tables(spark, str(tmp_path_factory.mktemp("filled")), "parquet")
-    tables.append(silver.LOOKS, looks(spark), Batch("t", 0))
+    tables = TableStore(spark, str(tmp_path_factory.mktemp("filled")), "parquet")
+    tables.append(silver.LOOKS, looks(spark), WriterBatch("t", 0))
     # The agent's clock ran ahead for one look.
     ahead = rows(spark, silver.LOOKS, {"look": "i-9", "taken_ms": LAST + 3 * DAY, "complete": True})
-    tables.append(silver.LOOKS, ahead, Batch("t", 1))
+    tables.append(silver.LOOKS, ahead, WriterBatch("t", 1))
     hours = rows(
         spark, gold.PARTITION_TRAFFIC, traffic(NOON, 0, 7_200, 123_456_789.0), traffic(NOON, 1, 1, None),
         {**traffic(NOON, 0, 1, 1.0), "cluster": "C2"},
     )  # fmt: skip
-    tables.append(gold.PARTITION_TRAFFIC, hours, Batch("t", 0))
-    tables.append(gold.READ_TRAFFIC, rows(spark, gold.READ_TRAFFIC, read(NOON, 0, 3_600_000.0)), Batch("t", 0))
+    tables.append(gold.PARTITION_TRAFFIC, hours, WriterBatch("t", 0))
+    tables.append(gold.READ_TRAFFIC, rows(spark, gold.READ_TRAFFIC, read(NOON, 0, 3_600_000.0)), WriterBatch("t", 0))
     return tables
 
 
-def test_records_are_those_of_the_cluster_that_is_connected(filled: Tables) -> None:
+def test_records_are_those_of_the_cluster_that_is_connected(filled: TableStore) -> None:
     made = make_weights(filled, "C1", window_ms=DAY, now_ms=LAST + 1)
     assert (made.topics, made.groups, made.partitions, made.others) == (1, 1, 2, ("C2",))
     topic, group = (weights_of(key, made.records[key]) for key in ("C1/topic/orders", "C1/group/g"))
@@ -178,7 +178,7 @@ def test_records_are_those_of_the_cluster_that_is_connected(filled: Tables) -> N
     assert set(made.records) == {"C1/topic/orders", "C1/group/g"}
 
 
-def test_tables_that_know_nothing_of_the_cluster_delete_nothing(filled: Tables) -> None:
+def test_tables_that_know_nothing_of_the_cluster_delete_nothing(filled: TableStore) -> None:
     with pytest.raises(BadInput, match="no complete look of cluster C9"):
         make_weights(filled, "C9", window_ms=DAY, now_ms=LAST)
 
@@ -210,10 +210,10 @@ def test_only_what_changed_is_written_and_what_is_gone_is_deleted(
 
 def test_everything_is_written_on_demand() -> None:
     same = _record("C1/topic/a")
-    assert changes_between(same, same, "C1", everything=True) == (Change("C1/topic/a", same["C1/topic/a"]),)
+    assert changes_between(same, same, "C1", everything=True) == (WeightsChange("C1/topic/a", same["C1/topic/a"]),)
 
 
-def test_a_second_run_over_the_same_tables_writes_nothing(filled: Tables) -> None:
+def test_a_second_run_over_the_same_tables_writes_nothing(filled: TableStore) -> None:
     first = make_weights(filled, "C1", window_ms=DAY, now_ms=LAST).records
     later = make_weights(filled, "C1", window_ms=DAY, now_ms=LAST + HOUR).records
     assert first != later

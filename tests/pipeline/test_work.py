@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.jobs.work import Together, Work, Write
+from pipeline.jobs.work import RefreshWork, SparkJobs, TableWrite
 from pipeline.schemas.gold import REBALANCES
-from pipeline.tables import Tables
+from pipeline.tables import TableStore
 
 DAY, HOUR_MS = "2025-10-09", 1_760_004_000_000
 HERE = ({"day": [DAY], "cluster": ["c"], "hour_ms": [HOUR_MS]},)
@@ -28,17 +28,17 @@ def rebalances(spark: SparkSession, *told: dict[str, Any]) -> DataFrame:
     return spark.createDataFrame([tuple(value(row, *field) for field in fields) for row in told], REBALANCES.schema)
 
 
-def changes(tables: Tables) -> int:
+def changes(tables: TableStore) -> int:
     return len(list(Path(tables.path(REBALANCES), "_delta_log").glob("*.json")))
 
 
-def test_a_history_is_written_when_it_changed_and_only_then(delta_tables: Tables) -> None:
+def test_a_history_is_written_when_it_changed_and_only_then(delta_tables: TableStore) -> None:
     spark = delta_tables.spark
     another = {"group": "b", "cluster": "another"}
 
     def write(*told: dict[str, Any], where: tuple[dict[str, list[Any]], ...] = HERE) -> list[str]:
-        work = Work(delta_tables)
-        work.write([Write(REBALANCES, rebalances(spark, *told), where)])
+        work = RefreshWork(delta_tables)
+        work.write([TableWrite(REBALANCES, rebalances(spark, *told), where)])
         return list(work.rows)
 
     def groups() -> list[str]:
@@ -55,14 +55,14 @@ def test_a_history_is_written_when_it_changed_and_only_then(delta_tables: Tables
     assert (write(), changes(delta_tables)) == ([], 4)
 
 
-def test_what_goes_wrong_beside_other_work_is_raised_once_all_of_it_has_ended(delta_tables: Tables) -> None:
-    spark, work = delta_tables.spark, Work(delta_tables)
+def test_what_goes_wrong_beside_other_work_is_raised_once_all_of_it_has_ended(delta_tables: TableStore) -> None:
+    spark, work = delta_tables.spark, RefreshWork(delta_tables)
     unlike = spark.createDataFrame([("no such day",)], "day string")
 
     def begin() -> None:
-        with Together(work) as together:
-            together.write(Write(REBALANCES, unlike))
-            together.write(Write(REBALANCES, rebalances(spark, {"group": "b"}), HERE))
+        with SparkJobs(work.spark) as jobs:
+            jobs.start(work.write_one, TableWrite(REBALANCES, unlike))
+            jobs.start(work.write_one, TableWrite(REBALANCES, rebalances(spark, {"group": "b"}), HERE))
 
     with pytest.raises(AnalysisException, match="cluster"):
         begin()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.journal.codec import to_bytes
@@ -19,11 +20,11 @@ from agent.telemetry.cloud_events import headers, source
 from agent.telemetry.proposal_records import CREATED
 from agent.values.journal import Entry
 from config.kafka_client import KafkaClientConfig
-from pipeline.kafka import Brokers, source_options
-from pipeline.schemas.table import Table
-from pipeline.stream.ingest import Following, Ingest, Names, plans, streams
-from pipeline.stream.topic import Reading
-from pipeline.tables import Tables
+from pipeline.kafka import TopicClient, source_options
+from pipeline.schemas.table import TableSpec
+from pipeline.stream.ingest import IngestTopics, StreamRunner, plans, streams
+from pipeline.stream.topic import SourceSettings
+from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
 
 MS = 1_767_323_045_000
@@ -39,7 +40,7 @@ class Topics:
         self.admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 20})
         prefix = next(_prefixes)
-        self.names = Names(
+        self.names = IngestTopics(
             telemetry=f"{prefix}.telemetry", proposals=f"{prefix}.proposals", journal=f"{prefix}.journal"
         )
         self.partitions = partitions
@@ -135,32 +136,32 @@ class Topics:
             *(word for one in named for word in ("--set", one)),
         )
 
-    def ingest(self, tables: Tables, root: Path, **named: Any) -> Ingest:
-        """A runner of all three topics into the tables; ``named`` are fields of `Reading`."""
+    def ingest(self, tables: TableStore, root: Path, **named: Any) -> StreamRunner:
+        """A runner of all three topics into the tables; ``named`` are fields of `SourceSettings`."""
         return runner(self.kafka, self.names, tables, root, **named)
 
 
 def runner(
     kafka: KafkaClientConfig,
-    names: Names,
-    tables: Tables,
+    names: IngestTopics,
+    tables: TableStore,
     root: Path,
     *,
     say: Callable[[str], None] = print,
-    following: Following | None = None,
+    on_telemetry: Callable[[DataFrame], None] = lambda _: None,
     cluster: str | None = None,
     **named: Any,
-) -> Ingest:
+) -> StreamRunner:
     reading = {"max_records": 100_000, "interval_ms": 200, "late_after_ms": 600_000, **named}
     made = streams(
-        plans(names, following or Following()),
-        Reading(options=source_options(kafka), **reading),
+        plans(names, on_telemetry),
+        SourceSettings(options=source_options(kafka), **reading),
         tables=tables,
-        brokers=Brokers(kafka, 10),
+        brokers=TopicClient(kafka, 10),
         checkpoints=str(root / "checkpoints"),
         say=say,
     )
-    return Ingest(made, expected_cluster=cluster, patience_ms=1_000, say=say)
+    return StreamRunner(made, expected_cluster=cluster, patience_ms=1_000, say=say)
 
 
 def event(n: int, look: str = "12345678-1", filler: str = "") -> bytes:
@@ -178,7 +179,7 @@ class Counted(NamedTuple):
     distinct: int
 
 
-def counted(tables: Tables, table: Table) -> Counted:
+def counted(tables: TableStore, table: TableSpec) -> Counted:
     read = tables.read(table)
     row = read.agg(F.count(F.lit(1)).alias("rows"), F.count_distinct(F.struct(*table.key)).alias("distinct")).first()
     assert row is not None

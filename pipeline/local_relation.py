@@ -1,4 +1,4 @@
-"""A few rows that this process holds, as a DataFrame that is part of the plan itself.
+"""A few rows of this process as a DataFrame: a local relation, which is part of Spark's plan.
 
 Spark's own way from Python keeps even three rows as a distributed dataset: a job with a task per core reads them, and
 what is joined with none of them is worked out all the same. Rows in the plan are there without a job, and a plan over
@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 
-def few_rows(spark: SparkSession, rows: Iterable[Sequence[object]], schema: StructType) -> DataFrame:
+def local_relation(spark: SparkSession, rows: Iterable[Sequence[object]], schema: StructType) -> DataFrame:
     """The rows, whose values are in the schema's order. Raises what Arrow raises for a value of another type."""
     listed = list(rows)
     shape = to_arrow_schema(schema, timezone="UTC")

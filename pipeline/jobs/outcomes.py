@@ -1,4 +1,4 @@
-"""Outcomes: what was predicted of proposals and what came of them, measured around each act of rackwise."""
+"""Outcomes of proposals: the prediction, and the traffic measured before and after each act of rackwise."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from pipeline.few_rows import few_rows
-from pipeline.jobs.work import Work, Write, between
+from pipeline.jobs.work import RefreshWork, TableWrite, between
+from pipeline.local_relation import local_relation
 from pipeline.schemas import bronze, gold, silver
-from pipeline.schemas.table import DOUBLE, INT, STRING, Table
+from pipeline.schemas.table import DOUBLE, INT, STRING, TableSpec
 from pipeline.tables import Where
-from pipeline.transforms.ledger import Grounds, appended, copied, copies, ledger
-from pipeline.transforms.outcomes import crossing, moved, outcomes, windows
-from pipeline.transforms.prices import PriceRow, price_table
-from pipeline.transforms.producers import producer_table
-from pipeline.transforms.proposals import acted, published
-from pipeline.transforms.reads import reading, routed, taken
+from pipeline.transforms.ledger import LedgerInput, copies, copy_sums, ledger, placement_sums
+from pipeline.transforms.outcomes import acted, crossing, moved, outcomes, published, windows
+from pipeline.transforms.prices import PriceRow, price_table, producer_table
+from pipeline.transforms.reads import read_changes, read_routes, read_sums
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, by_window, pairs, timeline
-from pipeline.transforms.traffic import partition_traffic, record_sizes, seen, taken_in
+from pipeline.transforms.traffic import partition_changes, partition_traffic, record_sizes, traffic_sums
 
 LATELY_MS = 7 * 24 * HOUR_MS
 """Proposals that ended and of which nothing was said for so long are left as they are."""
@@ -37,7 +35,7 @@ _RATES = StructType([
 _MOVES = StructType([*_KEY, StructField("measured_moves", INT), StructField("measured_move_bytes", DOUBLE)])
 
 
-def outcome_writes(work: Work, prices: tuple[PriceRow, ...]) -> list[Write]:
+def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[TableWrite]:
     """What to write to gold.proposal_outcomes: nothing where nothing was proposed lately and nothing stands."""
     proposals = work.tables.read(bronze.PROPOSALS)
     wall_ms = time.time_ns() // 1_000_000
@@ -57,7 +55,7 @@ def outcome_writes(work: Work, prices: tuple[PriceRow, ...]) -> list[Write]:
     key = ["cluster", "proposal"]
     lives = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(told.select(*key), on=key, how="left_semi"))
     rates, moves = _measured(work, told, lives, prices) if _has_ended(lives) else _nothing(work)
-    return [Write(gold.OUTCOMES, outcomes(told, lives, rates, moves, now_ms), where)]
+    return [TableWrite(gold.OUTCOMES, outcomes(told, lives, rates, moves, now_ms), where)]
 
 
 def _newest(rows: DataFrame, name: str, wall_ms: int) -> int | None:
@@ -67,7 +65,7 @@ def _newest(rows: DataFrame, name: str, wall_ms: int) -> int | None:
     return newest
 
 
-def _open_or_recent(work: Work, proposals: DataFrame, lately_ms: int) -> tuple[list[str], int]:
+def _open_or_recent(work: RefreshWork, proposals: DataFrame, lately_ms: int) -> tuple[list[str], int]:
     """Ids of proposals that something was said of lately or that have not ended, and from when on to read of them."""
     recent = proposals.where(F.col("time_ms") >= lately_ms).select(_id_of_record().alias("proposal"))
     ids = {row["proposal"] for row in recent.distinct().collect()} - {None}
@@ -81,18 +79,13 @@ def _id_of_record() -> Column:
     return F.get_json_object("data", "$.id")
 
 
-def _has_ended(lives: DataFrame) -> bool:
-    """Whether there is anything to measure: in a dry run nothing is ever carried out."""
-    return not lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty()
-
-
-def _nothing(work: Work) -> tuple[DataFrame, DataFrame]:
+def _nothing(work: RefreshWork) -> tuple[DataFrame, DataFrame]:
     """As `_measured` where nothing was."""
-    return few_rows(work.spark, (), _RATES), few_rows(work.spark, (), _MOVES)
+    return local_relation(work.spark, (), _RATES), local_relation(work.spark, (), _MOVES)
 
 
 def _measured(
-    work: Work, told: DataFrame, lives: DataFrame, prices: tuple[PriceRow, ...]
+    work: RefreshWork, told: DataFrame, lives: DataFrame, prices: tuple[PriceRow, ...]
 ) -> tuple[DataFrame, DataFrame]:
     """Cross-rack traffic before and after, and what was moved, of the proposals that were carried out."""
     named = work.hold(windows(lives))
@@ -100,16 +93,16 @@ def _measured(
     times = work.hold(timeline(looks))
     distinct = named.select("cluster", "hour_ms", "window_from_ms", "window_to_ms").distinct()
     spans = work.hold(by_window(pairs(looks), distinct))
-    changes = work.hold(seen(partitions, times))
-    traffic = work.hold(partition_traffic(taken_in(changes, spans)))
+    changes = work.hold(partition_changes(partitions, times))
+    traffic = work.hold(partition_traffic(traffic_sums(changes, spans)))
     sizes = record_sizes(traffic)
     # What copies of tasks fetch is on the bill, but no proposal predicts it.
     active = reads.where(F.col("role") == "active")
-    grounds = Grounds(
-        appended=appended(changes, spans),
-        copied=copied(changes, spans),
+    grounds = LedgerInput(
+        placement_sums=placement_sums(changes, spans),
+        copy_sums=copy_sums(changes, spans),
         sizes=sizes,
-        routes=routed(taken(reading(active, changes, times), spans), sizes),
+        routes=read_routes(read_sums(read_changes(active, changes, times), spans), sizes),
         producers=producer_table(work.spark, ()),
         prices=price_table(work.spark, prices),
     )
@@ -118,7 +111,7 @@ def _measured(
     return rates, work.hold(moved(lives, copies(changes), partitions))
 
 
-def _around(work: Work, named: DataFrame, *tables: Table) -> list[DataFrame]:
+def _around(work: RefreshWork, named: DataFrame, *tables: TableSpec) -> list[DataFrame]:
     """Rows of silver from before each act until after it: what lies between two acts says nothing of either."""
     first, last = F.min("window_from_ms") - CONTEXT_MS, F.max("window_to_ms") + CONTEXT_MS
     reach = named.groupBy("cluster", "proposal").agg(first.alias("first_ms"), last.alias("last_ms"))
@@ -132,3 +125,8 @@ def _around(work: Work, named: DataFrame, *tables: Table) -> list[DataFrame]:
         .join(acts, on=on, how="left_semi")
         for table in tables
     ]
+
+
+def _has_ended(lives: DataFrame) -> bool:
+    """Whether there is anything to measure: in a dry run nothing is ever carried out."""
+    return not lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty()

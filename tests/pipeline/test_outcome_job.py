@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.jobs.outcome_rows import outcome_writes
-from pipeline.jobs.work import Hour, Work
+from pipeline.jobs.outcomes import outcome_writes
+from pipeline.jobs.work import ClusterHour, RefreshWork
 from pipeline.schemas.bronze import PROPOSALS
 from pipeline.schemas.gold import OUTCOMES
 from pipeline.schemas.silver import LOOKS
-from pipeline.tables import Batch, Tables
+from pipeline.tables import TableStore, WriterBatch
 from tests.pipeline.silver_rows import CLUSTER, HOUR_MS, Row, at, look, looks
 from tests.pipeline.test_outcomes import created, open_frame, void
 
@@ -22,25 +22,25 @@ DAY_S = 86_400
 class Told:
     """A root of tables that proposals and looks come to."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: TableStore) -> None:
         self.tables = tables
         self.batches = 0
 
     def proposals(self, *rows: Row) -> Told:
         self.batches += 1
-        self.tables.append(PROPOSALS, open_frame(self.tables.spark, PROPOSALS, *rows), Batch("w", self.batches))
+        self.tables.append(PROPOSALS, open_frame(self.tables.spark, PROPOSALS, *rows), WriterBatch("w", self.batches))
         return self
 
     def looked(self, second: int) -> Told:
         self.batches += 1
         row = look("i", self.batches, second=second)
-        self.tables.append(LOOKS, looks(self.tables.spark, row), Batch("w", self.batches))
+        self.tables.append(LOOKS, looks(self.tables.spark, row), WriterBatch("w", self.batches))
         return self
 
     def worked_out(self, *, everything: bool = False) -> dict[str, tuple[str, int]]:
         """State of each proposal, and the second at which it was first published."""
-        work = Work(self.tables)
-        work.hours = None if everything else [Hour(CLUSTER, HOUR_MS)]
+        work = RefreshWork(self.tables)
+        work.hours = None if everything else [ClusterHour(CLUSTER, HOUR_MS)]
         work.write(outcome_writes(work, ()))
         rows = self.tables.read(OUTCOMES).collect()
         assert len(rows) == len({row["proposal"] for row in rows})
@@ -49,7 +49,7 @@ class Told:
 
 @pytest.fixture
 def told(spark: SparkSession, tmp_path: Path) -> Told:
-    return Told(Tables(spark, str(tmp_path), "parquet"))
+    return Told(TableStore(spark, str(tmp_path), "parquet"))
 
 
 def test_where_nothing_was_proposed_for_long_outcomes_stay_as_they_are(told: Told) -> None:
@@ -59,8 +59,8 @@ def test_where_nothing_was_proposed_for_long_outcomes_stay_as_they_are(told: Tol
     told.looked(20 * DAY_S)
     assert told.worked_out() == {"gone": ("void", 0), "stands": ("expired", 0)}
     told.looked(40 * DAY_S)
-    work = Work(told.tables)
-    work.hours = [Hour(CLUSTER, HOUR_MS)]
+    work = RefreshWork(told.tables)
+    work.hours = [ClusterHour(CLUSTER, HOUR_MS)]
     assert outcome_writes(work, ()) == []
 
 

@@ -14,34 +14,34 @@ from agent.values.memo import Memo
 from agent.values.weighed import NOT_WEIGHED, Weighed
 from agent.values.weights import RestoreWeight
 from assignors.problem import TopicPartition
-from pipeline.backtest.costs import Costs
-from pipeline.backtest.living import Life
-from pipeline.backtest.look import Look, Unusable, whole_look
-from pipeline.backtest.replaying import Result, replay
-from pipeline.backtest.score import Ended
-from pipeline.backtest.slices import Cutter, Rebuilt
+from pipeline.backtest.costs import CostModel
+from pipeline.backtest.effects import EffectEnd
+from pipeline.backtest.look import HistoryLook, UnusableLook, whole_look
+from pipeline.backtest.replay import StrategyResult, replay
+from pipeline.backtest.slices import LookRebuilder, LookSlicer
 from pipeline.backtest.strategies import chosen
+from pipeline.backtest.strategy_replay import StrategyReplay
 from tests.builders import Answers, reader
 from tests.pipeline.histories import FREE, recorded, shop, strategy_limits, with_tasks
 
 EVERY = "as-recorded,no-action,execute,eager-triggers,patient,by-bytes,min_traffic,balance_subtopology"
 
 
-def whole(looks: list[Recorded]) -> list[Look]:
+def whole(looks: list[Recorded]) -> list[HistoryLook]:
     decode, model = Memo(), Memo()
     return [whole_look(look, decode, model) for look in looks]
 
 
-def by_name(looks: list[Look | Unusable], names: str) -> dict[str, Result]:
+def by_name(looks: list[HistoryLook | UnusableLook], names: str) -> dict[str, StrategyResult]:
     return {result.strategy: result for result in replay(looks, chosen(names))}
 
 
-def parts(looks: list[Look], buckets: int = 1) -> list[list[Look]]:
+def parts(looks: list[HistoryLook], buckets: int = 1) -> list[list[HistoryLook]]:
     """The same looks, cut by group and put together again, by bucket."""
-    cutter = Cutter(buckets)
+    cutter = LookSlicer(buckets)
     rows = [list(cutter.rows(look)) for look in looks]
     there = sorted({row.bucket for of in rows for row in of})
-    rebuilt = {bucket: Rebuilt("test-cluster") for bucket in there}
+    rebuilt = {bucket: LookRebuilder("test-cluster") for bucket in there}
     return [[rebuilt[bucket].look([row for row in of if row.bucket == bucket]) for of in rows] for bucket in there]
 
 
@@ -63,7 +63,7 @@ def test_nothing_that_comes_later_changes_what_is_made_of_a_look() -> None:
     assert quiet[4].observation != loud[4].observation
     acts = 0
     for strategy in chosen(EVERY):
-        lives = Life(strategy), Life(strategy)
+        lives = StrategyReplay(strategy), StrategyReplay(strategy)
         for looks in zip(whole(quiet)[:4], whole(loud)[:4], strict=True):
             one, other = (life.live(look) for life, look in zip(lives, looks, strict=True))
             assert list(map(proposal_to_bytes, one.proposals)) == list(map(proposal_to_bytes, other.proposals))
@@ -79,10 +79,10 @@ def test_each_group_can_be_put_together_alone_though_others_read_the_same_topics
         return answers.group("too", reader("t1", "a", "orders-0"), reader("t2", "b", "orders-1"))
 
     looks = whole(recorded(two_readers, 3))
-    cutter = Cutter(1)
+    cutter = LookSlicer(1)
     rows = [list(cutter.rows(look)) for look in looks]
     for name in ("readers", "too"):
-        alone = Rebuilt("test-cluster")
+        alone = LookRebuilder("test-cluster")
         for look, of in zip(looks, rows, strict=True):
             found = alone.look([row for row in of if row.subject in ("", name)]).snapshot
             assert found.groups == {name: look.snapshot.groups[name]}
@@ -104,10 +104,10 @@ def test_what_is_known_of_who_serves_a_read_is_asked_again_when_a_broker_changes
         return home if minute < 3 else home.broker(1, "b").broker(3, "b")
 
     looks = whole(recorded(scene, 6))
-    kept, crossing = Costs(), []
+    kept, crossing = CostModel(), []
     for look in looks:
         told = kept.by_group(look, look.snapshot, look.snapshot.groups)
-        assert told == Costs().by_group(look, look.snapshot, look.snapshot.groups)
+        assert told == CostModel().by_group(look, look.snapshot, look.snapshot.groups)
         crossing.append(told["readers"].partitions)
         kept.turn()
     assert crossing == [0, 0, 0, 2, 2, 2], "brokers 1 and 3 hold partitions 0 and 1, and their reader is in rack a"
@@ -115,7 +115,7 @@ def test_what_is_known_of_who_serves_a_read_is_asked_again_when_a_broker_changes
 
 def test_a_strategy_that_does_nothing_plans_nothing_and_scores_what_it_saw() -> None:
     looks = whole(recorded(lambda _: shop(), 4))
-    idle, acting = Life(chosen("no-action")[0]), Life(chosen("execute")[0])
+    idle, acting = StrategyReplay(chosen("no-action")[0]), StrategyReplay(chosen("execute")[0])
     first = [life.live(looks[0]) for life in (idle, acting)]
     assert first[0].detection == first[1].detection
     assert (first[0].proposals, first[0].acts) == ((), ())
@@ -146,7 +146,7 @@ def test_a_rebalance_brings_reads_home_until_the_group_rebalances_by_itself() ->
     looks = recorded(lambda minute: shop(swapped=minute < 6, generation=4 if minute < 6 else 5), 10)
     found = by_name(whole(looks), "no-action,execute")
     (act,) = [act for act in found["execute"].acts if act.proposal.subject.kind == "group"]
-    assert (act.ended, act.false) == (Ended.REBALANCED, False)
+    assert (act.ended, act.false) == (EffectEnd.REBALANCED, False)
     assert act.ended_ms - act.at_ms == 6 * 60_000
     assert act.saved_partition_s == 2 * 5 * 60, "two partitions come home, from the look after the act to minute 6"
     nothing, done = found["no-action"].scores, found["execute"].scores
@@ -168,7 +168,7 @@ def test_bytes_and_money_follow_reads_where_rates_are_known() -> None:
 def test_a_rebalance_that_is_overtaken_at_once_was_for_nothing() -> None:
     looks = recorded(lambda minute: shop(generation=4 if minute < 1 else 5, swapped=minute < 1), 4)
     (act,) = [act for act in by_name(whole(looks), "execute")["execute"].acts if act.proposal.subject.kind == "group"]
-    assert (act.ended, act.false, act.saved_partition_s) == (Ended.REBALANCED, True, 0.0)
+    assert (act.ended, act.false, act.saved_partition_s) == (EffectEnd.REBALANCED, True, 0.0)
 
 
 def test_replicas_that_share_a_rack_are_mended_at_the_price_of_their_copies() -> None:
@@ -195,7 +195,7 @@ def test_tasks_move_where_the_application_may_look_at_racks() -> None:
     found = by_name(whole(recorded(lambda _: with_tasks(shop(swapped=False)), 4, limits)), "execute,min_traffic")
     assert not found["execute"].acts
     (act,) = found["min_traffic"].acts
-    assert (str(act.proposal.subject), act.ended, act.false) == ("group/app", Ended.STANDS, False)
+    assert (str(act.proposal.subject), act.ended, act.false) == ("group/app", EffectEnd.STANDS, False)
     assert act.saved_partition_s == 2 * 2 * 60
 
 
@@ -211,8 +211,8 @@ def test_a_gap_is_scored_for_nobody() -> None:
 
 
 def test_a_look_that_cannot_be_used_is_left_out_and_told() -> None:
-    looks: list[Look | Unusable] = list(whole(recorded(lambda _: shop(), 3)))
-    looks.insert(1, Unusable(name="x-1", taken_ms=0, why="look x-1 lacks 2 of its 9 events"))
+    looks: list[HistoryLook | UnusableLook] = list(whole(recorded(lambda _: shop(), 3)))
+    looks.insert(1, UnusableLook(name="x-1", taken_ms=0, why="look x-1 lacks 2 of its 9 events"))
     result = by_name(looks, "no-action")["no-action"]
     assert [one.why for one in result.unusable] == ["look x-1 lacks 2 of its 9 events"]
     assert result.scores.looks == 3

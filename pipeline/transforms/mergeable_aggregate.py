@@ -1,4 +1,4 @@
-"""Sums over looks: what those of some looks come to and what those of others come to is put together the same way.
+"""Mergeable aggregates: sums of some looks and sums of other looks are added up by the same expressions.
 
 So the looks of an hour need to be read once only, and what more looks bring is added to what there is.
 Invariant: nothing depends on the order in which it is added up, so in parts and as a whole it comes to the same.
@@ -13,14 +13,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 
-class Adding(NamedTuple):
+class MergeableAggregate(NamedTuple):
     """How rows are added up: those with equal keys are one row."""
 
     key: tuple[str, ...]
     by: Mapping[str, Callable[[Column], Column]]
     """Column -> its aggregate, one that also puts its own results together."""
 
-    def up(self, rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    def aggregate(self, rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
         """All of these rows, and of those that were added up before."""
         every = rows.select(*self.key, *self.by)
         if before is not None:

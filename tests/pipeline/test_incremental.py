@@ -1,4 +1,4 @@
-"""Sums that are carried from batch to batch: whatever comes, and in whichever order, gold is what one refresh makes."""
+"""Incremental sums, batch after batch: whatever comes, and in whichever order, gold is what one refresh makes."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from pyspark.testing import assertDataFrameEqual
 from agent.telemetry.events import Event
 from agent.values.observation import Part
 from pipeline.jobs import hourly
-from pipeline.jobs.carried import (
-    Carried,
-    Kept,
+from pipeline.jobs.incremental import (
+    HourlySums,
+    HourShare,
+    IncrementalSums,
+    KeptSums,
+    LookHours,
     LookId,
     Looks,
-    Stretch,
-    Sums,
-    Told,
-    holds,
+    contributing,
     looks_of,
-    rows_for,
-    with_a_say,
+    still_valid,
+    with_predecessors,
 )
 from pipeline.jobs.refresh import LookKey, RefreshSettings, refresh
-from pipeline.jobs.work import Hour
+from pipeline.jobs.work import ClusterHour
 from pipeline.schemas import gold
 from pipeline.schemas.bronze import TELEMETRY
-from pipeline.tables import Batch, Format, Tables
+from pipeline.tables import Format, TableStore, WriterBatch
 from pipeline.transforms.prices import PriceRow
 from pipeline.transforms.spans import HOUR_MS as AN_HOUR_MS
 from tests.builders import TAKEN_MS, Answers, an_observation, instance, reader
+from tests.pipeline.look_events import events_of, telemetry
 from tests.pipeline.silver_rows import CLUSTER, HOUR_MS
-from tests.pipeline.told import events_of, telemetry
 from tests.snapshots import tp
 
 SETTINGS = RefreshSettings(prices=(PriceRow("a", "b", 0.01), PriceRow("b", "c", 0.02)))
 OF_HOURS = (gold.PARTITION_TRAFFIC, gold.READ_TRAFFIC, gold.LEDGER, gold.LAGS, gold.LOCALITY)
-THIS, NEXT = Hour(CLUSTER, HOUR_MS), Hour(CLUSTER, HOUR_MS + AN_HOUR_MS)
-MakeTables = Callable[[str, Format], Tables]
+THIS, NEXT = ClusterHour(CLUSTER, HOUR_MS), ClusterHour(CLUSTER, HOUR_MS + AN_HOUR_MS)
+MakeTables = Callable[[str, Format], TableStore]
 
 
 # Which looks hold
 
 
-def told(number: int, second: int, *, instance: str = "i", **more: Any) -> tuple[LookId, Told]:
+def told(number: int, second: int, *, instance: str = "i", **more: Any) -> tuple[LookId, LookHours]:
     """A look a minute after the one before it."""
     taken_ms = HOUR_MS + second * 1000
     hour_ms = taken_ms - taken_ms % AN_HOUR_MS
@@ -58,22 +58,22 @@ def told(number: int, second: int, *, instance: str = "i", **more: Any) -> tuple
         "taken_ms": taken_ms,
         "monotonic_ms": second * 1000,
         "shown_in_ms": hour_ms,
-        "stretches": (Stretch(hour_ms, 0.0, 1.0, 60_000),),
+        "stretches": (HourShare(hour_ms, 0.0, 1.0, 60_000),),
     }
-    return LookId(CLUSTER, f"{instance}-{number}"), Told(**known | more)
+    return LookId(CLUSTER, f"{instance}-{number}"), LookHours(**known | more)
 
 
 FIRST, SECOND, THIRD, FOURTH = (told(number, number * 60) for number in range(1, 5))
 
 
-def kept(*looks: tuple[LookId, Told]) -> Kept:
+def kept(*looks: tuple[LookId, LookHours]) -> KeptSums:
     """As if these were all looks that were known, and were added up."""
-    sums = cast("Sums[DataFrame]", Sums(*("sums",) * len(Sums._fields)))
-    return Kept(sums, frozenset({THIS}), dict(looks))
+    sums = cast("HourlySums[DataFrame]", HourlySums(*("sums",) * len(HourlySums._fields)))
+    return KeptSums(sums, frozenset({THIS}), dict(looks))
 
 
-def still(kept: Kept, looks: Looks, *touched: str, hours: Collection[Hour] = (THIS,)) -> bool:
-    return holds(kept, looks, hours, [LookId(CLUSTER, look) for look in touched])
+def still(kept: KeptSums, looks: Looks, *touched: str, hours: Collection[ClusterHour] = (THIS,)) -> bool:
+    return still_valid(kept, looks, hours, [LookId(CLUSTER, look) for look in touched])
 
 
 def test_what_was_added_up_holds_while_new_looks_come_after_it() -> None:
@@ -93,7 +93,7 @@ def test_what_was_read_again_or_comes_before_what_was_added_up_ends_it() -> None
     # It has no say in the hour itself.
     before = told(0, 0, shown_in_ms=None, stretches=())
     assert not still(of, {**dict((FIRST, THIRD)), before[0]: before[1]}, "i-0")
-    # Sizes of a look after the hour were carried as the newest ones.
+    # Sizes of a look after the hour were kept as the newest ones.
     later = told(5, 3_700, shown_in_ms=None, stretches=())
     assert not still(kept(FIRST, later), dict((FIRST, FOURTH, later)), "i-4")
 
@@ -102,12 +102,12 @@ def test_what_was_read_again_or_comes_before_what_was_added_up_ends_it() -> None
     "other",
     [
         told(2, 120, previous=None, stretches=()),
-        told(2, 120, stretches=(Stretch(HOUR_MS, 0.5, 1.0, 30_000),)),
+        told(2, 120, stretches=(HourShare(HOUR_MS, 0.5, 1.0, 30_000),)),
         told(2, 120, previous="i-0"),
     ],
     ids=["no pair any more", "another agent tells half of it", "compared with another one"],
 )
-def test_a_look_that_tells_something_else_ends_it(other: tuple[LookId, Told]) -> None:
+def test_a_look_that_tells_something_else_ends_it(other: tuple[LookId, LookHours]) -> None:
     of = kept(FIRST, SECOND)
     assert not still(of, dict((FIRST, other, THIRD)), "i-3")
     assert not still(of, dict((FIRST, THIRD)), "i-3"), "or one that is gone"
@@ -115,11 +115,13 @@ def test_a_look_that_tells_something_else_ends_it(other: tuple[LookId, Told]) ->
 
 def test_over_the_border_of_an_hour_the_new_hour_begins_with_new_looks() -> None:
     of = kept(FIRST, SECOND)
-    across = told(60, 3_630, stretches=(Stretch(HOUR_MS, 0.0, 0.5, 30_000), Stretch(NEXT.hour_ms, 0.5, 1.0, 30_000)))
+    across = told(
+        60, 3_630, stretches=(HourShare(HOUR_MS, 0.0, 0.5, 30_000), HourShare(NEXT.hour_ms, 0.5, 1.0, 30_000))
+    )
     assert still(of, dict((FIRST, SECOND, across)), "i-60", hours=(THIS, NEXT))
     # The hour before is no longer asked for: what its looks tell of it makes no difference.
     now = {id_: one.within(CLUSTER, {NEXT}) for id_, one in (FIRST, SECOND, across)}
-    assert with_a_say(now).keys() == {across[0]}
+    assert contributing(now).keys() == {across[0]}
     assert still(of, now, "i-60", hours=(NEXT,))
     # Of the next hour nothing was added up, so a look that tells of both must not be among those that were.
     one_hour = (across[0], across[1].within(CLUSTER, {THIS}))
@@ -141,19 +143,19 @@ def test_a_look_of_no_say_that_is_compared_with_another_makes_no_difference() ->
     assert still(kept(before, FIRST), dict((edge, FIRST, SECOND)), "i-2")
 
 
-def test_what_is_taken_is_carried_no_longer_until_it_is_kept_again() -> None:
-    carried, of = Carried(), kept(FIRST)
-    assert carried.take(dict((FIRST,)), {THIS}, ()) is None
-    carried.keep(of.sums, dict((FIRST,)), of.hours)
-    assert carried.take(dict((FIRST,)), {THIS}, ()) == Kept(of.sums, of.hours, dict((FIRST,)))
-    assert carried.take(dict((FIRST,)), {THIS}, ()) is None
+def test_what_is_taken_is_kept_no_longer_until_it_is_kept_again() -> None:
+    sums, of = IncrementalSums(), kept(FIRST)
+    assert sums.take(dict((FIRST,)), {THIS}, ()) is None
+    sums.keep(of.sums, dict((FIRST,)), of.hours)
+    assert sums.take(dict((FIRST,)), {THIS}, ()) == KeptSums(of.sums, of.hours, dict((FIRST,)))
+    assert sums.take(dict((FIRST,)), {THIS}, ()) is None
 
 
 def test_the_rows_of_a_look_are_compared_with_those_of_the_one_before() -> None:
     looks = dict((FIRST, SECOND, THIRD, FOURTH))
-    assert rows_for([FOURTH[0]], looks) == [THIRD[0], FOURTH[0]]
-    assert rows_for([FIRST[0]], looks) == [FIRST[0]]
-    assert rows_for([], looks) == []
+    assert with_predecessors([FOURTH[0]], looks) == [THIRD[0], FOURTH[0]]
+    assert with_predecessors([FIRST[0]], looks) == [FIRST[0]]
+    assert with_predecessors([], looks) == []
 
 
 def test_looks_are_those_of_the_timeline_with_their_parts_of_hours() -> None:
@@ -162,10 +164,10 @@ def test_looks_are_those_of_the_timeline_with_their_parts_of_hours() -> None:
         Row(cluster=CLUSTER, look="i-2", hour_ms=HOUR_MS + of, from_share=share, to_share=share + 0.5, ms=30)
         for of, share in ((0, 0.5), (-AN_HOUR_MS, 0.0))
     ]
-    both = {THIS, Hour(CLUSTER, HOUR_MS - AN_HOUR_MS)}
+    both = {THIS, ClusterHour(CLUSTER, HOUR_MS - AN_HOUR_MS)}
     (found,) = looks_of(times, spans, both).items()
-    parts = (Stretch(HOUR_MS - AN_HOUR_MS, 0.0, 0.5, 30), Stretch(HOUR_MS, 0.5, 1.0, 30))
-    assert found == (LookId(CLUSTER, "i-2"), Told("i", "i-1", HOUR_MS + 5, 60, HOUR_MS, parts))
+    parts = (HourShare(HOUR_MS - AN_HOUR_MS, 0.0, 0.5, 30), HourShare(HOUR_MS, 0.5, 1.0, 30))
+    assert found == (LookId(CLUSTER, "i-2"), LookHours("i", "i-1", HOUR_MS + 5, 60, HOUR_MS, parts))
     (later,) = looks_of(times, spans, {NEXT}).values()
     assert not later.has_a_say
 
@@ -227,13 +229,13 @@ def _events(look: Look) -> list[Event]:
 
 
 class Runner:
-    """Batch after batch into one root, with what is carried; how often it had to read all looks of its hours."""
+    """Batch after batch into one root, with incremental sums; how often it had to read all looks of its hours."""
 
-    def __init__(self, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tables = tables
         self.batches = 0
         self.whole = 0
-        self.carried = Carried()
+        self.sums = IncrementalSums()
         read_all = hourly._all_rows
 
         def counted(*given: Any) -> Any:
@@ -244,19 +246,19 @@ class Runner:
 
     def batch(self, events: Sequence[Event]) -> None:
         rows = telemetry(self.tables.spark, events)
-        self.tables.append(TELEMETRY, rows, Batch("test", self.batches))
+        self.tables.append(TELEMETRY, rows, WriterBatch("test", self.batches))
         self.batches += 1
         touched = sorted({LookKey(event.cluster, event.look, event.taken_ms) for event in events})
-        refresh(self.tables, touched, settings=SETTINGS, histories=False, outcomes=False, carried=self.carried)
+        refresh(self.tables, touched, settings=SETTINGS, histories=False, outcomes=False, incremental=self.sums)
 
 
-def hours_of(tables: Tables) -> dict[str, list[Row]]:
+def hours_of(tables: TableStore) -> dict[str, list[Row]]:
     return {table.name: tables.read(table).collect() for table in OF_HOURS}
 
 
-def check(tables: Tables, fresh: Tables) -> None:
+def check(tables: TableStore, fresh: TableStore) -> None:
     """The hours are those that one refresh of the same bronze makes."""
-    fresh.append(TELEMETRY, tables.read(TELEMETRY), Batch("test", 0))
+    fresh.append(TELEMETRY, tables.read(TELEMETRY), WriterBatch("test", 0))
     refresh(fresh, settings=SETTINGS, histories=False, outcomes=False)
     found, wanted = hours_of(tables), hours_of(fresh)
     assert min(len(rows) for rows in wanted.values()) > 0
@@ -267,7 +269,7 @@ def check(tables: Tables, fresh: Tables) -> None:
 def test_few_new_looks_are_added_to_what_the_hour_came_to(
     make_tables: MakeTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner = Runner(make_tables("carried", "parquet"), monkeypatch)
+    runner = Runner(make_tables("incremental", "parquet"), monkeypatch)
     looks = [Look("12345678", number, number * 60 + 3_450) for number in range(5)]
     runner.batch(events(looks[:2]))
     assert runner.whole == 1
@@ -296,14 +298,14 @@ def test_whatever_comes_in_whichever_order(make_tables: MakeTables, monkeypatch:
         if cut < len(told):
             parts.append((look.second + late, told[cut:]))
     parts.sort(key=lambda part: part[0])
-    runner = Runner(make_tables("carried", "parquet"), monkeypatch)
+    runner = Runner(make_tables("incremental", "parquet"), monkeypatch)
     while parts:
         number = draw.choice((1, 1, 2, 5))
         batch = [event for _, told in parts[:number] for event in told]
         parts = parts[number:]
         fate = draw.random()
         if fate < 0.1:
-            runner.carried = Carried()
+            runner.sums = IncrementalSums()
         elif fate < 0.2:
             with monkeypatch.context() as broken:
                 broken.setattr(hourly, "lags", _fail)

@@ -1,4 +1,4 @@
-"""History from look to look under several strategies at once: what they share is worked out once.
+"""Replay of history under several strategies at once; their common part is computed once.
 
 Looks come in the order in which they were taken, each is handed to every strategy, and scored when the next one says
 how long it stood. No look is shown before its time: a strategy is given one look and has only what it kept.
@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 from agent.propose.codec import proposal_to_bytes
 from agent.telemetry.proposal_records import slot
-from pipeline.backtest.costs import NOTHING, Costs, total
-from pipeline.backtest.living import Life, Lived
-from pipeline.backtest.look import Look, Unusable
-from pipeline.backtest.score import Act, Recorded, Scorer, Scores
-from pipeline.backtest.strategies import AS_RECORDED, Strategy
+from pipeline.backtest.costs import NOTHING, CostModel, total
+from pipeline.backtest.look import HistoryLook, UnusableLook
+from pipeline.backtest.score import RecordedCosts, ScoredAct, StrategyScorer, StrategyScores
+from pipeline.backtest.strategies import AS_RECORDED, BacktestStrategy
+from pipeline.backtest.strategy_replay import StrategyReplay, StrategyStep
 
 LONGEST_MS = 900_000
 """Looks further apart than this do not stand for the time between them."""
 
 
-class Said(NamedTuple):
+class PublishedDocument(NamedTuple):
     """A proposal as the live agent would have published it."""
 
     look: str
@@ -31,29 +31,29 @@ class Said(NamedTuple):
     document: bytes
 
 
-class Result(NamedTuple):
+class StrategyResult(NamedTuple):
     """What came of one strategy over a stretch."""
 
     strategy: str
-    scores: Scores
-    acts: tuple[Act, ...]
-    said: tuple[Said, ...]
+    scores: StrategyScores
+    acts: tuple[ScoredAct, ...]
+    said: tuple[PublishedDocument, ...]
     """Proposals of as-recorded looks; empty for other strategies."""
     fresh: int
     """Group snapshots whose arrangement was not that of the look before: all others were worked out once."""
-    unusable: tuple[Unusable, ...]
+    unusable: tuple[UnusableLook, ...]
 
 
 def replay(
-    looks: Iterable[Look | Unusable], strategies: Sequence[Strategy], *, longest_ms: int = LONGEST_MS
-) -> tuple[Result, ...]:
+    looks: Iterable[HistoryLook | UnusableLook], strategies: Sequence[BacktestStrategy], *, longest_ms: int = LONGEST_MS
+) -> tuple[StrategyResult, ...]:
     """One result per strategy, in their order."""
     runs = [_Run(strategy) for strategy in strategies]
-    recorded, unusable = Costs(), list[Unusable]()
-    before: Look | None = None
-    costs = Recorded({}, NOTHING)
+    recorded, unusable = CostModel(), list[UnusableLook]()
+    before: HistoryLook | None = None
+    costs = RecordedCosts({}, NOTHING)
     for look in looks:
-        if isinstance(look, Unusable):
+        if isinstance(look, UnusableLook):
             unusable.append(look)
             continue
         if before is not None:
@@ -63,7 +63,7 @@ def replay(
         for run in runs:
             run.look(look)
         by_group = recorded.by_group(look, look.snapshot, look.snapshot.groups)
-        costs = Recorded(by_group, total(by_group.values()))
+        costs = RecordedCosts(by_group, total(by_group.values()))
         recorded.turn()
         before = look
     return tuple(run.result(before, recorded.fresh, tuple(unusable)) for run in runs)
@@ -72,13 +72,13 @@ def replay(
 class _Run:
     """One strategy with its score."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: BacktestStrategy) -> None:
         self._strategy = strategy
-        self._life, self._score, self._costs = Life(strategy), Scorer(), Costs()
-        self._lived: Lived | None = None
-        self._said: list[Said] = []
+        self._life, self._score, self._costs = StrategyReplay(strategy), StrategyScorer(), CostModel()
+        self._lived: StrategyStep | None = None
+        self._said: list[PublishedDocument] = []
 
-    def look(self, look: Look) -> None:
+    def look(self, look: HistoryLook) -> None:
         """Live it."""
         lived = self._life.live(look)
         self._score.look(look, lived)
@@ -88,10 +88,11 @@ class _Run:
             if look.whole:
                 at_ms = look.snapshot.taken_ms
                 self._said += [
-                    Said(look.name, at_ms, slot(one), one.id, proposal_to_bytes(one)) for one in lived.proposals
+                    PublishedDocument(look.name, at_ms, slot(one), one.id, proposal_to_bytes(one))
+                    for one in lived.proposals
                 ]
 
-    def passed(self, look: Look, late_ms: int, recorded: Recorded, longest_ms: int) -> None:
+    def passed(self, look: HistoryLook, late_ms: int, recorded: RecordedCosts, longest_ms: int) -> None:
         """Score the last look, which stood for so long."""
         if self._lived is None:
             return
@@ -102,12 +103,12 @@ class _Run:
         self._costs.turn()
         self._score.passed(look, self._lived, late_ms / 1000, recorded, own)
 
-    def result(self, last: Look | None, fresh: int, unusable: tuple[Unusable, ...]) -> Result:
+    def result(self, last: HistoryLook | None, fresh: int, unusable: tuple[UnusableLook, ...]) -> StrategyResult:
         """The sums."""
-        scores = Scores() if last is None else self._score.end(last.snapshot.taken_ms, last.limits)
-        return Result(self._strategy.name, scores, tuple(self._score.acts), tuple(self._said), fresh, unusable)
+        scores = StrategyScores() if last is None else self._score.end(last.snapshot.taken_ms, last.limits)
+        return StrategyResult(self._strategy.name, scores, tuple(self._score.acts), tuple(self._said), fresh, unusable)
 
-    def _not_as_recorded(self, look: Look) -> list[str]:
+    def _not_as_recorded(self, look: HistoryLook) -> list[str]:
         """Groups that cost something else than recorded: they, or a topic that they read, were changed."""
         if self._lived is None:
             return []

@@ -1,4 +1,4 @@
-"""What a runner carries from batch to batch: what the looks of the hours at hand came to, and which looks those were.
+"""Incremental sums: the sums of the current hours, kept from batch to batch, with the looks that they include.
 
 Invariant: what is carried is what bronze gives for its looks. It is let go when one of them, or one before them, was
 read again, or when one tells another stretch of time than it did; then all looks of the hours are added up anew.
@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, Row
 
-from pipeline.jobs.work import Hour
+from pipeline.jobs.work import ClusterHour
 from pipeline.transforms.spans import HOUR_MS
 
 Each = TypeVar("Each")
@@ -24,7 +24,7 @@ class LookId(NamedTuple):
     look: str
 
 
-class Stretch(NamedTuple):
+class HourShare(NamedTuple):
     """What a look tells of an hour; shares are of the time since the look before."""
 
     hour_ms: int
@@ -33,7 +33,7 @@ class Stretch(NamedTuple):
     ms: int
 
 
-class Told(NamedTuple):
+class LookHours(NamedTuple):
     """A whole look, and what it has a say in."""
 
     instance: str
@@ -42,15 +42,15 @@ class Told(NamedTuple):
     monotonic_ms: int
     shown_in_ms: int | None
     """The hour in which it was taken; None where that is not one of those in question."""
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[HourShare, ...]
     """Of the hours in question, sorted."""
 
-    def within(self, cluster: str, hours: Collection[Hour]) -> Told:
+    def within(self, cluster: str, hours: Collection[ClusterHour]) -> LookHours:
         """The same, where fewer hours are in question."""
         shown = self.shown_in_ms
         return self._replace(
-            shown_in_ms=None if shown is None or Hour(cluster, shown) not in hours else shown,
-            stretches=tuple(one for one in self.stretches if Hour(cluster, one.hour_ms) in hours),
+            shown_in_ms=None if shown is None or ClusterHour(cluster, shown) not in hours else shown,
+            stretches=tuple(one for one in self.stretches if ClusterHour(cluster, one.hour_ms) in hours),
         )
 
     @property
@@ -59,74 +59,74 @@ class Told(NamedTuple):
         return bool(self.stretches) or self.shown_in_ms is not None
 
 
-Looks = Mapping[LookId, Told]
+Looks = Mapping[LookId, LookHours]
 
 
-class Sums(NamedTuple, Generic[Each]):
+class HourlySums(NamedTuple, Generic[Each]):
     """What looks come to by hour: something for each of the tables."""
 
-    taken_in: Each
-    """`traffic.taken_in`."""
-    appended: Each
-    """`ledger.appended`."""
-    copied: Each
-    """`ledger.copied`."""
-    taken: Each
-    """`reads.taken`."""
-    behind: Each
-    """`lags.behind`."""
-    near: Each
-    """`locality.near`."""
+    traffic: Each
+    """`traffic.traffic_sums`."""
+    placements: Each
+    """`ledger.placement_sums`."""
+    copies: Each
+    """`ledger.copy_sums`."""
+    reads: Each
+    """`reads.read_sums`."""
+    lags: Each
+    """`reads.lag_sums`."""
+    locality: Each
+    """`reads.locality_sums`."""
     sizes: Each
     """`traffic.newest_sizes`, of the looks before the hours as well."""
 
 
-class Kept(NamedTuple):
+class KeptSums(NamedTuple):
     """What some looks come to in some hours."""
 
-    sums: Sums[DataFrame]
-    hours: frozenset[Hour]
+    sums: HourlySums[DataFrame]
+    hours: frozenset[ClusterHour]
     looks: Looks
     """All that were known, those among them that have no say in these hours as well: their sizes may count."""
 
 
-class Carried:
+class IncrementalSums:
     """Of one runner, whose refreshes come one after the other."""
 
     def __init__(self) -> None:
-        self._kept: Kept | None = None
+        self._kept: KeptSums | None = None
 
-    def take(self, looks: Looks, hours: Collection[Hour], touched: Collection[LookId]) -> Kept | None:
+    def take(self, looks: Looks, hours: Collection[ClusterHour], touched: Collection[LookId]) -> KeptSums | None:
         """What is carried; None where that is nothing that holds. It is no longer carried then.
 
         ``looks`` are all that are known by now, ``touched`` those whose rows were written anew.
         """
         kept, self._kept = self._kept, None
-        return kept if kept is not None and holds(kept, looks, hours, touched) else None
+        return kept if kept is not None and still_valid(kept, looks, hours, touched) else None
 
-    def keep(self, sums: Sums[DataFrame], looks: Looks, hours: frozenset[Hour]) -> None:
+    def keep(self, sums: HourlySums[DataFrame], looks: Looks, hours: frozenset[ClusterHour]) -> None:
         """Carry these, of all ``looks`` that are known by now."""
-        self._kept = Kept(sums, hours, looks)
+        self._kept = KeptSums(sums, hours, looks)
 
 
-def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[Hour]) -> dict[LookId, Told]:
+def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[ClusterHour]) -> dict[LookId, LookHours]:
     """Every whole look of the rows of `spans.timeline`; what they tell of these hours, as `spans.by_hour` has it."""
-    stretches: dict[LookId, list[Stretch]] = {}
+    stretches: dict[LookId, list[HourShare]] = {}
     for row in spans:
-        one = Stretch(row["hour_ms"], row["from_share"], row["to_share"], row["ms"])
+        one = HourShare(row["hour_ms"], row["from_share"], row["to_share"], row["ms"])
         stretches.setdefault(LookId(row["cluster"], row["look"]), []).append(one)
     found = {}
     for row in times:
         id_ = LookId(row["cluster"], row["look"])
         taken = row["taken_ms"] - row["taken_ms"] % HOUR_MS
         mine = tuple(sorted(stretches.get(id_, ())))
-        found[id_] = Told(row["instance"], row["previous"], row["taken_ms"], row["monotonic_ms"], taken, mine).within(
-            id_.cluster, hours
-        )
+        found[id_] = LookHours(
+            row["instance"], row["previous"], row["taken_ms"], row["monotonic_ms"], taken, mine
+        ).within(id_.cluster, hours)
     return found
 
 
-def with_a_say(looks: Looks) -> dict[LookId, Told]:
+def contributing(looks: Looks) -> dict[LookId, LookHours]:
     """Those of the looks without which an hour would read otherwise."""
     return {id_: told for id_, told in looks.items() if told.has_a_say}
 
@@ -140,7 +140,7 @@ def newest_of(looks: Looks) -> dict[tuple[str, str], int]:
     return newest
 
 
-def holds(kept: Kept, now: Looks, hours: Collection[Hour], touched: Collection[LookId]) -> bool:
+def still_valid(kept: KeptSums, now: Looks, hours: Collection[ClusterHour], touched: Collection[LookId]) -> bool:
     """Whether the sums, with the looks added that are new, are what all looks come to in these hours."""
     mine = {id_: told.within(id_.cluster, hours) for id_, told in kept.looks.items()}
     newest = newest_of(kept.looks)
@@ -153,10 +153,10 @@ def holds(kept: Kept, now: Looks, hours: Collection[Hour], touched: Collection[L
         # with which later ones of its instance are compared.
         elif not told.has_a_say or told.monotonic_ms <= newest.get((id_.cluster, told.instance), told.monotonic_ms - 1):
             return False
-    return with_a_say(mine).keys() <= now.keys()
+    return contributing(mine).keys() <= now.keys()
 
 
-def rows_for(new: Collection[LookId], looks: Looks) -> list[LookId]:
+def with_predecessors(new: Collection[LookId], looks: Looks) -> list[LookId]:
     """The looks whose rows it takes to add up the ``new`` ones: these, and the one before each; sorted."""
     before = {LookId(id_.cluster, looks[id_].previous or "") for id_ in new}
     return sorted({*new, *before} & looks.keys())

@@ -1,4 +1,4 @@
-"""One strategy, from look to look: what it sees, finds and proposes, what the guard lets it do, what comes of that.
+"""Replay of one strategy: its snapshot, findings, proposals, verdicts and effects, look by look.
 
 The stages are the agent's own, called as its loop calls them; only acting is imagined (`effects`). As-recorded settings
 get the recorded memory, so that the same look gives the same bytes. Every other strategy has a memory of its own: what
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from agent.detect.find import detect
 from agent.guard.judge import guard
-from agent.journal.triggers import Effect as Seen
+from agent.journal.triggers import Effect as TriggerEffect
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, judged
 from agent.memory.remember import remember
 from agent.plan.make import make_plan
@@ -32,16 +32,16 @@ from agent.values.plan import Plan
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Group, Snapshot
 from agent.values.verdict import Allow, Hold, HoldReason
-from pipeline.backtest.effects import Effect, Ended, Found, Shown, effect_of, with_effects
-from pipeline.backtest.look import Look, seen_under
-from pipeline.backtest.strategies import AS_RECORDED, Strategy, limits_under
+from pipeline.backtest.effects import ActEffect, EffectEnd, SimulatedLook, StageResults, effect_of, with_effects
+from pipeline.backtest.look import HistoryLook, seen_under
+from pipeline.backtest.strategies import AS_RECORDED, BacktestStrategy, limits_under
 
 _STAGES = ("model", "detect", "plan", "propose", "effects", "limits")
 _CLUSTER_BUDGET = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class ReplayState:
     """What a strategy knows of the looks before; all times are wall clock, as two agents' monotonic ones differ."""
 
     first_seen: Mapping[str, int]
@@ -49,22 +49,22 @@ class Chain:
     foretold: Mapping[str, Foretold]
     acts: Mapping[str, int]
     journal: View
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[ActEffect, ...] = ()
 
 
-class Lived(NamedTuple):
+class StrategyStep(NamedTuple):
     """What a strategy made of one look."""
 
-    shown: Shown
+    shown: SimulatedLook
     detection: Detection
     proposals: tuple[Proposal, ...]
     """None of a strategy that neither acts nor is what was recorded."""
-    acts: tuple[Effect | Proposal, ...]
+    acts: tuple[ActEffect | Proposal, ...]
     """What it did: effects, and proposals whose effect looks cannot show."""
-    ended: tuple[tuple[Effect, Ended], ...]
+    ended: tuple[tuple[ActEffect, EffectEnd], ...]
 
 
-class Asked(NamedTuple):
+class GuardInput(NamedTuple):
     """By what the guard judges."""
 
     snapshot: Snapshot
@@ -73,22 +73,22 @@ class Asked(NamedTuple):
     journal: View
 
 
-class Life:
+class StrategyReplay:
     """One strategy going through history; looks are handed over in the order in which they were taken."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: BacktestStrategy) -> None:
         self.strategy = strategy
-        self._chain: Chain | None = None
+        self._chain: ReplayState | None = None
         self._memos = {stage: Memo() for stage in _STAGES}
         self._own_decode, self._own_model = Memo(), Memo()
         self._refused: dict[Subject, tuple[Group | None, Limits]] = {}
 
     @property
-    def standing(self) -> tuple[Effect, ...]:
+    def standing(self) -> tuple[ActEffect, ...]:
         """Acts whose effect history still bears."""
         return () if self._chain is None else self._chain.effects
 
-    def live(self, look: Look) -> Lived:
+    def live(self, look: HistoryLook) -> StrategyStep:
         """The next look."""
         limits = self._limits(look)
         as_recorded = self.strategy.name == AS_RECORDED.name
@@ -107,8 +107,8 @@ class Life:
             proposals = propose(planned, plan, detection, limits, self._memos["propose"])
         done: tuple[Proposal, ...] = ()
         if self.strategy.acts and proposals:
-            done = self._allowed(proposals, Asked(planned, memory, limits, chain.journal))
-        found = Found(planned, detection, plan)
+            done = self._allowed(proposals, GuardInput(planned, memory, limits, chain.journal))
+        found = StageResults(planned, detection, plan)
         did = [(one, effect_of(one, history, found, limits)) for one in done]
         if not as_recorded:
             after = remember(memory, snapshot, detection, plan.predictions)
@@ -116,9 +116,9 @@ class Life:
         for memo in self._memos.values():
             memo.turn()
         acts = tuple(effect or one for one, effect in did)
-        return Lived(shown, detection, proposals, acts, shown.ended)
+        return StrategyStep(shown, detection, proposals, acts, shown.ended)
 
-    def _allowed(self, proposals: tuple[Proposal, ...], asked: Asked) -> tuple[Proposal, ...]:
+    def _allowed(self, proposals: tuple[Proposal, ...], asked: GuardInput) -> tuple[Proposal, ...]:
         """What the guard allows. It is not asked again about a group whose own ways it refused, until they change."""
         snapshot, memory, limits, journal = asked
         groups, refused = snapshot.groups.get, self._refused
@@ -130,7 +130,7 @@ class Life:
                 refused[one.subject] = (groups(one.subject.name), limits)
         return tuple(one for one, said in zip(open_to, verdicts, strict=True) if isinstance(said, Allow))
 
-    def _limits(self, look: Look) -> Limits:
+    def _limits(self, look: HistoryLook) -> Limits:
         limits = self._memos["limits"].of(("limits",), (look.limits,), lambda: limits_under(self.strategy, look.limits))
         return (
             limits
@@ -138,7 +138,7 @@ class Life:
             else self._memos["limits"].of(("by group",), (limits,), lambda: without_cluster_bounds(limits))
         )
 
-    def _seen(self, look: Look, limits: Limits) -> Snapshot:
+    def _seen(self, look: HistoryLook, limits: Limits) -> Snapshot:
         if look.recorded is None:
             raise ValueError(f"strategy {self.strategy.name} reads looks otherwise, so it needs whole ones")
         snapshot = seen_under(look.recorded, limits, self._own_decode, self._own_model)
@@ -147,10 +147,10 @@ class Life:
         return snapshot
 
 
-def _begun(look: Look) -> Chain:
+def _begun(look: HistoryLook) -> ReplayState:
     """What was known before the first look: as recorded, but for what was done by then."""
     memory = look.memory
-    return Chain(
+    return ReplayState(
         first_seen=memory.first_seen,
         gone=_moved(memory.gone, _wall_from_monotonic(look)),
         foretold=memory.foretold,
@@ -159,7 +159,7 @@ def _begun(look: Look) -> Chain:
     )
 
 
-def _memory(chain: Chain, look: Look) -> Memory:
+def _memory(chain: ReplayState, look: HistoryLook) -> Memory:
     back = -_wall_from_monotonic(look)
     return replace(
         look.memory,
@@ -172,8 +172,12 @@ def _memory(chain: Chain, look: Look) -> Memory:
 
 
 def _next(
-    chain: Chain, look: Look, memory: Memory, standing: tuple[Effect, ...], did: list[tuple[Proposal, Effect | None]]
-) -> Chain:
+    chain: ReplayState,
+    look: HistoryLook,
+    memory: Memory,
+    standing: tuple[ActEffect, ...],
+    did: list[tuple[Proposal, ActEffect | None]],
+) -> ReplayState:
     at_ms = look.snapshot.taken_ms
     new = [effect for _, effect in did if effect is not None]
     renewed = {(effect.proposal.subject, effect.given is None) for effect in new}
@@ -182,7 +186,7 @@ def _next(
     journal = chain.journal
     if triggered:
         journal = {**journal, **{entry.key: entry for entry in (_entry(one, journal, at_ms) for one in triggered)}}
-    return Chain(
+    return ReplayState(
         first_seen=memory.first_seen,
         gone=_moved(memory.gone, _wall_from_monotonic(look)),
         foretold=memory.foretold,
@@ -202,7 +206,7 @@ def _entry(proposal: Proposal, journal: View, at_ms: int) -> Entry:
         reason=proposal.reason.name,
         intended_ms=at_ms,
         expected=expected,
-        effect=Seen.REBALANCING,
+        effect=TriggerEffect.REBALANCING,
         acted_ms=at_ms,
     )
     before = journal.get(f"trigger/{name}/{proposal.id}")
@@ -225,7 +229,7 @@ def without_cluster_bounds(limits: Limits) -> Limits:
     return replace(limits, trigger=trigger, proposals=proposals)
 
 
-def _weighed(look: Look, snapshot: Snapshot, detection: Detection, limits: Limits) -> Snapshot:
+def _weighed(look: HistoryLook, snapshot: Snapshot, detection: Detection, limits: Limits) -> Snapshot:
     """A part of a look gets the rates of its groups where the limits ask for bytes, and something can be gained."""
     if look.rates is None or limits.gain.min_bytes_per_s <= 0:
         return snapshot
@@ -240,7 +244,7 @@ def _weighed(look: Look, snapshot: Snapshot, detection: Detection, limits: Limit
     return replace(snapshot, bytes_per_s=rates)
 
 
-def _wall_from_monotonic(look: Look) -> int:
+def _wall_from_monotonic(look: HistoryLook) -> int:
     return look.snapshot.taken_ms - look.snapshot.monotonic_ms
 
 
