@@ -1,4 +1,4 @@
-"""The command ``rackwise``: everything that it says when it ends is said in `agent.cli.ending`.
+"""The command ``rackwise``: everything that it says when it ends is said in `agent.cli.command_exit`.
 
 Invariant: Ctrl-C ends it with exit code 130 and not a word, from the first statement of this module to the last. While
 modules are loaded, and when the command is over, it ends on the spot: nothing is open then that is to be closed. Before
@@ -29,7 +29,7 @@ def main() -> NoReturn:
         sys.argv.remove("--debug")
     # Looking for plugins of pydantic reads what every installed package says of itself; none concerns settings.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from agent.cli.ending import run  # noqa: PLC0415 from here on Ctrl-C is heeded, also while this is loaded
+    from agent.cli.command_exit import run  # noqa: PLC0415 from here on Ctrl-C is heeded, also while this is loaded
 
     code = run(sys.argv[1:], debug=debug, interruptible=heeded)
     if heeded:

@@ -141,7 +141,7 @@ class UnsupportedCluster(Fatal):
     """The brokers lack a call that nothing can replace."""
 
 
-def told(error: RackwiseError, harmless: Callable[[str], str]) -> str:
+def error_lines(error: RackwiseError, harmless: Callable[[str], str]) -> str:
     """Write an error as up to three lines: what, why, what to do. ``harmless`` makes foreign text fit for a line."""
     lines = [f"rackwise: {harmless(error.what)}"]
     if error.why:
@@ -151,7 +151,7 @@ def told(error: RackwiseError, harmless: Callable[[str], str]) -> str:
     return "\n".join(lines)
 
 
-def defect(error: BaseException) -> RackwiseError:
+def as_rackwise_error(error: BaseException) -> RackwiseError:
     """What was raised and is no error of this tree: a fault in rackwise, or what the system did not let it do."""
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename is not None else ""

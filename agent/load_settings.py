@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent.errors import ConfigError
 
 if TYPE_CHECKING:
-    from config.load import Loaded
+    from config.load import LoadedSettings
 
 
 _SHOWN = 10
@@ -17,7 +17,7 @@ _SHOWN = 10
 _LONGEST = 300
 
 
-def given_settings(
+def load_checked_settings(
     config: Sequence[Path],
     properties: Sequence[Path],
     assign: Sequence[str],
@@ -25,7 +25,7 @@ def given_settings(
     say: Callable[[str], None],
     *,
     todo: str = "Correct it and check with: rackwise config check",
-) -> Loaded:
+) -> LoadedSettings:
     """The settings in force; what is worth saying about them is said. Raises ConfigError with every mistake."""
     # pydantic is the slowest import of the command line: only a command that needs settings pays for it.
     from config.load import SettingsRefusedError, load_settings  # noqa: PLC0415

@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agent.act.executor import Hands, NoHands, act
+from agent.act.executor import NoopExecutor, ProposalExecutor, act
 from agent.decode.members import decode_members
 from agent.detect.find import detect
 from agent.guard.judge import guard
 from agent.memory.remember import remember
-from agent.model.take import take_snapshot
+from agent.model.build_snapshot import build_snapshot
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.values.assessment import Detection
-from agent.values.collector import CYCLES_BETWEEN_WALKS, no_walks, walk_all
-from agent.values.cycle import Changes, Cycle
-from agent.values.journal import View
+from agent.values.assessment import DetectionResult
+from agent.values.cycle import Cycle, FindingChanges
+from agent.values.garbage_collector import CYCLES_BETWEEN_WALKS, collect_all, no_collection
+from agent.values.journal import JournalState
 from agent.values.last_known import LastKnown, last_known
 from agent.values.limits import Limits
 from agent.values.memo import Memo
@@ -35,11 +35,11 @@ from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Outcome, Verdict
 
 Look = Callable[[], Observation]
-Journaled = Callable[[], View | None]
+Journaled = Callable[[], JournalState | None]
 
 
 def run_cycle(
-    line: Line,
+    line: CycleStages,
     look: Look,
     observation: Observation,
     memory: Memory,
@@ -84,22 +84,22 @@ def run_cycle(
     return replace(cycle, known=after, changes=_changes(known, cycle, after))
 
 
-def _changes(known: LastKnown | None, cycle: Cycle, after: LastKnown) -> Changes:
+def _changes(known: LastKnown | None, cycle: Cycle, after: LastKnown) -> FindingChanges:
     """A finding has ended when it is known not to be there any more: not when a gap hides it."""
     before = cycle.before.first_seen if known is None else known.findings
     unsure = known is None and bool(cycle.snapshot.gaps)
-    return Changes(
+    return FindingChanges(
         new=tuple(finding.id for finding in cycle.detection.findings if finding.id not in before),
         ended=() if unsure else tuple(name for name in before if name not in after.findings),
     )
 
 
-class Line:
+class CycleStages:
     """The stages with their memos, and how long each took in this cycle."""
 
-    def __init__(self, limits: Limits, hands: Hands | None = None) -> None:
+    def __init__(self, limits: Limits, hands: ProposalExecutor | None = None) -> None:
         self.limits = limits
-        self._hands = hands or NoHands()
+        self._hands = hands or NoopExecutor()
         self._memos = {stage: Memo() for stage in ("decode", "model", "detect", "plan", "propose")}
         self._took_ms: dict[str, int] = {}
         self._turns = 0
@@ -111,28 +111,28 @@ class Line:
 
     def snapshot(self, observation: Observation, memory: Memory) -> Snapshot:
         """What the observation shows."""
-        with self._timed("decode"), no_walks():
+        with self._timed("decode"), no_collection():
             decoded = decode_members(observation, self._memos["decode"])
-        with self._timed("model"), no_walks():
-            return take_snapshot(observation, decoded, memory, self.limits, self._memos["model"])
+        with self._timed("model"), no_collection():
+            return build_snapshot(observation, decoded, memory, self.limits, self._memos["model"])
 
-    def detect(self, snapshot: Snapshot, memory: Memory) -> Detection:
+    def detect(self, snapshot: Snapshot, memory: Memory) -> DetectionResult:
         """What is wrong."""
-        with self._timed("detect"), no_walks():
+        with self._timed("detect"), no_collection():
             return detect(snapshot, memory, self.limits, self._memos["detect"])
 
-    def plan(self, snapshot: Snapshot, detection: Detection) -> Plan:
+    def plan(self, snapshot: Snapshot, detection: DetectionResult) -> Plan:
         """What would mend it."""
-        with self._timed("plan"), no_walks():
+        with self._timed("plan"), no_collection():
             return make_plan(snapshot, detection, self.limits, self._memos["plan"])
 
-    def propose(self, snapshot: Snapshot, plan: Plan, detection: Detection) -> tuple[Proposal, ...]:
+    def propose(self, snapshot: Snapshot, plan: Plan, detection: DetectionResult) -> tuple[Proposal, ...]:
         """The plan as proposals."""
-        with self._timed("propose"), no_walks():
+        with self._timed("propose"), no_collection():
             return propose(snapshot, plan, detection, self.limits, self._memos["propose"])
 
     def guard(
-        self, proposals: tuple[Proposal, ...], fresh: Snapshot, memory: Memory, view: View | None = None
+        self, proposals: tuple[Proposal, ...], fresh: Snapshot, memory: Memory, view: JournalState | None = None
     ) -> tuple[Verdict, ...]:
         """What may be done now."""
         with self._timed("guard"):
@@ -144,7 +144,9 @@ class Line:
             pairs = zip(proposals, verdicts, strict=True)
             return act(self._hands, [(one, verdict) for one, verdict in pairs if isinstance(verdict, Allow)], fresh)
 
-    def remember(self, memory: Memory, snapshot: Snapshot, detection: Detection, plan: Plan | None = None) -> Memory:
+    def remember(
+        self, memory: Memory, snapshot: Snapshot, detection: DetectionResult, plan: Plan | None = None
+    ) -> Memory:
         """What the next cycle is to know."""
         with self._timed("remember"):
             return remember(memory, snapshot, detection, plan.predictions if plan is not None else {})
@@ -157,7 +159,7 @@ class Line:
         took, self._took_ms = self._took_ms, {}
         self._turns += 1
         if self._turns % CYCLES_BETWEEN_WALKS == 0:
-            walk_all()
+            collect_all()
         return took
 
     @contextmanager

@@ -1,8 +1,8 @@
 """Ends something that runs: once, by any caller, also by a signal handler.
 
-Invariant: `Stop.set` takes no lock that Python code holds. A handler runs in the main thread, between any two of its
-steps; `threading.Event` holds a plain lock for moments within `wait`, and a handler that sets the event in one of them
-waits for its own thread for ever.
+Invariant: `StopSignal.set` takes no lock that Python code holds. A handler runs in the main thread, between any two of
+its steps; `threading.Event` holds a plain lock for moments within `wait`, and a handler that sets the event in one of
+them waits for its own thread for ever.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def on_ending(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
             signal.signal(number, old)
 
 
-class Stop:
+class StopSignal:
     """Not set at first, and never taken back. The methods are those of `threading.Event`."""
 
     __slots__ = ("_is_set", "_told")

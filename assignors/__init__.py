@@ -24,23 +24,23 @@ from assignors.measure import (
 )
 from assignors.problem import (
     BadProblem,
-    Broker,
     ConsumerMember,
     ConsumerProblem,
     ConsumerResult,
-    Infeasible,
-    Process,
+    InfeasiblePartition,
+    ReplicaBroker,
     ReplicaProblem,
     ReplicaResult,
     ReplicaSet,
     StandbyQuality,
-    Task,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TaskResult,
     TopicPartition,
 )
-from assignors.validate import Defect, DefectKind, consumer_defects, replica_defects, task_defects
+from assignors.validate import DefectKind, ResultDefect, consumer_defects, replica_defects, task_defects
 
 if TYPE_CHECKING:
     from assignors.kafka.consumer_problem import ClassicMember, ClassicProblem, GroupAssignment
@@ -53,28 +53,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadProblem",
-    "Broker",
     "ClassicMember",
     "ClassicProblem",
     "ConsumerMeasure",
     "ConsumerMember",
     "ConsumerProblem",
     "ConsumerResult",
-    "Defect",
     "DefectKind",
     "GroupAssignment",
-    "Infeasible",
-    "Process",
+    "InfeasiblePartition",
+    "ReplicaBroker",
     "ReplicaMeasure",
     "ReplicaProblem",
     "ReplicaResult",
     "ReplicaSet",
+    "ResultDefect",
     "StandbyQuality",
-    "Task",
+    "StreamsTask",
     "TaskId",
     "TaskMapping",
     "TaskMeasure",
     "TaskProblem",
+    "TaskProcess",
     "TaskResult",
     "TopicPartition",
     "consumer_defects",

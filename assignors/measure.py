@@ -14,17 +14,17 @@ from typing import TypeVar
 
 from assignors.problem import (
     ConsumerProblem,
-    Process,
     ReplicaProblem,
-    Task,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TopicPartition,
 )
 
 _T = TypeVar("_T")
-Assignment = Mapping[str, Iterable[TopicPartition]]
-Tasks = Mapping[str, Iterable[TaskId]]
+PartitionAssignment = Mapping[str, Iterable[TopicPartition]]
+TaskAssignment = Mapping[str, Iterable[TaskId]]
 
 
 # --- consumer partitions --------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ class ConsumerMeasure:
         return max(self.loads.values(), default=0) - min(self.loads.values(), default=0)
 
 
-def measure_consumer(problem: ConsumerProblem, assignment: Assignment) -> ConsumerMeasure:
+def measure_consumer(problem: ConsumerProblem, assignment: PartitionAssignment) -> ConsumerMeasure:
     """Measure an assignment; partitions and members that the problem does not know are counted as crossing."""
     rack = {member.id: member.rack for member in problem.members}
     owner = sole_owners((member.id, member.owned) for member in problem.members)
@@ -128,7 +128,10 @@ class TaskMeasure:
 
 
 def measure_tasks(
-    problem: TaskProblem, active: Tasks, standby: Tasks | None = None, weights: Mapping[TaskId, int] | None = None
+    problem: TaskProblem,
+    active: TaskAssignment,
+    standby: TaskAssignment | None = None,
+    weights: Mapping[TaskId, int] | None = None,
 ) -> TaskMeasure:
     """Measure an assignment of known tasks to known processes; ``weights``: what one source partition of a task weighs.
 
@@ -167,16 +170,16 @@ def measure_tasks(
     )
 
 
-def _count(processes: Iterable[str], placed: Iterable[tuple[Task, Process]]) -> dict[str, int]:
+def _count(processes: Iterable[str], placed: Iterable[tuple[StreamsTask, TaskProcess]]) -> dict[str, int]:
     counts = Counter(process.id for _, process in placed)
     return {name: counts[name] for name in sorted(processes)}
 
 
-def _misses(partitions: Iterable[frozenset[str]], process: Process) -> int:
+def _misses(partitions: Iterable[frozenset[str]], process: TaskProcess) -> int:
     return sum(process.rack is None or process.rack not in racks for racks in partitions)
 
 
-def _weight(task: Task, process: Process) -> int:
+def _weight(task: StreamsTask, process: TaskProcess) -> int:
     """What its crossing sources weigh, by the problem's own weights."""
     if task.weights is None:
         return _misses(task.sources, process)
@@ -194,9 +197,9 @@ def _off_share(problem: TaskProblem, counts: Mapping[str, int], tasks: int) -> i
 
 
 def _shared(
-    problem: TaskProblem, running: list[tuple[Task, Process]], helping: list[tuple[Task, Process]]
+    problem: TaskProblem, running: list[tuple[StreamsTask, TaskProcess]], helping: list[tuple[StreamsTask, TaskProcess]]
 ) -> Iterator[tuple[str, int]]:
-    copies: dict[TaskId, list[Process]] = {}
+    copies: dict[TaskId, list[TaskProcess]] = {}
     for task, process in (*running, *helping):
         copies.setdefault(task.id, []).append(process)
     for tag in problem.rack_aware_tags or ("rack",):
@@ -207,7 +210,7 @@ def _shared(
         yield tag, more
 
 
-def _value(process: Process, tag: str, problem: TaskProblem) -> str | None:
+def _value(process: TaskProcess, tag: str, problem: TaskProblem) -> str | None:
     return dict(process.tags).get(tag) if problem.rack_aware_tags else process.rack
 
 

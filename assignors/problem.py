@@ -90,7 +90,7 @@ class ConsumerResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class StreamsTask:
     """A task and where the partitions that it reads and writes have replicas."""
 
     id: TaskId
@@ -103,7 +103,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class TaskProcess:
     """One KafkaStreams instance with its capacity (threads) and what it runs now."""
 
     id: str
@@ -118,8 +118,8 @@ class Process:
 class TaskProblem:
     """Which process shall run which task, and hold which standby."""
 
-    tasks: tuple[Task, ...]
-    processes: tuple[Process, ...]
+    tasks: tuple[StreamsTask, ...]
+    processes: tuple[TaskProcess, ...]
     counts: Literal["fixed", "free"] = "free"
     """fixed: every process keeps the number of active tasks it has; free: floor or ceil of its share by capacity."""
     balance: Literal["none", "subtopology"] = "subtopology"
@@ -175,7 +175,7 @@ class TaskResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class ReplicaBroker:
     """A broker that holds or may take replicas."""
 
     id: int
@@ -202,7 +202,7 @@ class ReplicaSet:
 class ReplicaProblem:
     """Where replicas shall live so that no rack holds more of a partition than it must."""
 
-    brokers: tuple[Broker, ...]
+    brokers: tuple[ReplicaBroker, ...]
     partitions: tuple[ReplicaSet, ...]
     balance: bool = True
     """True: replica counts of the accepting brokers end as even as they can, within one of each other where that is
@@ -210,7 +210,7 @@ class ReplicaProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Infeasible:
+class InfeasiblePartition:
     """A partition for which no allowed placement keeps the rack rule, and the sentence why."""
 
     id: TopicPartition
@@ -222,7 +222,7 @@ class ReplicaResult:
     """New replica lists for the partitions that change, and only for those."""
 
     replicas: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
-    infeasible: tuple[Infeasible, ...] = ()
+    infeasible: tuple[InfeasiblePartition, ...] = ()
     moved_bytes: int = 0
     moved_replicas: int = 0
     lower_bound: int = 0
@@ -243,7 +243,7 @@ class LeaderCandidate(NamedTuple):
     """What it costs among equals."""
 
 
-class LeaderRoom(NamedTuple):
+class LeaderCapacity(NamedTuple):
     """How many more leaders each may have; what is not named has no room."""
 
     brokers: Mapping[int, int]

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from assignors.measure import crowding, measure_consumer, measure_replicas, measure_tasks
 from assignors.problem import (
-    Broker,
     ConsumerProblem,
     ConsumerResult,
-    Process,
+    ReplicaBroker,
     ReplicaProblem,
     ReplicaResult,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TaskResult,
     TopicPartition,
 )
@@ -67,7 +67,7 @@ class DefectKind(StrEnum):
     WRONG_FIGURE = "a stated figure that does not hold"
 
 
-class Defect(NamedTuple):
+class ResultDefect(NamedTuple):
     """One thing that is wrong, and the sentence that says where."""
 
     kind: DefectKind
@@ -77,12 +77,12 @@ class Defect(NamedTuple):
 # --- consumer partitions --------------------------------------------------------------------------------------
 
 
-def consumer_defects(problem: ConsumerProblem, result: ConsumerResult) -> tuple[Defect, ...]:
+def consumer_defects(problem: ConsumerProblem, result: ConsumerResult) -> tuple[ResultDefect, ...]:
     """Return the defects of a consumer group's result; none means it is valid and balanced."""
     return tuple(_consumer_defects(problem, result))
 
 
-def _consumer_defects(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[Defect]:
+def _consumer_defects(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[ResultDefect]:
     yield from _given_partitions(problem, result)
     yield from _range_balance(problem, result) if problem.copartitioned else _fair_loads(problem, result)
     measured = measure_consumer(problem, result.assignment)
@@ -90,32 +90,32 @@ def _consumer_defects(problem: ConsumerProblem, result: ConsumerResult) -> Itera
     yield from _bound(result.lower_bound, result.crossing)
 
 
-def _given_partitions(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[Defect]:
+def _given_partitions(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[ResultDefect]:
     topics = {member.id: frozenset(member.topics) for member in problem.members}
     holders: defaultdict[TopicPartition, list[str]] = defaultdict(list)
     for name, partitions in result.assignment.items():
         if name not in topics:
-            yield Defect(DefectKind.UNKNOWN_MEMBER, f"{name} is not a member of the group")
+            yield ResultDefect(DefectKind.UNKNOWN_MEMBER, f"{name} is not a member of the group")
         for partition in partitions:
             holders[partition].append(name)
             if not 0 <= partition.partition < len(problem.racks.get(partition.topic, ())):
-                yield Defect(DefectKind.UNKNOWN_PARTITION, f"{partition} of {name} does not exist")
+                yield ResultDefect(DefectKind.UNKNOWN_PARTITION, f"{partition} of {name} does not exist")
             elif partition.topic not in topics.get(name, ()):
-                yield Defect(
+                yield ResultDefect(
                     DefectKind.NOT_SUBSCRIBED, f"{name} is assigned {partition} but does not subscribe to its topic"
                 )
     for name in sorted(set(topics) - set(result.assignment)):
-        yield Defect(DefectKind.MEMBER_MISSING, f"{name} has no entry, not even an empty one")
+        yield ResultDefect(DefectKind.MEMBER_MISSING, f"{name} has no entry, not even an empty one")
     for partition, names in sorted(holders.items()):
         if len(names) > 1:
-            yield Defect(DefectKind.ASSIGNED_TWICE, f"{partition} is assigned to {', '.join(sorted(names))}")
+            yield ResultDefect(DefectKind.ASSIGNED_TWICE, f"{partition} is assigned to {', '.join(sorted(names))}")
     subscribed = set().union(*topics.values()) & set(problem.racks)
     wanted = {TopicPartition(topic, number) for topic in subscribed for number in range(len(problem.racks[topic]))}
     for partition in sorted(wanted - set(holders)):
-        yield Defect(DefectKind.PARTITION_MISSING, f"{partition} is not assigned")
+        yield ResultDefect(DefectKind.PARTITION_MISSING, f"{partition} is not assigned")
 
 
-def _fair_loads(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[Defect]:
+def _fair_loads(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[ResultDefect]:
     """Loads are fairest when no chain of handing on leads from a member to one with two partitions less."""
     load = {member.id: len(result.assignment.get(member.id, ())) for member in problem.members}
     subscribers: defaultdict[str, list[str]] = defaultdict(list)
@@ -136,7 +136,7 @@ def _fair_loads(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[De
                 continue
             reached.add(name)
             if load[name] >= load[poorest] + 2:
-                yield Defect(
+                yield ResultDefect(
                     DefectKind.UNBALANCED,
                     f"{name} has {load[name]} partitions and could give one to {poorest}, which has {load[poorest]}",
                 )
@@ -144,7 +144,7 @@ def _fair_loads(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[De
             waiting += [giver for topic in topics[name] for giver in holders.pop(topic, ()) if giver in load]
 
 
-def _range_balance(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[Defect]:
+def _range_balance(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[ResultDefect]:
     holder = {partition: name for name, given in result.assignment.items() for partition in given}
     subscribers: defaultdict[str, list[str]] = defaultdict(list)
     for member in problem.members:
@@ -157,7 +157,7 @@ def _range_balance(problem: ConsumerProblem, result: ConsumerResult) -> Iterator
         loads = Counter(holder.get(TopicPartition(topic, number)) for number in range(size))
         for name in subscribers[topic]:
             if not size // len(subscribers[topic]) <= loads[name] <= -(-size // len(subscribers[topic])):
-                yield Defect(
+                yield ResultDefect(
                     DefectKind.UNBALANCED,
                     f"{name} has {loads[name]} of {size} partitions of {topic}, which {len(subscribers[topic])} share",
                 )
@@ -165,7 +165,7 @@ def _range_balance(problem: ConsumerProblem, result: ConsumerResult) -> Iterator
         for number in range(size):
             names = {holder.get(TopicPartition(topic, number)) for topic in topics}
             if len(names) > 1:
-                yield Defect(
+                yield ResultDefect(
                     DefectKind.COPARTITIONS_APART,
                     f"partition {number} of {', '.join(topics)} is assigned to {', '.join(sorted(map(str, names)))}",
                 )
@@ -174,12 +174,12 @@ def _range_balance(problem: ConsumerProblem, result: ConsumerResult) -> Iterator
 # --- Streams tasks ----------------------------------------------------------------------------------------------
 
 
-def task_defects(problem: TaskProblem, result: TaskResult) -> tuple[Defect, ...]:
+def task_defects(problem: TaskProblem, result: TaskResult) -> tuple[ResultDefect, ...]:
     """Return the defects of a Streams application's result; none means it keeps every bound of its problem."""
     return tuple(_task_defects(problem, result))
 
 
-def _task_defects(problem: TaskProblem, result: TaskResult) -> Iterator[Defect]:
+def _task_defects(problem: TaskProblem, result: TaskResult) -> Iterator[ResultDefect]:
     stateful = {task.id: task.stateful for task in problem.tasks}
     strangers = [*_strangers(problem, "active", result.active), *_strangers(problem, "standby", result.standby)]
     yield from strangers
@@ -189,9 +189,9 @@ def _task_defects(problem: TaskProblem, result: TaskResult) -> Iterator[Defect]:
             actives[task].append(name)
     for task in sorted(stateful):
         if len(actives[task]) > 1:
-            yield Defect(DefectKind.ACTIVE_TWICE, f"{task} is active on {', '.join(sorted(actives[task]))}")
+            yield ResultDefect(DefectKind.ACTIVE_TWICE, f"{task} is active on {', '.join(sorted(actives[task]))}")
         if not actives[task]:
-            yield Defect(DefectKind.TASK_LOST, f"{task} is active on no process")
+            yield ResultDefect(DefectKind.TASK_LOST, f"{task} is active on no process")
     size = Counter(task.id.subtopology for task in problem.tasks)
     capacity = sum(process.capacity for process in problem.processes)
     for process in problem.processes:
@@ -209,37 +209,37 @@ def _task_defects(problem: TaskProblem, result: TaskResult) -> Iterator[Defect]:
     yield from _bound(result.lower_bound, result.cost)
 
 
-def _strangers(problem: TaskProblem, role: str, given: Mapping[str, Iterable[TaskId]]) -> Iterator[Defect]:
+def _strangers(problem: TaskProblem, role: str, given: Mapping[str, Iterable[TaskId]]) -> Iterator[ResultDefect]:
     known = {process.id for process in problem.processes}
     for name in sorted(set(given) - known):
-        yield Defect(DefectKind.UNKNOWN_PROCESS, f"{name} is not a process of the application ({role})")
+        yield ResultDefect(DefectKind.UNKNOWN_PROCESS, f"{name} is not a process of the application ({role})")
     for name in sorted(known - set(given)):
-        yield Defect(DefectKind.PROCESS_MISSING, f"{name} has no {role} entry, not even an empty one")
+        yield ResultDefect(DefectKind.PROCESS_MISSING, f"{name} has no {role} entry, not even an empty one")
     tasks = {task for each in given.values() for task in each}
     for task in sorted(tasks - {task.id for task in problem.tasks}):
-        yield Defect(DefectKind.UNKNOWN_TASK, f"{task} does not exist ({role})")
+        yield ResultDefect(DefectKind.UNKNOWN_TASK, f"{task} does not exist ({role})")
 
 
 def _share_defects(
     problem: TaskProblem,
-    process: Process,
+    process: TaskProcess,
     tasks: Iterable[TaskId],
     before: int,
     *,
     size: Counter[int | str],
     capacity: int,
-) -> Iterator[Defect]:
+) -> Iterator[ResultDefect]:
     """``before``: its tasks until now; ``size``: tasks per subtopology; ``capacity``: of all processes."""
     mine = Counter(task.subtopology for task in tasks)
     count = mine.total()
     low, high = process.capacity * size.total() // capacity, -(-process.capacity * size.total() // capacity)
     if problem.counts == "fixed":
         if count != before:
-            yield Defect(DefectKind.COUNT_CHANGED, f"{process.id} has {count} tasks instead of {before}")
+            yield ResultDefect(DefectKind.COUNT_CHANGED, f"{process.id} has {count} tasks instead of {before}")
     elif count > high:
-        yield Defect(DefectKind.OVER_CAPACITY, f"{process.id} has {count} tasks, its share is at most {high}")
+        yield ResultDefect(DefectKind.OVER_CAPACITY, f"{process.id} has {count} tasks, its share is at most {high}")
     elif count < low:
-        yield Defect(DefectKind.UNDER_CAPACITY, f"{process.id} has {count} tasks, its share is at least {low}")
+        yield ResultDefect(DefectKind.UNDER_CAPACITY, f"{process.id} has {count} tasks, its share is at least {low}")
     if problem.balance == "none":
         return
     for subtopology, tasks_of_it in size.items():
@@ -248,7 +248,7 @@ def _share_defects(
             share = before * 1.0 / size.total() * tasks_of_it
             low, high = 0, int(share) + (share > int(share))
         if not low <= mine[subtopology] <= high:
-            yield Defect(
+            yield ResultDefect(
                 DefectKind.SUBTOPOLOGY_UNBALANCED,
                 f"{process.id} has {mine[subtopology]} tasks of subtopology {subtopology}, its share {low} to {high}",
             )
@@ -256,35 +256,35 @@ def _share_defects(
 
 def _standby_defects(
     problem: TaskProblem, result: TaskResult, actives: dict[TaskId, list[str]], stateful: dict[TaskId, bool]
-) -> Iterator[Defect]:
+) -> Iterator[ResultDefect]:
     standbys: defaultdict[TaskId, list[str]] = defaultdict(list)
     for name, tasks in result.standby.items():
         for task in tasks:
             standbys[task].append(name)
     for task, names in sorted(standbys.items()):
         if not stateful.get(task, True):
-            yield Defect(DefectKind.STANDBY_OF_STATELESS, f"{task} has no state but a standby on {names[0]}")
+            yield ResultDefect(DefectKind.STANDBY_OF_STATELESS, f"{task} has no state but a standby on {names[0]}")
         for name in sorted(set(names) & set(actives.get(task, ()))):
-            yield Defect(DefectKind.STANDBY_WITH_ACTIVE, f"{task} is active and standby on {name}")
+            yield ResultDefect(DefectKind.STANDBY_WITH_ACTIVE, f"{task} is active and standby on {name}")
         for name, count in Counter(names).items():
             if count > 1:
-                yield Defect(DefectKind.STANDBY_TWICE, f"{name} holds {count} standbys of {task}")
+                yield ResultDefect(DefectKind.STANDBY_TWICE, f"{name} holds {count} standbys of {task}")
         if len(names) > problem.num_standby_replicas:
-            yield Defect(DefectKind.TOO_MANY_STANDBYS, f"{task} has {len(names)} standbys")
+            yield ResultDefect(DefectKind.TOO_MANY_STANDBYS, f"{task} has {len(names)} standbys")
     wanted = min(problem.num_standby_replicas, len(problem.processes) - 1)
     for task in sorted(task for task, state in stateful.items() if state and len(standbys[task]) < wanted):
-        yield Defect(DefectKind.TOO_FEW_STANDBYS, f"{task} has {len(standbys[task])} of {wanted} standbys")
+        yield ResultDefect(DefectKind.TOO_FEW_STANDBYS, f"{task} has {len(standbys[task])} of {wanted} standbys")
 
 
 # --- replicas -----------------------------------------------------------------------------------------------------
 
 
-def replica_defects(problem: ReplicaProblem, result: ReplicaResult) -> tuple[Defect, ...]:
+def replica_defects(problem: ReplicaProblem, result: ReplicaResult) -> tuple[ResultDefect, ...]:
     """Return the defects of a plan for replicas; none means the rack rule holds wherever the plan did not excuse it."""
     return tuple(_replica_defects(problem, result))
 
 
-def _replica_defects(problem: ReplicaProblem, result: ReplicaResult) -> Iterator[Defect]:
+def _replica_defects(problem: ReplicaProblem, result: ReplicaResult) -> Iterator[ResultDefect]:
     brokers = {broker.id: broker for broker in problem.brokers}
     rack = {broker.id: broker.rack for broker in problem.brokers}
     racks = len({name for name in rack.values() if name is not None})
@@ -294,17 +294,19 @@ def _replica_defects(problem: ReplicaProblem, result: ReplicaResult) -> Iterator
         replicas = result.replicas.get(name, old)
         if name not in excused:
             for crowded, more in crowding(replicas, rack, racks).items():
-                yield Defect(DefectKind.RACK_RULE_BROKEN, f"{name} has {more} replicas too many in rack {crowded}")
+                yield ResultDefect(
+                    DefectKind.RACK_RULE_BROKEN, f"{name} has {more} replicas too many in rack {crowded}"
+                )
     for name, replicas in sorted(result.replicas.items()):
         if name not in before:
-            yield Defect(DefectKind.UNKNOWN_PARTITION, f"{name} does not exist")
+            yield ResultDefect(DefectKind.UNKNOWN_PARTITION, f"{name} does not exist")
             continue
         old = before[name]
         yield from _list_defects(name, old, replicas)
         for number in sorted(set(replicas) - set(old)):
             yield from _target_defects(name, number, brokers.get(number))
         if not problem.balance and set(replicas) != set(old) and not crowding(old, rack, racks):
-            yield Defect(DefectKind.NEEDLESS_MOVE, f"{name} would move though it keeps the rack rule")
+            yield ResultDefect(DefectKind.NEEDLESS_MOVE, f"{name} would move though it keeps the rack rule")
     measured = measure_replicas(problem, {name: new for name, new in result.replicas.items() if name in before})
     yield from _figures(
         ("moved_bytes", result.moved_bytes, measured.moved_bytes),
@@ -313,37 +315,39 @@ def _replica_defects(problem: ReplicaProblem, result: ReplicaResult) -> Iterator
     yield from _bound(result.lower_bound, result.moved_bytes)
 
 
-def _target_defects(name: TopicPartition, number: int, broker: Broker | None) -> Iterator[Defect]:
+def _target_defects(name: TopicPartition, number: int, broker: ReplicaBroker | None) -> Iterator[ResultDefect]:
     if broker is None:
-        yield Defect(DefectKind.UNKNOWN_BROKER, f"{name} would move to broker {number}, which does not exist")
+        yield ResultDefect(DefectKind.UNKNOWN_BROKER, f"{name} would move to broker {number}, which does not exist")
     elif not broker.accepts:
-        yield Defect(DefectKind.BROKER_REFUSES, f"{name} would move to broker {number}, which accepts no replicas")
+        yield ResultDefect(
+            DefectKind.BROKER_REFUSES, f"{name} would move to broker {number}, which accepts no replicas"
+        )
     elif broker.rack is None:
-        yield Defect(DefectKind.RACK_UNKNOWN, f"{name} would move to broker {number}, whose rack is unknown")
+        yield ResultDefect(DefectKind.RACK_UNKNOWN, f"{name} would move to broker {number}, whose rack is unknown")
 
 
-def _list_defects(name: TopicPartition, old: tuple[int, ...], replicas: tuple[int, ...]) -> Iterator[Defect]:
+def _list_defects(name: TopicPartition, old: tuple[int, ...], replicas: tuple[int, ...]) -> Iterator[ResultDefect]:
     if len(set(replicas)) != len(replicas):
-        yield Defect(DefectKind.REPLICA_TWICE, f"{name} would have one broker twice: {replicas}")
+        yield ResultDefect(DefectKind.REPLICA_TWICE, f"{name} would have one broker twice: {replicas}")
     if len(replicas) != len(old):
-        yield Defect(
+        yield ResultDefect(
             DefectKind.REPLICATION_FACTOR_CHANGED, f"{name} would have {len(replicas)} replicas instead of {len(old)}"
         )
     if replicas == old:
-        yield Defect(DefectKind.NOTHING_CHANGED, f"{name} is listed with the replicas it has")
+        yield ResultDefect(DefectKind.NOTHING_CHANGED, f"{name} is listed with the replicas it has")
     if replicas and old and old[0] in replicas and replicas[0] != old[0]:
-        yield Defect(DefectKind.LEADER_DISPLACED, f"{name} keeps broker {old[0]} but no longer first")
+        yield ResultDefect(DefectKind.LEADER_DISPLACED, f"{name} keeps broker {old[0]} but no longer first")
 
 
 # --- all kinds ----------------------------------------------------------------------------------------------------
 
 
-def _figures(*figures: tuple[str, int, int]) -> Iterator[Defect]:
+def _figures(*figures: tuple[str, int, int]) -> Iterator[ResultDefect]:
     for name, stated, measured in figures:
         if stated != measured:
-            yield Defect(DefectKind.WRONG_FIGURE, f"{name} is given as {stated} but is {measured}")
+            yield ResultDefect(DefectKind.WRONG_FIGURE, f"{name} is given as {stated} but is {measured}")
 
 
-def _bound(bound: int, value: int) -> Iterator[Defect]:
+def _bound(bound: int, value: int) -> Iterator[ResultDefect]:
     if bound > value:
-        yield Defect(DefectKind.WRONG_FIGURE, f"the lower bound {bound} is above {value}")
+        yield ResultDefect(DefectKind.WRONG_FIGURE, f"the lower bound {bound} is above {value}")

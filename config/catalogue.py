@@ -17,8 +17,8 @@ from pydantic.fields import FieldInfo
 
 from config.kafka_client import KafkaClientConfig
 from config.kafka_keys import ALIASES, FOLDED, KEYS
-from config.mistake import SettingMistake, nearest
 from config.sentences import sentences
+from config.setting_mistake import SettingMistake, nearest
 from config.settings import Settings
 from config.streams_names import RELEASED_NAMES
 
@@ -40,7 +40,7 @@ _CHOSEN = {
 }
 
 
-class Entry(NamedTuple):
+class SettingEntry(NamedTuple):
     """One setting as it is documented."""
 
     name: str
@@ -55,12 +55,13 @@ def names() -> tuple[str, ...]:
 
 
 @cache
-def catalogue() -> tuple[Entry, ...]:
+def catalogue() -> tuple[SettingEntry, ...]:
     """All settings in the order of their names."""
     entries = [
-        Entry(name, _default(model, field), sentence_of(model, field)) for name, model, field in _fields(Settings, "")
+        SettingEntry(name, _default(model, field), sentence_of(model, field))
+        for name, model, field in _fields(Settings, "")
     ]
-    return (*entries, *(Entry(name, "", sentence) for name, sentence in _kafka_names()))
+    return (*entries, *(SettingEntry(name, "", sentence) for name, sentence in _kafka_names()))
 
 
 def normalise(raw: Mapping[Any, Any]) -> dict[Path, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from config.mistake import SettingMistake
+from config.setting_mistake import SettingMistake
 
 _KEY = "sasl.jaas.config"
 _FLAGS = {"required", "requisite", "sufficient", "optional"}
@@ -17,7 +17,7 @@ _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
-class Login(NamedTuple):
+class JaasLogin(NamedTuple):
     """What a JAAS line tells; ``scram`` says which of the two modules it named."""
 
     username: str
@@ -25,7 +25,7 @@ class Login(NamedTuple):
     scram: bool
 
 
-def parse_jaas(line: str) -> Login:
+def parse_jaas(line: str) -> JaasLogin:
     """User and password of a PLAIN or SCRAM login module. Raises SettingMistake, whose text never holds a value."""
     tokens = _tokens(line)
     if len(tokens) < 2 or tokens[1].lower() not in _FLAGS:
@@ -36,7 +36,7 @@ def parse_jaas(line: str) -> Login:
     missing = [name for name in ("username", "password") if name not in options]
     if missing:
         raise SettingMistake(_KEY, f"{' and '.join(missing)} missing")
-    return Login(options["username"], options["password"], module == _SCRAM)
+    return JaasLogin(options["username"], options["password"], module == _SCRAM)
 
 
 def _tokens(line: str) -> list[str]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from config.kafka_keys import Key
-from config.mistake import SettingMistake
+from config.kafka_keys import KafkaKey
 from config.plain_file import why_not_plain
 from config.secrets import masked
+from config.setting_mistake import SettingMistake
 
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9_+.-]*://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(\d{1,5})")
 _PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 
 
-def checked_value(key: Key, value: str) -> str:
+def checked_value(key: KafkaKey, value: str) -> str:
     """The value as both clients take it. Raises SettingMistake when it is not of the key's kind."""
     match key.kind:
         case "number":

@@ -31,10 +31,10 @@ from config.kafka_keys import (
     MECHANISMS,
     REFUSED,
     STORES,
-    Key,
+    KafkaKey,
 )
-from config.mistake import SettingMistake, nearest
 from config.properties import load_properties, resolve_references
+from config.setting_mistake import SettingMistake, nearest
 
 _PROVIDER_CLASSES = ("EnvVarConfigProvider", "FileConfigProvider", "DirectoryConfigProvider")
 _PEM_SUFFIXES = (".pem", ".crt", ".cer", ".key", ".ca")
@@ -139,7 +139,7 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         refuse_contradictions(checked)
         return _wrapped(checked)
 
-    def _keys(self) -> list[tuple[Key, str]]:
+    def _keys(self) -> list[tuple[KafkaKey, str]]:
         return [(KEYS[name], value) for name, value in self._plain().items()]
 
     def _plain(self) -> dict[str, str]:
@@ -286,5 +286,5 @@ def _put(values: dict[str, str], name: str, value: str, source: str) -> None:
     values[name] = value
 
 
-def _typed(key: Key, value: str) -> str | int:
+def _typed(key: KafkaKey, value: str) -> str | int:
     return int(value) if key.kind == "number" else value

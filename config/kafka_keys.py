@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-Kind = Literal["text", "number", "list", "choice"]
+KafkaKeyKind = Literal["text", "number", "list", "choice"]
 
 
-class Key(NamedTuple):
+class KafkaKey(NamedTuple):
     """A dotted name with its names in the two clients; None where that client has no such setting."""
 
     name: str
     confluent: str | None
     python: str | None
-    kind: Kind = "text"
+    kind: KafkaKeyKind = "text"
     secret: bool = False
     choices: tuple[str, ...] = ()
 
@@ -28,47 +28,47 @@ DEFAULT_CLIENT_ID = "rackwise"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
-KEYS: dict[str, Key] = {
+KEYS: dict[str, KafkaKey] = {
     key.name: key
     for key in (
-        Key("bootstrap.servers", "bootstrap.servers", "bootstrap_servers", "list"),
-        Key("client.id", "client.id", "client_id"),
-        Key("client.rack", "client.rack", None),
-        Key("security.protocol", "security.protocol", "security_protocol", "choice", choices=PROTOCOLS),
-        Key("sasl.mechanism", "sasl.mechanisms", "sasl_mechanism", "choice", choices=MECHANISMS),
-        Key("sasl.username", "sasl.username", "sasl_plain_username"),
-        Key("sasl.password", "sasl.password", "sasl_plain_password", secret=True),
-        Key("ssl.ca.location", "ssl.ca.location", "ssl_cafile"),
-        Key("ssl.ca.pem", "ssl.ca.pem", "ssl_cadata"),
-        Key("ssl.crl.location", "ssl.crl.location", "ssl_crlfile"),
-        Key("ssl.certificate.location", "ssl.certificate.location", "ssl_certfile"),
-        Key("ssl.certificate.pem", "ssl.certificate.pem", "ssl_certdata"),
-        Key("ssl.key.location", "ssl.key.location", "ssl_keyfile"),
-        Key("ssl.key.pem", "ssl.key.pem", "ssl_keydata", secret=True),
-        Key("ssl.key.password", "ssl.key.password", "ssl_password", secret=True),
-        Key(
+        KafkaKey("bootstrap.servers", "bootstrap.servers", "bootstrap_servers", "list"),
+        KafkaKey("client.id", "client.id", "client_id"),
+        KafkaKey("client.rack", "client.rack", None),
+        KafkaKey("security.protocol", "security.protocol", "security_protocol", "choice", choices=PROTOCOLS),
+        KafkaKey("sasl.mechanism", "sasl.mechanisms", "sasl_mechanism", "choice", choices=MECHANISMS),
+        KafkaKey("sasl.username", "sasl.username", "sasl_plain_username"),
+        KafkaKey("sasl.password", "sasl.password", "sasl_plain_password", secret=True),
+        KafkaKey("ssl.ca.location", "ssl.ca.location", "ssl_cafile"),
+        KafkaKey("ssl.ca.pem", "ssl.ca.pem", "ssl_cadata"),
+        KafkaKey("ssl.crl.location", "ssl.crl.location", "ssl_crlfile"),
+        KafkaKey("ssl.certificate.location", "ssl.certificate.location", "ssl_certfile"),
+        KafkaKey("ssl.certificate.pem", "ssl.certificate.pem", "ssl_certdata"),
+        KafkaKey("ssl.key.location", "ssl.key.location", "ssl_keyfile"),
+        KafkaKey("ssl.key.pem", "ssl.key.pem", "ssl_keydata", secret=True),
+        KafkaKey("ssl.key.password", "ssl.key.password", "ssl_password", secret=True),
+        KafkaKey(
             "ssl.endpoint.identification.algorithm",
             "ssl.endpoint.identification.algorithm",
             "ssl_check_hostname",
             "choice",
             choices=("https", "none"),
         ),
-        Key("client.dns.lookup", "client.dns.lookup", None),
-        Key("request.timeout.ms", "socket.timeout.ms", "request_timeout_ms", "number"),
-        Key(
+        KafkaKey("client.dns.lookup", "client.dns.lookup", None),
+        KafkaKey("request.timeout.ms", "socket.timeout.ms", "request_timeout_ms", "number"),
+        KafkaKey(
             "socket.connection.setup.timeout.ms",
             "socket.connection.setup.timeout.ms",
             "socket_connection_setup_timeout_ms",
             "number",
         ),
-        Key("connections.max.idle.ms", "connections.max.idle.ms", "connections_max_idle_ms", "number"),
-        Key("metadata.max.age.ms", "metadata.max.age.ms", "metadata_max_age_ms", "number"),
-        Key("reconnect.backoff.ms", "reconnect.backoff.ms", "reconnect_backoff_ms", "number"),
-        Key("reconnect.backoff.max.ms", "reconnect.backoff.max.ms", "reconnect_backoff_max_ms", "number"),
-        Key("retry.backoff.ms", "retry.backoff.ms", "retry_backoff_ms", "number"),
-        Key("send.buffer.bytes", "socket.send.buffer.bytes", "send_buffer_bytes", "number"),
-        Key("receive.buffer.bytes", "socket.receive.buffer.bytes", "receive_buffer_bytes", "number"),
-        Key("receive.message.max.bytes", "receive.message.max.bytes", "receive_message_max_bytes", "number"),
+        KafkaKey("connections.max.idle.ms", "connections.max.idle.ms", "connections_max_idle_ms", "number"),
+        KafkaKey("metadata.max.age.ms", "metadata.max.age.ms", "metadata_max_age_ms", "number"),
+        KafkaKey("reconnect.backoff.ms", "reconnect.backoff.ms", "reconnect_backoff_ms", "number"),
+        KafkaKey("reconnect.backoff.max.ms", "reconnect.backoff.max.ms", "reconnect_backoff_max_ms", "number"),
+        KafkaKey("retry.backoff.ms", "retry.backoff.ms", "retry_backoff_ms", "number"),
+        KafkaKey("send.buffer.bytes", "socket.send.buffer.bytes", "send_buffer_bytes", "number"),
+        KafkaKey("receive.buffer.bytes", "socket.receive.buffer.bytes", "receive_buffer_bytes", "number"),
+        KafkaKey("receive.message.max.bytes", "receive.message.max.bytes", "receive_message_max_bytes", "number"),
     )
 }
 

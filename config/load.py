@@ -19,16 +19,16 @@ from pydantic_core import ErrorDetails
 from config.catalogue import Path as SettingPath
 from config.catalogue import by_name, nested, normalise, public
 from config.kafka_client import KafkaClientConfig
-from config.mistake import SettingMistake
 from config.properties import resolve_references
 from config.secrets import MASK, masked, secrets_in, shown, without_resolved, without_url_secrets
+from config.setting_mistake import SettingMistake
 from config.settings import Settings
 from config.sources import (
     CONFIG_VARIABLE,
     DEFAULT,
-    Layer,
-    Origin,
-    Value,
+    SettingOrigin,
+    SettingsLayer,
+    SettingValue,
     from_environment,
     from_flags,
     from_properties,
@@ -48,10 +48,10 @@ class SettingsRefusedError(ValueError):
         self.mistakes = tuple(mistakes)
 
 
-class Source(NamedTuple):
+class SettingsSource(NamedTuple):
     """A file, a variable or an option that settings were read from."""
 
-    origin: Origin
+    origin: SettingOrigin
     settings: int
     """How many settings it has; a stronger source may override them."""
     named_by: str = ""
@@ -59,19 +59,19 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedSettings:
     """The settings in force, where each came from, and what is worth saying about them."""
 
     settings: Settings
-    origins: Mapping[str, Origin] = field(default_factory=dict)
+    origins: Mapping[str, SettingOrigin] = field(default_factory=dict)
     """Dotted name -> origin of every value that is not a default."""
     notes: tuple[str, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SettingsSource, ...] = ()
     """Every source that was read, the strongest first; defaults are none."""
     references: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What a reference of the connection stands for -> the reference as it was written."""
 
-    def origin(self, name: str) -> Origin:
+    def origin(self, name: str) -> SettingOrigin:
         """Where that setting was set."""
         return self.origins.get(name, DEFAULT)
 
@@ -96,7 +96,7 @@ def load_settings(
     assignments: Iterable[str] = (),
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """The settings in force. A later file or assignment wins over an earlier one.
 
     ``files`` are the ``--config`` files; without any, those named by ``RACKWISE_CONFIG`` are read. Raises
@@ -119,7 +119,7 @@ def load_settings(
     if mistakes or settings is None:
         secrets = {text for path, value in merged.items() for text in secrets_in(public(path), value.raw)}
         raise SettingsRefusedError([_without_secrets(mistake, references, secrets) for mistake in mistakes])
-    return Loaded(
+    return LoadedSettings(
         settings=settings,
         origins={public(path): value.origin for path, value in merged.items()},
         notes=(
@@ -133,7 +133,7 @@ def load_settings(
     )
 
 
-def effective(loaded: Loaded) -> tuple[tuple[str, Any, Origin], ...]:
+def effective(loaded: LoadedSettings) -> tuple[tuple[str, Any, SettingOrigin], ...]:
     """Every setting in force by name: value for a person's eyes (secrets are stars) and origin.
 
     A value of the connection that was given as a reference is shown as that reference.
@@ -141,7 +141,7 @@ def effective(loaded: Loaded) -> tuple[tuple[str, Any, Origin], ...]:
     document = loaded.settings.model_dump(mode="json", by_alias=True)
     document["kafka"] = _connection(loaded, loaded.settings.kafka)
     document["execute"]["kafka"] = _connection(loaded, loaded.settings.execute.kafka)
-    rows: list[tuple[str, Any, Origin]] = []
+    rows: list[tuple[str, Any, SettingOrigin]] = []
     for path, value in normalise(document).items():
         name = public(path)
         origin = loaded.origin(name)
@@ -150,11 +150,11 @@ def effective(loaded: Loaded) -> tuple[tuple[str, Any, Origin], ...]:
     return tuple(rows)
 
 
-def _connection(loaded: Loaded, client: KafkaClientConfig) -> dict[str, str]:
+def _connection(loaded: LoadedSettings, client: KafkaClientConfig) -> dict[str, str]:
     return {name: loaded.references.get(value, masked(value)) for name, value in client.masked().items()}
 
 
-def _references(merged: Mapping[SettingPath, Value]) -> dict[str, str]:
+def _references(merged: Mapping[SettingPath, SettingValue]) -> dict[str, str]:
     """What the references in the connection's values stand for; one that cannot be resolved is reported elsewhere."""
     found: dict[str, str] = {}
     for path, value in merged.items():
@@ -175,25 +175,25 @@ def _without_secrets(mistake: SettingMistake, references: Mapping[str, str], sec
     return SettingMistake(mistake.key, without_url_secrets(sentence), mistake.todo)
 
 
-def _merged(layers: Iterable[Layer]) -> dict[SettingPath, Value]:
-    merged: dict[SettingPath, Value] = {}
+def _merged(layers: Iterable[SettingsLayer]) -> dict[SettingPath, SettingValue]:
+    merged: dict[SettingPath, SettingValue] = {}
     for layer in layers:
         merged |= layer.values
     return merged
 
 
 def _sources(
-    layers: Iterable[Layer], properties: Sequence[Path], files: Sequence[Path], named_by: str
-) -> tuple[Source, ...]:
+    layers: Iterable[SettingsLayer], properties: Sequence[Path], files: Sequence[Path], named_by: str
+) -> tuple[SettingsSource, ...]:
     """What was read, the strongest first: also a file that sets nothing."""
     counted = Counter(value.origin for layer in layers for value in layer.values.values())
-    read = {Origin("properties", str(path)): "" for path in properties}
-    read |= {Origin("file", str(path)): named_by for path in files}
+    read = {SettingOrigin("properties", str(path)): "" for path in properties}
+    read |= {SettingOrigin("file", str(path)): named_by for path in files}
     read |= {origin: "" for origin in counted if origin not in read}
-    return tuple([Source(origin, counted[origin], read[origin]) for origin in reversed(read)])
+    return tuple([SettingsSource(origin, counted[origin], read[origin]) for origin in reversed(read)])
 
 
-def _validated(merged: Mapping[SettingPath, Value]) -> tuple[Settings | None, list[SettingMistake]]:
+def _validated(merged: Mapping[SettingPath, SettingValue]) -> tuple[Settings | None, list[SettingMistake]]:
     document = nested({path: value.raw for path, value in merged.items()})
     origins = {public(path): value.origin for path, value in merged.items()}
     try:
@@ -220,12 +220,12 @@ def _numbers(value: object, name: str = "") -> Iterator[tuple[str, float]]:
         yield name, value
 
 
-def _beyond(name: str, origins: Mapping[str, Origin]) -> SettingMistake:
+def _beyond(name: str, origins: Mapping[str, SettingOrigin]) -> SettingMistake:
     where = _where(name, origins)
     return SettingMistake(name, "the number is out of range; 64 bits are the most" + (f" ({where})" if where else ""))
 
 
-def _mistakes(error: ValidationError, origins: Mapping[str, Origin]) -> list[SettingMistake]:
+def _mistakes(error: ValidationError, origins: Mapping[str, SettingOrigin]) -> list[SettingMistake]:
     """One sentence for each error, in the user's words and with where the value was set."""
     found: dict[str, SettingMistake] = {}
     for detail in error.errors(include_url=False):
@@ -236,7 +236,7 @@ def _mistakes(error: ValidationError, origins: Mapping[str, Origin]) -> list[Set
     return list(found.values())
 
 
-def _name_of(detail: ErrorDetails, cause: object, origins: Mapping[str, Origin]) -> str:
+def _name_of(detail: ErrorDetails, cause: object, origins: Mapping[str, SettingOrigin]) -> str:
     steps = [str(step) for step in detail["loc"] if not isinstance(step, int)]
     if isinstance(cause, SettingMistake):
         return ".".join(step for step in (*steps, cause.key) if step)
@@ -294,7 +294,7 @@ def _quoted(value: object) -> str:
     return text if len(text) <= 40 else text[:40] + "…"
 
 
-def _where(name: str, origins: Mapping[str, Origin]) -> str:
+def _where(name: str, origins: Mapping[str, SettingOrigin]) -> str:
     """The origin of that value, or of the one value that lies below it."""
     if name in origins:
         return str(origins[name])
@@ -302,7 +302,7 @@ def _where(name: str, origins: Mapping[str, Origin]) -> str:
     return below.pop() if len(below) == 1 else ""
 
 
-def _exposed(merged: Mapping[SettingPath, Value]) -> tuple[str, ...]:
+def _exposed(merged: Mapping[SettingPath, SettingValue]) -> tuple[str, ...]:
     names = [
         public(path)
         for path, value in merged.items()

@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from config.kinds import parse_duration, parse_size
-from config.mistake import SettingMistake, nearest
 from config.networks import overlapping, parsed_network
 from config.properties import resolve_references
+from config.setting_mistake import SettingMistake, nearest
+from config.value_kinds import parse_duration, parse_size
 
 WIRE, FILE, COMMAND, REGEX, CIDR, ALIAS = BUILT_IN = ("wire", "file", "command", "regex", "cidr", "alias")
 ENTRY_POINT = "entry point"

@@ -61,7 +61,7 @@ def set_up_logging(
     ]
     last: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-        Tidy(secrets),
+        LogSanitizer(secrets),
         _console(colours=target.isatty()) if console else structlog.processors.JSONRenderer(sort_keys=False),
     ]
     if console and level != "debug":
@@ -84,7 +84,7 @@ def set_up_logging(
     )
 
 
-class Tidy:
+class LogSanitizer:
     """The processor that keeps the invariants; the last one before the line is written."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:

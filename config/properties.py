@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from config.mistake import UNREADABLE, SettingMistake
 from config.plain_file import read_plain
+from config.setting_mistake import UNREADABLE, SettingMistake
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANK = " \t\f"

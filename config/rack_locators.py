@@ -15,9 +15,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_serializer, model_validator
 
-from config.kinds import Names, Text
 from config.locator_properties import BUILT_IN, WIRE, LocatorSettings, locator_settings
-from config.mistake import SettingMistake, nearest
+from config.setting_mistake import SettingMistake, nearest
+from config.value_kinds import Names, Text
 
 ENTRY_POINTS = "rackwise.rack_locators"
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from config.kinds import Bytes, Millis, Names, NoneWord, Text, TopicName, at_least, at_most
+from config.value_kinds import Bytes, Millis, Names, NoneWord, Text, TopicName, at_least, at_most
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 

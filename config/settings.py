@@ -12,10 +12,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from config.acting import ApproveSettings, ExecuteSettings, OperatorSettings, ProbingSettings, TriggerSettings
+from config.execute import ApproveSettings, ExecuteSettings, OperatorSettings, ProbingSettings, TriggerSettings
 from config.kafka_client import KafkaClientConfig
-from config.kinds import NoneWord, Text
-from config.mistake import SettingMistake
 from config.rack_locators import RackLocatorSettings
 from config.sections import (
     ClusterSettings,
@@ -37,8 +35,10 @@ from config.sections import (
     TopicsSettings,
     WeightsSettings,
 )
+from config.setting_mistake import SettingMistake
 from config.spark import SparkSettings
 from config.streams_names import GroupSettings, StreamsSettings
+from config.value_kinds import NoneWord, Text
 from config.windows import WindowsSettings
 
 DEFAULT_PLAN_INTERVAL_MS = 60_000

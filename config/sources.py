@@ -18,8 +18,8 @@ from config.catalogue import Path as SettingPath
 from config.catalogue import by_name, names, normalise
 from config.kafka_client import notes_on
 from config.kafka_keys import ALIASES, FOLDED, IGNORED, KEYS
-from config.mistake import SettingMistake, nearest
 from config.properties import load_properties, resolve_references
+from config.setting_mistake import SettingMistake, nearest
 from config.streams_names import FOREIGN_NAMES, FOREIGN_PREFIXES, RELEASED_NAMES, StreamsSettings
 
 PREFIX = "RACKWISE_"
@@ -34,13 +34,13 @@ _SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 COMMAND_LINE = "command line"
 """Where flags of their own are set."""
 
-Kind = Literal["flag", "environment", "file", "properties", "default"]
+OriginKind = Literal["flag", "environment", "file", "properties", "default"]
 
 
-class Origin(NamedTuple):
+class SettingOrigin(NamedTuple):
     """Where a value was set."""
 
-    kind: Kind
+    kind: OriginKind
     where: str
     """The flag, the variable or the file."""
 
@@ -50,72 +50,72 @@ class Origin(NamedTuple):
         return f"{self.kind} {self.where}" if self.where else self.kind
 
 
-DEFAULT = Origin("default", "")
+DEFAULT = SettingOrigin("default", "")
 
 
-class Value(NamedTuple):
+class SettingValue(NamedTuple):
     """A raw value with its origin."""
 
     raw: Any
-    origin: Origin
+    origin: SettingOrigin
 
 
-class Layer(NamedTuple):
+class SettingsLayer(NamedTuple):
     """What one source says."""
 
-    values: Mapping[SettingPath, Value]
+    values: Mapping[SettingPath, SettingValue]
     notes: tuple[str, ...] = ()
     mistakes: tuple[SettingMistake, ...] = ()
     references: Mapping[str, str] = MappingProxyType({})
     """What references in it stand for -> the reference as it was written."""
 
 
-def from_flags(flags: Mapping[str, object], assignments: Iterable[str]) -> Layer:
+def from_flags(flags: Mapping[str, object], assignments: Iterable[str]) -> SettingsLayer:
     """Flags of their own by dotted name (None: not given) and ``--set name=value``, which wins when both are given."""
     given = {name: value for name, value in flags.items() if value is not None}
-    layers = [_layer(given, Origin("flag", COMMAND_LINE))]
+    layers = [_layer(given, SettingOrigin("flag", COMMAND_LINE))]
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
         if not sign or not name.strip():
             mistake = SettingMistake("--set", f"{_named(assignment)} is no name=value, such as poll.interval=10s")
-            layers.append(Layer({}, (), (mistake,)))
+            layers.append(SettingsLayer({}, (), (mistake,)))
         else:
-            layers.append(_layer({name.strip(): value}, Origin("flag", "--set")))
+            layers.append(_layer({name.strip(): value}, SettingOrigin("flag", "--set")))
     return _joined(layers)
 
 
-def from_environment(environ: Mapping[str, str]) -> Layer:
+def from_environment(environ: Mapping[str, str]) -> SettingsLayer:
     """``RACKWISE_`` and the name in capitals with underscores, such as ``RACKWISE_POLL_INTERVAL``.
 
     What Kubernetes sets for a service of that name is left alone; a variable that looks like a misspelt setting is a
     mistake, any other unknown one a note.
     """
-    layers: list[Layer] = []
+    layers: list[SettingsLayer] = []
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
         value = environ[variable]
         if _OTHER_VARIABLES.fullmatch(variable) or _SERVICE_LINK.fullmatch(variable) or _SERVICE_ADDRESS.match(value):
             continue
         name = environment_names().get(variable)
         if name is not None:
-            layers.append(_layer({name: value}, Origin("environment", variable)))
+            layers.append(_layer({name: value}, SettingOrigin("environment", variable)))
         else:
             layers.append(_unknown_variable(variable))
     return _joined(layers)
 
 
-def from_yaml(path: Path) -> Layer:
+def from_yaml(path: Path) -> SettingsLayer:
     """A settings file; names may be nested, dotted or both."""
     from config.yaml_file import load_yaml  # noqa: PLC0415 most commands have no such file, and YAML takes a while to load
 
-    return _read(path, lambda: _layer(load_yaml(path), Origin("file", str(path))))
+    return _read(path, lambda: _layer(load_yaml(path), SettingOrigin("file", str(path))))
 
 
-def from_properties(path: Path, environ: Mapping[str, str]) -> Layer:
+def from_properties(path: Path, environ: Mapping[str, str]) -> SettingsLayer:
     """An imported ``.properties`` file of a Kafka client or of a Streams application.
 
     A file with ``application.id`` sets the Streams names for that application, one without sets them for all.
     """
-    return _read(path, lambda: _imported(load_properties(path), Origin("properties", str(path)), environ))
+    return _read(path, lambda: _imported(load_properties(path), SettingOrigin("properties", str(path)), environ))
 
 
 @cache
@@ -141,18 +141,18 @@ def environment_name(name: str) -> str:
     return PREFIX + re.sub(r"[.-]", "_", name).upper()
 
 
-def _unknown_variable(variable: str) -> Layer:
+def _unknown_variable(variable: str) -> SettingsLayer:
     near = nearest(variable.lower(), [name.lower() for name in environment_names()])
     close = near is not None and SequenceMatcher(None, variable.lower(), near).ratio() > _SURELY_MISSPELT
     if near is not None and (close or variable.startswith(f"{PREFIX}KAFKA_")):
-        return Layer({}, (), (SettingMistake(variable, f"no such setting; did you mean {near.upper()}?"),))
-    return Layer({}, (f"the environment variable {variable} is not a setting and is ignored",))
+        return SettingsLayer({}, (), (SettingMistake(variable, f"no such setting; did you mean {near.upper()}?"),))
+    return SettingsLayer({}, (f"the environment variable {variable} is not a setting and is ignored",))
 
 
-def _imported(pairs: Mapping[str, str], origin: Origin, environ: Mapping[str, str]) -> Layer:
+def _imported(pairs: Mapping[str, str], origin: SettingOrigin, environ: Mapping[str, str]) -> SettingsLayer:
     streams_names = by_name(StreamsSettings)
     application = pairs.get("application.id", "").strip()
-    values: dict[SettingPath, Value] = {}
+    values: dict[SettingPath, SettingValue] = {}
     mistakes: list[SettingMistake] = []
     foreign: list[str] = []
     references: dict[str, str] = {}
@@ -161,7 +161,7 @@ def _imported(pairs: Mapping[str, str], origin: Origin, environ: Mapping[str, st
             text = resolve_references({key: raw}, environ)[key].strip()
             if "${" in raw:
                 references[text] = raw
-            values[("groups", application, key) if application else (key,)] = Value(text, origin)
+            values[("groups", application, key) if application else (key,)] = SettingValue(text, origin)
         elif key.startswith(f"{_LOCATOR}."):
             layer = _layer({key: raw}, origin)
             values |= layer.values
@@ -171,16 +171,16 @@ def _imported(pairs: Mapping[str, str], origin: Origin, environ: Mapping[str, st
         elif key in FOREIGN_NAMES or (key.startswith(FOREIGN_PREFIXES) and key not in KEYS):
             foreign.append(key)
         elif key != "application.id" and key not in IGNORED:
-            values["kafka", ALIASES.get(key, key)] = Value(raw, origin)
+            values["kafka", ALIASES.get(key, key)] = SettingValue(raw, origin)
     notes = list(notes_on(pairs))
     if foreign:
         notes.append(f"ignored, as they are settings of the application itself: {', '.join(sorted(foreign))}")
-    return Layer(values, tuple(f"{origin.where}: {note}" for note in notes), tuple(mistakes), references)
+    return SettingsLayer(values, tuple(f"{origin.where}: {note}" for note in notes), tuple(mistakes), references)
 
 
-def _layer(document: Mapping[Any, Any], origin: Origin) -> Layer:
+def _layer(document: Mapping[Any, Any], origin: SettingOrigin) -> SettingsLayer:
     """Each top-level name by itself, so that one mistake does not hide the next."""
-    values: dict[SettingPath, Value] = {}
+    values: dict[SettingPath, SettingValue] = {}
     mistakes: list[SettingMistake] = []
     for key, below in document.items():
         try:
@@ -188,27 +188,27 @@ def _layer(document: Mapping[Any, Any], origin: Origin) -> Layer:
         except SettingMistake as mistake:
             mistakes.append(SettingMistake(mistake.key, f"{mistake.sentence} ({origin})"))
             continue
-        values |= {path: Value(raw, origin) for path, raw in found.items()}
-    return Layer(values, (), tuple(mistakes))
+        values |= {path: SettingValue(raw, origin) for path, raw in found.items()}
+    return SettingsLayer(values, (), tuple(mistakes))
 
 
-def _read(path: Path, read: Callable[[], Layer]) -> Layer:
+def _read(path: Path, read: Callable[[], SettingsLayer]) -> SettingsLayer:
     try:
         return read()
     except SettingMistake as mistake:
         sentence = mistake.sentence if str(path) in mistake.sentence else f"{mistake.sentence} ({path})"
-        return Layer({}, (), (SettingMistake(mistake.key, sentence, mistake.todo),))
+        return SettingsLayer({}, (), (SettingMistake(mistake.key, sentence, mistake.todo),))
 
 
-def _joined(layers: Iterable[Layer]) -> Layer:
-    values: dict[SettingPath, Value] = {}
+def _joined(layers: Iterable[SettingsLayer]) -> SettingsLayer:
+    values: dict[SettingPath, SettingValue] = {}
     notes: list[str] = []
     mistakes: list[SettingMistake] = []
     for layer in layers:
         values |= layer.values
         notes += layer.notes
         mistakes += layer.mistakes
-    return Layer(values, tuple(notes), tuple(mistakes))
+    return SettingsLayer(values, tuple(notes), tuple(mistakes))
 
 
 def _named(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from config.kinds import Millis, NoneWord, Text, at_least
+from config.value_kinds import Millis, NoneWord, Text, at_least
 
 
 class SparkSettings(BaseModel):

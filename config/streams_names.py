@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from config.acting import GroupTriggerSettings
-from config.kinds import Names, NoneWord, Text
+from config.execute import GroupTriggerSettings
 from config.secrets import masked
+from config.value_kinds import Names, NoneWord, Text
 
-Strategy = Literal["none", "min_traffic", "balance_subtopology"]
+RackAwareStrategy = Literal["none", "min_traffic", "balance_subtopology"]
 
 RELEASED_VALUES = {"min_cost": "min_traffic", "balanced_min_cost": "balance_subtopology"}
 """Values of ``rack.aware.assignment.strategy`` in the text of KIP-925, and what Kafka released."""
@@ -77,7 +77,7 @@ class StreamsSettings(BaseModel):
     """Time between two probing rebalances, in which the application checks whether warm-ups have caught up
     (KIP-441).
     """
-    rack_aware_assignment_strategy: Annotated[Strategy, BeforeValidator(_released_value)] = Field(
+    rack_aware_assignment_strategy: Annotated[RackAwareStrategy, BeforeValidator(_released_value)] = Field(
         default="none", alias="rack.aware.assignment.strategy"
     )
     """How the application's assignor uses racks (KIP-925)."""

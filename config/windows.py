@@ -14,8 +14,8 @@ from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from config.kinds import NoneWord, Text
-from config.mistake import SettingMistake, nearest
+from config.setting_mistake import SettingMistake, nearest
+from config.value_kinds import NoneWord, Text
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -23,14 +23,14 @@ _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _DAY_MINUTES = 1_440
 _WEEK_MINUTES = 7 * _DAY_MINUTES
 
-Kind = Literal["trigger", "leaders", "reassign"]
+WindowKind = Literal["trigger", "leaders", "reassign"]
 
 
 def _split(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-Kinds = Annotated[tuple[Kind, ...], BeforeValidator(_split)]
+WindowKinds = Annotated[tuple[WindowKind, ...], BeforeValidator(_split)]
 """Kinds of proposals: a list, or one text with commas."""
 
 
@@ -90,7 +90,7 @@ class WindowSettings(BaseModel):
     """First day on which it begins, such as 2026-12-20; none: no first day."""
     last: Annotated[date | None, NoneWord] = None
     """Last day on which it begins; none: no last day."""
-    kinds: Kinds = ()
+    kinds: WindowKinds = ()
     """Kinds of proposals that it applies to; empty: all."""
 
     @model_validator(mode="after")

@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import yaml
 
-from config.mistake import UNREADABLE, SettingMistake
 from config.plain_file import read_plain
+from config.setting_mistake import UNREADABLE, SettingMistake
 
 _MAX_BYTES = 1_048_576
 _MAX_ALIASES = 100

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 )
 
 from agent.errors import ConfigError, RackwiseError, WrongCluster, reason
-from agent.record.librdkafka import MISSING, Heard, client_settings, refusal
+from agent.record.librdkafka import MISSING, ClientErrors, client_settings, refusal
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, CLIENT_RACK
 from config.kafka_client import KafkaClientConfig
 from config.plain_file import read_plain
@@ -154,7 +154,7 @@ class TopicClient:
             )
         self._timeout_s = timeout_s
         self._servers = str(kafka.root[BOOTSTRAP_SERVERS])
-        self._heard = Heard()
+        self._heard = ClientErrors()
         self._admin = AdminClient(client_settings(kafka.confluent(), self._heard.settings))
 
     def topic(self, name: str, expected_cluster: str | None = None) -> TopicIdentity | None:

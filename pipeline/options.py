@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from agent.errors import ConfigError
-from agent.load_settings import given_settings
+from agent.load_settings import load_checked_settings
 from config.foreign_text import harmless, shortened
 from config.secrets import hidden
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from config.load import Loaded
+    from config.load import LoadedSettings
     from config.settings import Settings
     from pipeline.tables import TableStore
 
@@ -78,7 +78,7 @@ def settings(
     assign: Sequence[str] | None = None,
     bootstrap: str | None = None,
     flags: Mapping[str, object] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """The settings in force: files, environment and these options. Raises ConfigError with every mistake.
 
     ``flags`` are more settings by their dotted names.
@@ -94,11 +94,11 @@ def settings(
         if value is not None
     }
     given |= {f"spark.conf.{name}": value for name, value in map(_pair, conf or ())}
-    return given_settings(config or (), properties or (), assign or (), given | dict(flags or {}), say)
+    return load_checked_settings(config or (), properties or (), assign or (), given | dict(flags or {}), say)
 
 
 @contextmanager
-def job(name: str, loaded: Loaded, conf: Mapping[str, str] | None = None) -> Iterator[SparkCommand]:
+def job(name: str, loaded: LoadedSettings, conf: Mapping[str, str] | None = None) -> Iterator[SparkCommand]:
     """The session and the tables that the settings name; the session ends with the block.
 
     ``conf`` is what this command wants of Spark; the settings win over it. Raises NeedsSpark, ToolError, RackwiseError.

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from agent.errors import ClusterUnreachable, NotAllowed
-from agent.record.librdkafka import NOT_ALLOWED, client_settings, in_words, reader_config, refusal
+from agent.record.librdkafka import NOT_ALLOWED, client_settings, error_text, reader_config, refusal
 from agent.values.kafka import (
     CLEANUP_POLICY,
     COMPACT,
@@ -25,7 +25,7 @@ from agent.values.kafka import (
     MAX_IN_FLIGHT,
     MIN_INSYNC_REPLICAS,
 )
-from agent.values.words import counted
+from agent.values.number_format import counted
 from config.kafka_client import KafkaClientConfig
 
 READ_S = 120.0
@@ -64,7 +64,7 @@ def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync
         if error.code() in NOT_ALLOWED:
             raise NotAllowed(
                 f"Topic {name} cannot be created",
-                why=in_words(error),
+                why=error_text(error),
                 todo=f"Grant CREATE, DESCRIBE, READ and WRITE on {name}, or create it with cleanup.policy=compact.",
             ) from None
         raise refusal(failed, f"topic {name}") from None
@@ -107,7 +107,7 @@ def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange],
 
     def done(error: KafkaError | None, _message: Message) -> None:
         if error is not None:
-            failures.append(in_words(error))
+            failures.append(error_text(error))
 
     number = 0
     for change in changes:

@@ -28,9 +28,9 @@ from agent.decode.values import (
 )
 from agent.detect.find import detect
 from agent.memory.remember import remember
-from agent.model.take import take_snapshot
+from agent.model.build_snapshot import build_snapshot
 from agent.predict.predict import predict_groups
-from agent.values.assessment import Detection
+from agent.values.assessment import DetectionResult
 from agent.values.finding import Finding, FindingReason
 from agent.values.limits import GroupLimits, Limits, LocatorKind, RackLocator
 from agent.values.memo import Memo
@@ -39,7 +39,8 @@ from agent.values.observation import (
     Gap,
     GapCause,
     Observation,
-    Part,
+    ObservationPart,
+    PrincipalRights,
     RawApplicationLag,
     RawBroker,
     RawClassicGroup,
@@ -47,9 +48,9 @@ from agent.values.observation import (
     RawConsumerMember,
     RawGroup,
     RawListedGroup,
-    RawLocated,
     RawMember,
     RawPartition,
+    RawRackRow,
     RawRackTable,
     RawReassignment,
     RawStreamsGroup,
@@ -57,7 +58,6 @@ from agent.values.observation import (
     RawSubtopology,
     RawTasks,
     RawTopic,
-    Rights,
 )
 from agent.values.snapshot import Snapshot, TaskCopy
 from assignors.problem import TaskId, TopicPartition
@@ -84,7 +84,9 @@ class Answers:
     moves: dict[TopicPartition, RawReassignment] = field(default_factory=dict)
     lags: list[RawApplicationLag] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
-    rights: Rights = field(default_factory=lambda: Rights(cluster_describe=True, cluster_describe_configs=True))
+    rights: PrincipalRights = field(
+        default_factory=lambda: PrincipalRights(cluster_describe=True, cluster_describe_configs=True)
+    )
     extra: dict[str, Any] = field(default_factory=dict)
 
     def broker(self, broker_id: int, rack: str | None, *, fenced: bool | None = False, **configs: str) -> Answers:
@@ -174,7 +176,7 @@ class Answers:
         del self.groups[name], self.listed[name]
         return self
 
-    def gap(self, part: Part, cause: GapCause = GapCause.TIMED_OUT, subject: str = "") -> Answers:
+    def gap(self, part: ObservationPart, cause: GapCause = GapCause.TIMED_OUT, subject: str = "") -> Answers:
         self.gaps.append(Gap(part, cause, subject, f"the call for {part} gave nothing"))
         return self
 
@@ -343,12 +345,12 @@ class Run:
         self.memory = memory or Memory()
         self._memos = (Memo(), Memo(), Memo()) if memos else (None, None, None)
         self.snapshot: Snapshot
-        self.detection: Detection
+        self.detection: DetectionResult
 
     def look(self, observation: Observation) -> Run:
         of_decode, of_model, of_detect = self._memos
         decoded = decode_members(observation, of_decode)
-        self.snapshot = take_snapshot(observation, decoded, self.memory, self.limits, of_model)
+        self.snapshot = build_snapshot(observation, decoded, self.memory, self.limits, of_model)
         self.detection = detect(self.snapshot, self.memory, self.limits, of_detect)
         far = [self.snapshot.groups[name] for name, one in self.detection.assessments.items() if one.gap > 0]
         predictions = predict_groups(far, self.snapshot, self.limits, Memo())
@@ -383,5 +385,5 @@ def located(locator: str, *rows: str, age_ms: int = 0) -> RawRackTable:
     for row in rows:
         key, _, rack = row.rpartition("=")
         of = next(kind for kind in ("group.instance.id", "client.id", "broker", "host") if key.startswith(f"{kind}."))
-        read.append(RawLocated(of, key[len(of) + 1 :], rack))
+        read.append(RawRackRow(of, key[len(of) + 1 :], rack))
     return RawRackTable(locator, tuple(sorted(read)), age_ms)

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from testbed.cluster.driver import BrokerDriver, ClusterDriver, ComposeDriver
 from testbed.cluster.errors import ClusterError
-from testbed.demo.workload import Workload, demo_plan
+from testbed.demo.workload import ClusterWorkload, demo_plan
 from testbed.demo.workload.scenes import DEMO_RACKS
 
 # Quick and the same every time for each change; RACKWISE_TEST_HYPOTHESIS=night looks for more.
@@ -78,9 +78,9 @@ def demo_cluster() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture(scope="session")
-def work(demo_cluster: EmbeddedCluster) -> Iterator[Workload]:
+def work(demo_cluster: EmbeddedCluster) -> Iterator[ClusterWorkload]:
     """The demo's workload, settled. Shared: leave it as you found it."""
-    with Workload.start(demo_cluster.bootstrap_servers, plan=demo_plan, on_progress=print) as workload:
+    with ClusterWorkload.start(demo_cluster.bootstrap_servers, plan=demo_plan, on_progress=print) as workload:
         workload.wait_settled()
         yield workload
 

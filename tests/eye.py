@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Self
 
 from agent.daemon.limits_from_settings import to_limits, to_scope
-from agent.loop import Line, run_cycle
-from agent.observe.context import Clients, Recall
-from agent.observe.look import observe
+from agent.loop import CycleStages, run_cycle
+from agent.observe.context import ObserverClients, ObserverState
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
 from agent.values.finding import Finding, FindingReason
@@ -28,9 +28,9 @@ class Eye:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._scope, self._recall = to_scope(self.settings), Recall()
-        self._line = Line(to_limits(self.settings))
-        self._clients = Clients.open(self.settings.kafka)
+        self._scope, self._recall = to_scope(self.settings), ObserverState()
+        self._line = CycleStages(to_limits(self.settings))
+        self._clients = ObserverClients.open(self.settings.kafka)
         self._number = 0
         self.memory = Memory()
 

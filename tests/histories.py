@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from tests.builders import Answers, an_observation, consumer, instance, process_id, reader
 
 RACKS = ("a", "b", "c", "A", None)
@@ -80,7 +80,11 @@ def apply(step: Step, answers: Answers, second: float) -> None:
         case "throttle":
             answers.topic("payments", (1, 4), (2, 5), leader_replication_throttled_replicas="0:1" if one % 2 else "")
         case "gap":
-            answers.gap(list(Part)[one % len(Part)], list(GapCause)[two % len(GapCause)], ("", "orders")[one % 2])
+            answers.gap(
+                list(ObservationPart)[one % len(ObservationPart)],
+                list(GapCause)[two % len(GapCause)],
+                ("", "orders")[one % 2],
+            )
         case "no gaps":
             answers.gaps.clear()
         case _:

@@ -12,13 +12,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from agent.journal import moves
-from agent.journal.approvals import Approval, ApprovalState, written
-from agent.journal.commands import Answer, Command, Pause, Verb, answered, paused
-from agent.journal.leader import Leader, leader_write
-from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
-from agent.simulate.evaluation import Seen, see
-from agent.values.journal import View, Write
+from agent.journal import plan_entries
+from agent.journal.approvals import ApprovalState, ProposalApproval, written
+from agent.journal.commands import CommandVerb, ExecutionPause, LeaderAnswer, OperatorCommand, answered, paused
+from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.triggers import TriggerEntry, TriggerExpectation, TriggerJudgement, TriggerVerdict, intent, judged
+from agent.simulate.evaluation import StageEvaluation, evaluate
+from agent.values.journal import JournalState, JournalWrite
 from agent.values.kafka import LEADER_REPLICAS
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -26,21 +26,30 @@ from agent.values.observation import (
     Gap,
     GapCause,
     Observation,
-    Part,
+    ObservationPart,
     RawApplicationLag,
     RawListedGroup,
-    RawLocated,
+    RawRackRow,
     RawRackTable,
     RawReassignment,
 )
-from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
-from agent.values.throttles import Resource
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEnd,
+    PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentTarget,
+    ThrottleDebt,
+)
+from agent.values.throttles import ThrottleResource
 from assignors.problem import TaskId, TopicPartition
 from config.foreign_text import harmless
-from testbed.cluster import ClusterSpec, ClusterState, Found
-from testbed.cluster.manifest import Manifest, Member
+from testbed.cluster import ClusterSpec, ClusterState, FoundCluster
+from testbed.cluster.manifest import ClusterManifest, ManifestBroker
 from testbed.cluster.processes import ProcessId
-from testbed.cluster.settings import Node
+from testbed.cluster.settings import BrokerNode
 from tests.builders import Answers, an_observation, consumer, instance, process_id, reader, streams_member, subtopology
 from tests.foreign import POISONS
 from tests.journals import journal
@@ -71,14 +80,14 @@ def observation(name: Name) -> Observation:
         _add(answers, name(poison), number)
     of_all = answers.at()
     first = name("a screen that is cleared")
-    tables = (RawRackTable(first, (RawLocated("client.id", f"{first}-c", first),), 0),)
+    tables = (RawRackTable(first, (RawRackRow("client.id", f"{first}-c", first),), 0),)
     return replace(of_all, cluster_id=name("a line feed"), rack_tables=tables)
 
 
 @cache
-def seen(name: Name) -> Seen:
+def seen(name: Name) -> StageEvaluation:
     """One look at it, seen through; planning comes with it."""
-    return see(observation(name), Memory(), Limits())
+    return evaluate(observation(name), Memory(), Limits())
 
 
 def _add(answers: Answers, text: str, number: int) -> None:
@@ -91,7 +100,9 @@ def _add(answers: Answers, text: str, number: int) -> None:
     if number % 3 == 0:
         answers.moves[first] = RawReassignment(first, (broker, 1, 4), (broker,), (4,))
     _groups(answers, text, (first, second), number)
-    answers.gaps.append(Gap(list(Part)[number % len(Part)], list(GapCause)[number % 4], text, text))
+    answers.gaps.append(
+        Gap(list(ObservationPart)[number % len(ObservationPart)], list(GapCause)[number % 4], text, text)
+    )
 
 
 def _groups(answers: Answers, text: str, held: tuple[TopicPartition, ...], number: int) -> None:
@@ -136,27 +147,29 @@ def _groups(answers: Answers, text: str, held: tuple[TopicPartition, ...], numbe
     answers.committed[f"{text}-classic"] = {TopicPartition("orders", 0): 5}
 
 
-def journal_of(name: Name) -> View:
+def journal_of(name: Name) -> JournalState:
     """A journal in which all that agents and people wrote about themselves is hostile; its plan is of `MOVE_ID`."""
     writes = [_written(name(poison), number) for number, poison in enumerate(POISONS)]
-    first, target = name("a line feed"), Target(TopicPartition("orders", 0), "id", (1, 2), (1, 3))
-    ends = (PartitionEnd(target.id, End.DONE),)
+    first, target = name("a line feed"), ReassignmentTarget(TopicPartition("orders", 0), "id", (1, 2), (1, 3))
+    ends = (PartitionEnd(target.id, PartitionEndReason.DONE),)
     return journal(
-        leader_write(Leader(first, first, 1, first, 0)),
-        paused(Pause(first, first, 0)),
+        leader_write(LeaderEntry(first, first, 1, first, 0)),
+        paused(ExecutionPause(first, first, 0)),
         *(write for of in writes for write in of),
-        moves.write(Plan(MOVE_ID, (target,), PlanState.DONE, approved_by=first, reason=first, sentence=first)),
-        moves.write(Batch(MOVE_ID, 1, (target,), BatchState.CLOSED, ends=ends, sentence=first)),
+        plan_entries.change_writes(
+            ReassignmentPlan(MOVE_ID, (target,), PlanState.DONE, approved_by=first, reason=first, sentence=first)
+        ),
+        plan_entries.change_writes(Batch(MOVE_ID, 1, (target,), BatchState.CLOSED, ends=ends, sentence=first)),
         at_ms=1_760_000_000_000,
-    )  # fmt: skip
+    )
 
 
-def _written(text: str, number: int) -> list[Write]:
+def _written(text: str, number: int) -> list[JournalWrite]:
     plan_id, partition = f"{text}-plan", TopicPartition(f"{text}.t", 0)
-    target = Target(partition, text, (1, 4), (1, 2), 1_000)
-    command = Command(f"{text}-command", Verb.CANCEL, text, 0, plan_id, reason=text)
-    approval = Approval(plan_id, text, ApprovalState.APPROVED, text, 0, 1, reason=text, sentence=text)
-    expected = Expectation(generation=None, readers=(text,), holds={}, moves=(), items=1, gain=text)
+    target = ReassignmentTarget(partition, text, (1, 4), (1, 2), 1_000)
+    command = OperatorCommand(f"{text}-command", CommandVerb.CANCEL, text, 0, plan_id, reason=text)
+    approval = ProposalApproval(plan_id, text, ApprovalState.APPROVED, text, 0, 1, reason=text, sentence=text)
+    expected = TriggerExpectation(generation=None, readers=(text,), holds={}, moves=(), items=1, gain=text)
     trigger = TriggerEntry(
         group_id=f"{text}-classic",
         proposal_id=plan_id,
@@ -165,24 +178,28 @@ def _written(text: str, number: int) -> list[Write]:
         expected=expected,
         sentence=text,
     )
-    plan = Plan(plan_id, (target,), PlanState.OPEN, approved_by=text, reason=text, order=number, sentence=text)
+    plan = ReassignmentPlan(
+        plan_id, (target,), PlanState.OPEN, approved_by=text, reason=text, order=number, sentence=text
+    )
     return [
-        answered(command, Answer(bool(number % 2), text, number)),
+        answered(command, LeaderAnswer(bool(number % 2), text, number)),
         written(approval),
-        moves.write(plan),
-        moves.write(Batch(plan_id, 1, (target,), BatchState.ACKED, sentence=text)),
-        moves.write(Debt(Resource("topic", f"{text}.t"), LEADER_REPLICAS, text, text, plan_id, 1)),
-        judged(trigger, Judgement(TriggerVerdict.PARTLY, number, text)) if number % 2 else intent(trigger),
+        plan_entries.change_writes(plan),
+        plan_entries.change_writes(Batch(plan_id, 1, (target,), BatchState.ACKED, sentence=text)),
+        plan_entries.change_writes(
+            ThrottleDebt(ThrottleResource("topic", f"{text}.t"), LEADER_REPLICAS, text, text, plan_id, 1)
+        ),
+        judged(trigger, TriggerJudgement(TriggerVerdict.PARTLY, number, text)) if number % 2 else intent(trigger),
     ]
 
 
-def local_clusters(name: Name, directory: Path) -> tuple[Found, ...]:
+def local_clusters(name: Name, directory: Path) -> tuple[FoundCluster, ...]:
     """Clusters of this machine whose manifests somebody else wrote."""
     text = name("a screen that is cleared")
     process = ProcessId(1, 0.0)
-    node = Node(id=1, rack=text, internal_port=1, controller_port=2, client_port=3, data_directory=text)
-    manifest = Manifest(
-        name=text, cluster_id=text, spec=ClusterSpec(racks=("a",)), members=(Member(node=node),), owner=None,
+    node = BrokerNode(id=1, rack=text, internal_port=1, controller_port=2, client_port=3, data_directory=text)
+    manifest = ClusterManifest(
+        name=text, cluster_id=text, spec=ClusterSpec(racks=("a",)), members=(ManifestBroker(node=node),), owner=None,
         starter=process,
     )  # fmt: skip
-    return (Found(directory=directory / "local", state=ClusterState.RUNNING, why=text, manifest=manifest),)
+    return (FoundCluster(directory=directory / "local", state=ClusterState.RUNNING, why=text, manifest=manifest),)

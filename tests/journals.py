@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.values.journal import Entry, View, Write
+from agent.values.journal import Entry, JournalState, JournalWrite
 
 
-def journal(*writes: Write | tuple[Write, ...], at_ms: int, view: View | None = None, epoch: int = 1) -> View:
+def journal(
+    *writes: JournalWrite | tuple[JournalWrite, ...], at_ms: int, view: JournalState | None = None, epoch: int = 1
+) -> JournalState:
     """What a journal says once these were written, all at the same time."""
     after = dict(view or {})
     begin = len(after)
-    every = [line for one in writes for line in ((one,) if isinstance(one, Write) else one)]
+    every = [line for one in writes for line in ((one,) if isinstance(one, JournalWrite) else one)]
     for seq, write in enumerate(every, begin):
         if write.value is None:
             after.pop(write.key, None)
@@ -20,6 +22,6 @@ def journal(*writes: Write | tuple[Write, ...], at_ms: int, view: View | None = 
     return after
 
 
-def keys(writes: Iterable[Write]) -> list[tuple[str, str]]:
+def keys(writes: Iterable[JournalWrite]) -> list[tuple[str, str]]:
     """Key and kind of each."""
     return [(write.key, write.kind) for write in writes]

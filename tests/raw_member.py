@@ -20,16 +20,15 @@ from kafka.protocol.consumer import (
     SyncGroupResponse,
 )
 
-from agent.wire.connection import Connection, open_connection
-from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed
-from agent.wire.protocol import FIND_COORDINATOR, Api, error_name
-from agent.wire.settings import Address, wire_settings
+from agent.wire.connection import BrokerConnection, open_connection
+from agent.wire.failure import CallFailed, Deadline
+from agent.wire.protocol import FIND_COORDINATOR, ApiCall, error_name
+from agent.wire.settings import BrokerAddress, wire_settings
 
-JOIN_GROUP = Api(JoinGroupRequest, JoinGroupResponse)
-SYNC_GROUP = Api(SyncGroupRequest, SyncGroupResponse)
-HEARTBEAT = Api(HeartbeatRequest, HeartbeatResponse)
-LEAVE_GROUP = Api(LeaveGroupRequest, LeaveGroupResponse)
+JOIN_GROUP = ApiCall(JoinGroupRequest, JoinGroupResponse)
+SYNC_GROUP = ApiCall(SyncGroupRequest, SyncGroupResponse)
+HEARTBEAT = ApiCall(HeartbeatRequest, HeartbeatResponse)
+LEAVE_GROUP = ApiCall(LeaveGroupRequest, LeaveGroupResponse)
 
 SESSION_TIMEOUT_MS = 6_000
 _HEARTBEAT_S = 1.5
@@ -61,7 +60,7 @@ class RawMember:
         self._protocol = protocol
         self._join_timeout_ms = join_timeout_ms
         self._settings = wire_settings({"bootstrap_servers": bootstrap_servers.split(","), "client_id": client_id})
-        self._coordinator: Address | None = None
+        self._coordinator: BrokerAddress | None = None
         self._generation = -1
         self._ended = threading.Event()
         self._heart: threading.Thread | None = None
@@ -122,7 +121,7 @@ class RawMember:
                 )
                 self._ask(connection, HEARTBEAT, message, 3, _PATIENCE_MS)
 
-    def _find_coordinator(self) -> Address:
+    def _find_coordinator(self) -> BrokerAddress:
         deadline = Deadline.after_ms(30_000)
         while True:
             connection = open_connection(self._settings.bootstrap[0], self._settings, deadline)
@@ -131,7 +130,7 @@ class RawMember:
             connection.close()
             name = error_name(row.error_code)
             if name is None:
-                return Address(row.host, row.port)
+                return BrokerAddress(row.host, row.port)
             assert name in _MOVING, name
             self._ended.wait(0.2)
 
@@ -139,7 +138,7 @@ class RawMember:
         assert self._coordinator is not None
         return _Held(open_connection(self._coordinator, self._settings, Deadline.after_ms(_PATIENCE_MS)))
 
-    def _ask(self, connection: Connection, api: Api, message: Any, version: int, timeout_ms: int) -> Any:
+    def _ask(self, connection: BrokerConnection, api: ApiCall, message: Any, version: int, timeout_ms: int) -> Any:
         """The answer, asked again while the coordinator is loading or moving."""
         deadline = Deadline.after_ms(timeout_ms)
         while True:
@@ -152,10 +151,10 @@ class RawMember:
 class _Held:
     """Closes its connection at the end."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: BrokerConnection) -> None:
         self._connection = connection
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> BrokerConnection:
         return self._connection
 
     def __exit__(

@@ -22,13 +22,13 @@ from agent.values.snapshot import (
     RackState,
     Reassignment,
     Snapshot,
-    Statefulness,
     StreamsGroup,
     StreamsProcess,
+    StreamsTopology,
     TaskCopy,
     TaskState,
+    TaskStatefulness,
     TopicState,
-    Topology,
 )
 from assignors.problem import TaskId, TopicPartition
 
@@ -144,7 +144,7 @@ class Builder:
             members=members if members is not None else tuple(
                 member(m, process.rack.name, None, ()) for process in processes for m in process.member_ids
             ),
-            topology=None if topology is None else Topology(tuple(topology), inferred=True, source="inferred"),
+            topology=None if topology is None else StreamsTopology(tuple(topology), inferred=True, source="inferred"),
             epoch=None, assignment_epoch=None, metadata_versions=(11,), next_rebalance_ms=None,
         )  # fmt: skip
         self.groups[name] = group._replace(**changes)
@@ -227,6 +227,6 @@ def process(
 
 
 def task(
-    text: str, sources: str, statefulness: Statefulness = Statefulness.CHANGELOG, changelogs: str = ""
+    text: str, sources: str, statefulness: TaskStatefulness = TaskStatefulness.CHANGELOG, changelogs: str = ""
 ) -> TaskState:
     return TaskState(id=tasks(text)[0], sources=tps(sources), changelogs=tps(changelogs), statefulness=statefulness)

@@ -15,7 +15,7 @@ import uuid
 
 import pytest
 
-from agent.plan.subjects import did_you_mean
+from agent.plan.new_partitions import did_you_mean
 from agent.wire.protocol import DESCRIBE_CLUSTER, METADATA
 from tests.command import rackwise
 from tests.wire.fake_broker import FakeBroker, encode_body

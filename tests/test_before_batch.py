@@ -4,51 +4,69 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.reassign.messages import May
-from agent.guard.acting_checks import kind_of, may_begin, may_begin_plan
-from agent.guard.ground import Records
-from agent.journal import moves
-from agent.journal.commands import Pause, paused
-from agent.values.journal import Write
-from agent.values.limits import Limits, Mode
-from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Target
-from agent.values.windows import Window, Windows
+from agent.execute.reassign.messages import BatchPermission
+from agent.guard.execute_checks import kind_of, may_begin, may_begin_plan
+from agent.guard.guard_context import GuardJournal
+from agent.journal import plan_entries
+from agent.journal.commands import ExecutionPause, paused
+from agent.values.journal import JournalWrite
+from agent.values.limits import AgentMode, Limits
+from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
+from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.journals import journal
 from tests.limits import with_limits
 from tests.snapshots import NOW_MS, tp
 
-MOVING = moves.write(Plan("p-1", (Target(tp("t-0"), "id", (1, 2), (1, 3)),), order=1))
-TURNING = moves.write(Plan("p-1", (Target(tp("t-0"), "id", (1, 2), (2, 1)),), order=1))
-ENDED = moves.write(Plan("p-0", (Target(tp("t-0"), "id", (1, 2), (2, 1)),), PlanState.DONE, order=0))
-BIG = Target(tp("t-0"), "id", (1, 2), (1, 3), 5_000)
-NIGHT = Window("night", "UTC", 0, 1)
+MOVING = plan_entries.change_writes(
+    ReassignmentPlan("p-1", (ReassignmentTarget(tp("t-0"), "id", (1, 2), (1, 3)),), order=1)
+)
+TURNING = plan_entries.change_writes(
+    ReassignmentPlan("p-1", (ReassignmentTarget(tp("t-0"), "id", (1, 2), (2, 1)),), order=1)
+)
+ENDED = plan_entries.change_writes(
+    ReassignmentPlan("p-0", (ReassignmentTarget(tp("t-0"), "id", (1, 2), (2, 1)),), PlanState.DONE, order=0)
+)
+BIG = ReassignmentTarget(tp("t-0"), "id", (1, 2), (1, 3), 5_000)
+NIGHT = TimeWindow("night", "UTC", 0, 1)
 """NOW_MS is in the morning."""
 
 
-def asked(*writes: Write, mode: Mode = Mode.EXECUTE, **changes: object) -> May:
+def asked(*writes: JournalWrite, mode: AgentMode = AgentMode.EXECUTE, **changes: object) -> BatchPermission:
     limits = with_limits(Limits(mode=mode), **changes)
-    return may_begin(Records(journal(*writes, at_ms=NOW_MS)), limits, NOW_MS)
+    return may_begin(GuardJournal(journal(*writes, at_ms=NOW_MS)), limits, NOW_MS)
 
 
 @pytest.mark.parametrize(
     ("writes", "changes", "says"),
     [
-        pytest.param([MOVING], {"mode": Mode.PROPOSE}, "mode is propose, a dry run", id="a dry run"),
-        pytest.param([Write("plan/x", "open", {})], {}, "cannot be read from the journal", id="an unreadable plan"),
+        pytest.param([MOVING], {"mode": AgentMode.PROPOSE}, "mode is propose, a dry run", id="a dry run"),
         pytest.param(
-            [MOVING, paused(Pause("ann@desk", "sale", 1))], {}, "ann@desk paused acting (sale)", id="acting is paused"
-        ),
-        pytest.param([MOVING], {"windows": Windows(allow=(NIGHT,))}, "outside the windows", id="the window closed"),
-        pytest.param(
-            [MOVING], {"windows": Windows(blackout=(Window("dark", "UTC"),))}, "blackout dark is on", id="a blackout"
+            [JournalWrite("plan/x", "open", {})], {}, "cannot be read from the journal", id="an unreadable plan"
         ),
         pytest.param(
-            [MOVING, moves.write(Batch("p-1", 1, (), BatchState.CLOSED, sendings=1))], {"execute__batches_per_hour": 1},
-            "1 of 1 batch in the last hour (execute.batches_per_hour)", id="the budget is used up",
+            [MOVING, paused(ExecutionPause("ann@desk", "sale", 1))],
+            {},
+            "ann@desk paused acting (sale)",
+            id="acting is paused",
+        ),
+        pytest.param(
+            [MOVING], {"windows": TimeWindowSet(allow=(NIGHT,))}, "outside the windows", id="the window closed"
+        ),
+        pytest.param(
+            [MOVING],
+            {"windows": TimeWindowSet(blackout=(TimeWindow("dark", "UTC"),))},
+            "blackout dark is on",
+            id="a blackout",
+        ),
+        pytest.param(
+            [MOVING, plan_entries.change_writes(Batch("p-1", 1, (), BatchState.CLOSED, sendings=1))],
+            {"execute__batches_per_hour": 1},
+            "1 of 1 batch in the last hour (execute.batches_per_hour)",
+            id="the budget is used up",
         ),
     ],
-)  # fmt: skip
-def test_nothing_begins_where_it_must_not(writes: list[Write], changes: dict[str, object], says: str) -> None:
+)
+def test_nothing_begins_where_it_must_not(writes: list[JournalWrite], changes: dict[str, object], says: str) -> None:
     may = asked(*writes, **changes)  # type: ignore[arg-type] # a table's row
     assert says in (may.of("p-1") or ""), may
     assert not (may.of("p-1") or "").startswith("held: ")
@@ -59,19 +77,21 @@ def test_nothing_begins_where_it_must_not(writes: list[Write], changes: dict[str
     [
         pytest.param([MOVING], {}, id="nothing stands against it"),
         pytest.param(
-            [TURNING, ENDED], {"windows": Windows(allow=(NIGHT._replace(kinds=frozenset({"reassign"})),))},
+            [TURNING, ENDED], {"windows": TimeWindowSet(allow=(NIGHT._replace(kinds=frozenset({"reassign"})),))},
             id="a window for data says nothing of a plan that moves none",
         ),
-        pytest.param([], {"windows": Windows(allow=(NIGHT,))}, id="without a plan there is nothing to hold"),
+        pytest.param([], {"windows": TimeWindowSet(allow=(NIGHT,))}, id="without a plan there is nothing to hold"),
     ],
 )  # fmt: skip
-def test_else_it_may(writes: list[Write], changes: dict[str, object]) -> None:
+def test_else_it_may(writes: list[JournalWrite], changes: dict[str, object]) -> None:
     assert asked(*writes, **changes).of("p-1") is None  # type: ignore[arg-type] # a table's row
 
 
 def test_each_plan_has_the_window_of_its_kind() -> None:
-    later = moves.write(Plan("p-2", (Target(tp("t-1"), "id", (1, 2), (2, 1)),), order=2))
-    windows = Windows(allow=(NIGHT._replace(kinds=frozenset({"leaders"})),))
+    later = plan_entries.change_writes(
+        ReassignmentPlan("p-2", (ReassignmentTarget(tp("t-1"), "id", (1, 2), (2, 1)),), order=2)
+    )
+    windows = TimeWindowSet(allow=(NIGHT._replace(kinds=frozenset({"leaders"})),))
     may = asked(MOVING, later, windows=windows)
     assert (may.of("p-1"), may.of("p-2") is None) == (None, False)
     assert may.held == (("p-2", "outside the windows that allow it (night), until 2025-10-10 00:00 UTC"),)
@@ -123,15 +143,20 @@ def test_settings_that_changed_since_it_was_accepted_hold_its_batches(
 def test_a_broker_in_another_rack_holds_the_batches_of_plans_that_rest_on_it(
     racks: dict[int, str | None] | None, state: PlanState, says: str | None
 ) -> None:
-    plan = Plan("p-1", (Target(tp("t-0"), "id", (1, 2), (1, 3)),), state, order=1, racks=RACKS)
-    limits = Limits(mode=Mode.EXECUTE)
-    assert may_begin(Records(journal(moves.write(plan), at_ms=NOW_MS)), limits, NOW_MS, racks).of("p-1") == says
-    assert may_begin_plan(plan, Records(journal(at_ms=NOW_MS)), limits, NOW_MS, racks).sentence == (says or "")
+    plan = ReassignmentPlan("p-1", (ReassignmentTarget(tp("t-0"), "id", (1, 2), (1, 3)),), state, order=1, racks=RACKS)
+    limits = Limits(mode=AgentMode.EXECUTE)
+    assert (
+        may_begin(GuardJournal(journal(plan_entries.change_writes(plan), at_ms=NOW_MS)), limits, NOW_MS, racks).of(
+            "p-1"
+        )
+        == says
+    )
+    assert may_begin_plan(plan, GuardJournal(journal(at_ms=NOW_MS)), limits, NOW_MS, racks).sentence == (says or "")
 
 
 MINUTE = 60_000
-SENT = moves.write(Batch("p-1", 1, (BIG,), BatchState.CLOSED, sendings=1))
-WITHDRAWN = moves.write(Batch("p-1", 1, (BIG,), BatchState.CLOSED))
+SENT = plan_entries.change_writes(Batch("p-1", 1, (BIG,), BatchState.CLOSED, sendings=1))
+WITHDRAWN = plan_entries.change_writes(Batch("p-1", 1, (BIG,), BatchState.CLOSED))
 OVER = "void: its approval ended 3 min ago, and no batch of it was sent"
 
 
@@ -151,12 +176,16 @@ OVER = "void: its approval ended 3 min ago, and no batch of it was sent"
     ],
 )  # fmt: skip
 def test_a_plan_of_which_no_batch_was_sent_lasts_as_long_as_its_approval(
-    begin_by_ms: int | None, more: list[Write], says: str | None
+    begin_by_ms: int | None, more: list[JournalWrite], says: str | None
 ) -> None:
-    plan = Plan("p-1", (Target(tp("t-0"), "id", (1, 2), (1, 3)),), order=1, begin_by_ms=begin_by_ms)
-    may = asked(moves.write(plan), *more)
+    plan = ReassignmentPlan(
+        "p-1", (ReassignmentTarget(tp("t-0"), "id", (1, 2), (1, 3)),), order=1, begin_by_ms=begin_by_ms
+    )
+    may = asked(plan_entries.change_writes(plan), *more)
     assert dict(may.lapsed).get("p-1") == says
-    assert dict(asked(moves.write(plan), *more, mode=Mode.OBSERVE).lapsed).get("p-1") == says, "whatever else holds"
+    assert dict(asked(plan_entries.change_writes(plan), *more, mode=AgentMode.OBSERVE).lapsed).get("p-1") == says, (
+        "whatever else holds"
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,23 +197,28 @@ def test_a_plan_of_which_no_batch_was_sent_lasts_as_long_as_its_approval(
     ],
 )
 def test_bytes_are_counted_once_they_were_asked_for(batch: Batch, begins: bool) -> None:
-    assert asked(MOVING, moves.write(batch), execute__bytes_per_day=1_000).begin is begins
+    assert asked(MOVING, plan_entries.change_writes(batch), execute__bytes_per_day=1_000).begin is begins
 
 
 def test_requests_are_counted_once_they_were_sent() -> None:
-    assert asked(MOVING, moves.write(Batch("p-1", 1, (BIG,), BatchState.CLOSED)), execute__batches_per_hour=1).begin
+    assert asked(
+        MOVING, plan_entries.change_writes(Batch("p-1", 1, (BIG,), BatchState.CLOSED)), execute__batches_per_hour=1
+    ).begin
 
 
 @pytest.mark.parametrize("state", [BatchState.SENT, BatchState.ACKED])
 def test_the_batch_that_is_asked_for_does_not_count_against_itself(state: BatchState) -> None:
     """It is written as sent right before its request, and asked for once more then: else the last one is never sent."""
-    through = moves.write(Batch("p-1", 1, (), BatchState.CLOSED, sendings=1))
-    last = moves.write(Batch("p-1", 2, (BIG,), state, sendings=1))
+    through = plan_entries.change_writes(Batch("p-1", 1, (), BatchState.CLOSED, sendings=1))
+    last = plan_entries.change_writes(Batch("p-1", 2, (BIG,), state, sendings=1))
     assert asked(MOVING, through, last, execute__batches_per_hour=2, execute__bytes_per_day=5_000).begin
     assert not asked(MOVING, through, last, execute__batches_per_hour=1).begin
 
 
 def test_a_plan_that_adds_no_replica_moves_no_data() -> None:
-    turn, move = Target(tp("t-0"), "id", (1, 2), (2, 1)), Target(tp("t-1"), "id", (1, 2), (1, 3))
-    assert kind_of(Plan("p", (turn,))) == "leaders"
-    assert kind_of(Plan("p", (turn, move))) == "reassign"
+    turn, move = (
+        ReassignmentTarget(tp("t-0"), "id", (1, 2), (2, 1)),
+        ReassignmentTarget(tp("t-1"), "id", (1, 2), (1, 3)),
+    )
+    assert kind_of(ReassignmentPlan("p", (turn,))) == "leaders"
+    assert kind_of(ReassignmentPlan("p", (turn, move))) == "reassign"

@@ -8,14 +8,14 @@ from uuid import UUID
 import pytest
 
 from agent.act.rebalance import probe
-from agent.act.rebalance.probe import Prober, StaleError
-from agent.journal.triggers import Path
+from agent.act.rebalance.probe import RebalanceProbe, StaleGroupError
+from agent.journal.triggers import TriggerPath
 from agent.values.clock import elapsed_s, system_clock
 from agent.values.observation import RawClassicGroup
-from agent.wire.change import Fate
+from agent.wire.admin_client import WireAdminClient
+from agent.wire.change_result import Fate
 from agent.wire.cluster_calls import _kafka_uuid
-from agent.wire.deadline import Deadline
-from agent.wire.hand import WireHand
+from agent.wire.failure import Deadline
 from assignors.problem import TopicPartition
 from tests.act.test_probe import ASK, Coordinator, Line, fine
 from tests.wire.fake_broker import FakeBroker
@@ -41,7 +41,7 @@ def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_deadline_is_over_after_a_sleep_and_nothing_is_sent(sleeps: list[int]) -> None:
     move = TopicPartition("moved", 0)
     offers = {api.key: error(api, 0) for api in CHANGES}
-    with FakeBroker(offers) as broker, WireHand(broker.arguments) as hand:
+    with FakeBroker(offers) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(5_000)
         begin_by, before, awake = Deadline.after_ms(60_000), system_clock(), elapsed_s()
         assert not begin_by.over
@@ -63,8 +63,8 @@ def test_a_join_does_not_rest_on_a_description_from_before_a_sleep(
         return describe(line, deadline_ms)
 
     monkeypatch.setattr(Line, "describe", asleep_meanwhile)
-    with pytest.raises(StaleError, match="too old to join on"), Prober(to.line, ASK, fine) as prober:
-        prober.run(Path.PENDING_LEAVE)
+    with pytest.raises(StaleGroupError, match="too old to join on"), RebalanceProbe(to.line, ASK, fine) as prober:
+        prober.run(TriggerPath.PENDING_LEAVE)
     assert "join" not in to.said
     assert probe.FRESH_MS < HOUR_S * 1_000
 

@@ -13,11 +13,11 @@ import pytest
 from pydantic import BaseModel
 
 from agent.daemon.limits_from_settings import to_limits, to_scope
-from agent.observe.scope import Scope
-from agent.values.limits import ApprovalRule, GroupLimits, GroupTriggerLimits, Limits, Told, TopologyHint
-from agent.values.observation import Part
-from agent.values.windows import Window
-from config.acting import GroupTriggerSettings, RuleSettings
+from agent.observe.context import ObserveScope
+from agent.values.limits import ApprovalRule, GroupLimits, GroupTriggerLimits, Limits, TopologyHint, TriState
+from agent.values.observation import ObservationPart
+from agent.values.windows import TimeWindow
+from config.execute import GroupTriggerSettings, RuleSettings
 from config.load import load_settings
 from config.settings import Settings
 from config.streams_names import GroupSettings, StreamsSettings, TopologySettings
@@ -94,7 +94,7 @@ PAIRS = [
     Pair("TopologyHint.", TopologyHint, TopologySettings),
     Pair("GroupTriggerLimits.", GroupTriggerLimits, GroupTriggerSettings),
     Pair("ApprovalRule.", ApprovalRule, RuleSettings),
-    Pair("Window.", Window, WindowSettings),
+    Pair("Window.", TimeWindow, WindowSettings),
 ]
 
 
@@ -191,7 +191,7 @@ def test_settings_of_another_form_reach_their_limits() -> None:
     assert limits("num.standby.replicas=1") == with_limits(Limits(), default_group=own)
     assert limits("groups.a.num.standby.replicas=1") == with_limits(Limits(), groups={"a": own})
     trigger = limits("trigger.long_poll=yes", "groups.a.trigger.allow_eager=true").trigger_of("a")
-    assert trigger == GroupTriggerLimits(long_poll=Told.YES, allow_eager=True)
+    assert trigger == GroupTriggerLimits(long_poll=TriState.YES, allow_eager=True)
 
 
 def test_an_application_takes_from_all_what_it_does_not_set() -> None:
@@ -204,7 +204,7 @@ def test_an_application_takes_from_all_what_it_does_not_set() -> None:
 
 
 def test_without_settings_a_look_has_its_own_defaults() -> None:
-    assert to_scope(load_settings(environ={}).settings) == Scope()
+    assert to_scope(load_settings(environ={}).settings) == ObserveScope()
 
 
 def test_every_setting_of_a_look_reaches_it() -> None:
@@ -215,7 +215,7 @@ def test_every_setting_of_a_look_reaches_it() -> None:
         "cluster.id=x", "detect.shrink_share=0.1",
         "groups.z.application.endpoints=http://z/", "groups.a.application.endpoints=http://a/,http://z/",
     ]  # fmt: skip
-    assert to_scope(load_settings(assignments=assignments, environ={}).settings) == Scope(
+    assert to_scope(load_settings(assignments=assignments, environ={}).settings) == ObserveScope(
         include_topics=("a", "b"),
         exclude_topics=("c",),
         include_groups=("d",),
@@ -223,10 +223,10 @@ def test_every_setting_of_a_look_reaches_it() -> None:
         call_timeout_ms=1_000,
         deadline_ms=9_000,
         refresh_ms={
-            Part.LOG_DIRS: 2_000,
-            Part.TOPIC_CONFIGS: 3_000,
-            Part.BROKER_CONFIGS: 3_000,
-            Part.GROUP_CONFIGS: 3_000,
+            ObservationPart.LOG_DIRS: 2_000,
+            ObservationPart.TOPIC_CONFIGS: 3_000,
+            ObservationPart.BROKER_CONFIGS: 3_000,
+            ObservationPart.GROUP_CONFIGS: 3_000,
         },
         expected_cluster_id="x",
         application_urls=("http://a/", "http://z/"),

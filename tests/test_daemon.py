@@ -21,16 +21,16 @@ from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
 from agent.daemon import daemon
-from agent.daemon.daemon import Agent, Pace
+from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.schedule import plan_trigger
 from agent.errors import ClusterUnreachable, ConfigError, WrongCluster
-from agent.loop import Line
+from agent.loop import CycleStages
 from agent.record.files import read_events
 from agent.record.own_topics import OwnTopic
-from agent.record.recorder import Recorder, RecordPlan
-from agent.values.clock import Instant, system_clock
+from agent.record.recorder import CycleRecorder, RecordPlan
+from agent.values.clock import ClockReading, system_clock
 from agent.values.limits import Limits
-from agent.values.observation import Gap, GapCause, Observation, Part
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.web.loop_state import live, ready
 from tests.world import a_world
 
@@ -45,14 +45,16 @@ def events() -> Iterator[Events]:
         yield captured
 
 
-def an_agent(look: Callable[[], Observation], path: Path | None = None, **pace: Any) -> Agent:
+def an_agent(look: Callable[[], Observation], path: Path | None = None, **pace: Any) -> AgentDaemon:
     pace.setdefault("poll_ms", 1_000)
     pace.setdefault("plan_ms", 60_000)
-    return Agent(look=look, line=Line(Limits()), recorder=Recorder(RecordPlan(file=path), {}), pace=Pace(**pace))
+    return AgentDaemon(
+        look=look, line=CycleStages(Limits()), recorder=CycleRecorder(RecordPlan(file=path), {}), pace=LoopPace(**pace)
+    )
 
 
 @contextmanager
-def stopped_after(agent: Agent, until: Callable[[], bool], within_s: float = 20.0) -> Iterator[None]:
+def stopped_after(agent: AgentDaemon, until: Callable[[], bool], within_s: float = 20.0) -> Iterator[None]:
     """Stops the agent, which runs in this thread, once something is true."""
 
     def watch() -> None:
@@ -115,10 +117,13 @@ def test_it_says_which_topics_it_creates_before_it_does_and_which_right_it_lacks
         retention_ms=86_400_000,
     )  # fmt: skip
     plan = RecordPlan(telemetry=topic)
-    agent = Agent(
-        look=lambda: WORLD, line=Line(Limits()), recorder=Recorder(plan, {"bootstrap.servers": "127.0.0.1:1"}),
-        pace=Pace(), own_topics=plan.topics,
-    )  # fmt: skip
+    agent = AgentDaemon(
+        look=lambda: WORLD,
+        line=CycleStages(Limits()),
+        recorder=CycleRecorder(plan, {"bootstrap.servers": "127.0.0.1:1"}),
+        pace=LoopPace(),
+        own_topics=plan.topics,
+    )
     agent.once()
     agent.once()
     agent.close(0)
@@ -144,12 +149,12 @@ def test_what_it_creates_is_said_by_the_first_look_that_shows_it(
         name="rackwise.telemetry", partitions=1, replication_factor=3, min_insync_replicas=2, cleanup_policy="delete",
         retention_ms=86_400_000,
     )  # fmt: skip
-    hidden = replace(WORLD, topics=(), gaps=(Gap(Part.TOPICS, GapCause.TIMED_OUT, "", "no answer"),))
+    hidden = replace(WORLD, topics=(), gaps=(Gap(ObservationPart.TOPICS, GapCause.TIMED_OUT, "", "no answer"),))
     looks = iter([hidden, hidden, WORLD, WORLD])
     plan = RecordPlan(telemetry=topic)
-    agent = Agent(
-        look=lambda: next(looks, WORLD), line=Line(Limits()),
-        recorder=Recorder(plan, {"bootstrap.servers": "127.0.0.1:1"}), pace=Pace(), own_topics=plan.topics,
+    agent = AgentDaemon(
+        look=lambda: next(looks, WORLD), line=CycleStages(Limits()),
+        recorder=CycleRecorder(plan, {"bootstrap.servers": "127.0.0.1:1"}), pace=LoopPace(), own_topics=plan.topics,
     )  # fmt: skip
     for _ in range(4):
         agent._cycle(planning=False)
@@ -307,8 +312,8 @@ def test_a_wall_clock_that_is_set_back_does_not_stop_the_looks(events: Events, m
     assert named(events, "clock_jumped")
 
 
-def after(at: Instant, seconds: float) -> Instant:
-    return Instant(at.wall_ms, at.monotonic_ms + round(seconds * 1_000))
+def after(at: ClockReading, seconds: float) -> ClockReading:
+    return ClockReading(at.wall_ms, at.monotonic_ms + round(seconds * 1_000))
 
 
 def test_live_and_ready_follow_the_loop(events: Events) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from agent.loop import Line, run_cycle
-from agent.simulate.second_look import first_memory, second_look
-from agent.values.assessment import Measure
+from agent.loop import CycleStages, run_cycle
+from agent.simulate.evaluation import first_memory, second_look
+from agent.values.assessment import LocalityMeasure
 from agent.values.limits import Limits, PriceLimits
-from testbed.demo.ending import Published, money_lines, share_lines, summary
-from testbed.demo.news import with_line
-from testbed.demo.shares import Share
+from testbed.demo.events import with_line
+from testbed.demo.results import DemoProposals, money_lines, share_lines, summary
+from testbed.demo.shares import CrossingShare
 from tests.builders import Answers, an_observation, reader
 from tests.record.test_proposals import a_proposal
 from tests.snapshots import tp
 
 SHARES = (
-    Share(Measure.KAFKA, "bytes_per_s", 500_000.0, 0.0, 1_000_000.0, 0.0),
-    Share(Measure.READ_LOCAL, "bytes_per_s", 1_000_000.0, 50_000.0, 2_000_000.0, 0.0),
-    Share(Measure.READ_LOCAL, "partitions", 10.0, 1.0, 12.0, 0.0),
+    CrossingShare(LocalityMeasure.KAFKA, "bytes_per_s", 500_000.0, 0.0, 1_000_000.0, 0.0),
+    CrossingShare(LocalityMeasure.READ_LOCAL, "bytes_per_s", 1_000_000.0, 50_000.0, 2_000_000.0, 0.0),
+    CrossingShare(LocalityMeasure.READ_LOCAL, "partitions", 10.0, 1.0, 12.0, 0.0),
 )
 
 
@@ -55,8 +55,8 @@ def test_what_to_do_first_is_safety_then_what_may_save_most() -> None:
     answers.ends = dict.fromkeys(answers.ends, 10_000)
     look = sized(answers).at(10)
     before = second_look(look, memory, limits).before
-    cycle = run_cycle(Line(limits), lambda: look, look, before, number=1, name="l-1", planning=True)
-    told = summary(Published(0, ()), "rackwise.proposals", cycle)
+    cycle = run_cycle(CycleStages(limits), lambda: look, look, before, number=1, name="l-1", planning=True)
+    told = summary(DemoProposals(0, ()), "rackwise.proposals", cycle)
     at = told.index("What to do first (replicas in separate racks, then what saves most dollars a day)")
     first, second, third = told[at + 1 : at + 4]
     assert first.startswith("  1. Move 1 of 2 replicas of crowded")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.values.snapshot import LagSource, Range, Role, TaskCopy
+from agent.values.snapshot import LagSource, Range, TaskCopy, TaskRole
 from assignors.problem import TaskId
-from testbed.demo.news import warmup_sentence
+from testbed.demo.events import warmup_sentence
 from tests.snapshots import a_cluster
 
 
@@ -38,9 +38,18 @@ def test_the_pace_of_a_warm_up_is_told_as_a_person_would(
     rate: Range, eta: Range | None, caught_up: bool, told: str
 ) -> None:
     copy = TaskCopy(
-        group_id="shop", process_id="p", task=TaskId(0, 2), role=Role.WARMUP, role_certain=True, end_offset_sum=9_000,
-        lag=Range(5_227, 5_227, 5_227), lag_source=LagSource.APPLICATION, lag_age_ms=0, rate_per_s=rate, eta_s=eta,
+        group_id="shop",
+        process_id="p",
+        task=TaskId(0, 2),
+        role=TaskRole.WARMUP,
+        role_certain=True,
+        end_offset_sum=9_000,
+        lag=Range(5_227, 5_227, 5_227),
+        lag_source=LagSource.APPLICATION,
+        lag_age_ms=0,
+        rate_per_s=rate,
+        eta_s=eta,
         caught_up=caught_up,
-    )  # fmt: skip
+    )
     sentence = warmup_sentence(copy, a_cluster(a=(1,)).snapshot())
     assert sentence == f"shop 0_2, 5,227 records behind, {told}, source: application endpoint"

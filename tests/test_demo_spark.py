@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.demo.needs import Unmet
-from testbed.demo.patience import Patience
-from testbed.demo.screen import Screen
-from testbed.demo.spark import Failed, SparkSide, Where, check_spark
+from testbed.demo.console import DemoConsole
+from testbed.demo.requirements import DemoRequirementError
+from testbed.demo.spark import SparkOptions, SparkPipeline, SparkStepError, check_spark
+from testbed.demo.stall_timeout import StallTimeout
 
 
-def side(report: Path) -> SparkSide:
-    where = Where("127.0.0.1:1", report.parent / "logs", report)
-    return SparkSide(where, Screen(io.StringIO()), lambda: None)
+def side(report: Path) -> SparkPipeline:
+    where = SparkOptions("127.0.0.1:1", report.parent / "logs", report)
+    return SparkPipeline(where, DemoConsole(io.StringIO()), lambda: None)
 
 
 def tables_of_an_earlier_demo(report: Path) -> Path:
@@ -36,7 +36,7 @@ def test_it_takes_a_folder_that_is_new_or_empty_or_holds_tables_of_rackwise(tmp_
 def test_it_leaves_a_folder_alone_that_holds_something_else(tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "thesis.md").write_text("years of work")
-    with pytest.raises(Unmet, match="are no tables of rackwise") as refused:
+    with pytest.raises(DemoRequirementError, match="are no tables of rackwise") as refused:
         check_spark(tmp_path)
     assert "--report" in refused.value.todo
     assert (tmp_path / "tables" / "thesis.md").exists()
@@ -84,11 +84,11 @@ class Played:
         self.report = tmp_path / "report"
         self.logs = tmp_path / "logs"
         self.logs.mkdir()
-        self.side = SparkSide(
-            Where("127.0.0.1:1", self.logs, self.report),
-            Screen(io.StringIO()),
+        self.side = SparkPipeline(
+            SparkOptions("127.0.0.1:1", self.logs, self.report),
+            DemoConsole(io.StringIO()),
             lambda: None,
-            patience=Patience(100, self.clock.pause, lambda: self.clock.now),
+            patience=StallTimeout(100, self.clock.pause, lambda: self.clock.now),
             cpu_s=lambda _pid: self.cpu_s,
         )
         self.side._command = lambda *_: self.process  # type: ignore[assignment, method-assign, return-value]
@@ -130,7 +130,7 @@ def test_one_that_stands_still_is_named_with_what_it_did_last(tmp_path: Path) ->
     (tmp_path / "ingest").mkdir()
     played = Played(tmp_path, happens)
     (played.logs / "spark-ingest.log").write_text("1157 records in all\n")
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(SparkStepError) as failed:
         played.finished()
     assert failed.value.what == "The demo waited in vain for the end of rackwise spark report"
     assert failed.value.why == (
@@ -147,7 +147,7 @@ def test_one_that_dies_is_named_with_its_exit_code_and_its_last_line(tmp_path: P
             played.say("no space left")
             played.process.returncode = 1
 
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(SparkStepError) as failed:
         Played(tmp_path, happens).finished()
     assert (failed.value.what, failed.value.why) == (
         "rackwise spark report ended with exit code 1",
@@ -160,7 +160,7 @@ def test_what_dies_before_it_gave_what_is_wanted_is_named_with_that(tmp_path: Pa
         played.process.returncode = 5
 
     played = Played(tmp_path, happens)
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(SparkStepError) as failed:
         played.side._wait("ingest", played.process, "the first gold tables", played.side._has_gold)  # type: ignore[arg-type]
     assert failed.value.what == "rackwise spark ingest ended with exit code 5 before the first gold tables"
     assert failed.value.why == "it wrote no line"
@@ -176,7 +176,7 @@ def test_weights_that_the_agent_never_plans_by_are_named(tmp_path: Path) -> None
     played = Played(tmp_path, happens)
     played.side._ingest = played.process  # type: ignore[assignment]
     wanted = "a proposal that names bytes/s by the weights"
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(SparkStepError) as failed:
         played.side._wait("ingest", played.process, wanted, lambda: False, played.side._way_of_weights)  # type: ignore[arg-type]
     assert failed.value.what == f"The demo waited in vain for {wanted} of rackwise spark ingest"
     assert "weights are published, and the agent does not plan by them" in failed.value.why

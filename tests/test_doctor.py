@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent.explain.doctor import BEST_FIRST, Check, CheckState, diagnose, risks
-from agent.simulate.evaluation import Seen, see
+from agent.explain.doctor import BEST_FIRST, CheckState, DoctorCheck, diagnose, risks
+from agent.simulate.evaluation import StageEvaluation, evaluate
 from agent.values.assessment import NotAssessed
-from agent.values.finding import FindingReason, Severity
+from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.limits import Limits, ScopeLimits
 from agent.values.memory import Memory
-from agent.values.observation import GapCause, Part, RawMember, Rights
+from agent.values.observation import GapCause, ObservationPart, PrincipalRights, RawMember
 from agent.values.plan import Plan
 from tests.builders import (
     SELECTOR,
@@ -35,15 +35,15 @@ LEADER_THROTTLE = "leader.replication.throttled.replicas"
 Lessen = Callable[[Answers], object]
 
 
-def looked(answers: Answers, limits: Limits | None = None) -> Seen:
-    return see(answers.at(), Memory(), limits or Limits())
+def looked(answers: Answers, limits: Limits | None = None) -> StageEvaluation:
+    return evaluate(answers.at(), Memory(), limits or Limits())
 
 
-def checks_of(answers: Answers, limits: Limits | None = None) -> dict[str, Check]:
+def checks_of(answers: Answers, limits: Limits | None = None) -> dict[str, DoctorCheck]:
     return checks_in(looked(answers, limits))
 
 
-def checks_in(seen: Seen) -> dict[str, Check]:
+def checks_in(seen: StageEvaluation) -> dict[str, DoctorCheck]:
     every = (*diagnose(seen.snapshot, seen.detection, seen.plan or Plan(), seen.limits), *risks(seen.snapshot))
     assert len({check.key for check in every}) == len(every)
     return {check.key: check for check in every}
@@ -108,8 +108,13 @@ def test_what_is_not_there_is_not_ok(answers: Answers, expected: dict[str, Check
 def test_a_world_that_may_not_be_seen_has_no_ok_but_for_its_brokers() -> None:
     hidden = an_observation()
     hidden.broker_configs = {}
-    hidden.rights = Rights(cluster_describe=False, cluster_describe_configs=False)
-    for part in (Part.TOPICS, Part.GROUPS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS):
+    hidden.rights = PrincipalRights(cluster_describe=False, cluster_describe_configs=False)
+    for part in (
+        ObservationPart.TOPICS,
+        ObservationPart.GROUPS,
+        ObservationPart.BROKER_CONFIGS,
+        ObservationPart.REASSIGNMENTS,
+    ):
         hidden.gap(part, GapCause.NOT_ALLOWED)
     states = {check.key: check.state for check in checks_of(hidden).values()}
     assert {key for key, state in states.items() if state is CheckState.OK} == {"brokers have a rack"}
@@ -131,7 +136,7 @@ def test_throttles_that_are_set_while_nothing_moves_are_seen_once_by_one_look() 
     answers.moving("orders-0", (1, 2, 3), (3,), ())
     busy = answers.moving("t00-0", (1, 2, 3), (3,), ())
     assert checks_of(busy)["no throttles are left over"].sentence.startswith("11 throttles are set")
-    hidden = busy.gap(Part.REASSIGNMENTS, GapCause.NOT_ALLOWED)
+    hidden = busy.gap(ObservationPart.REASSIGNMENTS, GapCause.NOT_ALLOWED)
     assert checks_of(hidden)["no throttles are left over"].state is CheckState.UNKNOWN, "something may be moving"
 
 
@@ -283,7 +288,7 @@ def test_min_isr_that_was_not_read_is_unknown_and_no_topic_is_nothing_to_check()
     check = checks_of(unread)[IN_SYNC]
     assert (check.state, check.who) == (CheckState.UNKNOWN, ("orders",))
     assert check.sentence == "min.insync.replicas of 1 topic (orders) was not read"
-    hidden = an_observation().gap(Part.TOPICS, GapCause.NOT_ALLOWED)
+    hidden = an_observation().gap(ObservationPart.TOPICS, GapCause.NOT_ALLOWED)
     assert checks_of(hidden)[IN_SYNC].state is CheckState.UNKNOWN
     assert checks_of(an_observation())[IN_SYNC].state is CheckState.NOTHING
 
@@ -314,14 +319,14 @@ def test_a_group_of_unknown_gain_is_neither_a_fault_nor_fine() -> None:
     assert [fix.lines for fix in check.fixes] == [("client.rack=<a|b|c>",)]
 
 
-@pytest.mark.parametrize("severity", [Severity.WARNING, Severity.INFO])
-def test_a_check_is_a_fault_only_with_a_finding_that_is_at_least_a_warning(severity: Severity) -> None:
+@pytest.mark.parametrize("severity", [FindingSeverity.WARNING, FindingSeverity.INFO])
+def test_a_check_is_a_fault_only_with_a_finding_that_is_at_least_a_warning(severity: FindingSeverity) -> None:
     answers = fine().topic("orders", *[(1, 2)] * 6).kip848("new", consumer("m", "c", "orders-0 orders-1"))
     seen = looked(answers)
     graded = tuple(replace(finding, severity=severity) for finding in seen.detection.findings)
     checks = diagnose(seen.snapshot, replace(seen.detection, findings=graded), Plan(), seen.limits)
     faults = {check.key for check in checks if check.state is CheckState.FAULT}
-    assert bool(faults) is (severity is Severity.WARNING)
+    assert bool(faults) is (severity is FindingSeverity.WARNING)
 
 
 def test_replicas_and_preferred_leaders_are_mended_by_a_proposal_that_is_named() -> None:
@@ -456,16 +461,16 @@ def _nothing(_answers: Answers) -> None:
     """The part comes with no data that a check looks at."""
 
 
-WHOLE: dict[Part, Lessen] = {
-    Part.TOPICS: _no_topics,
-    Part.GROUPS: _no_groups,
-    Part.BROKERS: _no_brokers,
-    Part.BROKER_CONFIGS: _no_broker_configs,
-    Part.TOPIC_CONFIGS: _no_topic_configs,
-    Part.REASSIGNMENTS: _no_moves,
-    Part.LOG_DIRS: _nothing,
-    Part.END_OFFSETS: lambda answers: answers.ends.clear(),
-    Part.RIGHTS: lambda answers: setattr(answers, "rights", Rights()),
+WHOLE: dict[ObservationPart, Lessen] = {
+    ObservationPart.TOPICS: _no_topics,
+    ObservationPart.GROUPS: _no_groups,
+    ObservationPart.BROKERS: _no_brokers,
+    ObservationPart.BROKER_CONFIGS: _no_broker_configs,
+    ObservationPart.TOPIC_CONFIGS: _no_topic_configs,
+    ObservationPart.REASSIGNMENTS: _no_moves,
+    ObservationPart.LOG_DIRS: _nothing,
+    ObservationPart.END_OFFSETS: lambda answers: answers.ends.clear(),
+    ObservationPart.RIGHTS: lambda answers: setattr(answers, "rights", PrincipalRights()),
 }
 
 
@@ -483,7 +488,7 @@ def refused(draw: st.DrawFn, answers: Answers) -> Iterable[tuple[str, Answers]]:
             del getattr(less, kind)[name]
             if kind == "groups":
                 del less.listed[str(name)]
-            yield f"{kind} {name}: {cause}", less.gap(Part[kind.upper()], cause, str(name))
+            yield f"{kind} {name}: {cause}", less.gap(ObservationPart[kind.upper()], cause, str(name))
 
 
 def silenced(answers: Answers) -> Iterable[tuple[str, Answers]]:
@@ -494,12 +499,14 @@ def silenced(answers: Answers) -> Iterable[tuple[str, Answers]]:
         yield lessen.__name__, less
 
 
-def glanced(answers: Answers) -> Seen:
+def glanced(answers: Answers) -> StageEvaluation:
     """A look without planning."""
-    return see(answers.at(), Memory(), Limits(), planning=False)
+    return evaluate(answers.at(), Memory(), Limits(), planning=False)
 
 
-def better(before: dict[str, Check], after: dict[str, Check], floor: CheckState, *, no_tasks: bool) -> list[str]:
+def better(
+    before: dict[str, DoctorCheck], after: dict[str, DoctorCheck], floor: CheckState, *, no_tasks: bool
+) -> list[str]:
     """The checks that reassure more than they did, and more than what is not seen may.
 
     Where a cluster says with full rights that it has no application, no task can be at risk.
@@ -550,11 +557,11 @@ def test_what_is_not_seen_makes_no_other_finding(data: st.DataObject) -> None:
     for what, less in refused(data.draw, answers):
         new = [one for one in glanced(less).detection.findings if one.id not in known]
         event(f"new: {sorted({one.reason.name for one in new})}")
-        allowed = FOLLOWS_FROM_LESS | (BY_OLD_AND_NEW if what.startswith(Part.REASSIGNMENTS) else set())
+        allowed = FOLLOWS_FROM_LESS | (BY_OLD_AND_NEW if what.startswith(ObservationPart.REASSIGNMENTS) else set())
         assert {one.reason for one in new} <= allowed, f"{what}: {[one.sentence for one in new]}"
 
 
-def _no_group_gets_to_its_optimum(full: Seen, less: Seen, what: str) -> None:
+def _no_group_gets_to_its_optimum(full: StageEvaluation, less: StageEvaluation, what: str) -> None:
     for name, assessment in less.detection.assessments.items():
         known = full.detection.assessments.get(name)
         assert not assessment.at_optimum or (known is not None and known.at_optimum), f"{what}: {name}"
@@ -568,7 +575,7 @@ def test_an_absent_broker_is_told_of_at_once_and_is_a_fault_once_it_has_lasted()
     run = Run().look(answers.at(0))
     gone = deepcopy(answers).without_broker(3)
 
-    def there(run: Run, memory: Memory) -> Check:
+    def there(run: Run, memory: Memory) -> DoctorCheck:
         checks = diagnose(run.snapshot, run.detection, Plan(), run.limits, memory)
         return next(check for check in checks if check.key == "brokers with replicas are live")
 

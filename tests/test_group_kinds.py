@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from agent.observe.intern import interned_observation
+from agent.observe.observe_cluster import interned_observation
 from agent.predict.predict import ASSIGNORS
 from agent.telemetry.events import GROUP_SHAPES
 from agent.values.observation import DescribedKind, RawConsumerGroup, RawGroup

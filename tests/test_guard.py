@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from agent.detect.find import detect
+from agent.guard.cluster_checks import CHECKS
 from agent.guard.judge import ALL_CHECKS, guard
-from agent.guard.world_checks import CHECKS
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.values.limits import Limits, Mode, ProposalLimits
+from agent.values.limits import AgentMode, Limits, ProposalLimits
 from agent.values.memory import Memory, RackSighting
-from agent.values.observation import Gap, GapCause, Part
+from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict
@@ -23,7 +23,7 @@ from tests.plan.worlds import random_world
 from tests.snapshots import NOW_MS, Builder, a_cluster, member
 
 LIMITS = Limits()
-EXECUTE = Limits(mode=Mode.EXECUTE)
+EXECUTE = Limits(mode=AgentMode.EXECUTE)
 SECOND = 1_000
 
 
@@ -59,7 +59,7 @@ def verdict(
     return answer
 
 
-def gap(part: Part, subject: str = "") -> Gap:
+def gap(part: ObservationPart, subject: str = "") -> Gap:
     return Gap(part, GapCause.TIMED_OUT, subject, "no answer in time")
 
 
@@ -69,9 +69,9 @@ def gap(part: Part, subject: str = "") -> Gap:
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [
-        pytest.param(Mode.OBSERVE, HoldReason.DRY_RUN, id="observe is a dry run"),
-        pytest.param(Mode.PROPOSE, HoldReason.DRY_RUN, id="propose is a dry run"),
-        pytest.param(Mode.EXECUTE, HoldReason.NOT_LEADING, id="execute is for the agent that leads"),
+        pytest.param(AgentMode.OBSERVE, HoldReason.DRY_RUN, id="observe is a dry run"),
+        pytest.param(AgentMode.PROPOSE, HoldReason.DRY_RUN, id="propose is a dry run"),
+        pytest.param(AgentMode.EXECUTE, HoldReason.NOT_LEADING, id="execute is for the agent that leads"),
     ],
 )
 @pytest.mark.parametrize("built", [shared(), swapped(), warming(copy("p2", "0_1", caught_up=True))])
@@ -167,14 +167,16 @@ def test_a_partition_never_needs_more_in_sync_than_it_has_replicas(min_isr, isr,
 @pytest.mark.parametrize(
     ("built", "missing", "held"),
     [
-        pytest.param(shared(), gap(Part.BROKERS), True, id="brokers did not answer"),
-        pytest.param(shared(), gap(Part.REASSIGNMENTS), True, id="whether something moves cannot be seen"),
-        pytest.param(shared(), gap(Part.TOPIC_CONFIGS, "t"), True, id="this topic's configs are missing"),
-        pytest.param(shared(), gap(Part.TOPIC_CONFIGS, "other"), False, id="another topic's configs are missing"),
-        pytest.param(shared(), gap(Part.GROUPS), False, id="a reassignment needs no groups"),
-        pytest.param(swapped(), gap(Part.GROUPS, "g"), True, id="this group did not answer"),
-        pytest.param(swapped(), gap(Part.GROUPS, "h"), False, id="another group did not answer"),
-        pytest.param(swapped(), gap(Part.LOG_DIRS), False, id="a rebalance needs no sizes"),
+        pytest.param(shared(), gap(ObservationPart.BROKERS), True, id="brokers did not answer"),
+        pytest.param(shared(), gap(ObservationPart.REASSIGNMENTS), True, id="whether something moves cannot be seen"),
+        pytest.param(shared(), gap(ObservationPart.TOPIC_CONFIGS, "t"), True, id="this topic's configs are missing"),
+        pytest.param(
+            shared(), gap(ObservationPart.TOPIC_CONFIGS, "other"), False, id="another topic's configs are missing"
+        ),
+        pytest.param(shared(), gap(ObservationPart.GROUPS), False, id="a reassignment needs no groups"),
+        pytest.param(swapped(), gap(ObservationPart.GROUPS, "g"), True, id="this group did not answer"),
+        pytest.param(swapped(), gap(ObservationPart.GROUPS, "h"), False, id="another group did not answer"),
+        pytest.param(swapped(), gap(ObservationPart.LOG_DIRS), False, id="a rebalance needs no sizes"),
     ],
 )
 def test_a_gap_holds_only_what_needs_the_part(built, missing, held):
@@ -186,7 +188,7 @@ def test_a_gap_holds_only_what_needs_the_part(built, missing, held):
 def test_a_group_that_vanished_with_a_gap_is_unknown_and_without_one_is_stale():
     gone = swapped()
     gone.groups.clear()
-    held = verdict(swapped(), gone, gaps=(gap(Part.GROUPS, "broker 2"),))
+    held = verdict(swapped(), gone, gaps=(gap(ObservationPart.GROUPS, "broker 2"),))
     assert isinstance(held, Hold)
     assert held.reason is HoldReason.UNKNOWN
     refused = verdict(swapped(), gone)
@@ -307,7 +309,7 @@ def test_a_rebalance_cools_down_and_says_until_when():
 def test_advice_is_for_its_owner_in_every_mode():
     built = a_cluster().topic("t", (1,), (2,)).group("g", member("m1", None, "t-0"), member("m2", "b", "t-1"))
     for limits in (LIMITS, EXECUTE):
-        answer = verdict(built, limits=limits, kind=ProposalKind.ADVISE, gaps=(gap(Part.BROKERS),))
+        answer = verdict(built, limits=limits, kind=ProposalKind.ADVISE, gaps=(gap(ObservationPart.BROKERS),))
         assert isinstance(answer, Hold)
         assert answer.reason is HoldReason.OWNER_ACTS
 
@@ -318,7 +320,7 @@ def test_advice_is_for_its_owner_in_every_mode():
 def test_the_gravest_reason_is_the_answer_also_in_a_dry_run():
     """Everything is wrong at once; reason after reason is taken away, and the next grave one shows."""
     worst = shared(isr={0: (1,)}, min_isr=2).broker(4, "b").moving("t-1", (2, 3), (), ())
-    late = {"taken_ms": NOW_MS + LIMITS.proposals.ttl_ms + SECOND, "gaps": (gap(Part.BROKERS),)}
+    late = {"taken_ms": NOW_MS + LIMITS.proposals.ttl_ms + SECOND, "gaps": (gap(ObservationPart.BROKERS),)}
     memory = flapping(1, "a")
     heard = [verdict(shared(), worst, memory=memory, **late)]
     healthy = shared(isr={0: (1, 4)}, min_isr=1).broker(4, "b").moving("t-1", (2, 3), (), ())

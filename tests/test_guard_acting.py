@@ -8,16 +8,16 @@ import pytest
 
 from agent.guard.judge import explained, guard
 from agent.journal.approvals import ApprovalState, by_rule, voided
-from agent.journal.commands import Pause, paused
-from agent.journal.leader import Leader, leader_write
-from agent.journal.triggers import Effect, TriggerVerdict
-from agent.values.explained import Answer
-from agent.values.journal import View, Write
-from agent.values.limits import Mode, TriggerLimits
+from agent.journal.commands import ExecutionPause, paused
+from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.triggers import TriggerEffect, TriggerVerdict
+from agent.values.journal import JournalState, JournalWrite
+from agent.values.limits import AgentMode, TriggerLimits
 from agent.values.memory import Memory
+from agent.values.plan import RuleAnswer
 from agent.values.reassignment import BatchState, PlanState
 from agent.values.verdict import Allow, Hold, HoldReason
-from agent.values.windows import Window, Windows
+from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guarded import (
     ELSEWHEN,
     HOUR,
@@ -41,7 +41,7 @@ from tests.test_guard import shared, swapped
 
 # --- who leads, and what is paused ------------------------------------------------------------------------------
 
-LEADER = Leader("rw-1", "host", 1, "cluster", 0)
+LEADER = LeaderEntry("rw-1", "host", 1, "cluster", 0)
 
 
 def test_without_a_journal_nothing_is_done() -> None:
@@ -52,7 +52,7 @@ def test_without_a_journal_nothing_is_done() -> None:
 
 
 def test_a_journal_that_cannot_be_read_holds_everything() -> None:
-    view = with_approval(shared(), Write("plan/p-1", "open", {"from": "a newer release"}))
+    view = with_approval(shared(), JournalWrite("plan/p-1", "open", {"from": "a newer release"}))
     answer = held(shared(), view)
     assert answer.reason is HoldReason.UNKNOWN
     assert "cannot be read from the journal" in answer.sentence
@@ -70,7 +70,7 @@ def test_a_journal_that_cannot_be_read_holds_everything() -> None:
         ),
     ],
 )  # fmt: skip
-def test_another_cluster_is_never_touched(view: View, changes: dict[str, object], says: str) -> None:
+def test_another_cluster_is_never_touched(view: JournalState, changes: dict[str, object], says: str) -> None:
     answer = held(swapped(), view, **changes)
     assert answer.reason is HoldReason.WRONG_CLUSTER
     assert says in answer.sentence
@@ -78,14 +78,14 @@ def test_another_cluster_is_never_touched(view: View, changes: dict[str, object]
 
 @pytest.mark.parametrize("built", [shared(), swapped(), promoted()])
 def test_a_pause_holds_everything_and_says_who_and_why(built: Builder) -> None:
-    view = with_approval(built, paused(Pause("ann@desk", "big sale", NOW_MS - 90 * MINUTE)))
+    view = with_approval(built, paused(ExecutionPause("ann@desk", "big sale", NOW_MS - 90 * MINUTE)))
     answer = held(built, view)
     assert answer.reason is HoldReason.PAUSED
     assert answer.sentence == "held: ann@desk paused acting 90 min ago (big sale); resume with: rackwise resume"
 
 
 def test_a_pause_that_cannot_be_read_is_a_pause() -> None:
-    assert held(swapped(), journal(Write("pause", "paused", {"x": 1}), at_ms=NOW_MS)).reason is HoldReason.PAUSED
+    assert held(swapped(), journal(JournalWrite("pause", "paused", {"x": 1}), at_ms=NOW_MS)).reason is HoldReason.PAUSED
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_a_rule_repeats_nothing_that_ended(state: PlanState) -> None:
     [
         pytest.param({"execute__exclude_topics": ("t*",)}, False, id="left out by the settings"),
         pytest.param({"cluster__id": "other"}, False, id="another cluster"),
-        pytest.param({"windows": Windows(allow=(ELSEWHEN,))}, True, id="outside its window"),
+        pytest.param({"windows": TimeWindowSet(allow=(ELSEWHEN,))}, True, id="outside its window"),
         pytest.param({}, True, id="not approved yet"),
     ],
 )
 def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, object], *, waits: bool) -> None:
     snapshot, proposal = only(shared())
     rows = explained(proposal, snapshot, Memory(), limits_of(**changes), NOBODY)
-    said = {row.answer for row in rows} - {Answer.YES}
-    assert (Answer.NO in said) is not waits
+    said = {row.answer for row in rows} - {RuleAnswer.YES}
+    assert (RuleAnswer.NO in said) is not waits
     assert not any(row.sentence.startswith("held") for row in rows)
 
 
@@ -171,11 +171,11 @@ def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, objec
             id="no included group",
         ),
         pytest.param(
-            swapped(), {"windows": Windows(allow=(ELSEWHEN,))}, HoldReason.OUTSIDE_WINDOW,
+            swapped(), {"windows": TimeWindowSet(allow=(ELSEWHEN,))}, HoldReason.OUTSIDE_WINDOW,
             "outside the windows that allow it (never-now), until", id="outside of the window",
         ),
         pytest.param(
-            shared(), {"windows": Windows(blackout=(Window("dark", "UTC"),))}, HoldReason.OUTSIDE_WINDOW,
+            shared(), {"windows": TimeWindowSet(blackout=(TimeWindow("dark", "UTC"),))}, HoldReason.OUTSIDE_WINDOW,
             "blackout dark is on, and no opening within 400 days", id="in a blackout",
         ),
         pytest.param(
@@ -196,7 +196,7 @@ def test_settings_and_schedule_hold_what_was_approved(
 
 
 def test_a_window_of_other_kinds_does_not_hold() -> None:
-    windows = Windows(allow=(ELSEWHEN._replace(kinds=frozenset({"reassign"})),))
+    windows = TimeWindowSet(allow=(ELSEWHEN._replace(kinds=frozenset({"reassign"})),))
     assert isinstance(judged(swapped(), NOBODY, windows=windows), Allow)
     assert held(shared(), with_approval(shared()), windows=windows).until_ms is not None
 
@@ -236,7 +236,7 @@ def test_a_window_of_other_kinds_does_not_hold() -> None:
     ],
 )  # fmt: skip
 def test_a_budget_that_is_used_up_holds_and_says_until_when(
-    built: Builder, writes: list[Write], changes: dict[str, object], says: str, until: int | None
+    built: Builder, writes: list[JournalWrite], changes: dict[str, object], says: str, until: int | None
 ) -> None:
     answer = held(built, with_approval(built, *writes), **changes)
     assert (answer.reason, says in answer.sentence) == (HoldReason.OVER_BUDGET, True), answer.sentence
@@ -250,20 +250,24 @@ def test_a_budget_that_is_used_up_holds_and_says_until_when(
             swapped(), [triggered("h", NOW_MS - 61 * MINUTE)], {"trigger__budget_per_hour": 1}, id="an hour has passed"
         ),
         pytest.param(
-            swapped(), [triggered("h", NOW_MS - MINUTE, effect=Effect.NOT_SENT)], {"trigger__budget_per_hour": 1},
+            swapped(),
+            [triggered("h", NOW_MS - MINUTE, effect=TriggerEffect.NOT_SENT)],
+            {"trigger__budget_per_hour": 1},
             id="no request was sent then",
         ),
         pytest.param(
-            promoted(), [triggered("g", NOW_MS - 20 * MINUTE, verdict=TriggerVerdict.AS_PREDICTED)],
-            {"trigger__budget_per_group_per_hour": 1}, id="promotions have a budget of their own",
+            promoted(),
+            [triggered("g", NOW_MS - 20 * MINUTE, verdict=TriggerVerdict.AS_PREDICTED)],
+            {"trigger__budget_per_group_per_hour": 1},
+            id="promotions have a budget of their own",
         ),
         pytest.param(
             shared(), [batch(1, state=BatchState.INTENT)], {"execute__batches_per_hour": 2}, id="one of two batches"
         ),
     ],
-)  # fmt: skip
+)
 def test_a_budget_that_is_not_used_up_holds_nothing(
-    built: Builder, writes: list[Write], changes: dict[str, object]
+    built: Builder, writes: list[JournalWrite], changes: dict[str, object]
 ) -> None:
     assert isinstance(judged(built, with_approval(built, *writes), **changes), Allow)
 
@@ -323,10 +327,10 @@ def test_the_gravest_reason_is_the_answer() -> None:
     wrong: dict[str, object] = {
         "cluster__id": "other",
         "execute__exclude_topics": ("t",),
-        "windows": Windows(allow=(ELSEWHEN,)),
+        "windows": TimeWindowSet(allow=(ELSEWHEN,)),
         "execute__batches_per_hour": 1,
     }
-    writes = [plan_of(shared(), PlanState.OPEN), paused(Pause("ann", "", NOW_MS)), batch(1)]
+    writes = [plan_of(shared(), PlanState.OPEN), paused(ExecutionPause("ann", "", NOW_MS)), batch(1)]
     heard: list[HoldReason] = []
     for less in (None, "cluster__id", 0, 0, "execute__exclude_topics", "windows", "execute__batches_per_hour"):
         if isinstance(less, str):
@@ -349,31 +353,35 @@ def test_an_explanation_has_the_numbers_of_every_check() -> None:
     snapshot, proposal = only(shared())
     rows = explained(proposal, snapshot, Memory(), limits_of(approve__rules=(SMALL,)), NOBODY)
     said = {row.rule: (row.answer, row.sentence) for row in rows}
-    assert said["paused"] == (Answer.YES, "acting is not paused")
+    assert said["paused"] == (RuleAnswer.YES, "acting is not paused")
     counted = "0 of 100 batches in the last hour (execute.batches_per_hour)"
-    assert said["batches"] == (Answer.YES, f"{counted}; 0 of 200 batches in the last day (execute.batches_per_day)")
-    assert said["approval"] == (Answer.YES, "allowed by rule small: 1 of 1 move, 1.0 kB of 1.0 kB to copy")
+    assert said["batches"] == (RuleAnswer.YES, f"{counted}; 0 of 200 batches in the last day (execute.batches_per_day)")
+    assert said["approval"] == (RuleAnswer.YES, "allowed by rule small: 1 of 1 move, 1.0 kB of 1.0 kB to copy")
     assert {row.about for row in rows} == {proposal.id}
 
 
 @pytest.mark.parametrize(
     ("mode", "view", "last"),
     [
-        pytest.param(Mode.PROPOSE, NOBODY, ("approval", Answer.WAIT), id="a dry run shows every check"),
-        pytest.param(Mode.EXECUTE, None, ("leading", Answer.WAIT), id="without a journal there is nothing to ask"),
+        pytest.param(AgentMode.PROPOSE, NOBODY, ("approval", RuleAnswer.WAIT), id="a dry run shows every check"),
         pytest.param(
-            Mode.EXECUTE, journal(Write("batch/x/1", "sent", {}), at_ms=1), ("leading", Answer.NO),
+            AgentMode.EXECUTE, None, ("leading", RuleAnswer.WAIT), id="without a journal there is nothing to ask"
+        ),
+        pytest.param(
+            AgentMode.EXECUTE,
+            journal(JournalWrite("batch/x/1", "sent", {}), at_ms=1),
+            ("leading", RuleAnswer.NO),
             id="nor with one that cannot be read",
         ),
     ],
-)  # fmt: skip
+)
 def test_an_explanation_ends_where_nothing_more_can_be_asked(
-    mode: Mode, view: View | None, last: tuple[str, Answer]
+    mode: AgentMode, view: JournalState | None, last: tuple[str, RuleAnswer]
 ) -> None:
     snapshot, proposal = only(shared())
     rows = explained(proposal, snapshot, Memory(), replace(limits_of(), mode=mode), view)
     assert (rows[-1].rule, rows[-1].answer) == last
-    assert [row.answer for row in rows if row.rule == "mode"] == ([] if mode is Mode.EXECUTE else [Answer.NO])
+    assert [row.answer for row in rows if row.rule == "mode"] == ([] if mode is AgentMode.EXECUTE else [RuleAnswer.NO])
 
 
 def test_an_approval_that_was_voided_stays_void() -> None:

@@ -7,29 +7,29 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard.approving import DEFAULT_RULE
+from agent.guard.approval_checks import DEFAULT_RULE
 from agent.guard.judge import guard
 from agent.journal.approvals import (
     KEPT,
     KEPT_HIDDEN,
     KEPT_NOES,
     NO_COUNTS_MS,
-    Approval,
     ApprovalState,
+    ProposalApproval,
+    approval_cleanup,
     approval_of,
     approvals,
     by_rule,
-    in_place_of,
     plan_hash,
-    swept,
+    replacing_approval,
     used,
     vetoed,
     written,
 )
-from agent.values.journal import View, Write
+from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import ApprovalRule
 from agent.values.memory import Memory
-from agent.values.proposal import Predicted, Proposal
+from agent.values.proposal import PredictedEffect, Proposal
 from agent.values.verdict import Allow, Hold, HoldReason
 from tests.guarded import (
     HOUR,
@@ -102,12 +102,12 @@ def test_a_person_approves_the_exact_plan_and_says_how_fast() -> None:
             "it is not approved", id="a rule approved it that is not set any more",
         ),
         pytest.param(
-            Write(f"approval/{only(shared())[1].id}", "approved", {"nonsense": 1}), "it is not approved",
+            JournalWrite(f"approval/{only(shared())[1].id}", "approved", {"nonsense": 1}), "it is not approved",
             id="what was written cannot be read",
         ),
     ],
 )  # fmt: skip
-def test_what_is_no_approval_of_this_plan_approves_nothing(given: Write, says: str) -> None:
+def test_what_is_no_approval_of_this_plan_approves_nothing(given: JournalWrite, says: str) -> None:
     answer = held(shared(), journal(given, at_ms=NOW_MS))
     assert answer.reason is HoldReason.NEEDS_APPROVAL
     assert says in answer.sentence
@@ -132,7 +132,7 @@ def test_a_rule_approves_what_is_within_all_its_bounds_and_is_recorded_by_name(r
     assert why in answer.reason
 
 
-def vetoed_by(built: Builder, **changes: object) -> View:
+def vetoed_by(built: Builder, **changes: object) -> JournalState:
     """After `cancel` of what no person has approved."""
     _, proposal = only(built)
     no = vetoed(proposal, 1, who="ann@desk", now_ms=NOW_MS, why="cancelled by ann@desk (not today)")
@@ -160,10 +160,10 @@ def test_a_persons_no_is_to_that_very_plan_and_a_person_may_still_approve_it() -
     assert answer.by == "ann@desk"
 
 
-def agreed(built: Builder) -> Approval:
+def agreed(built: Builder) -> ProposalApproval:
     """By a person, of the plan as it is proposed."""
     _, proposal = only(built)
-    return Approval(proposal.id, plan_hash(proposal), ApprovalState.APPROVED, "ann@desk", NOW_MS, NOW_MS + HOUR)
+    return ProposalApproval(proposal.id, plan_hash(proposal), ApprovalState.APPROVED, "ann@desk", NOW_MS, NOW_MS + HOUR)
 
 
 @pytest.mark.parametrize("between", ["a rule's yes", "a person's yes", "a no", "many noes"])
@@ -179,12 +179,12 @@ def test_a_persons_no_outlasts_what_is_said_of_other_plans_under_the_same_id(bet
     }[between]
     view = vetoed_by(shared())
     for one in told:
-        view = journal(written(in_place_of(approval_of(view, one.plan), one)), at_ms=NOW_MS, view=view)
+        view = journal(written(replacing_approval(approval_of(view, one.plan), one)), at_ms=NOW_MS, view=view)
     view = swept_of(view, [proposal])
     answer = held(shared(), view, approve__rules=(ApprovalRule(name="all"),))
     assert "no rule overrules that" in answer.sentence
     assert "a person cancelled this plan" in answer.sentence
-    yes = in_place_of(approval_of(view, proposal.id), agreed(shared()))
+    yes = replacing_approval(approval_of(view, proposal.id), agreed(shared()))
     assert yes.noes == tuple(one.plan_hash for one in told if one.vetoed), "a person's yes to it takes the no back"
     assert isinstance(judged(shared(), journal(written(yes), at_ms=NOW_MS, view=view)), Allow)
 
@@ -192,7 +192,7 @@ def test_a_persons_no_outlasts_what_is_said_of_other_plans_under_the_same_id(bet
 def test_the_noes_that_an_approval_goes_on_with_are_bounded() -> None:
     one = agreed(shared())._replace(state=ApprovalState.VOID, vetoed=True)
     for number in range(KEPT_NOES + 9):
-        one = in_place_of(one, one._replace(plan_hash=f"{number:032}"))
+        one = replacing_approval(one, one._replace(plan_hash=f"{number:032}"))
     assert len(one.noes) == KEPT_NOES
     assert one.noes[-1] == f"{KEPT_NOES + 7:032}", "the newest stay"
 
@@ -202,14 +202,16 @@ def test_a_persons_no_is_kept_as_long_as_the_plan_is_proposed() -> None:
     old = [written(by_rule(proposal._replace(id=f"p-{n}"), "x", "y", now_ms=1, valid_ms=1)) for n in range(KEPT + 9)]
     view = journal(*old, at_ms=NOW_MS, view=vetoed_by(shared()))
     for _ in range(3):
-        view = journal(*swept(view, [proposal], frozenset(), NOW_MS), at_ms=NOW_MS, view=view)
+        view = journal(*approval_cleanup(view, [proposal], frozenset(), NOW_MS), at_ms=NOW_MS, view=view)
     assert len(approvals(view)) == KEPT + 1
     assert isinstance(judged(shared(), view, approve__rules=(ApprovalRule(name="all"),)), Hold)
 
 
-def swept_of(view: View, standing: Sequence[Proposal], *, now_ms: int = NOW_MS, rests: bool = True) -> View:
+def swept_of(
+    view: JournalState, standing: Sequence[Proposal], *, now_ms: int = NOW_MS, rests: bool = True
+) -> JournalState:
     """After a planning that proposes these."""
-    return journal(*swept(view, standing, frozenset(), now_ms, lambda _: rests), at_ms=now_ms, view=view)
+    return journal(*approval_cleanup(view, standing, frozenset(), now_ms, lambda _: rests), at_ms=now_ms, view=view)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +303,7 @@ def test_the_hash_of_a_plan_is_that_of_what_is_done_and_not_of_its_size() -> Non
     _, proposal = only(shared())
     bigger = proposal._replace(
         moves=tuple(move._replace(bytes=7) for move in proposal.moves),
-        predicted=Predicted(moves=1, bytes_to_move=7),
+        predicted=PredictedEffect(moves=1, bytes_to_move=7),
         created_ms=1,
         expires_ms=2,
     )

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard.approving import foreseen
-from agent.guard.judge import explained, guard, still
-from agent.journal import moves
+from agent.guard.approval_checks import foreseen
+from agent.guard.judge import explained, guard, recheck
+from agent.journal import plan_entries
 from agent.journal.approvals import by_rule
 from agent.journal.triggers import TriggerVerdict
-from agent.values.explained import Answer
-from agent.values.journal import View
+from agent.values.journal import JournalState
 from agent.values.limits import ApprovalRule, Limits
 from agent.values.memory import Memory
-from agent.values.reassignment import Plan, PlanState, Target
+from agent.values.plan import RuleAnswer
+from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason
-from agent.values.windows import Window, Windows
+from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guarded import (
     ELSEWHEN,
     HOUR,
@@ -58,8 +58,8 @@ LATELY = journal(
 
 
 def said(
-    built: Builder, view: View = NOBODY, limits: Limits | None = None, **predicted: float
-) -> dict[str, tuple[Answer, str]]:
+    built: Builder, view: JournalState = NOBODY, limits: Limits | None = None, **predicted: float
+) -> dict[str, tuple[RuleAnswer, str]]:
     """Check -> what it answers of the one proposal of a world."""
     snapshot, proposal = only(built)
     changed = proposal._replace(predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def said(
 
 def test_every_check_of_a_rebalance_has_its_numbers() -> None:
     assert said(swapped()) == {
-        check: (Answer.YES, sentence)
+        check: (RuleAnswer.YES, sentence)
         for check, sentence in {
             **OF_TRIGGERS,
             "tried": "the same trigger was not sent within 24 h",
@@ -83,7 +83,7 @@ def test_every_check_of_a_rebalance_has_its_numbers() -> None:
 
 def test_every_check_of_a_promotion_has_its_numbers() -> None:
     assert said(promoted()) == {
-        check: (Answer.YES, sentence)
+        check: (RuleAnswer.YES, sentence)
         for check, sentence in {
             **OF_TRIGGERS,
             "probing": "its warm-ups are worth a rebalance now",
@@ -94,7 +94,7 @@ def test_every_check_of_a_promotion_has_its_numbers() -> None:
 
 def test_every_check_of_a_reassignment_has_its_numbers() -> None:
     assert said(shared(), with_approval(shared())) == {
-        check: (Answer.YES, sentence)
+        check: (RuleAnswer.YES, sentence)
         for check, sentence in {
             **ALLOWED,
             "begun": "no attempt has begun",
@@ -113,37 +113,42 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
     [
         pytest.param(
             NOBODY, limits_of(gain__min_bytes_per_s=10.0),
-            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", Answer.YES,
+            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", RuleAnswer.YES,
             "it makes 2 of 2 partitions local; the least gain is 1.0; it saves 15 B/s; the least gain is 10 "
             "B/s", id="enough bytes",
         ),
         pytest.param(
             NOBODY, limits_of(gain__min_bytes_per_s=16.0),
-            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", Answer.NO,
+            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", RuleAnswer.NO,
             "it saves 15 B/s; the least gain is 16 B/s", id="too few bytes",
         ),
         pytest.param(
-            NOBODY, limits_of(gain__min_bytes_per_s=10.0), {}, "gain", Answer.NO,
+            NOBODY, limits_of(gain__min_bytes_per_s=10.0), {}, "gain", RuleAnswer.NO,
             "the traffic across racks that it saves is unknown; the least gain is 10 B/s", id="unknown bytes",
         ),
         pytest.param(
             NOBODY, None, {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback",
-            Answer.YES, "copying costs up to $2.00 and saves $0.50 a day: paid back in 4 days, at most 30 days are "
+            RuleAnswer.YES, "copying costs up to $2.00 and saves $0.50 a day: paid back in 4 days, at most 30 days are "
             "allowed", id="it pays",
         ),
         pytest.param(
-            NOBODY, None, {"bytes_to_move": 10**9}, "payback", Answer.NO,
+            NOBODY, None, {"bytes_to_move": 10**9}, "payback", RuleAnswer.NO,
             "its saving per day is unknown, so its pay-back time is unknown (execute.payback_days)",
             id="an unknown saving",
         ),
         pytest.param(
-            LATELY, None, {}, "tried", Answer.WAIT, "the same trigger was sent 2 h ago: nothing moved (seen)",
+            LATELY, None, {}, "tried", RuleAnswer.WAIT, "the same trigger was sent 2 h ago: nothing moved (seen)",
             id="tried lately",
         ),
     ],
 )  # fmt: skip
 def test_what_it_is_worth_is_said_in_numbers(  # noqa: PLR0917 (a table)
-    view: View, limits: Limits | None, predicted: dict[str, float], check: str, answer: Answer, sentence: str
+    view: JournalState,
+    limits: Limits | None,
+    predicted: dict[str, float],
+    check: str,
+    answer: RuleAnswer,
+    sentence: str,
 ) -> None:
     assert said(swapped(), view, limits, **predicted)[check] == (answer, sentence)
 
@@ -151,13 +156,13 @@ def test_what_it_is_worth_is_said_in_numbers(  # noqa: PLR0917 (a table)
 @pytest.mark.parametrize(
     ("ago_min", "answer", "sentence"),
     [
-        (4, Answer.WAIT, "the last plan of topic t ended 4 min ago, and the cooldown is 10 min"),
-        (10, Answer.YES, "the last plan of topic t ended 10 min ago"),
+        (4, RuleAnswer.WAIT, "the last plan of topic t ended 4 min ago, and the cooldown is 10 min"),
+        (10, RuleAnswer.YES, "the last plan of topic t ended 10 min ago"),
     ],
 )
-def test_a_topic_cools_down_for_its_time(ago_min: int, answer: Answer, sentence: str) -> None:
-    other = Plan("p-other", (Target(tp("t-1"), "id", (2, 3), (3, 2)),), PlanState.DONE)
-    view = journal(moves.write(other), at_ms=NOW_MS - ago_min * MINUTE, view=with_approval(shared()))
+def test_a_topic_cools_down_for_its_time(ago_min: int, answer: RuleAnswer, sentence: str) -> None:
+    other = ReassignmentPlan("p-other", (ReassignmentTarget(tp("t-1"), "id", (2, 3), (3, 2)),), PlanState.DONE)
+    view = journal(plan_entries.change_writes(other), at_ms=NOW_MS - ago_min * MINUTE, view=with_approval(shared()))
     assert said(shared(), view)["cooled down"] == (answer, sentence)
 
 
@@ -176,18 +181,18 @@ def test_a_trigger_that_was_not_done_hides_no_earlier_one_that_was() -> None:
 def test_partitions_without_bytes_take_nothing_of_the_days_budget() -> None:
     view = with_approval(shared(), batch(1, size=0))
     batches = said(shared(), view, limits_of(execute__bytes_per_day=1))["batches"]
-    assert batches[0] is Answer.YES
+    assert batches[0] is RuleAnswer.YES
     assert batches[1].endswith("; 0 B of 1 B copied in the last day (execute.bytes_per_day)")
 
 
 @pytest.mark.parametrize(
     ("windows", "passes"),
     [
-        pytest.param(Windows(allow=(ELSEWHEN,)), True, id="a window that opens again"),
-        pytest.param(Windows(blackout=(Window("dark", "UTC"),)), False, id="a blackout without an end"),
+        pytest.param(TimeWindowSet(allow=(ELSEWHEN,)), True, id="a window that opens again"),
+        pytest.param(TimeWindowSet(blackout=(TimeWindow("dark", "UTC"),)), False, id="a blackout without an end"),
     ],
 )
-def test_a_time_that_never_comes_is_not_waited_for(windows: Windows, *, passes: bool) -> None:
+def test_a_time_that_never_comes_is_not_waited_for(windows: TimeWindowSet, *, passes: bool) -> None:
     answer = held(shared(), with_approval(shared()), windows=windows)
     assert (answer.reason, answer.passes) == (HoldReason.OUTSIDE_WINDOW, passes)
 
@@ -210,12 +215,12 @@ def test_an_approval_that_a_rule_gave_is_only_a_record() -> None:
 def test_right_before_it_is_done_the_time_of_day_counts_and_not_that_of_the_look() -> None:
     """The snapshot was taken in the morning; by now the blackout has begun."""
     snapshot, proposal = only(swapped())
-    limits = limits_of(windows=Windows(allow=(Window("morning", "UTC", 0, 12 * 60),)))
-    assert isinstance(still(proposal, snapshot, limits, NOBODY, NOW_MS), Allow)
+    limits = limits_of(windows=TimeWindowSet(allow=(TimeWindow("morning", "UTC", 0, 12 * 60),)))
+    assert isinstance(recheck(proposal, snapshot, limits, NOBODY, NOW_MS), Allow)
     (verdict,) = guard([proposal], snapshot, Memory(), limits, NOBODY)
     assert isinstance(verdict, Allow)
     (late,) = guard([proposal], snapshot, Memory(), limits, NOBODY, NOW_MS + 12 * HOUR)
-    for answer in (late, still(proposal, snapshot, limits, NOBODY, NOW_MS + 12 * HOUR)):
+    for answer in (late, recheck(proposal, snapshot, limits, NOBODY, NOW_MS + 12 * HOUR)):
         assert isinstance(answer, Hold)
         assert answer.reason is HoldReason.OUTSIDE_WINDOW
 

@@ -7,17 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent.guard.worth import WORTH_CHECKS
+from agent.guard.gain_checks import WORTH_CHECKS
 from agent.values.limits import GainLimits, Limits
 from agent.values.proposal import Proposal, ProposalReason
-from agent.values.verdict import Fine, Hold, HoldReason
+from agent.values.verdict import CheckPassed, Hold, HoldReason
 from tests.propose.test_basis import HEAVY, only, proposals, swapped
 from tests.weights.told import told
 
 RECORDS = SimpleNamespace(view={}, moved={})
 
 
-def judged(proposal: Proposal, limits: Limits) -> Fine | Hold | None:
+def judged(proposal: Proposal, limits: Limits) -> CheckPassed | Hold | None:
     """What the check of the least gain says."""
     ground = SimpleNamespace(limits=limits, records=RECORDS, now_ms=proposal.created_ms)
     (check,) = [check for check in WORTH_CHECKS if check.__name__ == "_gain"]
@@ -31,7 +31,7 @@ def weighed() -> Proposal:
 
 def test_by_weights_the_share_is_one_of_bytes(weighed: Proposal) -> None:
     found = judged(weighed, Limits(gain=GainLimits(min_share=0.5, min_partitions=100)))
-    assert isinstance(found, Fine)
+    assert isinstance(found, CheckPassed)
     assert found.sentence == "it makes 1.8 kB/s of 1.8 kB/s local; the least gain is 910 B/s"
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from agent.guard.judge import guard
-from agent.journal import moves
-from agent.journal.triggers import Effect, TriggerVerdict
-from agent.values.journal import View
+from agent.journal import plan_entries
+from agent.journal.triggers import TriggerEffect, TriggerVerdict
+from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.reassignment import Plan, PlanState, Target
+from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.verdict import Allow, Hold, HoldReason, Verdict
 from tests.guarded import (
     HOUR,
@@ -32,7 +32,7 @@ from tests.snapshots import NOW_MS, tp
 from tests.test_guard import shared, swapped
 
 
-def worth(view: View = NOBODY, limits: Limits | None = None, **predicted: float | None) -> Verdict:
+def worth(view: JournalState = NOBODY, limits: Limits | None = None, **predicted: float | None) -> Verdict:
     snapshot, proposal = only(swapped())
     changed = proposal._replace(predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
     (answer,) = guard([changed], snapshot, Memory(), limits or limits_of(), view)
@@ -107,15 +107,15 @@ def test_the_same_trigger_about_the_same_assignment_is_not_tried_again(
     _, proposal = only(swapped())
     done = triggered(
         "g", NOW_MS - 2 * HOUR, proposal=proposal.id, verdict=verdict,
-        effect=Effect.NOT_SENT if reason is None else Effect.REBALANCING,
+        effect=TriggerEffect.NOT_SENT if reason is None else TriggerEffect.REBALANCING,
     )  # fmt: skip
     answer = judged(swapped(), journal(done, at_ms=NOW_MS))
     assert (answer.reason if isinstance(answer, Hold) else None) is reason
 
 
 def test_a_topic_whose_replicas_were_moved_cools_down() -> None:
-    other = Plan("p-other", (Target(tp("t-1"), "id", (2, 3), (3, 2)),), PlanState.DONE)
-    view = journal(moves.write(other), at_ms=NOW_MS - 4 * MINUTE, view=with_approval(shared()))
+    other = ReassignmentPlan("p-other", (ReassignmentTarget(tp("t-1"), "id", (2, 3), (3, 2)),), PlanState.DONE)
+    view = journal(plan_entries.change_writes(other), at_ms=NOW_MS - 4 * MINUTE, view=with_approval(shared()))
     answer = held(shared(), view)
     assert (answer.reason, answer.until_ms) == (HoldReason.COOLING_DOWN, NOW_MS + 6 * MINUTE)
     assert isinstance(judged(shared(), view, execute__cooldown_ms=MINUTE), Allow)

@@ -20,18 +20,18 @@ import structlog
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from agent.daemon.daemon import Agent, Pace
-from agent.errors import RackwiseError, told
-from agent.loop import Line, run_cycle
-from agent.record.publisher import Counts
-from agent.record.recorder import Recorder, Recording, RecordPlan
-from agent.values.clock import Instant
+from agent.daemon.daemon import AgentDaemon, LoopPace
+from agent.errors import RackwiseError, error_lines
+from agent.loop import CycleStages, run_cycle
+from agent.record.librdkafka import RecordCounts
+from agent.record.recorder import CycleRecorder, RecordingResult, RecordPlan
+from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.web.app import make_app
-from agent.web.loop_state import Failure, LoopState
-from agent.web.metrics import Caps
+from agent.web.loop_state import CycleFailure, LoopState
+from agent.web.metrics import SeriesCaps
 from config.foreign_text import shortened
 from config.logging import MAX_VALUE_BYTES, set_up_logging
 from pipeline import options
@@ -41,30 +41,36 @@ from pipeline.report.document import ReportDocument
 from pipeline.report.facts import ReportFacts
 from pipeline.report.html import to_html
 from pipeline.report.markdown import to_markdown
-from testbed.demo.ending import Published, summary
-from testbed.demo.news import News
-from testbed.demo.screen import Line as Shown
-from testbed.demo.screen import Screen
+from testbed.demo.console import ConsoleLine as Shown
+from testbed.demo.console import DemoConsole
+from testbed.demo.events import CycleEvents
+from testbed.demo.results import DemoProposals, summary
 from tests.foreign import POISONS, formulas, spelled
 from tests.hostile_world import FORGED, Name, observation, poisoned, twin
 
-NOW = Instant(1_760_000_010_000, 10_000)
+NOW = ClockReading(1_760_000_010_000, 10_000)
 MOST_LABEL = 200 + 20
 
 
 @cache
 def cycle_of(name: Name) -> Cycle:
     of = observation(name)
-    return run_cycle(Line(Limits()), lambda: of, of, Memory(), number=1, name="l-1", planning=True)
+    return run_cycle(CycleStages(Limits()), lambda: of, of, Memory(), number=1, name="l-1", planning=True)
 
 
 def state_of(name: Name) -> LoopState:
     cycle = cycle_of(name)
     problems = tuple(map(name, POISONS))
     return LoopState(
-        started=Instant(0, 0), cycle=cycle, planned=cycle, recording=Recording(True, Counts(5, 1, 2), 3, problems),
-        last_success=NOW, last_end=NOW, succeeded=1, failure=Failure(2, name("a line feed"), 0),
-    )  # fmt: skip
+        started=ClockReading(0, 0),
+        cycle=cycle,
+        planned=cycle,
+        recording=RecordingResult(True, RecordCounts(5, 1, 2), 3, problems),
+        last_success=NOW,
+        last_end=NOW,
+        succeeded=1,
+        failure=CycleFailure(2, name("a line feed"), 0),
+    )
 
 
 def scan(text: str, lines: int | None = None) -> None:
@@ -80,7 +86,7 @@ def scan(text: str, lines: int | None = None) -> None:
 
 
 def pages(name: Name) -> dict[str, str]:
-    app = make_app(lambda: state_of(name), lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=Caps(groups=500))
+    app = make_app(lambda: state_of(name), lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=SeriesCaps(groups=500))
     with TestClient(app, base_url="http://localhost") as client:
         return {path: client.get(path).text for path in ("/livez", "/readyz", "/metrics")}
 
@@ -141,8 +147,10 @@ def test_the_log_of_a_cycle_and_of_a_failure_is_one_harmless_line_each(
             raise faults.pop()
         return observation(poisoned)
 
-    recorder = Recorder(RecordPlan(file=tmp_path / "t.jsonl"), {})
-    agent = Agent(look=look, line=Line(Limits()), recorder=recorder, pace=Pace(poll_ms=60_000, plan_ms=60_000))
+    recorder = CycleRecorder(RecordPlan(file=tmp_path / "t.jsonl"), {})
+    agent = AgentDaemon(
+        look=look, line=CycleStages(Limits()), recorder=recorder, pace=LoopPace(poll_ms=60_000, plan_ms=60_000)
+    )
     for _ in range(3):
         agent._run()
     agent.close()
@@ -166,11 +174,11 @@ def test_the_log_of_a_cycle_and_of_a_failure_is_one_harmless_line_each(
 
 def shown(name: Name) -> str:
     out = io.StringIO()
-    screen, cycle = Screen(out), cycle_of(name)
-    lines = News().of(cycle)
+    screen, cycle = DemoConsole(out), cycle_of(name)
+    lines = CycleEvents().of(cycle)
     screen.tell(*lines, *(Shown("scene", name(poison)) for poison in POISONS))
     screen.setup(f"waiting: {name('a line feed')}")
-    screen.plain("", *summary(Published(len(cycle.proposals), cycle.proposals), name("a line feed"), cycle))
+    screen.plain("", *summary(DemoProposals(len(cycle.proposals), cycle.proposals), name("a line feed"), cycle))
     return out.getvalue()
 
 
@@ -261,8 +269,8 @@ def test_what_the_pipeline_says_is_harmless(capsys: pytest.CaptureFixture[str], 
     options.say(f"reading {text}")
     options.answer(f"| {text} |".replace("\n", " "))
     error = RackwiseError(text, why=text, todo=text)
-    assert len(told(error, shortened).splitlines()) == 3
-    scan(told(error, shortened), 3)
+    assert len(error_lines(error, shortened).splitlines()) == 3
+    scan(error_lines(error, shortened), 3)
     heard = capsys.readouterr()
     scan(heard.out, 1)
     scan(heard.err, 1)

@@ -14,26 +14,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.loop import Line, run_cycle
+from agent.loop import CycleStages, run_cycle
 from agent.observe.assemble import folded
-from agent.record.publisher import Counts
-from agent.record.recorder import Recording
-from agent.values.clock import Instant
+from agent.record.librdkafka import RecordCounts
+from agent.record.recorder import RecordingResult
+from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
-from agent.values.finding import FindingReason, Severity
+from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.last_known import LastKnown
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.observation import Gap, GapCause, Observation, Part, RawPartition
-from agent.web.loop_state import LoopState, LoopWatch
-from agent.web.metrics import METRICS, Caps, RackwiseCollector
-from testbed.demo.news import News
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawPartition
+from agent.web.loop_state import LoopMonitor, LoopState
+from agent.web.metrics import METRICS, RackwiseCollector, SeriesCaps
+from testbed.demo.events import CycleEvents
 from tests.world import a_world, next_look
 
 LIMITS = Limits()
 FAILING = (GapCause.TIMED_OUT, GapCause.UNREACHABLE, GapCause.ERROR, GapCause.UNUSABLE, GapCause.TOO_LARGE)
-RECORDING = Recording(True, Counts(0, 0, 0), 0, ())
-DONE = Instant(0, 0)
+RECORDING = RecordingResult(True, RecordCounts(0, 0, 0), 0, ())
+DONE = ClockReading(0, 0)
 
 
 def trouble(world: Observation) -> Observation:
@@ -55,19 +55,19 @@ WORLD = trouble(a_world(6, improvable=1.0))
 AFTER = replace(trouble(next_look(a_world(6, improvable=1.0), share=0.0)), replica_bytes={})
 
 Lose = Callable[[Observation], Mapping[str, Any]]
-LOSSES: Mapping[Part, Lose] = {
-    Part.TOPICS: lambda _: {"topics": (), "topic_configs": {}, "end_offsets": {}},
-    Part.TOPIC_CONFIGS: lambda _: {"topic_configs": {}},
-    Part.BROKER_CONFIGS: lambda _: {"broker_configs": {}},
-    Part.GROUPS: lambda _: {"listed_groups": (), "groups": (), "committed_offsets": {}},
-    Part.COMMITTED_OFFSETS: lambda _: {"committed_offsets": {}},
-    Part.END_OFFSETS: lambda _: {"end_offsets": {}},
-    Part.REASSIGNMENTS: lambda _: {"reassignments": ()},
-    Part.LOG_DIRS: lambda _: {"replica_bytes": {}},
+LOSSES: Mapping[ObservationPart, Lose] = {
+    ObservationPart.TOPICS: lambda _: {"topics": (), "topic_configs": {}, "end_offsets": {}},
+    ObservationPart.TOPIC_CONFIGS: lambda _: {"topic_configs": {}},
+    ObservationPart.BROKER_CONFIGS: lambda _: {"broker_configs": {}},
+    ObservationPart.GROUPS: lambda _: {"listed_groups": (), "groups": (), "committed_offsets": {}},
+    ObservationPart.COMMITTED_OFFSETS: lambda _: {"committed_offsets": {}},
+    ObservationPart.END_OFFSETS: lambda _: {"end_offsets": {}},
+    ObservationPart.REASSIGNMENTS: lambda _: {"reassignments": ()},
+    ObservationPart.LOG_DIRS: lambda _: {"replica_bytes": {}},
 }
 
 
-def without(world: Observation, parts: Iterable[Part], cause: GapCause) -> Observation:
+def without(world: Observation, parts: Iterable[ObservationPart], cause: GapCause) -> Observation:
     """The same look, in which these parts did not answer."""
     for part in parts:
         gap = Gap(part, cause, "", "a test")
@@ -83,7 +83,7 @@ def with_silent_broker(world: Observation, broker: int) -> Observation:
         listed_groups=tuple(row for row in world.listed_groups if row.group_id not in lost),
         groups=tuple(row for row in world.groups if row.group_id not in lost),
         committed_offsets={name: rows for name, rows in world.committed_offsets.items() if name not in lost},
-        gaps=(*world.gaps, Gap(Part.GROUPS, GapCause.TIMED_OUT, f"broker {broker}", "no answer in time")),
+        gaps=(*world.gaps, Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, f"broker {broker}", "no answer in time")),
     )
 
 
@@ -91,7 +91,7 @@ class Agent:
     """Looks one after the other, as the loop takes them in."""
 
     def __init__(self, *looks: Observation, planning: bool = True) -> None:
-        self.watch, self._memory, self._line = LoopWatch(DONE), Memory(), Line(LIMITS)
+        self.watch, self._memory, self._line = LoopMonitor(DONE), Memory(), CycleStages(LIMITS)
         for look in looks:
             self.look(look, planning=planning)
 
@@ -126,7 +126,7 @@ class Agent:
 
 
 def exported(seen: LoopState) -> dict[tuple[str, tuple[str, ...]], float]:
-    samples = RackwiseCollector(lambda: seen, "1", Caps()).samples()
+    samples = RackwiseCollector(lambda: seen, "1", SeriesCaps()).samples()
     return {(name, labels): value for name, rows in samples.items() for labels, value in rows}
 
 
@@ -146,12 +146,12 @@ BOUNDS = {"rackwise_group_cross_rack_bytes_per_second", "rackwise_group_lag_reco
 """Lower bounds, where they say so."""
 KEPT = {"rackwise_brokers", "rackwise_topics", "rackwise_partitions", "rackwise_groups", "rackwise_findings"}
 PLANNED = {"rackwise_proposals", "rackwise_unplanned", "rackwise_verdicts"}
-LISTS = {Part.TOPICS, Part.GROUPS}
+LISTS = {ObservationPart.TOPICS, ObservationPart.GROUPS}
 
 
 @given(parts=st.sets(st.sampled_from(sorted(LOSSES)), min_size=1), cause=st.sampled_from(FAILING), again=st.booleans())
 def test_a_failed_look_changes_no_figure_but_those_about_itself(
-    parts: set[Part], cause: GapCause, *, again: bool
+    parts: set[ObservationPart], cause: GapCause, *, again: bool
 ) -> None:
     whole, before = WHOLE, BEFORE
     agent = FIRST.copy()
@@ -160,7 +160,9 @@ def test_a_failed_look_changes_no_figure_but_those_about_itself(
     failed = agent.series()
     assert {name for name, _ in whole} <= {one.name for one in METRICS}
     for (name, labels), value in failed.items():
-        if name in OF_THE_LOOK or labels in {("part of the cluster did not answer", one.value) for one in Severity}:
+        if name in OF_THE_LOOK or labels in {
+            ("part of the cluster did not answer", one.value) for one in FindingSeverity
+        }:
             continue
         if name in PLANNED and not parts & LISTS:
             continue  # a planning that saw every list is a planning: other parts bear on what it may propose
@@ -170,7 +172,7 @@ def test_a_failed_look_changes_no_figure_but_those_about_itself(
         elif name == "rackwise_findings":
             assert value >= min(known, default=1), (name, labels)
         elif name in OF_THE_KNOWN and value not in known:
-            assert Part.BROKER_CONFIGS in parts, "whether reads go to the nearest replica is unknown then"
+            assert ObservationPart.BROKER_CONFIGS in parts, "whether reads go to the nearest replica is unknown then"
         elif name in BOUNDS:
             assert 0 < value <= max(known), (name, labels)
         else:
@@ -196,14 +198,19 @@ def test_a_broker_that_lists_no_groups_hides_none_of_them(broker: int) -> None:
 
 
 def test_before_any_look_confirmed_a_list_it_has_no_sample() -> None:
-    names = {name for name, _ in Agent(without(WORLD, [Part.TOPICS, Part.GROUPS], GapCause.TIMED_OUT)).series()}
+    names = {
+        name
+        for name, _ in Agent(
+            without(WORLD, [ObservationPart.TOPICS, ObservationPart.GROUPS], GapCause.TIMED_OUT)
+        ).series()
+    }
     assert not names & {"rackwise_topics", "rackwise_partitions", "rackwise_groups", *PLANNED}
     assert not names & {"rackwise_cross_rack_bytes_per_second", "rackwise_cross_rack_unknown"}
     assert "rackwise_gaps" in names
 
 
 @pytest.mark.parametrize("part", sorted(LISTS))
-def test_what_is_kept_says_of_when_it_is(part: Part) -> None:
+def test_what_is_kept_says_of_when_it_is(part: ObservationPart) -> None:
     agent = Agent(WORLD, without(AFTER, [part], GapCause.TIMED_OUT))
     age = {labels[0]: value * 1_000 for (name, labels), value in agent.series().items() if "seen_timestamp" in name}
     kept = {"topics": {"topics", "brokers", "findings"}, "groups": {"groups", "findings"}}[part.value]
@@ -214,30 +221,50 @@ def test_what_is_kept_says_of_when_it_is(part: Part) -> None:
 def test_what_is_really_gone_goes_also_while_something_else_does_not_answer() -> None:
     agent = FIRST.copy()
     mended = a_world(6, improvable=0.0)
-    agent.look(without(replace(mended, monotonic_ms=WORLD.monotonic_ms + 10_000), [Part.LOG_DIRS], GapCause.TIMED_OUT))
+    agent.look(
+        without(
+            replace(mended, monotonic_ms=WORLD.monotonic_ms + 10_000), [ObservationPart.LOG_DIRS], GapCause.TIMED_OUT
+        )
+    )
     before, now = FIRST.known.count_findings(), agent.known.count_findings()
     gone = FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM.value
     assert any(reason == gone for reason, _ in before)
     assert not any(reason == gone for reason, _ in now), "groups do not rest on log dirs"
 
 
-@pytest.mark.parametrize("part", [Part.LOG_DIRS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS])
+@pytest.mark.parametrize(
+    "part",
+    [
+        ObservationPart.LOG_DIRS,
+        ObservationPart.TOPIC_CONFIGS,
+        ObservationPart.BROKER_CONFIGS,
+        ObservationPart.REASSIGNMENTS,
+    ],
+)
 def test_a_broker_that_is_no_longer_there_takes_its_findings_along_while_something_else_does_not_answer(
-    part: Part,
+    part: ObservationPart,
 ) -> None:
     """A gap may last for ever, and so would an alert about a broker that was removed."""
     agent = FIRST.copy()
     of_it = {name for name, one in agent.known.findings.items() if one.finding.subject == ("broker", "77")}
     assert of_it
     removed = replace(a_world(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
-    agent.look(without(removed, [part, Part.TOPICS], GapCause.TIMED_OUT))
+    agent.look(without(removed, [part, ObservationPart.TOPICS], GapCause.TIMED_OUT))
     assert of_it <= agent.known.findings.keys(), "its replicas show it"
     agent.look(without(removed, [part], GapCause.TIMED_OUT))
     assert not of_it & agent.known.findings.keys()
 
 
-@pytest.mark.parametrize("part", [Part.LOG_DIRS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS])
-def test_a_broker_that_is_back_is_not_absent_while_something_else_does_not_answer(part: Part) -> None:
+@pytest.mark.parametrize(
+    "part",
+    [
+        ObservationPart.LOG_DIRS,
+        ObservationPart.TOPIC_CONFIGS,
+        ObservationPart.BROKER_CONFIGS,
+        ObservationPart.REASSIGNMENTS,
+    ],
+)
+def test_a_broker_that_is_back_is_not_absent_while_something_else_does_not_answer(part: ObservationPart) -> None:
     def fenced(world: Observation) -> Observation:
         brokers = tuple(row for row in world.brokers if row.id != 3)
         return replace(world, brokers=brokers)
@@ -254,7 +281,7 @@ def test_replicas_that_were_moved_share_no_rack_while_log_dirs_do_not_answer() -
     reason = FindingReason.REPLICAS_SHARE_RACK.value
     assert any(of == reason for of, _ in agent.known.count_findings())
     mended = replace(a_world(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
-    agent.look(without(mended, [Part.LOG_DIRS], GapCause.TIMED_OUT))
+    agent.look(without(mended, [ObservationPart.LOG_DIRS], GapCause.TIMED_OUT))
     assert not any(of == reason for of, _ in agent.known.count_findings())
 
 
@@ -263,7 +290,7 @@ def test_a_topic_that_was_deleted_takes_its_findings_along_while_the_list_fails(
     name = WORLD.topics[0].name
     of_it = [one.finding for one in agent.known.findings.values() if one.finding.subject == ("topic", name)]
     assert of_it
-    failed = without(AFTER, [Part.TOPICS], GapCause.TIMED_OUT)
+    failed = without(AFTER, [ObservationPart.TOPICS], GapCause.TIMED_OUT)
     agent.look(failed)
     assert {one.id for one in of_it} <= agent.known.findings.keys()
     agent.look(replace(failed, vanished_topics=(name,)))
@@ -271,7 +298,7 @@ def test_a_topic_that_was_deleted_takes_its_findings_along_while_the_list_fails(
 
 
 def test_a_gap_that_was_there_when_it_was_found_does_not_keep_a_finding() -> None:
-    blind = [Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS]
+    blind = [ObservationPart.TOPIC_CONFIGS, ObservationPart.BROKER_CONFIGS]
     agent = Agent(without(WORLD, blind, GapCause.NOT_ALLOWED))
     shared = {
         name for name, one in agent.known.findings.items() if one.finding.reason is FindingReason.REPLICAS_SHARE_RACK
@@ -286,7 +313,7 @@ def test_a_group_that_could_not_be_described_keeps_its_kind_and_its_findings() -
     agent = FIRST.copy()
     name = WORLD.groups[0].group_id
     of_it = {key for key, one in agent.known.findings.items() if one.finding.subject == ("group", name)}
-    gap = Gap(Part.GROUPS, GapCause.ERROR, name, "COORDINATOR_LOAD_IN_PROGRESS")
+    gap = Gap(ObservationPart.GROUPS, GapCause.ERROR, name, "COORDINATOR_LOAD_IN_PROGRESS")
     agent.look(replace(AFTER, groups=AFTER.groups[1:], gaps=(gap,)))
     assert agent.series()["rackwise_groups", ("classic consumer",)] == 6
     assert of_it
@@ -298,7 +325,7 @@ def test_a_group_that_could_not_be_described_keeps_its_kind_and_its_findings() -
 
 def undescribed(world: Observation, names: Collection[str]) -> Observation:
     """These groups were listed and did not answer; of more than 100 only the number is told."""
-    gaps = [Gap(Part.GROUPS, GapCause.TIMED_OUT, name, "no answer in time") for name in names]
+    gaps = [Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, name, "no answer in time") for name in names]
     return replace(
         world,
         groups=tuple(row for row in world.groups if row.group_id not in names),
@@ -309,14 +336,14 @@ def undescribed(world: Observation, names: Collection[str]) -> Observation:
 
 def unlisted(world: Observation, names: Collection[str]) -> Observation:
     """Their coordinator is silent, in each look the same one."""
-    gap = Gap(Part.GROUPS, GapCause.TIMED_OUT, "broker 2", "no answer in time")
+    gap = Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, "broker 2", "no answer in time")
     listed = tuple(row for row in world.listed_groups if row.group_id not in names)
     return replace(undescribed(world, names), listed_groups=listed, gaps=(*world.gaps, gap))
 
 
 def unconfigured(world: Observation, names: Collection[str]) -> Observation:
     """The configs of these topics did not answer."""
-    gaps = [Gap(Part.TOPIC_CONFIGS, GapCause.ERROR, name, "no answer in time") for name in names]
+    gaps = [Gap(ObservationPart.TOPIC_CONFIGS, GapCause.ERROR, name, "no answer in time") for name in names]
     configs = {name: values for name, values in world.topic_configs.items() if name not in names}
     return replace(world, topic_configs=configs, gaps=folded([*world.gaps, *gaps], most=0))
 
@@ -405,16 +432,18 @@ def test_what_is_about_all_there_is_stays_while_a_silent_broker_may_hide_some_of
 
 
 def test_an_absent_broker_stays_absent_while_topics_do_not_answer() -> None:
-    agent = Agent(WORLD, without(AFTER, [Part.TOPICS], GapCause.TIMED_OUT))
+    agent = Agent(WORLD, without(AFTER, [ObservationPart.TOPICS], GapCause.TIMED_OUT))
     assert agent.series()["rackwise_brokers", ("", "absent")] == 1
     back = replace(AFTER, brokers=(*AFTER.brokers, AFTER.brokers[0]._replace(id=77)))
-    agent.look(without(back, [Part.TOPICS], GapCause.TIMED_OUT))
+    agent.look(without(back, [ObservationPart.TOPICS], GapCause.TIMED_OUT))
     assert ("rackwise_brokers", ("", "absent")) not in agent.series(), "it is back"
 
 
-@pytest.mark.parametrize("lost", [(Part.GROUPS,), (Part.TOPICS,), (Part.TOPICS, Part.GROUPS)])
-def test_a_finding_that_a_gap_hides_has_not_ended_and_is_no_news_afterwards(lost: tuple[Part, ...]) -> None:
-    agent, told = Agent(), News()
+@pytest.mark.parametrize(
+    "lost", [(ObservationPart.GROUPS,), (ObservationPart.TOPICS,), (ObservationPart.TOPICS, ObservationPart.GROUPS)]
+)
+def test_a_finding_that_a_gap_hides_has_not_ended_and_is_no_news_afterwards(lost: tuple[ObservationPart, ...]) -> None:
+    agent, told = Agent(), CycleEvents()
     first = agent.look(WORLD)
     told.of(first)
     hidden = agent.look(without(AFTER, lost, GapCause.TIMED_OUT), planning=False)
@@ -432,7 +461,7 @@ def test_a_finding_that_a_gap_hides_has_not_ended_and_is_no_news_afterwards(lost
 
 def test_a_finding_that_is_mended_has_ended() -> None:
     mended = replace(AFTER, topics=a_world(6, improvable=1.0).topics)
-    agent, told = Agent(), News()
+    agent, told = Agent(), CycleEvents()
     told.of(agent.look(WORLD))
     cycle = agent.look(mended)
     shared = FindingReason.REPLICAS_SHARE_RACK
@@ -445,7 +474,7 @@ def test_the_first_look_of_an_agent_with_memory_ends_only_what_it_would_have_see
     mended = replace(AFTER, topics=a_world(6, improvable=1.0).topics)
 
     def first(world: Observation) -> Cycle:
-        return run_cycle(Line(LIMITS), lambda: world, world, memory, number=1, name="l", planning=False)
+        return run_cycle(CycleStages(LIMITS), lambda: world, world, memory, number=1, name="l", planning=False)
 
     assert first(mended).changes.ended
-    assert first(without(mended, [Part.TOPICS], GapCause.TIMED_OUT)).changes.ended == ()
+    assert first(without(mended, [ObservationPart.TOPICS], GapCause.TIMED_OUT)).changes.ended == ()

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from agent.act.executor import NoHands, act
-from agent.loop import Line, run_cycle
+from agent.act.executor import NoopExecutor, act
+from agent.loop import CycleStages, run_cycle
 from agent.propose.codec import proposal_to_bytes
 from agent.record.files import read_events
-from agent.record.recorder import Recorder, RecordPlan
-from agent.simulate.replay import recorded_looks, replay, replay_look
+from agent.record.recorder import CycleRecorder, RecordPlan
+from agent.simulate.evaluation import recorded_looks, replay, replay_look
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.values.cycle import MOST_TOLD, Cycle, news, sentence
-from agent.values.finding import Severity
-from agent.values.journal import View
-from agent.values.limits import GainLimits, Limits, Mode, Told, TriggerLimits
+from agent.values.cycle import MOST_TOLD, Cycle, finding_news, sentence
+from agent.values.finding import FindingSeverity
+from agent.values.journal import JournalState
+from agent.values.limits import AgentMode, GainLimits, Limits, TriggerLimits, TriState
 from agent.values.memory import Memory
-from agent.values.observation import Gap, GapCause, Observation, Part
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Hold, HoldReason, Outcome
@@ -49,7 +49,7 @@ def cycle(
     limits: Limits | None = None,
     planning: bool = True,
 ) -> Cycle:
-    line = Line(limits or Limits())
+    line = CycleStages(limits or Limits())
     return run_cycle(
         line, lambda: observation, observation, memory or Memory(), number=1, name="l-1", planning=planning
     )
@@ -57,8 +57,8 @@ def cycle(
 
 def partial(observation: Observation) -> Observation:
     gaps = (
-        Gap(Part.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer in 5 s"),
-        Gap(Part.GROUPS, GapCause.NOT_ALLOWED, "payments", "GROUP_AUTHORIZATION_FAILED"),
+        Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer in 5 s"),
+        Gap(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "payments", "GROUP_AUTHORIZATION_FAILED"),
     )
     return replace(observation, gaps=gaps)
 
@@ -78,7 +78,7 @@ def partial(observation: Observation) -> Observation:
             id="a planning in a dry run",
         ),
         pytest.param(
-            lambda: cycle(limits=Limits(mode=Mode.EXECUTE)),
+            lambda: cycle(limits=Limits(mode=AgentMode.EXECUTE)),
             "saw 12 brokers in 3 racks, 20 topics and 20 groups; 7 findings (7 new); "
             "proposed 4 trigger: this agent does not lead",
             id="in mode execute the missing right to alter is one finding more",
@@ -108,20 +108,20 @@ def test_a_cycle_says_in_one_sentence_what_happened(made: Callable[[], Cycle], t
 @pytest.mark.parametrize(
     ("mode", "told"),
     [
-        pytest.param(Mode.PROPOSE, "proposed 1 advise, 3 trigger: a dry run carries nothing out", id="a dry run"),
+        pytest.param(AgentMode.PROPOSE, "proposed 1 advise, 3 trigger: a dry run carries nothing out", id="a dry run"),
         pytest.param(
-            Mode.EXECUTE,
+            AgentMode.EXECUTE,
             "proposed 1 advise, 3 trigger: advise: only the owner of the client or broker can do it, "
             "trigger: the group is not stable now (and 1 other reason)",
             id="an agent that acts",
         ),
     ],
 )
-def test_each_kind_has_its_own_reason_unless_the_run_is_dry(mode: Mode, told: str) -> None:
+def test_each_kind_has_its_own_reason_unless_the_run_is_dry(mode: AgentMode, told: str) -> None:
     made = cycle(limits=Limits(mode=mode))
     first, *others = made.proposals
     proposals = (first._replace(kind=ProposalKind.ADVISE), *others)
-    dry = mode is not Mode.EXECUTE
+    dry = mode is not AgentMode.EXECUTE
     held = [HoldReason.GROUP_NOT_STABLE, HoldReason.GROUP_NOT_STABLE, HoldReason.NOT_LEADING]
     reasons = [HoldReason.OWNER_ACTS, *([HoldReason.DRY_RUN] * 3 if dry else held)]
     verdicts = tuple(Hold(one.id, reason, "held") for one, reason in zip(proposals, reasons, strict=True))
@@ -130,12 +130,12 @@ def test_each_kind_has_its_own_reason_unless_the_run_is_dry(mode: Mode, told: st
 
 def test_new_findings_are_told_the_worst_first_and_not_without_end() -> None:
     made = cycle()
-    of = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
+    of = (FindingSeverity.INFO, FindingSeverity.WARNING, FindingSeverity.CRITICAL)
     one = made.detection.findings[0]
     findings = tuple(replace(one, detail=str(n), severity=of[n % 3]) for n in range(30))
     known = findings[2].id
     new = tuple(finding.id for finding in findings if finding.id != known)
-    told, more = news(
+    told, more = finding_news(
         replace(made, detection=replace(made.detection, findings=findings), changes=made.changes._replace(new=new))
     )
     assert [finding.detail for finding in told] == [str(n) for n in range(5, 29, 3)]
@@ -143,8 +143,8 @@ def test_new_findings_are_told_the_worst_first_and_not_without_end() -> None:
     assert more == 1 + 10, "all that are left of the critical ones and every warning"
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_nothing_is_ever_done_in_this_release(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", list(AgentMode))
+def test_nothing_is_ever_done_in_this_release(mode: AgentMode) -> None:
     found = cycle(limits=Limits(mode=mode))
     assert len(found.verdicts) == len(found.proposals) > 0
     assert found.outcomes == ()
@@ -160,7 +160,7 @@ def test_nothing_is_ever_done_in_this_release(mode: Mode) -> None:
 )
 def test_when_the_cluster_is_looked_at_again(planning: bool, observation: Observation, looks: int) -> None:
     looker = Looker(observation)
-    run_cycle(Line(Limits()), looker, observation, Memory(), number=1, name="l-1", planning=planning)
+    run_cycle(CycleStages(Limits()), looker, observation, Memory(), number=1, name="l-1", planning=planning)
     assert looker.looks == looks
 
 
@@ -192,17 +192,17 @@ def test_act_carries_out_what_is_allowed_in_order_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("mode", "journal", "acts"),
     [
-        pytest.param(Mode.OBSERVE, {}, False, id="nothing is done in mode observe"),
-        pytest.param(Mode.PROPOSE, {}, False, id="nothing is done in a dry run"),
-        pytest.param(Mode.EXECUTE, None, False, id="nothing is done by an agent that does not lead"),
-        pytest.param(Mode.EXECUTE, {}, True, id="whoever leads does what may be done"),
+        pytest.param(AgentMode.OBSERVE, {}, False, id="nothing is done in mode observe"),
+        pytest.param(AgentMode.PROPOSE, {}, False, id="nothing is done in a dry run"),
+        pytest.param(AgentMode.EXECUTE, None, False, id="nothing is done by an agent that does not lead"),
+        pytest.param(AgentMode.EXECUTE, {}, True, id="whoever leads does what may be done"),
     ],
 )
-def test_when_the_hands_are_called(mode: Mode, journal: View | None, acts: bool) -> None:
+def test_when_the_hands_are_called(mode: AgentMode, journal: JournalState | None, acts: bool) -> None:
     hands = RecordingHands()
-    free = TriggerLimits(transactional=Told.NO)
+    free = TriggerLimits(transactional=TriState.NO)
     found = run_cycle(
-        Line(Limits(mode=mode, trigger=free), hands),
+        CycleStages(Limits(mode=mode, trigger=free), hands),
         lambda: WORLD,
         WORLD,
         Memory(),
@@ -218,7 +218,7 @@ def test_when_the_hands_are_called(mode: Mode, journal: View | None, acts: bool)
 
 def test_without_hands_an_allowed_proposal_is_told_as_not_done() -> None:
     found = cycle()
-    (outcome,) = act(NoHands(), approved(found.proposals[:1]), found.snapshot)
+    (outcome,) = act(NoopExecutor(), approved(found.proposals[:1]), found.snapshot)
     assert (outcome.done, outcome.sentence) == (
         False,
         "not done: this agent observes and proposes, it does not act",
@@ -227,7 +227,7 @@ def test_without_hands_an_allowed_proposal_is_told_as_not_done() -> None:
 
 def test_a_proposal_whose_ground_changed_between_the_looks_is_refused() -> None:
     fresh = next_look(WORLD, share=1.0)
-    found = run_cycle(Line(Limits()), Looker(fresh), WORLD, Memory(), number=1, name="l-1", planning=True)
+    found = run_cycle(CycleStages(Limits()), Looker(fresh), WORLD, Memory(), number=1, name="l-1", planning=True)
     assert "the state that the proposal was made from has changed" in sentence(found)
 
 
@@ -241,7 +241,7 @@ def test_the_cycle_carries_how_long_each_stage_took() -> None:
 
 
 def test_memos_between_cycles_change_nothing() -> None:
-    line, memory = Line(Limits()), Memory()
+    line, memory = CycleStages(Limits()), Memory()
     alone_memory = Memory()
     observation = WORLD
     for number in range(1, 5):
@@ -249,7 +249,7 @@ def test_memos_between_cycles_change_nothing() -> None:
             line, Looker(observation), observation, memory, number=number, name="l", planning=number % 2 == 1
         )
         alone = run_cycle(
-            Line(Limits()),
+            CycleStages(Limits()),
             Looker(observation),
             observation,
             alone_memory,
@@ -264,8 +264,8 @@ def test_memos_between_cycles_change_nothing() -> None:
 
 def test_a_recorded_file_gives_byte_same_proposals(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.jsonl"
-    recorder = Recorder(RecordPlan(file=path), {})
-    line, memory, cycles = Line(Limits(gain=GainLimits(min_partitions=2))), Memory(), []
+    recorder = CycleRecorder(RecordPlan(file=path), {})
+    line, memory, cycles = CycleStages(Limits(gain=GainLimits(min_partitions=2))), Memory(), []
     observation = WORLD
     for number in range(1, 4):
         done = run_cycle(
@@ -303,11 +303,11 @@ def test_which_looks_are_recorded_in_full(
     tmp_path: Path, full_every_ms: int, plannings: list[bool], full: list[bool]
 ) -> None:
     path = tmp_path / "telemetry.jsonl"
-    recorder = Recorder(RecordPlan(file=path, full_every_ms=full_every_ms), {})
+    recorder = CycleRecorder(RecordPlan(file=path, full_every_ms=full_every_ms), {})
     observation, found = a_world(2), []
     for number, planning in enumerate(plannings):
         done = run_cycle(
-            Line(Limits()),
+            CycleStages(Limits()),
             Looker(observation),
             observation,
             Memory(),
@@ -325,6 +325,6 @@ def test_findings_that_no_log_record_names_are_counted() -> None:
     found = cycle(planning=False)
     first, *others = found.detection.findings
     mixed = replace(
-        found, detection=replace(found.detection, findings=(replace(first, severity=Severity.INFO), *others))
+        found, detection=replace(found.detection, findings=(replace(first, severity=FindingSeverity.INFO), *others))
     )
     assert sentence(mixed).endswith("6 findings (6 new, 1 info)")

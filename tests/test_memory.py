@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
-from agent.memory.rate_bases import MAX_PARTITIONS
+from agent.memory.remember import MAX_PARTITIONS
 from agent.memory.streams import with_reading
 from agent.values.finding import FindingReason as Reason
 from agent.values.memory import Memory, RackSighting
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from agent.values.snapshot import LagSource
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation, instance, process_id, reader, with_group
@@ -56,7 +56,7 @@ def test_topics_that_are_only_not_shown_stay_known_until_a_witness_says_that_the
     answers = an_observation().topic("orders", (1, 2)).topic("payments", (2, 3))
     run = Run().look(answers.at(0))
     answers.topics.clear()
-    answers.gap(Part.TOPICS, cause, subject)
+    answers.gap(ObservationPart.TOPICS, cause, subject)
     run.look(answers.at(10))
     assert {"orders", "payments"} <= set(run.memory.topics)
     answers.extra["vanished_topics"] = ("orders",)
@@ -74,7 +74,7 @@ def test_a_topic_that_is_gone_from_a_complete_answer_is_forgotten() -> None:
 def test_groups_that_are_only_not_shown_stay_known() -> None:
     answers = an_observation().topic("t", (1,)).group("g", reader("m", "a", "t-0"))
     run = Run().look(answers.at(0))
-    run.look(answers.without_group("g").gap(Part.GROUPS).at(10))
+    run.look(answers.without_group("g").gap(ObservationPart.GROUPS).at(10))
     assert run.memory.groups == ("g",)
     answers.extra["vanished_groups"] = ("g",)
     assert run.look(answers.at(20)).memory.groups == ()
@@ -84,7 +84,9 @@ def test_while_moves_are_not_shown_those_that_ran_are_still_known() -> None:
     answers = an_observation().topic("t", (1, 2, 3)).moving("t-0", (1, 2, 3), (3,), (2,))
     run = Run().look(answers.at(0))
     answers.moves.clear()
-    assert set(run.look(answers.gap(Part.REASSIGNMENTS).at(10)).memory.reassignments) == {TopicPartition("t", 0)}
+    assert set(run.look(answers.gap(ObservationPart.REASSIGNMENTS).at(10)).memory.reassignments) == {
+        TopicPartition("t", 0)
+    }
     answers.gaps.clear()
     assert run.look(answers.at(20)).memory.reassignments == {}
 

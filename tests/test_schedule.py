@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agent.daemon.schedule import Schedule
+from agent.daemon.schedule import CycleScheduler
 
 SOON_MS = 200
 
@@ -24,7 +24,7 @@ class Looks:
         self.most_at_once = 0
         self.go_on = threading.Event()
         self.go_on.set()
-        self.schedule: Schedule
+        self.schedule: CycleScheduler
         self.then: Callable[[], None] = lambda: None
 
     def __call__(self) -> None:
@@ -49,7 +49,7 @@ class Looks:
 @pytest.fixture
 def looks() -> Iterator[Looks]:
     made = Looks()
-    made.schedule = Schedule(made, made.skip, poll_ms=60_000, plan_ms=3_600_000, plan_cron=None)
+    made.schedule = CycleScheduler(made, made.skip, poll_ms=60_000, plan_ms=3_600_000, plan_cron=None)
     yield made
     made.go_on.set()
     made.schedule.stop()

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent.cli.simulation_json import simulation_to_json
+from agent.cli.simulate import simulation_to_json
 from agent.detect.find import detect
 from agent.errors import BadInput
 from agent.plan.make import make_plan
-from agent.simulate.changes import (
+from agent.simulate.simulate import SimulationResult, simulate
+from agent.simulate.what_if import (
     AddBroker,
     AddMember,
     AddRack,
     AddReplica,
-    Change,
     RemoveBroker,
     RemoveMember,
     RemoveRack,
@@ -27,10 +27,11 @@ from agent.simulate.changes import (
     SetReplicationFactor,
     SetStandbys,
     SetStrategy,
+    SimulatedChange,
+    SimulatedCluster,
+    what_if,
 )
-from agent.simulate.simulate import Simulation, simulate
-from agent.simulate.what_if import World, what_if
-from agent.values.finding import FindingReason, Subject
+from agent.values.finding import FindingReason, SubjectId
 from agent.values.limits import Limits
 from agent.values.memory import Memory, RackSighting
 from agent.values.plan import Unplanned
@@ -43,12 +44,12 @@ SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 STRATEGIES = ("range", "roundrobin", "cooperative-sticky", "sticky", "uniform", "min_traffic", "balance_subtopology")
 
 
-def a_change(rng: random.Random, snapshot: Snapshot) -> Change:
+def a_change(rng: random.Random, snapshot: Snapshot) -> SimulatedChange:
     """Most of these can be."""
     groups = [group for group in snapshot.groups.values() if isinstance(group, ConsumerGroup | StreamsGroup)]
     partitions = [state.id for topic in snapshot.topics.values() for state in topic.partitions]
     brokers = [broker.id for broker in snapshot.brokers]
-    changes: list[Change] = [
+    changes: list[SimulatedChange] = [
         RemoveRack(rng.choice(RACKS)),
         AddRack("new", (90, 91)),
         RemoveBroker(rng.choice(brokers)),
@@ -95,7 +96,7 @@ def test_every_simulation_is_an_answer_or_a_sentence(snapshot: Snapshot, seed: i
     assert simulation_to_json(simulate(shuffled(snapshot, seed), Memory(), Limits(), changes), Limits()) == document
 
 
-def asked(snapshot: Snapshot, changes: tuple[Change, ...]) -> Simulation | BadInput:
+def asked(snapshot: Snapshot, changes: tuple[SimulatedChange, ...]) -> SimulationResult | BadInput:
     try:
         return simulate(snapshot, Memory(), Limits(), changes)
     except BadInput as refused:
@@ -140,7 +141,7 @@ def test_a_broker_that_is_lost_in_a_simulation_is_lost_for_good() -> None:
     assert not absent.held
 
 
-def without_a(built: Builder) -> Simulation:
+def without_a(built: Builder) -> SimulationResult:
     return simulate(built.snapshot(), Memory(), Limits(), (RemoveRack("a"),))
 
 
@@ -151,7 +152,7 @@ def test_what_has_no_replica_left_is_not_proposed_to_move() -> None:
     assert not [one for one in then.proposals if one.subject.name == "payments"]
     under = [one for one in then.found if one.reason is FindingReason.UNDER_MIN_ISR]
     assert [one.subject.name for one in under] == ["payments"]
-    snapshot = what_if(World(built.snapshot(), Limits()), (RemoveRack("a"),)).snapshot
+    snapshot = what_if(SimulatedCluster(built.snapshot(), Limits()), (RemoveRack("a"),)).snapshot
     detection = detect(snapshot, Memory(), Limits(), None)
     (shared,) = [one for one in detection.findings if one.reason is FindingReason.REPLICAS_SHARE_RACK]
     assert shared.sentence.endswith("; 6 of the 6 have no leader to copy from, so nothing is planned for them")
@@ -181,10 +182,10 @@ def test_no_plan_of_leaders_leaves_one_on_a_removed_broker() -> None:
 @pytest.mark.parametrize(
     "more", [(), (SetReplicationFactor("clicks", 3),)], ids=["a rack", "a rack, and replicas of another topic"]
 )
-def test_an_empty_rack_mends_no_skew_of_leaders(more: tuple[Change, ...]) -> None:
+def test_an_empty_rack_mends_no_skew_of_leaders(more: tuple[SimulatedChange, ...]) -> None:
     built = a_cluster(a=(1, 4), b=(2, 5), c=(3, 6)).topic("views", *[(1, 2, 3)] * 6).topic("clicks", (1, 2), (2, 3))
     simulation = simulate(built.snapshot(), Memory(), Limits(), (AddRack("d", (7, 8)), *more))
-    assert not [one for one in simulation.gone if one.subject == Subject("topic", "views")]
+    assert not [one for one in simulation.gone if one.subject == SubjectId("topic", "views")]
 
 
 def test_a_rack_that_has_been_absent_for_long_takes_no_share_of_the_leaders() -> None:

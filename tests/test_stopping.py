@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from agent import stopping
-from agent.stopping import Stop
+from agent.stopping import StopSignal
 
 
 @pytest.mark.timeout(20)
 def test_it_may_be_told_between_any_two_steps_of_a_wait() -> None:
     step = 0
     while True:
-        stop = Stop()
+        stop = StopSignal()
         steps, told = interrupted(stop, step)
         assert stop.is_set() is told
         assert stop.wait(0) is told
@@ -28,7 +28,7 @@ def test_it_may_be_told_between_any_two_steps_of_a_wait() -> None:
     assert steps == step > 10, "each step was tried, and there are some"
 
 
-def interrupted(stop: Stop, step: int) -> tuple[int, bool]:
+def interrupted(stop: StopSignal, step: int) -> tuple[int, bool]:
     """Wait, and tell it at that step of the wait, as a handler would: (steps in all, whether there was such a one)."""
     steps, told = 0, False
 
@@ -55,7 +55,7 @@ def interrupted(stop: Stop, step: int) -> tuple[int, bool]:
 
 @pytest.mark.timeout(20)
 def test_all_who_wait_hear_of_it_at_once_and_nobody_waits_any_more() -> None:
-    stop = Stop()
+    stop = StopSignal()
     heard: list[bool] = []
     waiting = [threading.Thread(target=lambda: heard.append(stop.wait())) for _ in range(5)]
     for one in waiting:

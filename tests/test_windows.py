@@ -13,7 +13,16 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from agent.values.windows import DAY_MINUTES, Closed, Window, Windows, closed, is_open, next_opening, within
+from agent.values.windows import (
+    DAY_MINUTES,
+    ClosedWindow,
+    TimeWindow,
+    TimeWindowSet,
+    closed_window,
+    is_open,
+    next_opening,
+    within,
+)
 
 FIRST, LAST = datetime(2025, 1, 1, tzinfo=UTC), datetime(2035, 12, 31, tzinfo=UTC)
 ZONES = (
@@ -52,7 +61,7 @@ def transitions(zone: ZoneInfo) -> list[datetime]:
     return found
 
 
-def specified(window: Window, stretch: tuple[datetime, datetime], offset: timedelta) -> set[datetime]:
+def specified(window: TimeWindow, stretch: tuple[datetime, datetime], offset: timedelta) -> set[datetime]:
     """UTC minutes of a stretch of constant offset in which the window is open, by plain arithmetic."""
     begin, end = (instant.replace(tzinfo=None) + offset for instant in stretch)
     length = (window.end_minute - window.start_minute) % DAY_MINUTES or DAY_MINUTES
@@ -80,7 +89,7 @@ def around(zone: ZoneInfo, change: datetime) -> Iterator[tuple[tuple[datetime, d
 
 def wrong_minutes(zone_name: str, start: int, end: int, days: frozenset[int]) -> list[str]:
     zone = ZoneInfo(zone_name)
-    window = Window("w", zone_name, start, end, days)
+    window = TimeWindow("w", zone_name, start, end, days)
     wrong: list[str] = []
     changes = transitions(zone) or [datetime(2030, 3, 31, tzinfo=UTC)]
     for change in changes:
@@ -111,7 +120,7 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-BERLIN_NIGHTS = Window("nights", "Europe/Berlin", 22 * 60, 6 * 60, frozenset(range(5)))
+BERLIN_NIGHTS = TimeWindow("nights", "Europe/Berlin", 22 * 60, 6 * 60, frozenset(range(5)))
 
 
 @pytest.mark.parametrize(
@@ -130,19 +139,19 @@ def test_a_window_over_midnight_belongs_to_the_day_on_which_it_begins(instant: s
 
 
 def test_an_hour_that_comes_twice_is_within_the_window_twice() -> None:
-    window = Window("w", "Europe/Berlin", 2 * 60, 3 * 60)
+    window = TimeWindow("w", "Europe/Berlin", 2 * 60, 3 * 60)
     day = [utc("2026-10-25T00:00") + timedelta(minutes=minute) for minute in range(180)]
     assert sum(within(window, at) for at in day) == 120
 
 
 def test_an_hour_that_is_left_out_never_opens() -> None:
-    window = Window("w", "Europe/Berlin", 2 * 60, 3 * 60)
+    window = TimeWindow("w", "Europe/Berlin", 2 * 60, 3 * 60)
     day = [utc("2026-03-29T00:00") + timedelta(minutes=minute) for minute in range(180)]
     assert sum(within(window, at) for at in day) == 0
 
 
 def test_first_and_last_day_count_in_the_windows_zone() -> None:
-    window = Window("w", "Pacific/Apia", first=date(2026, 12, 20), last=date(2026, 12, 20))
+    window = TimeWindow("w", "Pacific/Apia", first=date(2026, 12, 20), last=date(2026, 12, 20))
     assert within(window, utc("2026-12-19T11:00"))
     assert not within(window, utc("2026-12-19T10:59"))
     assert not within(window, utc("2026-12-20T11:00"))
@@ -151,43 +160,56 @@ def test_first_and_last_day_count_in_the_windows_zone() -> None:
 @pytest.mark.parametrize(
     ("windows", "now", "opens"),
     [
-        pytest.param(Windows(allow=(BERLIN_NIGHTS,)), "2026-11-21T12:00", "2026-11-23T21:00", id="over the weekend"),
         pytest.param(
-            Windows(allow=(BERLIN_NIGHTS,), blackout=(Window("dark", "UTC", 20 * 60, 22 * 60),)),
-            "2026-11-23T12:00", "2026-11-23T22:00", id="when the blackout in it ends",
+            TimeWindowSet(allow=(BERLIN_NIGHTS,)), "2026-11-21T12:00", "2026-11-23T21:00", id="over the weekend"
         ),
         pytest.param(
-            Windows(blackout=(Window("end", "UTC", first=date(2026, 12, 20), last=date(2027, 1, 5)),)),
-            "2026-12-24T00:00", "2027-01-06T00:00", id="after the days of a blackout",
+            TimeWindowSet(allow=(BERLIN_NIGHTS,), blackout=(TimeWindow("dark", "UTC", 20 * 60, 22 * 60),)),
+            "2026-11-23T12:00",
+            "2026-11-23T22:00",
+            id="when the blackout in it ends",
         ),
         pytest.param(
-            Windows(allow=(Window("w", "Europe/Berlin", 150, 160, frozenset({6})),)),
-            "2026-03-28T12:00", "2026-04-05T00:30", id="not on the Sunday that has no half past two",
+            TimeWindowSet(blackout=(TimeWindow("end", "UTC", first=date(2026, 12, 20), last=date(2027, 1, 5)),)),
+            "2026-12-24T00:00",
+            "2027-01-06T00:00",
+            id="after the days of a blackout",
         ),
         pytest.param(
-            Windows(allow=(Window("w", "UTC", last=date(2026, 1, 1)),)), "2026-11-21T00:00", None, id="never again"
+            TimeWindowSet(allow=(TimeWindow("w", "Europe/Berlin", 150, 160, frozenset({6})),)),
+            "2026-03-28T12:00",
+            "2026-04-05T00:30",
+            id="not on the Sunday that has no half past two",
         ),
         pytest.param(
-            Windows(blackout=(Window("b", "America/New_York", 0, 150, frozenset({6})),)),
-            "2026-03-08T06:00", "2026-03-08T07:00", id="as soon as clocks jump over the end of a blackout",
+            TimeWindowSet(allow=(TimeWindow("w", "UTC", last=date(2026, 1, 1)),)),
+            "2026-11-21T00:00",
+            None,
+            id="never again",
+        ),
+        pytest.param(
+            TimeWindowSet(blackout=(TimeWindow("b", "America/New_York", 0, 150, frozenset({6})),)),
+            "2026-03-08T06:00",
+            "2026-03-08T07:00",
+            id="as soon as clocks jump over the end of a blackout",
         ),
     ],
-)  # fmt: skip
-def test_the_next_opening(windows: Windows, now: str, opens: str | None) -> None:
+)
+def test_the_next_opening(windows: TimeWindowSet, now: str, opens: str | None) -> None:
     found = next_opening(windows, "reassign", utc(now))
     assert found == (None if opens is None else utc(opens))
     assert found is None or not is_open(windows, "reassign", found - timedelta(seconds=1))
 
 
 def test_a_window_of_other_kinds_says_nothing() -> None:
-    windows = Windows(allow=(BERLIN_NIGHTS._replace(kinds=frozenset({"reassign"})),))
+    windows = TimeWindowSet(allow=(BERLIN_NIGHTS._replace(kinds=frozenset({"reassign"})),))
     noon = round(utc("2026-11-21T12:00").timestamp() * 1_000)
-    assert closed(windows, "trigger", noon) is None
-    assert closed(windows, "reassign", noon) == Closed(
+    assert closed_window(windows, "trigger", noon) is None
+    assert closed_window(windows, "reassign", noon) == ClosedWindow(
         "outside the windows that allow it (nights), until 2026-11-23 21:00 UTC",
         round(utc("2026-11-23T21:00").timestamp() * 1_000),
     )
 
 
 def test_without_windows_it_is_always_open() -> None:
-    assert closed(Windows(), "reassign", 0) is None
+    assert closed_window(TimeWindowSet(), "reassign", 0) is None

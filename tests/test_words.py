@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.values.words import few, sized, sized_apart, usd_per_gb
+from agent.values.number_format import few, sized, sized_apart, usd_per_gb
 
 
 @pytest.mark.parametrize(

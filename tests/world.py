@@ -16,13 +16,13 @@ from agent.decode.encode import encode_assignment, encode_sticky, encode_subscri
 from agent.decode.values import Assignment, StickyUserData, Subscription
 from agent.values.observation import (
     Observation,
+    PrincipalRights,
     RawBroker,
     RawClassicGroup,
     RawListedGroup,
     RawMember,
     RawPartition,
     RawTopic,
-    Rights,
 )
 from assignors.problem import TopicPartition
 
@@ -74,7 +74,7 @@ def a_world(groups: int = 10_000, *, seed: int = 1, improvable: float = 0.3) -> 
             for row in topic.partitions
             for broker in row.replicas
         },
-        rights=Rights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=False),
+        rights=PrincipalRights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=False),
         taken_ms=TAKEN_MS,
         monotonic_ms=MONOTONIC_MS,
         took_ms=1_000,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from types import MappingProxyType
@@ -18,60 +18,109 @@ from typing import Any
 
 import structlog
 
-from agent.act.approved import Approved, hand_over
-from agent.act.commands.inbox import MOST_AT_ONCE, Command
-from agent.act.journal.journal import Journal
-from agent.act.lead.led import Hearing, Leads, Led, Notices, defect, now_of
-from agent.act.reassign.mover import Mover
-from agent.act.rebalance.trigger import Trigger
+from agent.act.commands.inbox import MOST_AT_ONCE, InboxCommand
+from agent.act.journal.journal import JournalPort
+from agent.act.lead.leadership_term import CommandBacklog, LeadershipPort, LeadershipTerm, NoticeLog, defect, now_of
+from agent.act.reassign.reassignment_executor import ReassignmentExecutor
+from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.errors import ACTING, Fatal, JournalUnavailable, RackwiseError, thread
-from agent.execute.commands.apply import obey, stops, words_again
-from agent.execute.commands.commanded import Foreseen
-from agent.execute.commands.identity import People
-from agent.execute.reassign.accepting import NotCarriedOut, traffic_of
-from agent.execute.reassign.messages import May
-from agent.execute.rebalance.trigger_judging import judge, learn
-from agent.guard.acting_checks import may_begin, may_begin_plan
-from agent.guard.approving import foreseen
-from agent.guard.ground import Records
-from agent.guard.judge import guard, still
-from agent.journal import moves
-from agent.journal.approvals import approval_of, by_rule, in_place_of, swept, written
-from agent.journal.clocks import corrections, in_past
-from agent.journal.remembering import BatchKey, remembered
+from agent.execute.commands.apply import apply_commands, replay_undelivered, stops_something
+from agent.execute.commands.command_context import ExpectedVerdict
+from agent.execute.commands.identity import OperatorKeys
+from agent.execute.reassign.messages import BatchPermission
+from agent.execute.reassign.plan_from_proposal import InvalidProposalError, plan_of, traffic_of
+from agent.execute.rebalance.trigger_judgement import judge, learn
+from agent.guard.approval_checks import foreseen, preconditions_hold
+from agent.guard.execute_checks import may_begin, may_begin_plan
+from agent.guard.guard_context import GuardJournal
+from agent.guard.judge import guard, recheck
+from agent.journal import plan_entries
+from agent.journal.approvals import (
+    ProposalApproval,
+    approval_cleanup,
+    approval_of,
+    approvals,
+    by_rule,
+    plan_hash,
+    replacing_approval,
+    written,
+)
+from agent.journal.leader import corrections, in_past
+from agent.journal.plan_entries import BatchKey, remembered
+from agent.journal.targets import plan_size, too_large_reason
 from agent.probing.check import next_look_ms
-from agent.probing.decide import Ground, decisions
+from agent.probing.decide import ProbingContext, decisions
 from agent.probing.values import NO_ANCHORS, past_triggers
 from agent.values.clock import Clock
 from agent.values.cycle import Cycle
-from agent.values.journal import View, Write
+from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.values.number_format import counted
 from agent.values.observation import Observation
-from agent.values.progress import ActingNow
+from agent.values.progress import ExecuteState
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.reassignment import Plan, Policy
+from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy
 from agent.values.snapshot import Snapshot
 from agent.values.typed_json import UnreadableError
 from agent.values.verdict import Allow, Outcome, Refuse
-from agent.wire.hand import WireHand
+from agent.wire.admin_client import WireAdminClient
+
+
+class ApprovedProposals:
+    """Remembers them from planning to planning; a new leader knows those that it has proposed itself."""
+
+    def __init__(self) -> None:
+        self._by_hash: Mapping[str, Proposal] = {}
+
+    def planned(self, view: JournalState, proposals: Iterable[Proposal]) -> None:
+        """After each planning."""
+        wanted = {one.plan_hash for one in approvals(view)}
+        every = {plan_hash(one): one for one in (*self._by_hash.values(), *proposals)}
+        self._by_hash = {digest: one for digest, one in every.items() if digest in wanted}
+
+    def rests(self, approval: ProposalApproval, snapshot: Snapshot) -> bool:
+        """Whether what was approved may rest on what is there; also true where it is not known what that is."""
+        proposal = self._by_hash.get(approval.plan_hash)
+        return proposal is None or preconditions_hold(proposal, snapshot)
+
+
+def hand_over(  # noqa: PLR0917 (what is handed over, and when)
+    mover: ReassignmentExecutor, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
+) -> Outcome:
+    """Give the plan to the mover, to begin no later than ``begin_by_ms`` (ms since 1970). Raises NotCarriedOut."""
+    plan = plan_of(
+        proposal,
+        fresh,
+        approved_by=allow.by,
+        reason=allow.reason,
+        throttle_bytes_per_s=allow.throttle_bytes_per_s,
+        max_moves=allow.max_moves,
+        begin_by_ms=begin_by_ms,
+    )
+    if (why := too_large_reason(plan_size(plan))) is not None:
+        raise InvalidProposalError(f"{proposal.id}: {why}")
+    mover.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
+    sentence = f"begun: {counted(len(plan.targets), 'partition')}, approved by {allow.by}"
+    return Outcome(proposal.id, done=True, sentence=sentence)
+
 
 _TICK_S = 0.5
 _HEAR_S = 5.0
 _NOT_LEADING = "not done: this agent no longer leads"
 
 
-class Acting:
+class ExecuteMode:
     """Acts for one agent, from `start` to `close`."""
 
     def __init__(
         self,
         *,
-        leadership: Leads,
+        leadership: LeadershipPort,
         arguments: Mapping[str, Any],
         limits: Limits,
         clock: Clock,
-        people: People = MappingProxyType({}),
+        people: OperatorKeys = MappingProxyType({}),
         look_now: Callable[[], None] = lambda: None,
         on_fatal: Callable[[Fatal], None] = lambda _: None,
     ) -> None:
@@ -88,21 +137,21 @@ class Acting:
         self.on_fatal = on_fatal
         self._stop = threading.Event()
         self._lock = threading.RLock()
-        self._led: Led | None = None
-        self._former: Mover | None = None
+        self._led: LeadershipTerm | None = None
+        self._former: ReassignmentExecutor | None = None
         """Of the leadership before; a call of its may still be under way."""
-        self._seen: View = {}
-        self._records = Records(self._seen)
+        self._seen: JournalState = {}
+        self._records = GuardJournal(self._seen)
         """What `_may` has read, and of which view; the mover's thread alone asks it."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
         self._memory = Memory()
         """What went into that snapshot."""
-        self._approved = Approved()
+        self._approved = ApprovedProposals()
         self._closed: AbstractSet[BatchKey] | None = None
         """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
-        self._notices = Notices()
+        self._notices = NoticeLog()
         self._log = structlog.get_logger("rackwise")
         self._thread = thread(ACTING, self._run)
 
@@ -139,7 +188,7 @@ class Acting:
         """Whether this agent leads now."""
         return self._leadership.may_act()
 
-    def now(self) -> ActingNow:
+    def now(self) -> ExecuteState:
         """What this agent is doing, and what fails; callable from any thread."""
         return now_of(self._leadership, self._led)
 
@@ -162,7 +211,7 @@ class Acting:
         )
         return memory
 
-    def view(self) -> View | None:
+    def view(self) -> JournalState | None:
         """What the journal says, for the guard; None while this agent does not lead."""
         led = self._led
         return led.journal.view() if led is not None and self._leadership.may_act() else None
@@ -180,7 +229,7 @@ class Acting:
             if (unheard := self._hear_out(led)) is not None:
                 return Outcome(proposal.id, done=False, sentence=f"not done: {unheard}")
             view = led.journal.view()
-            now = still(proposal, fresh, self._limits, view, self._clock().wall_ms)
+            now = recheck(proposal, fresh, self._limits, view, self._clock().wall_ms)
             if not isinstance(now, Allow):
                 return Outcome(proposal.id, done=False, sentence=f"not done: {now.sentence.removeprefix('held: ')}")
             try:
@@ -190,7 +239,7 @@ class Acting:
                 now_ms = self._clock().wall_ms
                 begin_by_ms = now.until_ms or now_ms + self._limits.approve.valid_ms
                 return hand_over(led.mover, proposal, now, fresh, now_ms, begin_by_ms)
-            except (JournalUnavailable, NotCarriedOut) as error:
+            except (JournalUnavailable, InvalidProposalError) as error:
                 return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
 
     def end(self, cycle: Cycle, *, poll_ms: int) -> int | None:
@@ -213,7 +262,7 @@ class Acting:
             taken_ms=cycle.snapshot.taken_ms,
             monotonic_ms=cycle.snapshot.monotonic_ms,
         )
-        found = decisions(Ground(cycle.snapshot, cycle.before, self._limits), past)
+        found = decisions(ProbingContext(cycle.snapshot, cycle.before, self._limits), past)
         triggered = {proposal.id for proposal in cycle.proposals if proposal.kind is ProposalKind.TRIGGER}
         acted = any(outcome.done and outcome.proposal_id in triggered for outcome in cycle.outcomes)
         # What changed between the two looks is looked at again as soon as what was triggered.
@@ -222,31 +271,31 @@ class Acting:
             found.values(), cycle.snapshot.monotonic_ms, poll_ms=poll_ms, took_ms=cycle.took_ms, acted=acted
         )
 
-    def _learned(self, view: View, cycle: Cycle) -> tuple[Write, ...]:
+    def _learned(self, view: JournalState, cycle: Cycle) -> tuple[JournalWrite, ...]:
         now_ms = self._clock().wall_ms
         writes = corrections(view, now_ms)
         view = in_past(view, now_ms)
         writes = (*writes, *judge(view, cycle.snapshot), *learn(view, cycle.snapshot, cycle.before, cycle.proposals))
         try:
-            writes = (*writes, *moves.tidy(view))
-            begun = frozenset(plan.proposal_id for plan in moves.plans(view))
+            writes = (*writes, *plan_entries.compaction_writes(view))
+            begun = frozenset(plan.proposal_id for plan in plan_entries.plans(view))
         except UnreadableError as error:
             self._notices.tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
             return writes
         if cycle.planned:
             self._approved.planned(view, cycle.proposals)
             rests = partial(self._approved.rests, snapshot=cycle.snapshot)
-            writes = (*writes, *swept(view, cycle.proposals, begun, now_ms, rests))
+            writes = (*writes, *approval_cleanup(view, cycle.proposals, begun, now_ms, rests))
         return writes
 
-    def _write_rule(self, journal: Journal, proposal: Proposal, allow: Allow) -> None:
+    def _write_rule(self, journal: JournalPort, proposal: Proposal, allow: Allow) -> None:
         """By which rule it is done, before it is."""
         if allow.rule is not None:
             valid_ms = self._limits.approve.valid_ms
             approval = by_rule(proposal, allow.rule, allow.reason, now_ms=self._clock().wall_ms, valid_ms=valid_ms)
-            journal.append(written(in_place_of(approval_of(journal.view(), approval.plan), approval)))
+            journal.append(written(replacing_approval(approval_of(journal.view(), approval.plan), approval)))
 
-    def _write(self, journal: Journal, writes: tuple[Write, ...]) -> None:
+    def _write(self, journal: JournalPort, writes: tuple[JournalWrite, ...]) -> None:
         if not writes:
             return
         try:
@@ -292,20 +341,20 @@ class Acting:
         self._led = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
 
-    def _take_over(self, journal: Journal) -> Led:
-        hand, hearing = WireHand(self._arguments), Hearing()
-        trigger = Trigger(hand, journal, self._clock, self._limits, leads_for_s=self._leadership.leads_for_s)
-        mover = Mover(
+    def _take_over(self, journal: JournalPort) -> LeadershipTerm:
+        hand, hearing = WireAdminClient(self._arguments), CommandBacklog()
+        trigger = RebalanceTrigger(hand, journal, self._clock, self._limits, leads_for_s=self._leadership.leads_for_s)
+        mover = ReassignmentExecutor(
             journal=journal,
             hand=hand,
-            policy=Policy(self._limits.execute),
+            policy=ReassignmentPolicy(self._limits.execute),
             may=lambda: self._may(journal, hearing),
             traffic=self._traffic,
             leads_for_s=self._leadership.leads_for_s,
             tick_ms=self._limits.execute.tick_ms,
         )
         mover.start()
-        return Led(journal, hand, trigger, mover, hearing)
+        return LeadershipTerm(journal, hand, trigger, mover, hearing)
 
     def _retire(self) -> None:
         led, self._led = self._led, None
@@ -316,17 +365,17 @@ class Acting:
                 "led", epoch=led.journal.epoch, sentence=f"epoch {led.journal.epoch} has ended for this agent"
             )
 
-    def _may(self, journal: Journal, hearing: Hearing) -> May:
+    def _may(self, journal: JournalPort, hearing: CommandBacklog) -> BatchPermission:
         if not self._leadership.may_act():
-            return May(begin=False, sentence="it is not certain that this agent leads")
+            return BatchPermission(begin=False, sentence="it is not certain that this agent leads")
         if (unheard := self._unheard(hearing)) is not None:
-            return May(begin=False, sentence=unheard)
+            return BatchPermission(begin=False, sentence=unheard)
         view, now_ms = journal.view(), self._clock().wall_ms
         if self._seen is not view:  # read once for each thing that is written, not once for each look
-            self._records, self._seen = Records(in_past(view, now_ms)), view
+            self._records, self._seen = GuardJournal(in_past(view, now_ms)), view
         return may_begin(self._records, self._limits, now_ms, self._racks())
 
-    def _hear_out(self, led: Led) -> str | None:
+    def _hear_out(self, led: LeadershipTerm) -> str | None:
         """Answer what waits since before this agent led; why nothing may begin all the same."""
         until = time.monotonic() + _HEAR_S
         while (why := self._unheard(led.hearing)) is not None and time.monotonic() < until and not self._stop.is_set():
@@ -339,7 +388,7 @@ class Acting:
             time.sleep(0 if more else _TICK_S / 10)
         return why
 
-    def _unheard(self, hearing: Hearing) -> str | None:
+    def _unheard(self, hearing: CommandBacklog) -> str | None:
         return hearing.why_not(self._leadership.inbox())
 
     def _racks(self) -> Mapping[int, str | None] | None:
@@ -353,14 +402,14 @@ class Acting:
         """Broker -> bytes per second that its replicas take in, by the last look."""
         return {} if self._snapshot is None else traffic_of(self._snapshot)
 
-    def _word(self, led: Led) -> None:
+    def _word(self, led: LeadershipTerm) -> None:
         """Say to the mover what the journal says was asked of it, until its plans show it."""
         view = led.journal.view()
         if view is not led.worded:
-            led.say(words_again(view, self._limits.approve.valid_ms))
+            led.say(replay_undelivered(view, self._limits.approve.valid_ms))
             led.worded = view
 
-    def _answer(self, led: Led) -> bool:
+    def _answer(self, led: LeadershipTerm) -> bool:
         """What operators ask; whether more of it may wait. Before the first planning nothing can be approved."""
         inbox = self._leadership.inbox()
         if inbox is None:
@@ -369,15 +418,15 @@ class Acting:
         waiting = inbox.read(view)
         full = len(waiting) >= MOST_AT_ONCE
         self._notices.tell(inbox.problem())
-        led.hearing.reads(inbox, unheard=stops(waiting), some=bool(waiting))
+        led.hearing.reads(inbox, unheard=stops_something(waiting), some=bool(waiting))
         led.hearing.obeyed(inbox, unheard=self._obey(led, waiting, view, full=full), full=full)
         return full
 
-    def _obey(self, led: Led, waiting: Sequence[Command], view: View, *, full: bool) -> bool:
+    def _obey(self, led: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool) -> bool:
         """Whether something that stops waits for the first planning."""
         now_ms, judged = self._clock().wall_ms, (self._foresee, self._begins)
         limits, people = self._limits, self._people
-        obeyed = obey(waiting, view, self._standing, limits, now_ms, *judged, people=people, full=full)
+        obeyed = apply_commands(waiting, view, self._standing, limits, now_ms, *judged, people=people, full=full)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
@@ -386,7 +435,7 @@ class Acting:
             self.look_now()
         return obeyed.unheard
 
-    def _foresee(self, proposal: Proposal, view: View) -> Foreseen | None:
+    def _foresee(self, proposal: Proposal, view: JournalState) -> ExpectedVerdict | None:
         """What the guard says of a proposal by the last look, were the journal to say this."""
         snapshot = self._snapshot
         if snapshot is None:
@@ -394,6 +443,6 @@ class Acting:
         (verdict,) = guard([proposal], snapshot, self._memory, self._limits, view, self._clock().wall_ms)
         return foreseen(verdict)
 
-    def _begins(self, plan: Plan, view: View) -> May:
+    def _begins(self, plan: ReassignmentPlan, view: JournalState) -> BatchPermission:
         """Whether a new batch of that plan may begin, as its mover asks before each look."""
-        return may_begin_plan(plan, Records(view), self._limits, self._clock().wall_ms, self._racks())
+        return may_begin_plan(plan, GuardJournal(view), self._limits, self._clock().wall_ms, self._racks())

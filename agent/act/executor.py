@@ -13,14 +13,14 @@ from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Outcome
 
 
-class Hands(Protocol):
+class ProposalExecutor(Protocol):
     """What can change a cluster."""
 
     def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
         """Do what the proposal says, or say why not; ``fresh`` is what it was allowed by. Raises FencedOut."""
 
 
-class NoHands:
+class NoopExecutor:
     """Changes nothing: the hands of an agent that only watches and proposes."""
 
     def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
@@ -29,6 +29,6 @@ class NoHands:
         return Outcome(proposal.id, done=False, sentence="not done: this agent observes and proposes, it does not act")
 
 
-def act(hands: Hands, allowed: Sequence[tuple[Proposal, Allow]], fresh: Snapshot) -> tuple[Outcome, ...]:
+def act(hands: ProposalExecutor, allowed: Sequence[tuple[Proposal, Allow]], fresh: Snapshot) -> tuple[Outcome, ...]:
     """One outcome for each allowed proposal, in their order."""
     return tuple(hands.carry_out(proposal, allow, fresh) for proposal, allow in allowed)

@@ -3,30 +3,128 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import copy
-from typing import Annotated, Any
+from functools import reduce
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 from typer.models import CommandInfo
 
-from agent.cli import (
-    acting,
-    assigning,
-    configuring,
-    explaining,
-    planning,
-    reassigning,
-    running,
-    seeing,
-    simulating,
-    top,
-)
+from agent.cli import assign, config, explain, plan, proposals, reassign, run, simulate, status, top
 from agent.cli.examples import EXAMPLES, SHORT, add_examples
 from agent.cli.output import emit_line
-from agent.cli.plugged_commands import add, load, plugged_commands
-from agent.errors import GaveUp
+from agent.errors import GaveUp, reason
+
+# Commands that installed packages add to ``rackwise``: entry points of group ``rackwise.commands``.
+#
+# Each (as audit to acme.audit:app) names a `typer.Typer`: one with a single command becomes that command, any other a
+# group of commands.
+#
+# A package is imported when its command is called, never for the help of others. Commands of the agent keep their
+# names, and so do the entry points of rackwise's own wheel, which are those of the pipeline and of the test bed.
+#
+# ``entry_points.txt`` is read here, because importing `importlib.metadata` adds a quarter to the time of ``--help``.
+
+GROUP = "rackwise.commands"
+OWN_PACKAGE = "rackwise"
+_ENTRY = re.compile(r"(\w[\w.-]*)\s*=\s*([^\s\[]+).*")
+
+
+class PluggedCommand(NamedTuple):
+    """A command of an installed package."""
+
+    name: str
+    value: str
+    """Where it is, as ``module:attribute``."""
+    packages: tuple[str, ...]
+    """The packages that offer a command of this name: more than one, and none of them is loaded."""
+
+    @property
+    def short_help(self) -> str:
+        """Its line in the list of commands."""
+        if self.packages == (OWN_PACKAGE,):
+            return SHORT.get(self.name, "")
+        return f"A command of package {', '.join(self.packages)}."
+
+
+def plugged_commands() -> Mapping[str, PluggedCommand]:
+    """Each command that an installed package offers, by its name."""
+    found: dict[str, PluggedCommand] = {}
+    for package, file in _entry_point_files():
+        for name, value in _entries(file):
+            other = found.get(name)
+            if other is None or package == OWN_PACKAGE:
+                found[name] = PluggedCommand(name, value, (package,))
+            elif other.packages != (OWN_PACKAGE,):
+                found[name] = other._replace(packages=(*other.packages, package))
+    return found
+
+
+def load(command: PluggedCommand) -> typer.Typer:
+    """The application behind a command. Raises GaveUp where it cannot be loaded, or several packages offer it."""
+    if len(command.packages) > 1:
+        raise GaveUp(
+            f"{len(command.packages)} installed packages offer the command {command.name}",
+            why=", ".join(command.packages),
+            todo="Uninstall all but one of them.",
+        )
+    todo = f"Install {command.packages[0]} again, or uninstall it."
+    module, _, attribute = command.value.partition(":")
+    try:
+        found: object = reduce(getattr, attribute.split("."), import_module(module))
+    except (Exception, SystemExit) as error:
+        why = f"{command.value} of package {command.packages[0]}: {type(error).__name__}: {reason(error)}"
+        raise GaveUp(f"The command {command.name} cannot be loaded", why=why, todo=todo) from error
+    if not isinstance(found, typer.Typer):
+        why = f"{command.value} of package {command.packages[0]} is not a typer.Typer"
+        raise GaveUp(f"The command {command.name} cannot be loaded", why=why, todo=todo)
+    return found
+
+
+def add(app: typer.Typer, command: PluggedCommand, plugged: typer.Typer) -> None:
+    """Add it under its name: as a command if it has a single one, else as a group; typer runs it alike by itself."""
+    single = len(plugged.registered_commands) == 1 and not plugged.registered_groups
+    if single and not plugged.registered_callback and not plugged.info.callback:
+        one = copy(plugged.registered_commands[0])
+        one.name, one.short_help = command.name, command.short_help
+        app.registered_commands.append(one)
+    else:
+        app.add_typer(plugged, name=command.name, short_help=command.short_help)
+        if (command.name, command.packages) == ("spark", (OWN_PACKAGE,)):  # the pipeline may not import agent.cli
+            add_examples(plugged, EXAMPLES, SHORT, "spark ")
+
+
+def _entry_point_files() -> Iterator[tuple[str, Path]]:
+    """The normalized name of each installed package with its file of entry points, which may be absent."""
+    seen: set[str] = set()
+    for place in sys.path:
+        with suppress(OSError):
+            for folder in sorted(os.listdir(place or ".")):  # noqa: PTH208 a Path for each file of the folder takes longer
+                package = re.sub(r"[-_.]+", "-", folder.partition("-")[0]).lower()
+                if folder.endswith(".dist-info") and package not in seen:
+                    seen.add(package)
+                    yield package, Path(place, folder, "entry_points.txt")
+
+
+def _entries(file: Path) -> Iterator[tuple[str, str]]:
+    """Name and value of each entry point of our group."""
+    text = ""
+    with suppress(OSError):
+        text = file.read_text("utf-8", "replace")
+    section = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            section = line.strip("[] ")
+        elif section == GROUP and (entry := _ENTRY.fullmatch(line)):
+            yield entry[1], entry[2]
+
 
 ORDER = (
     "status", "doctor", "groups", "topics", "racks", "top", "plan", "explain", "simulate", "run", "config",
@@ -57,23 +155,23 @@ app = typer.Typer(
     "4 guard refused, 5 cluster unreachable or answer partial, 6 another agent took over, 7 memory ceiling. "
     "Settings: rackwise config show --origin.",
 )
-app.command()(running.run)
-app.command()(seeing.status)
-app.command()(seeing.racks)
-app.command()(seeing.groups)
-app.command()(seeing.topics)
+app.command()(run.run)
+app.command()(status.status)
+app.command()(status.racks)
+app.command()(status.groups)
+app.command()(status.topics)
 app.command()(top.top)
-app.command()(seeing.doctor)
-app.command()(planning.plan)
-app.command()(explaining.explain)
-app.add_typer(acting.proposals_app, name="proposals")
-app.add_typer(reassigning.reassign_app, name="reassign")
-app.command()(acting.pause)
-app.command()(acting.resume)
-app.command()(simulating.simulate)
-app.command()(assigning.optimize)
-app.command()(assigning.assign)
-app.add_typer(configuring.config_app, name="config")
+app.command()(status.doctor)
+app.command()(plan.plan)
+app.command()(explain.explain)
+app.add_typer(proposals.proposals_app, name="proposals")
+app.add_typer(reassign.reassign_app, name="reassign")
+app.command()(proposals.pause)
+app.command()(proposals.resume)
+app.command()(simulate.simulate)
+app.command()(assign.optimize)
+app.command()(assign.assign)
+app.add_typer(config.config_app, name="config")
 add_examples(app, EXAMPLES, SHORT)
 
 
@@ -89,12 +187,12 @@ def command_line(asked: str) -> typer.Typer:
         return alone
     plugged = plugged_commands().get(asked)
     if plugged is None:
-        return whole(loaded=_COMPLETING in os.environ)
+        return full_application(loaded=_COMPLETING in os.environ)
     add(alone, plugged, load(plugged))
     return alone
 
 
-def whole(*, loaded: bool) -> typer.Typer:
+def full_application(*, loaded: bool) -> typer.Typer:
     """The application with the commands of installed packages: loaded, or as lines of the help."""
     everything = _copy()
     own = {*map(_name, app.registered_commands), *(one.name for one in app.registered_groups)}

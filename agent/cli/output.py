@@ -8,19 +8,117 @@ this package writes to a stream.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
+import re
+import shlex
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from contextlib import suppress
 from enum import Enum, StrEnum
 from io import StringIO
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
-from agent.cli.hints import runnable
-from agent.cli.streams import lead_nowhere
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
-from config.secrets import hidden
+from config.secrets import hidden, is_secret_name, masked
+
+
+def mend() -> None:
+    """Streams that were closed before the start lead nowhere, and no character makes one fail."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 open as long as the process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def redirect_to_null(stream: io.TextIOBase | object) -> None:
+    """Drop what is still to be written to a stream, and all that follows."""
+    if isinstance(stream, io.TextIOWrapper):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def let_go(stream: io.TextIOBase | object) -> None:
+    """What is still to be written and cannot be is dropped: Python itself would fail on it at the very end."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return
+    try:
+        stream.flush()
+    except OSError:
+        redirect_to_null(stream)
+    except ValueError:  # it is closed
+        pass
+
+
+# Commands that a sentence names, with the options of this run, so that they run as they are printed.
+#
+# Sentences of the product name a command without a cluster. What a person sees of them on the command line gets the
+# options that were given to this command: brokers, files, settings. Secrets are never repeated.
+
+_LOOKS = ("status", "racks", "groups", "topics", "doctor", "plan", "explain", "simulate")
+"""Commands that take ``--replay``."""
+_OTHERS = (
+    "top", "proposals approve", "proposals apply", "proposals cancel", "proposals history", "proposals list",
+    "proposals", "reassign status", "reassign verify", "reassign cancel", "reassign rollback", "pause", "resume",
+    "config check", "config show", "run",
+)  # fmt: skip
+_COMMAND = re.compile(rf"(?<=\brackwise )(?P<command>{'|'.join((*_OTHERS, *_LOOKS))})(?![\w-])(?! -[bc] )")
+_PROGRAMS = re.compile(r"pem|rack\.locator\.properties|\.argv")
+"""Settings whose values may hold a secret under any name."""
+
+
+class _InForce:
+    """The options of the command that runs in this process."""
+
+    common: tuple[str, ...] = ()
+    replay: tuple[str, ...] = ()
+
+
+def forget() -> None:
+    """A new command begins."""
+    _InForce.common, _InForce.replay = (), ()
+
+
+def remember(
+    config: Iterable[Path], properties: Iterable[Path], assignments: Iterable[str], bootstrap: str | None
+) -> None:
+    """The options of this command that lead to its settings."""
+    given: list[str] = [] if bootstrap is None else ["-b", bootstrap]
+    for option, values in (("-c", config), ("--properties", properties)):
+        given += [word for value in values for word in (option, str(value))]
+    given += [word for one in assignments if _is_open(one) for word in ("--set", one)]
+    _InForce.common = tuple(given)
+
+
+def _is_open(assignment: str) -> bool:
+    name, _, value = assignment.partition("=")
+    return not is_secret_name(name) and not _PROGRAMS.search(name) and masked(value) == value
+
+
+def remember_replay(path: Path) -> None:
+    """The telemetry file that this command shows instead of a cluster."""
+    _InForce.replay = ("--replay", str(path))
+
+
+def runnable(text: str) -> str:
+    """The text with the options of this run in every command of rackwise that it names."""
+    if not _InForce.common and not _InForce.replay:
+        return text
+    return _COMMAND.sub(_with_options, text)
+
+
+def _with_options(found: re.Match[str]) -> str:
+    command = found["command"]
+    options: Sequence[str] = _InForce.common
+    if _InForce.replay:
+        options = _InForce.replay if command in _LOOKS else ()
+    return shlex.join([*command.split(), *options])
+
 
 MOST_ROWS = 200
 """Rows of a table; the other forms have all of them."""
@@ -28,7 +126,7 @@ PIPED_WIDTH = 160
 """Columns of a table that goes to no terminal, unless COLUMNS says otherwise."""
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """The forms of an answer."""
 
     TABLE = "table"
@@ -38,7 +136,7 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-class Mark(Enum):
+class CellMark(Enum):
     """The mark of a table cell without a value. In JSON and YAML all of them are null.
 
     None is unknown, and a field that a row does not have is not applicable; else ``emit(..., absent=...)`` says what
@@ -53,22 +151,22 @@ class Mark(Enum):
 
 UNKNOWN = "?"
 """How a table shows None: there is a value, and it is not known. Never a zero. In CSV the field is empty."""
-Row = Mapping[str, Any]
+OutputRow = Mapping[str, Any]
 
 
-def chosen(asked: Format | None) -> Format:
+def chosen(asked: OutputFormat | None) -> OutputFormat:
     """What was asked for; else a table on a TTY and JSON elsewhere."""
-    return asked or (Format.TABLE if sys.stdout.isatty() else Format.JSON)
+    return asked or (OutputFormat.TABLE if sys.stdout.isatty() else OutputFormat.JSON)
 
 
 def emit(
-    rows: Sequence[Row],
+    rows: Sequence[OutputRow],
     columns: Sequence[str],
-    asked: Format | None,
+    asked: OutputFormat | None,
     *,
     title: str | None = None,
     empty: str = "nothing to show",
-    absent: Mapping[str, Mark] = MappingProxyType({}),
+    absent: Mapping[str, CellMark] = MappingProxyType({}),
     every: bool = False,
     most: int = MOST_ROWS,
 ) -> None:
@@ -78,16 +176,16 @@ def emit(
     is whole.
     """
     match chosen(asked):
-        case Format.TABLE:
+        case OutputFormat.TABLE:
             _table(rows, columns, absent, title, empty, None if every else most)
-        case Format.JSON:
+        case OutputFormat.JSON:
             _write(json_text(list(rows), 2, _plain))
-        case Format.JSONL:
+        case OutputFormat.JSONL:
             for row in rows:
                 _write(json_text(row, None, _plain))
-        case Format.YAML:
+        case OutputFormat.YAML:
             _write(_yaml(list(rows)))
-        case Format.CSV:
+        case OutputFormat.CSV:
             page = StringIO()
             writer = csv.writer(page, lineterminator="\n")
             writer.writerow([csv_text(column) for column in columns])
@@ -96,26 +194,26 @@ def emit(
 
 
 def emit_one(
-    document: Row,
-    asked: Format | None,
+    document: OutputRow,
+    asked: OutputFormat | None,
     columns: Sequence[str] = (),
     *,
-    absent: Mapping[str, Mark] = MappingProxyType({}),
+    absent: Mapping[str, CellMark] = MappingProxyType({}),
     every: bool = False,
 ) -> None:
     """Print one document; as a table it is a list of its fields."""
     form = chosen(asked)
-    if form in {Format.TABLE, Format.CSV}:
+    if form in {OutputFormat.TABLE, OutputFormat.CSV}:
         names = columns or tuple(document)
-        words = names if form is Format.CSV else [name.replace("_", " ") for name in names]
+        words = names if form is OutputFormat.CSV else [name.replace("_", " ") for name in names]
         fields = [
             {"field": word, "value": _value(document, name, absent)} for word, name in zip(words, names, strict=True)
         ]
         emit(fields, ("field", "value"), form, every=every)
-    elif form is Format.YAML:
+    elif form is OutputFormat.YAML:
         _write(_yaml(document))
     else:
-        _write(json_text(document, 2 if form is Format.JSON else None, _plain))
+        _write(json_text(document, 2 if form is OutputFormat.JSON else None, _plain))
 
 
 def emit_line(text: str = "") -> None:
@@ -189,17 +287,17 @@ def _print(text: str, stream: TextIO, *, flush: bool = False) -> None:
     try:
         print(text, file=stream, flush=flush)
     except BrokenPipeError:
-        lead_nowhere(stream)
+        redirect_to_null(stream)
 
 
-def _value(row: Row, column: str, absent: Mapping[str, Mark]) -> object:
-    value = row.get(column, Mark.NOT_APPLICABLE)
+def _value(row: OutputRow, column: str, absent: Mapping[str, CellMark]) -> object:
+    value = row.get(column, CellMark.NOT_APPLICABLE)
     return absent.get(column) if value is None else value
 
 
 def _plain(value: object) -> str | None:
     """What JSON has no word for: a mark is null, everything else its text."""
-    return None if isinstance(value, Mark) else str(value)
+    return None if isinstance(value, CellMark) else str(value)
 
 
 def _yaml(document: object) -> str:
@@ -208,7 +306,7 @@ def _yaml(document: object) -> str:
 
 def _csv_cell(value: object) -> str:
     """One value as CSV has it: whole, a number as a machine reads it, text that is no formula; without one, empty."""
-    if value is None or isinstance(value, Mark) or (isinstance(value, Collection) and not value):
+    if value is None or isinstance(value, CellMark) or (isinstance(value, Collection) and not value):
         return ""
     return repr(value) if isinstance(value, float) else csv_text(_shown(value, str, None))
 
@@ -217,14 +315,14 @@ def _shown(value: object, text: Callable[[str], str], most: int | None) -> str:
     match value:
         case None:
             return UNKNOWN
-        case Mark():
+        case CellMark():
             return value.value
         case bool():
             return "yes" if value else "no"
         case float():
             return _number(value)
         case list() | tuple() | set() | frozenset() | Mapping():
-            return _listed(value, text, most) or Mark.NONE.value
+            return _listed(value, text, most) or CellMark.NONE.value
     return text(str(value))
 
 
@@ -242,9 +340,9 @@ def _listed(values: Collection[object], text: Callable[[str], str], most: int | 
 
 
 def _table(
-    rows: Sequence[Row],
+    rows: Sequence[OutputRow],
     columns: Sequence[str],
-    absent: Mapping[str, Mark],
+    absent: Mapping[str, CellMark],
     title: str | None,
     empty: str,
     most: int | None,
@@ -273,7 +371,7 @@ def _table(
 
 def _is_numeric(column: Sequence[object]) -> bool:
     """Whether it stands at the right: it has numbers and nothing else."""
-    told = [value for value in column if not isinstance(value, Mark | None)]
+    told = [value for value in column if not isinstance(value, CellMark | None)]
     return bool(told) and all(isinstance(value, int | float) for value in told)
 
 

@@ -8,30 +8,29 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import BadInput
-from agent.journal import moves
-from agent.journal.approvals import Approval, approvals
-from agent.journal.commands import Answer, Command, Verb, history, pause_in
+from agent.journal import plan_entries
+from agent.journal.approvals import ProposalApproval, approvals
+from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
 from agent.journal.leader import leader_in
 from agent.journal.triggers import triggers
-from agent.values.attempts import of_plan
-from agent.values.journal import View, under
+from agent.values.journal import JournalState, under
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
+from agent.values.number_format import counted, lasted, sized
 from agent.values.observation import RawReassignment
-from agent.values.reassignment import Batch, BatchState, Debt, End, Plan
+from agent.values.reassignment import Batch, BatchState, PartitionEndReason, ReassignmentPlan, ThrottleDebt, of_plan
 from agent.values.typed_json import UnreadableError
-from agent.values.words import counted, lasted, sized
 
 if TYPE_CHECKING:
-    from agent.cli.documents.acting import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
+    from agent.cli.documents.proposals import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
     from agent.values.progress import ReplicaProgress
 
-Row = dict[str, Any]
+JournalRow = dict[str, Any]
 
 
-def plans_in(view: View) -> tuple[Plan, ...]:
+def plans_in(view: JournalState) -> tuple[ReassignmentPlan, ...]:
     """Every plan of the journal. Raises BadInput where a newer rackwise wrote them."""
     try:
-        return moves.plans(view)
+        return plan_entries.plans(view)
     except UnreadableError as error:
         raise BadInput(
             "The plans in the journal cannot be read",
@@ -40,19 +39,19 @@ def plans_in(view: View) -> tuple[Plan, ...]:
         ) from error
 
 
-def plan_rows(view: View) -> list[PlanRow]:
+def plan_rows(view: JournalState) -> list[PlanRow]:
     """One row per plan, the latest last."""
-    return [plan_row(plan, moves.batches(view, plan.proposal_id)) for plan in plans_in(view)]
+    return [plan_row(plan, plan_entries.batches(view, plan.proposal_id)) for plan in plans_in(view)]
 
 
-def plan_row(plan: Plan, batches: Iterable[Batch]) -> PlanRow:
+def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch]) -> PlanRow:
     """A plan, and how far it is; partitions that were taken back count as not done."""
     own = tuple(batches)
     ends = {end.id: end.end for batch in own if not batch.back for end in batch.ends}
-    back = {end.id for batch in own if batch.back for end in batch.ends if end.end is End.DONE}
-    done = {one for one, end in ends.items() if end is End.DONE} - back
+    back = {end.id for batch in own if batch.back for end in batch.ends if end.end is PartitionEndReason.DONE}
+    done = {one for one, end in ends.items() if end is PartitionEndReason.DONE} - back
     running = [batch for batch in own if batch.state is not BatchState.CLOSED]
-    others = {end for end in ends.values() if end is not End.DONE}
+    others = {end for end in ends.values() if end is not PartitionEndReason.DONE}
     return {
         "plan": plan.proposal_id,
         "attempt": of_plan(plan).number,
@@ -80,7 +79,7 @@ def plan_row(plan: Plan, batches: Iterable[Batch]) -> PlanRow:
     }
 
 
-def plan_cells(row: PlanRow) -> Row:
+def plan_cells(row: PlanRow) -> JournalRow:
     """The same for a table."""
     rate = row["rate_bytes_per_s"]
     return {
@@ -105,7 +104,7 @@ def copy_row(copy: ReplicaProgress, *, ours: bool | None) -> CopyRow:
     }
 
 
-def copy_cells(row: CopyRow) -> Row:
+def copy_cells(row: CopyRow) -> JournalRow:
     """The same for a table."""
     share, rate, left = row["copied_share"], row["bytes_per_s"], row["seconds_left"]
     return {
@@ -118,24 +117,24 @@ def copy_cells(row: CopyRow) -> Row:
     }
 
 
-def leader_row(view: View) -> LeaderRow | None:
+def leader_row(view: JournalState) -> LeaderRow | None:
     """The agent that leads; None where none ever did."""
     leader = leader_in(view)
     return None if leader is None else {"agent": leader.agent, "host": leader.host, "since_ms": leader.since_ms}
 
 
-def pause_row(view: View) -> PauseRow | None:
+def pause_row(view: JournalState) -> PauseRow | None:
     """Since when acting is paused; None where it is not."""
     pause = pause_in(view)
     return None if pause is None else {"by": pause.who, "since_ms": pause.since_ms, "reason": pause.reason}
 
 
-def throttle_rows(view: View) -> list[ThrottleRow]:
+def throttle_rows(view: JournalState) -> list[ThrottleRow]:
     """Throttle settings of rackwise, one row each."""
-    return [throttle_row(debt) for debt in moves.debts(view)]
+    return [throttle_row(debt) for debt in plan_entries.throttle_debts(view)]
 
 
-def throttle_row(debt: Debt) -> ThrottleRow:
+def throttle_row(debt: ThrottleDebt) -> ThrottleRow:
     """A throttle that rackwise set and is going to remove: a rate, or the replicas that it is for."""
     rate = int(debt.ours) if debt.key in (LEADER_RATE, FOLLOWER_RATE) and debt.ours.isdecimal() else None
     return {
@@ -155,7 +154,7 @@ def throttle_line(row: ThrottleRow) -> str:
     return f"{row['resource_kind']} {row['resource']}: {row['key']} {value} (rackwise)"
 
 
-def head_row(view: View) -> Row:
+def head_row(view: JournalState) -> JournalRow:
     """For a table: which agent leads, and whether acting is paused."""
     leader, pause = leader_in(view), pause_in(view)
     return {
@@ -178,7 +177,7 @@ def move_row(move: RawReassignment, plan: str | None, *, known: bool) -> MoveRow
     }
 
 
-def history_rows(view: View) -> list[HistoryRow]:
+def history_rows(view: JournalState) -> list[HistoryRow]:
     """Everything that was said and done in every attempt, as far as the journal has it, by when it was last written.
 
     An approval that is as the command left it is the row of that command.
@@ -212,14 +211,14 @@ def history_rows(view: View) -> list[HistoryRow]:
     return sorted(rows, key=lambda row: (row["at_ms"], row["what"]))
 
 
-def history_cells(row: HistoryRow) -> Row:
+def history_cells(row: HistoryRow) -> JournalRow:
     """The same for a table."""
     return {**row, "at": _time(row["at_ms"]), "about": row["about"] or "everything", "who": row["who"] or "-"}
 
 
-def _left(approval: Approval, command: Command, answer: Answer) -> bool:
+def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAnswer) -> bool:
     """Whether the answer to a command has all that the approval says."""
-    agreed = answer.done and command.verb in (Verb.APPROVE, Verb.APPLY) and answer.plan == approval.plan
+    agreed = answer.done and command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY) and answer.plan == approval.plan
     return agreed and bool(approval.sentence) and answer.sentence.startswith(approval.sentence)
 
 
@@ -235,11 +234,11 @@ def _row(at_ms: int, what: str, about: str | None, who: str | None, state: str, 
     }
 
 
-def _approval(approval: Approval) -> str:
+def _approval(approval: ProposalApproval) -> str:
     return "used" if approval.used else approval.state.value
 
 
-def _about(command: Command, answer: Answer) -> str | None:
+def _about(command: OperatorCommand, answer: LeaderAnswer) -> str | None:
     return answer.plan or command.proposal_id
 
 

@@ -5,39 +5,108 @@ Invariant: a command waits for it no longer than it says, and answers without it
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from agent.cli.figures import ago
-from agent.cli.loading import AskedBeside
 from agent.cli.output import say
-from agent.values.words import lasted
+from agent.values.number_format import lasted
 
 if TYPE_CHECKING:
+    from agent.record.newest_look import AgentRun
     from agent.record.running_agent import RunningAgent
+    from agent.simulate.evaluation import StageEvaluation
     from agent.values.limits import Limits
     from agent.values.memory import Memory
     from agent.values.observation import Observation
-    from config.load import Loaded
+    from agent.values.progress import AgentDocument, OtherAgent
+    from config.load import LoadedSettings
+    from config.settings import Settings
+
+# Loads modules and asks for telemetry while a look waits for brokers, in threads besides the main one.
+#
+# Two threads that load modules which import each other may wait for one another, and Python then fails one of them: so
+# the main thread loads nothing of the stages before the thread that loads is done, and no other thread loads anything.
+
+T = TypeVar("T")
+
+
+def load_beside(module: str) -> threading.Thread:
+    """Begin to load a module; an import of it, or of what it imports, joins the thread first."""
+    thread = threading.Thread(target=_load, args=(module,), name="loading")
+    thread.start()
+    return thread
+
+
+def _load(module: str) -> None:
+    with suppress(Exception):  # the main thread meets it too, where it can be told
+        import_module(module)
+
+
+class BackgroundQuery(Generic[T]):
+    """What a thread asks for from now on; one that still waits does not keep the command from ending."""
+
+    def __init__(self, module: str, ask: Callable[[], T], otherwise: T) -> None:
+        import_module(module)  # all that ``ask`` needs: the thread is to load nothing
+        self._ask, self._found = ask, otherwise
+        self._began = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=module, daemon=True)
+        self._thread.start()
+
+    def answer(self, wait_s: float) -> T:
+        """The answer, at most so long after it was asked for; ``otherwise`` where there is none by then."""
+        self._thread.join(max(0.0, self._began + wait_s - time.monotonic()))
+        return self._found
+
+    def _run(self) -> None:
+        self._found = self._ask()
+
+
+def as_of(made_ms: int, now_ms: int) -> str:
+    """``figures of 09:14:03Z, 7 min ago``; with the date where it is another day. Both in epoch milliseconds."""
+    made, now = (datetime.fromtimestamp(ms / 1_000, UTC) for ms in (made_ms, now_ms))
+    when = made.strftime("%H:%M:%SZ" if made.date() == now.date() else "%Y-%m-%d %H:%M:%SZ")
+    return f"figures of {when}, {ago(made_ms, now_ms)}"
+
+
+def of_this_look(taken_ms: int) -> str:
+    """``figures of 09:21:40Z, this look``."""
+    return f"figures of {datetime.fromtimestamp(taken_ms / 1_000, UTC):%H:%M:%SZ}, this look"
+
+
+def ago(made_ms: int, now_ms: int) -> str:
+    """``7 min ago``."""
+    return f"{lasted(now_ms - made_ms)} ago"
+
+
+def expired(expires_ms: int, now_ms: int) -> str | None:
+    """``expired 7 days ago``; None while it is open: the agent publishes what it still proposes again in time."""
+    return f"expired {ago(expires_ms, now_ms)}" if now_ms >= expires_ms else None
+
 
 STALE_MS = 300_000
 """An agent whose newest telemetry is older than this, or than three of its looks, is not taken for running."""
 READ_MS = 10_000
 
 
-def asked(loaded: Loaded) -> AskedBeside[RunningAgent | str]:
+def asked(loaded: LoadedSettings) -> BackgroundQuery[RunningAgent | str]:
     """The agent of whichever cluster, or why none is known, read beside the look."""
-    return AskedBeside("agent.record.running_agent", lambda: read(loaded, None), "reading it took too long")
+    return BackgroundQuery("agent.record.running_agent", lambda: read(loaded, None), "reading it took too long")
 
 
-def read(loaded: Loaded, cluster: str | None) -> RunningAgent | str:
+def read(loaded: LoadedSettings, cluster: str | None) -> RunningAgent | str:
     """The agent of that cluster, or why none is known, as one clause."""
-    from agent.record.running_agent import Source, running_agent
+    from agent.record.running_agent import TelemetrySource, running_agent
 
     settings = loaded.settings
     return running_agent(
-        Source(
+        TelemetrySource(
             config=settings.kafka.confluent(),
             topic=settings.telemetry_topic,
             file=Path(settings.record.file) if settings.record.file else None,
@@ -48,7 +117,7 @@ def read(loaded: Loaded, cluster: str | None) -> RunningAgent | str:
     )
 
 
-def why_not_running(agent: RunningAgent, observation: Observation, loaded: Loaded) -> str | None:
+def why_not_running(agent: RunningAgent, observation: Observation, loaded: LoadedSettings) -> str | None:
     """Why it is not taken for running, as one clause."""
     age_ms = observation.taken_ms - agent.taken_ms
     if age_ms > max(STALE_MS, 3 * (agent.poll_ms or loaded.settings.poll.interval_ms)):
@@ -79,10 +148,10 @@ def heard_ago(newest_ms: int, ahead_ms: int, now_ms: int) -> str:
     return ago(newest_ms, now_ms) if ahead_ms <= STALE_MS else f"of {lasted(ahead_ms)} in the future"
 
 
-class Beside:
+class AgentQuery:
     """The agent beside a look that is judged by this command's settings, but for what only the agent knows."""
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: LoadedSettings) -> None:
         self._loaded = loaded
         self._asked = asked(loaded)
 
@@ -128,3 +197,82 @@ def with_absences_of(agent: RunningAgent | None, memory: Memory, observation: Ob
     live_ms = observation.monotonic_ms - between_ms
     live = {broker: since.get(broker, live_ms) for broker in known.brokers}
     return replace(memory, absent={**memory.absent, **since}, last_live=live)
+
+
+REPORT_MS = 2_000
+"""As long a command waits for it, from its start."""
+
+
+class AgentReportQuery:
+    """The newest report in the telemetry topic, asked for in a thread from now on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._asked: BackgroundQuery[tuple[AgentRun, ...]] = BackgroundQuery("agent.record.newest_look", self._ask, ())
+
+    def of(self, observation: Observation) -> AgentDocument | None:
+        """What it says; None where no agent's telemetry of this cluster tells."""
+        if not any(one.name == self._settings.telemetry_topic for one in observation.topics):
+            return None
+        heard = [one for one in self._asked.answer(REPORT_MS / 1000) if one.cluster == observation.cluster_id]
+        if not heard:
+            return None
+        report = heard[0].report
+        return {
+            "name": report.agent,
+            "host": report.host,
+            "mode": report.mode,
+            "leads": report.leads,
+            "acting": list(report.acting),
+            "age_ms": _age_ms(heard[0], observation),
+            "pid": report.pid,
+            "others": [
+                {
+                    "name": one.report.agent,
+                    "host": one.report.host,
+                    "pid": one.report.pid,
+                    "mode": one.report.mode,
+                    "leads": one.report.leads,
+                    "same_settings": one.report.limits_digest == report.limits_digest,
+                    "age_ms": _age_ms(one, observation),
+                }
+                for one in heard[1:]
+            ],
+        }
+
+    def _ask(self) -> tuple[AgentRun, ...]:
+        from agent.record.newest_look import agents_heard
+
+        settings = self._settings
+        return agents_heard(
+            settings.kafka.confluent(),
+            settings.telemetry_topic,
+            prefix=settings.topics.prefix,
+            timeout_ms=REPORT_MS,
+        )
+
+
+def _age_ms(one: AgentRun, observation: Observation) -> int | None:
+    return None if one.ahead_ms > STALE_MS else max(0, observation.taken_ms - one.newest_ms)
+
+
+def agent_line(look: StageEvaluation) -> str | None:
+    """The agent in a few words, for a cell; None where none is known."""
+    agent = look.agent
+    if agent is None:
+        return None
+    lines = [_line(agent, several=bool(agent["others"])), *(_line(one, several=True) for one in agent["others"])]
+    if any(not one["same_settings"] for one in agent["others"]):
+        lines.append("agents with different settings write to the same telemetry")
+    return "; ".join(lines)
+
+
+def _line(agent: AgentDocument | OtherAgent, *, several: bool) -> str:
+    """One agent; with its process where there are several, whose names may be the same."""
+    where = f" on {agent['host']}" if agent["host"] else ""
+    process = f", process {agent['pid']}" if several and agent["pid"] is not None else ""
+    leads = {True: ", leads", False: ", stands by", None: ""}[agent["leads"]]
+    name = agent["name"] or "(unnamed)"
+    age_ms = agent["age_ms"]
+    age = "age unknown: its clock is ahead" if age_ms is None else f"last report {lasted(age_ms)} ago"
+    return f"{name}{where}{process}, mode {agent['mode']}{leads}, {age}"

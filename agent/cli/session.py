@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from agent.cli import options
-from agent.cli.hints import remember_replay
-from agent.cli.loading import load_beside
-from agent.cli.output import say
-from agent.values.collector import walk_no_more
+from agent.cli.output import remember_replay, say
+from agent.cli.running_agents import load_beside
+from agent.detect.detect_context import listed
+from agent.detect.rights import effect_of
+from agent.values.finding import FindingReason
+from agent.values.garbage_collector import stop_collecting
+from agent.values.number_format import in_full
+from agent.values.observation import Gap, GapCause, ObservationPart
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent.simulate.evaluation import Seen
-    from agent.telemetry.looks import Recorded
+    from agent.cli.documents.cluster import FindingDocument
+    from agent.simulate.evaluation import StageEvaluation
+    from agent.telemetry.looks import CycleInputs
     from agent.values.limits import Limits
     from agent.values.memory import Memory
-    from agent.values.observation import Gap, Observation, Part
-    from config.load import Loaded
+    from agent.values.observation import Gap, Observation
+    from config.load import LoadedSettings
 
 GAPS_SHOWN = 20
 
@@ -38,15 +43,15 @@ def look_or_replay(
     planning: bool = True,
     duration: str | None = None,
     reported: bool = False,
-) -> Seen:
+) -> StageEvaluation:
     """What a command shows: a live cluster by the settings, or the last look of a file. Raises as both do.
 
     With bytes per second, where two looks that are ``duration`` apart, the agent's telemetry or weights tell them.
     """
-    from agent.cli import measuring
+    from agent.cli import rates
     from agent.errors import BadInput
 
-    for_ms = measuring.parsed(duration)
+    for_ms = rates.parsed(duration)
     if replay is not None:
         if for_ms is not None:
             raise BadInput(
@@ -59,10 +64,10 @@ def look_or_replay(
             say(f"note: {replay} brings its own settings: --config, --properties, --set and -b are not read")
         return replayed(replay)
     loaded = options.settings(config, properties, assign, bootstrap)
-    return measuring.look(loaded, planning=planning, for_ms=for_ms, reported=reported)
+    return rates.look(loaded, planning=planning, for_ms=for_ms, reported=reported)
 
 
-def look(loaded: Loaded, *, planning: bool = True) -> Seen:
+def look(loaded: LoadedSettings, *, planning: bool = True) -> StageEvaluation:
     """What one look shows, finds and would propose. Raises what `agent.observe.observe` raises."""
     from agent.daemon.limits_from_settings import to_limits
     from agent.values.memory import Memory
@@ -73,18 +78,18 @@ def look(loaded: Loaded, *, planning: bool = True) -> Seen:
 
 
 @contextmanager
-def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
+def looking(loaded: LoadedSettings) -> Iterator[Callable[[], Observation]]:
     """What takes a look, as often as it is called, over the same connections."""
     from agent.daemon.limits_from_settings import to_scope
-    from agent.observe.context import Clients
-    from agent.observe.look import observe
-    from agent.record.weights import weights_beside
+    from agent.observe.context import ObserverClients
+    from agent.observe.observe_cluster import observe
+    from agent.record.weights import observe_with_weights
     from agent.values.clock import system_clock
 
     # Most of a look is waiting for brokers: the stages that follow it are loaded meanwhile.
     loading = load_beside("agent.simulate.evaluation")
     scope = to_scope(loaded.settings)
-    with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
+    with ObserverClients.open(loaded.settings.kafka) as clients, observe_with_weights(loaded.settings) as beside:
 
         def take() -> Observation:
             observation = beside(lambda: observe(clients, system_clock, scope))
@@ -94,29 +99,29 @@ def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
         yield take
 
 
-def seen_through(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> Seen:
+def seen_through(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> StageEvaluation:
     """Every stage's answer, with the time that all of it took."""
-    from agent.simulate.evaluation import see
+    from agent.simulate.evaluation import evaluate
 
     began = time.monotonic_ns()
-    seen = see(observation, memory, limits, planning=planning)
+    seen = evaluate(observation, memory, limits, planning=planning)
     return seen._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
 
 
-def replayed(path: Path) -> Seen:
+def replayed(path: Path) -> StageEvaluation:
     """The last whole look of a telemetry file, lived through again. Raises ``BadInput``."""
     return _lived_through(_whole_looks(path)[-1])
 
 
-def recorded(path: Path) -> Iterator[Seen]:
+def recorded(path: Path) -> Iterator[StageEvaluation]:
     """Every whole look of a telemetry file, one after the other. Raises ``BadInput``."""
     yield from map(_lived_through, _whole_looks(path))
 
 
-def _whole_looks(path: Path) -> list[Recorded]:
+def _whole_looks(path: Path) -> list[CycleInputs]:
     from agent.errors import BadInput, reason
     from agent.record.files import read_events
-    from agent.simulate.replay import recorded_looks
+    from agent.simulate.evaluation import recorded_looks
 
     todo = "Name a file that an agent wrote by its setting record.file."
     try:
@@ -128,31 +133,31 @@ def _whole_looks(path: Path) -> list[Recorded]:
     return looks
 
 
-def _lived_through(look: Recorded) -> Seen:
-    from agent.simulate.replay import replay_look
-    from agent.values.rates import Rates, RatesFrom, judged
+def _lived_through(look: CycleInputs) -> StageEvaluation:
+    from agent.simulate.evaluation import replay_look
+    from agent.values.rates import RateMeasurement, RateSource, judged
 
     seen = replay_look(look)
-    return seen._replace(rates=judged(Rates(RatesFrom.FILE), seen.snapshot))
+    return seen._replace(rates=judged(RateMeasurement(RateSource.FILE), seen.snapshot))
 
 
-def none_of(sentence: str, seen: Seen, *parts: Part) -> str:
+def none_of(sentence: str, seen: StageEvaluation, *parts: ObservationPart) -> str:
     """The line in place of a table without rows: that there is nothing, or that nothing was seen."""
-    from agent.values.observation import Part
-    from agent.values.unseen import gaps_of, hidden_groups
+    from agent.values.cycle import gaps_of, hidden_groups
+    from agent.values.observation import ObservationPart
 
     causes = sorted({f"{gap.part}: {gap.cause}" for gap in gaps_of(seen.snapshot, parts)})
-    hidden = Part.GROUPS in parts and hidden_groups(seen.snapshot, seen.limits)
-    causes += [f"{Part.GROUPS}: rebalancing"] if hidden else []
+    hidden = ObservationPart.GROUPS in parts and hidden_groups(seen.snapshot, seen.limits)
+    causes += [f"{ObservationPart.GROUPS}: rebalancing"] if hidden else []
     return f"{sentence}, as far as was seen ({', '.join(causes)})" if causes else sentence
 
 
-def leave(seen: Seen, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) -> NoReturn:
+def leave(seen: StageEvaluation, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) -> NoReturn:
     """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code.
 
     ``gaps``: those that the answer itself has not named; all by default.
     """
-    from agent.cli.gaps import gap_lines
+    from agent.cli.session import gap_lines
     from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
 
     lines = gap_lines(seen.snapshot.gaps if gaps is None else gaps)
@@ -160,5 +165,61 @@ def leave(seen: Seen, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) 
         say(line)
     if len(lines) > GAPS_SHOWN:
         say(f"not seen: {len(lines) - GAPS_SHOWN:,} more: rackwise status -o json")
-    walk_no_more()
+    stop_collecting()
     raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)
+
+
+def gap_lines(gaps: Iterable[Gap]) -> list[str]:
+    """One line for each thing and cause, with all parts that are missing of it, and why."""
+    alike: dict[tuple[str, str, str], list[Gap]] = {}
+    for gap in gaps:
+        # Without a subject the whole part is missing: only the same words tell that it is for the same reason.
+        alike.setdefault((gap.subject, gap.cause.value, "" if gap.subject else gap.detail), []).append(gap)
+    return [_line(same) for same in alike.values()]
+
+
+def _line(same: Sequence[Gap]) -> str:
+    gap = same[0]
+    parts = in_full(dict.fromkeys(one.part.value for one in same))
+    return f"not seen: {parts}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})"
+
+
+def untold(gaps: Iterable[Gap], findings: Iterable[FindingDocument]) -> list[Gap]:
+    """The gaps that none of these findings names."""
+    told = {
+        (one["evidence"].get("part"), one["evidence"].get("cause")) for one in findings if "gaps" in one["evidence"]
+    }
+    return [gap for gap in gaps if (gap.part.value, _cause(gap)) not in told]
+
+
+def _cause(gap: Gap) -> str | None:
+    """As the evidence of its finding has it: that of a missing right names no cause."""
+    return None if gap.cause is GapCause.NOT_ALLOWED else gap.cause.value
+
+
+def once_each(findings: Iterable[FindingDocument]) -> list[FindingDocument]:
+    """Findings for a table: parts that are missing of the same brokers for the same cause are one row."""
+    rows: dict[object, list[FindingDocument]] = {}
+    for number, finding in enumerate(findings):
+        rows.setdefault(_alike(finding) or number, []).append(finding)
+    return [_row(same) if len(same) > 1 else same[0] for same in rows.values()]
+
+
+def _alike(finding: FindingDocument) -> tuple[object, ...] | None:
+    """What findings of missing parts have in common; None where the finding is of another kind, or names too many."""
+    evidence = finding["evidence"]
+    names = evidence.get("first")
+    if finding["finding"] != FindingReason.PART_MISSING.value or not isinstance(names, list) or not names:
+        return None
+    return (finding["severity"], evidence["cause"], tuple(names)) if evidence["gaps"] == len(names) else None
+
+
+def _row(same: Sequence[FindingDocument]) -> FindingDocument:
+    evidence = same[0]["evidence"]
+    names, parts = evidence["first"], [ObservationPart(str(one["evidence"]["part"])) for one in same]
+    of = listed(names) if isinstance(names, list) else ""
+    sentence = (
+        f"{in_full(parts)} of {of}: {evidence['cause']}, so "
+        f"{'; '.join(dict.fromkeys(map(effect_of, parts)))} ({evidence['detail']})"
+    )
+    return {**same[0], "sentence": sentence}

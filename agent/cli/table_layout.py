@@ -51,7 +51,7 @@ _PUNCTUATION = frozenset("-_./:,;=()&?")
 _CLOSING = frozenset(",;:.)")
 
 
-class Laid(NamedTuple):
+class TableLayout(NamedTuple):
     """A table as lines without line ends."""
 
     same: tuple[str, ...]
@@ -99,10 +99,10 @@ class _Column(NamedTuple):
         return PROSE.get(self.name, f"{_head(self.name)}: ")
 
 
-def lay_out(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int) -> Laid:
+def lay_out(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int) -> TableLayout:
     """The lines of a table in ``width`` columns; ``right``: whether a column stands at the right, as numbers do."""
     same, heads, body = _arranged(columns, rows, right, max(width, LEAST))
-    return Laid(same, tuple(heads), tuple(line for lines in body for line in lines))
+    return TableLayout(same, tuple(heads), tuple(line for lines in body for line in lines))
 
 
 def _arranged(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int) -> _Arranged:

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
+from agent.cli.output import CellMark, OutputFormat, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
 from agent.cli.views_money import UNKNOWN
-from agent.explain.doctor_costs import NO_COST, fault_cost
+from agent.explain.doctor_fixes import NO_COST, fault_cost
 from agent.money.costs import costs_of
-from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
+from agent.money.traffic import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
 from agent.predict.applications import assignor_name
 from agent.values.kafka import STREAMS_PROTOCOL
+from agent.values.number_format import counted
 from agent.values.rates import price_sentence, sentence
 from agent.values.snapshot import GroupKind
-from agent.values.words import counted
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from agent.cli.documents.doctor import CheckDocument
-    from agent.cli.documents.groups import GroupDetailsDocument, GroupDocument, RangeDocument, TaskCopyDocument
-    from agent.cli.documents.money import PricedDocument
-    from agent.cli.documents.racks import RackDocument
-    from agent.cli.documents.status import UnknownGroups, WorstGroup
-    from agent.cli.documents.topics import TopicDetailsDocument, TopicDocument
-    from agent.explain.doctor import Check
-    from agent.simulate.evaluation import Seen
+    from agent.cli.documents.cluster import CheckDocument, RackDocument, UnknownGroups, WorstGroup
+    from agent.cli.documents.groups import (
+        GroupDetailsDocument,
+        GroupDocument,
+        PricedDocument,
+        RangeDocument,
+        TaskCopyDocument,
+        TopicDetailsDocument,
+        TopicDocument,
+    )
+    from agent.explain.doctor import DoctorCheck
+    from agent.simulate.evaluation import StageEvaluation
     from agent.values.limits import Limits
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
@@ -52,14 +56,14 @@ def with_money(columns: Iterable[str], limits: Limits) -> tuple[str, ...]:
     return tuple(name for name in columns if priced or "$/day" not in name)
 
 
-def basis(look: Seen) -> None:
+def basis(look: StageEvaluation) -> None:
     """Below a table: where its rates are from, and the price."""
     emit_text(sentence(look.rates, look.snapshot))
     if look.snapshot.bytes_per_s:
         emit_text(price_sentence(look.limits))
 
 
-def across_racks(look: Seen) -> str | None:
+def across_racks(look: StageEvaluation) -> str | None:
     """All that crosses racks, as one cell."""
     if not look.snapshot.topics:
         return "nothing to measure: no topic was seen"
@@ -125,7 +129,7 @@ def unknown_cost(unknown: UnknownGroups) -> str | None:
     return f"{told}: {listed(bounded)} at most {most}{together}; no bound is known for {listed(unbounded)}"
 
 
-def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> None:
+def show_group(document: GroupDetailsDocument, look: StageEvaluation, *, every: bool) -> None:
     """One group, its topics, members and tasks."""
     facts: dict[str, Any] = {
         **{name: document[name] for name in ("group", "kind", "state")},
@@ -136,7 +140,7 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
     }
     if document["not_assessed"]:
         facts["not assessed"] = document["not_assessed"]
-    emit_one(facts, Format.TABLE, with_money(facts, look.limits))
+    emit_one(facts, OutputFormat.TABLE, with_money(facts, look.limits))
     basis(look)
     topics_read = [
         {
@@ -152,7 +156,7 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
     members = ("member", "client_id", "host", "rack", "known_from", "assigned", "defects")
     _below(
         [
-            {**row, "rack": row["rack"] or UNKNOWN, "known_from": row["known_from"] or Mark.NONE}
+            {**row, "rack": row["rack"] or UNKNOWN, "known_from": row["known_from"] or CellMark.NONE}
             for row in document["member_list"]
         ],
         members,
@@ -186,11 +190,11 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
     ]
 
 
-def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> None:
+def show_topic(document: TopicDetailsDocument, look: StageEvaluation, *, every: bool) -> None:
     """One topic, its readers by rack, and its partitions."""
     facts = {**topics([document])[0], "partitions": document["partitions"]}
     del facts["readers"]
-    emit_one(facts, Format.TABLE, with_money(facts, look.limits))
+    emit_one(facts, OutputFormat.TABLE, with_money(facts, look.limits))
     basis(look)
     readers = [
         {
@@ -274,7 +278,7 @@ def _plain(row: RackDocument) -> str:
     return (row["rack"] or UNKNOWN).removesuffix(" (last known)")
 
 
-def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:
+def checks(found: Iterable[DoctorCheck], look: StageEvaluation) -> list[CheckDocument]:
     """Checks with what their faults cost."""
     from agent.explain.doctor import CheckState
 
@@ -329,7 +333,7 @@ def _below(rows: list[Any], columns: tuple[str, ...], *, every: bool) -> None:
     """One more table after an empty line; nothing where it has no rows."""
     if rows:
         emit_line()
-        emit(rows, columns, Format.TABLE, every=every)
+        emit(rows, columns, OutputFormat.TABLE, every=every)
 
 
 def _below_in_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, every: bool) -> None:
@@ -367,8 +371,8 @@ def _at_least(number: float | None, unknown: float | None) -> str | None:
     return None if number is None else f"{'≥ ' if unknown else ''}{number:,.0f}"
 
 
-def _worst_lag(document: GroupDocument) -> str | Mark | None:
+def _worst_lag(document: GroupDocument) -> str | CellMark | None:
     if document["lag_records"] is None:
         return None
     worst = document["lag_worst_partition"]
-    return Mark.NONE if worst is None else f"{worst}: {document['lag_worst_records']:,}"
+    return CellMark.NONE if worst is None else f"{worst}: {document['lag_worst_records']:,}"

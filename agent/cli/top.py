@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli import measuring, options, running_agents, session
-from agent.cli.output import Format, emit, emit_json, emit_line, emit_text, say
+from agent.cli import options, rates, running_agents, session
+from agent.cli.output import OutputFormat, emit, emit_json, emit_line, emit_text, say
 
 if TYPE_CHECKING:
-    from agent.cli.documents.topics import TopDocument
+    from agent.cli.documents.groups import TopDocument
     from agent.errors import RackwiseError
-    from agent.simulate.evaluation import Seen
+    from agent.simulate.evaluation import StageEvaluation
 
 _HIDE_CURSOR, _SHOW_CURSOR, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?25l", "\x1b[?25h", "\x1b[H", "\x1b[K", "\x1b[J"
 _LEAST_EVERY_MS = 1_000
@@ -37,7 +37,7 @@ _GROUPS = ("group", "members", "local", "best", "across racks", "$/day", "lag")
 _TOPICS = ("topic", "written", "copied across", "read across", "$/day")
 """Columns of few words: a row is one line, also on a narrow terminal."""
 
-Looks = Generator["Seen | RackwiseError", None, None]
+Looks = Generator["StageEvaluation | RackwiseError", None, None]
 """Look after look, and what kept one from being taken."""
 Wait = Callable[[float], bool]
 """Waits until that second of the monotonic clock; True when the person wants to leave."""
@@ -54,9 +54,9 @@ def top(
     count: Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after N looks.")] = None,
 ) -> None:
     """Live: traffic across racks and its cost a day, by group and by topic, costliest first. q or Ctrl-C ends it."""
-    on_terminal = sys.stdout.isatty() if output is None else output is Format.TABLE
-    every_ms = measuring.parsed(every, "--every", least_ms=_LEAST_EVERY_MS) or _LEAST_EVERY_MS
-    last: Seen | None = None
+    on_terminal = sys.stdout.isatty() if output is None else output is OutputFormat.TABLE
+    every_ms = rates.parsed(every, "--every", least_ms=_LEAST_EVERY_MS) or _LEAST_EVERY_MS
+    last: StageEvaluation | None = None
     with suppress(KeyboardInterrupt, BrokenPipeError), _keys(on_terminal=on_terminal) as wait:
         source = (config, properties, assign, bootstrap)
         looks = _recorded(replay) if replay is not None else _live(source, every_ms, wait)
@@ -71,22 +71,22 @@ def top(
     raise typer.Exit(0)
 
 
-def _live(source: options.Source, every_ms: int, wait: Wait) -> Looks:
+def _live(source: options.SettingsOptions, every_ms: int, wait: Wait) -> Looks:
     """A live cluster. Raises what the first look raises."""
     from agent.daemon.limits_from_settings import to_limits
     from agent.errors import RackwiseError
 
     loaded = options.settings(*source)
-    agent, beside = measuring.AgentsLook(loaded.settings), running_agents.Beside(loaded)
+    agent, beside = rates.AgentLookQuery(loaded.settings), running_agents.AgentQuery(loaded)
     with session.looking(loaded) as take:
         began = time.monotonic()
         observation = take()
-        from agent.simulate.second_look import first_memory, next_look
+        from agent.simulate.evaluation import first_memory, next_look
 
         began = first_began(began, observation.monotonic_ms, every_ms)
-        running = beside.agent(observation, measuring.AGENT_MS / 1000)
+        running = beside.agent(observation, rates.AGENT_MS / 1000)
         limits = running_agents.with_groups_of(running, to_limits(loaded.settings), observation.taken_ms)
-        first = measuring.with_base_of(agent, observation, limits, running)
+        first = rates.with_base_of(agent, observation, limits, running)
         yield first._replace(rates=first.rates._replace(remedy="the next look measures them"))
         memory = running_agents.with_absences_of(running, first_memory(observation, limits), observation)
         while True:
@@ -117,7 +117,7 @@ def _recorded(replay: Path) -> Looks:
     yield from session.recorded(replay)
 
 
-def _show(look: Seen | RackwiseError, every: str, *, on_terminal: bool) -> None:
+def _show(look: StageEvaluation | RackwiseError, every: str, *, on_terminal: bool) -> None:
     if isinstance(look, Exception):
         if on_terminal:
             sys.stdout.write(_HOME)
@@ -131,8 +131,8 @@ def _show(look: Seen | RackwiseError, every: str, *, on_terminal: bool) -> None:
     sys.stdout.flush()
 
 
-def _document(look: Seen) -> TopDocument:
-    from agent.cli import views_groups, views_money
+def _document(look: StageEvaluation) -> TopDocument:
+    from agent.cli import views, views_money
     from agent.money.costs import costs_of
 
     costs = costs_of(look.snapshot)
@@ -141,7 +141,7 @@ def _document(look: Seen) -> TopDocument:
         "cluster": look.snapshot.cluster_id,
         "not_seen": len(look.snapshot.gaps),
         "money": views_money.money(costs, look),
-        "groups": views_groups.groups(costs, look, every=False),
+        "groups": views.groups(costs, look, every=False),
         "topics": views_money.topics(costs, look),
     }
 
@@ -154,10 +154,10 @@ class _Page(io.StringIO):
         return True
 
 
-def _page(look: Seen, every: str) -> list[str]:
+def _page(look: StageEvaluation, every: str) -> list[str]:
     """The lines of one look, no more than the terminal has."""
     from agent.cli import tables
-    from agent.values.words import counted
+    from agent.values.number_format import counted
 
     height = shutil.get_terminal_size((80, 24)).lines
     document = _document(look)
@@ -185,7 +185,7 @@ def _fitted(rows: list[dict[str, Any]], columns: tuple[str, ...], room: int) -> 
         with redirect_stdout(_Page()) as page:
             emit_line()
             if most:
-                emit(rows[:most], columns, Format.TABLE)
+                emit(rows[:most], columns, OutputFormat.TABLE)
             if len(rows) > most:
                 emit_text(f"{len(rows) - most:,} more: rackwise {columns[0]}s")
         lines = page.getvalue().splitlines()

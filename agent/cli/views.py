@@ -5,26 +5,44 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, cast
 
-from agent.cli.views_money import money, unknown_groups, worst_groups
-from agent.detect.located import whence
-from agent.money.costs import costs_of
-from agent.money.traffic import border
-from agent.values.absences import absence_words, absences
-from agent.values.kafka import BROKER_RACK, CLIENT_RACK
-from agent.values.observation import Part
-from agent.values.snapshot import Group, Member, OtherGroup, Rack, RackState, Snapshot, StreamsGroup
-from agent.values.unseen import hidden_groups, seen_of
+from agent.cli.views_money import money, priced, unknown_groups, worst_groups
+from agent.detect.detect_context import rack_source
+from agent.money.costs import CrossRackCosts, costs_of, lag_of, worst_task_lag
+from agent.money.traffic import border, worst_first
+from agent.values.assessment import Assessment, Locality, LocalityMeasure
+from agent.values.cycle import hidden_groups, known_part
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK, MEMBERLESS_STATES
+from agent.values.memory import absence_words, absences
+from agent.values.observation import ObservationPart
+from agent.values.snapshot import Group, Member, OtherGroup, Rack, RackState, Range, Snapshot, StreamsGroup, TaskCopy
 
 if TYPE_CHECKING:
-    from agent.cli.documents.racks import LossDocument, LostTaskDocument, RackDocument, SurvivorDocument
-    from agent.cli.documents.status import FindingDocument, RackBrokers, StatusDocument
-    from agent.simulate.evaluation import Seen
-    from agent.simulate.loss import LostTask, RackLoss
+    from collections.abc import Sequence
+
+    from agent.cli.documents.cluster import (
+        FindingDocument,
+        LossDocument,
+        LostTaskDocument,
+        RackBrokers,
+        RackDocument,
+        StatusDocument,
+        SurvivorDocument,
+    )
+    from agent.cli.documents.groups import (
+        GroupDetailsDocument,
+        GroupDocument,
+        GroupTopicDocument,
+        MemberDocument,
+        RangeDocument,
+        TaskCopyDocument,
+    )
+    from agent.simulate.evaluation import StageEvaluation
+    from agent.simulate.rack_loss import LostTask, RackLoss
 
 UNKNOWN = "(unknown)"
 
 
-def summary(look: Seen) -> dict[str, Any]:
+def summary(look: StageEvaluation) -> dict[str, Any]:
     """The cluster in ten lines."""
     snapshot = look.snapshot
     kinds = Counter(group.kind.value for group in snapshot.groups.values())
@@ -34,12 +52,14 @@ def summary(look: Seen) -> dict[str, Any]:
         by_rack.setdefault(rack_name(broker.rack), []).append(broker.id)
     return {
         "cluster": snapshot.cluster_id,
-        "brokers": seen_of(dict(sorted(by_rack.items())), snapshot, Part.BROKERS),
-        "absent_brokers": seen_of(sorted(absences(look.before, snapshot)), snapshot, Part.BROKERS),
-        "topics": seen_of(len(snapshot.topics), snapshot, Part.TOPICS),
-        "partitions": seen_of(sum(len(one.partitions) for one in snapshot.topics.values()), snapshot, Part.TOPICS),
-        "groups": seen_of(dict(sorted(kinds.items())), snapshot, Part.GROUPS),
-        "rebalancing_groups": seen_of(list(hidden_groups(snapshot, look.limits)), snapshot, Part.GROUPS),
+        "brokers": known_part(dict(sorted(by_rack.items())), snapshot, ObservationPart.BROKERS),
+        "absent_brokers": known_part(sorted(absences(look.before, snapshot)), snapshot, ObservationPart.BROKERS),
+        "topics": known_part(len(snapshot.topics), snapshot, ObservationPart.TOPICS),
+        "partitions": known_part(
+            sum(len(one.partitions) for one in snapshot.topics.values()), snapshot, ObservationPart.TOPICS
+        ),
+        "groups": known_part(dict(sorted(kinds.items())), snapshot, ObservationPart.GROUPS),
+        "rebalancing_groups": known_part(list(hidden_groups(snapshot, look.limits)), snapshot, ObservationPart.GROUPS),
         "findings": {name: severities[name] for name in ("critical", "warning", "info") if severities[name]},
         "proposals": len(look.proposals),
         "not_seen": len(snapshot.gaps),
@@ -47,7 +67,7 @@ def summary(look: Seen) -> dict[str, Any]:
     }
 
 
-def status(look: Seen) -> StatusDocument:
+def status(look: StageEvaluation) -> StatusDocument:
     """The whole status as one document."""
     told = summary(look)
     by_rack, costs = told["brokers"], costs_of(look.snapshot)
@@ -78,7 +98,7 @@ def _rack_row(name: str, brokers: list[int]) -> RackBrokers:
     return {"rack": None if name == UNKNOWN else name, "brokers": brokers}
 
 
-def findings(look: Seen) -> list[FindingDocument]:
+def findings(look: StageEvaluation) -> list[FindingDocument]:
     """Every finding, the gravest first."""
     order = {"critical": 0, "warning": 1, "info": 2}
     return [
@@ -96,10 +116,9 @@ def findings(look: Seen) -> list[FindingDocument]:
     ]
 
 
-def racks(look: Seen) -> list[RackDocument]:
+def racks(look: StageEvaluation) -> list[RackDocument]:
     """One row per rack with what crosses its border and what losing it costs, and one for what has no known rack."""
-    from agent.simulate.loss import rack_losses
-    from agent.simulate.loss_words import loss_sentence
+    from agent.simulate.rack_loss import loss_sentence, rack_losses
 
     snapshot, costs = look.snapshot, costs_of(look.snapshot)
 
@@ -125,18 +144,20 @@ def racks(look: Seen) -> list[RackDocument]:
         {
             "rack": None if name == UNKNOWN else name,
             "known_from": dict(sorted(sources.get(name, Counter()).items())),
-            "brokers": seen_of(brokers.get(name, []), snapshot, Part.BROKERS),
-            "absent_brokers": seen_of([one for one in brokers.get(name, []) if one in absent], snapshot, Part.BROKERS),
+            "brokers": known_part(brokers.get(name, []), snapshot, ObservationPart.BROKERS),
+            "absent_brokers": known_part(
+                [one for one in brokers.get(name, []) if one in absent], snapshot, ObservationPart.BROKERS
+            ),
             "absences": [
                 {"broker": one, "for_ms": absent[one].for_ms, "sentence": absence_words(one, absent[one])}
                 for one in brokers.get(name, [])
                 if one in absent
             ],
-            "replicas": seen_of(replicas[name], snapshot, Part.TOPICS, Part.BROKERS),
-            "leaders": seen_of(leaders[name], snapshot, Part.TOPICS, Part.BROKERS),
-            "members": seen_of(members[name], snapshot, Part.GROUPS),
-            "active_tasks": seen_of(active[name], snapshot, Part.GROUPS),
-            "standby_tasks": seen_of(standby[name], snapshot, Part.GROUPS),
+            "replicas": known_part(replicas[name], snapshot, ObservationPart.TOPICS, ObservationPart.BROKERS),
+            "leaders": known_part(leaders[name], snapshot, ObservationPart.TOPICS, ObservationPart.BROKERS),
+            "members": known_part(members[name], snapshot, ObservationPart.GROUPS),
+            "active_tasks": known_part(active[name], snapshot, ObservationPart.GROUPS),
+            "standby_tasks": known_part(standby[name], snapshot, ObservationPart.GROUPS),
             # What crosses the border of a rack that is not known is in no rack's figure.
             "cross_rack_in_bytes_per_s": None if name == UNKNOWN else borders[name].into.bytes_per_s,
             "cross_rack_out_bytes_per_s": None if name == UNKNOWN else borders[name].out.bytes_per_s,
@@ -157,7 +178,7 @@ def _sources_by_rack(snapshot: Snapshot) -> dict[str, Counter[str]]:
     racks = [(broker.rack, BROKER_RACK) for broker in snapshot.brokers]
     racks += [(member.rack, CLIENT_RACK) for group in snapshot.groups.values() for member in members_of(group)]
     for rack, setting in racks:
-        source = whence(rack, setting)
+        source = rack_source(rack, setting)
         if source is not None:
             sources.setdefault(rack_name(rack), Counter())[source] += 1
     return sources
@@ -204,3 +225,134 @@ def rack_name(rack: Rack) -> str:
 def members_of(group: Group) -> tuple[Member, ...]:
     """The members that are visible."""
     return () if isinstance(group, OtherGroup) else group.members
+
+
+def groups(costs: CrossRackCosts, look: StageEvaluation, *, every: bool = True) -> list[GroupDocument]:
+    """One row per group, the dearest first; without ``every`` groups that have no members are left out."""
+    ranked = sorted(costs.groups, key=lambda name: (worst_first(costs.groups[name], look.limits), name))
+    return [group_row(name, costs, look) for name in ranked if every or not is_empty(look, name)]
+
+
+def is_empty(look: StageEvaluation, name: str) -> bool:
+    """Whether the group has no members, for certain."""
+    group = look.snapshot.groups[name]
+    return group.state in MEMBERLESS_STATES and not members_of(group)
+
+
+def group(name: str, costs: CrossRackCosts, look: StageEvaluation) -> GroupDetailsDocument:
+    """One group with its members, the copies of its tasks, and the topics that it reads."""
+    found = look.snapshot.groups[name]
+    where = {process.id: process.rack for process in found.processes} if isinstance(found, StreamsGroup) else {}
+    copies = look.snapshot.copies.get(name, ())
+    return {
+        **group_row(name, costs, look),
+        "member_list": [_member(member) for member in members_of(found)],
+        "task_list": [_copy(copy, where.get(copy.process_id)) for copy in copies],
+        "topic_list": _topics(name, costs, look),
+    }
+
+
+def group_row(name: str, costs: CrossRackCosts, look: StageEvaluation) -> GroupDocument:
+    """One group."""
+    group, assessment = look.snapshot.groups[name], look.detection.assessments.get(name)
+    judged = assessment if assessment is not None and assessment.why_not is None else None
+    read, kafka = _now(judged, LocalityMeasure.READ_LOCAL), _now(judged, LocalityMeasure.KAFKA)
+    members, traffic, lag = members_of(group), costs.groups.get(name), lag_of(look.snapshot, name)
+    return {
+        "group": name,
+        "kind": group.kind.value,
+        "state": group.state,
+        "assignor": None if isinstance(group, OtherGroup) else group.assignor,
+        "members": None if isinstance(group, OtherGroup) else len(members),
+        "racks": sorted({_rack(member.rack) for member in members}, key=lambda name: (name is None, name or "")),
+        "local_share": _share(read),
+        "unknown_share": _unknown(read),
+        "best_local_share": _share(_best(judged, LocalityMeasure.READ_LOCAL)),
+        "kafka_local_share": _share(kafka),
+        "kafka_unknown_share": _unknown(kafka),
+        "kafka_best_local_share": _share(_best(judged, LocalityMeasure.KAFKA)),
+        "gap_partitions": None if judged is None or (judged.unknown and not judged.gap) else judged.gap,
+        "not_assessed": assessment.why_not.value if assessment is not None and assessment.why_not else None,
+        "reads": None if traffic is None else traffic.parts,
+        "unknown_reads": None if traffic is None else traffic.unknown,
+        **priced(traffic, look),
+        "rates": look.rates.measured.value,
+        "lag_records": None if lag is None else lag.known,
+        "lag_unknown_partitions": None if lag is None else lag.unknown,
+        "lag_worst_partition": None if lag is None or lag.worst is None else str(lag.worst),
+        "lag_worst_records": None if lag is None else lag.worst_records,
+        "max_task_lag_records": worst_task_lag(look.snapshot, name),
+    }
+
+
+def _rack(rack: Rack) -> str | None:
+    """The rack as it is named; None where it is not known."""
+    return None if rack.state is RackState.UNKNOWN else rack_name(rack)
+
+
+def _now(assessment: Assessment | None, measure: LocalityMeasure) -> Locality | None:
+    return None if assessment is None else _of(assessment.current, measure)
+
+
+def _best(assessment: Assessment | None, measure: LocalityMeasure) -> Locality | None:
+    return None if assessment is None else _of(assessment.optimal, measure)
+
+
+def _of(rows: Sequence[Locality], measure: LocalityMeasure) -> Locality | None:
+    found = (row for row in rows if row.measure is measure and row.unit == "partitions" and row.total)
+    return next(found, None)
+
+
+def _share(row: Locality | None) -> float | None:
+    return None if row is None else round(row.local / row.total, 4)
+
+
+def _unknown(row: Locality | None) -> float | None:
+    return None if row is None else round(row.unknown / row.total, 4)
+
+
+def _member(member: Member) -> MemberDocument:
+    return {
+        "member": member.id,
+        "client_id": member.client_id,
+        "host": member.client_host,
+        "rack": _rack(member.rack),
+        "known_from": rack_source(member.rack, CLIENT_RACK),
+        "assigned": None if member.assigned is None else [str(partition) for partition in member.assigned],
+        "defects": [defect.sentence for defect in member.defects],
+    }
+
+
+def _topics(name: str, costs: CrossRackCosts, look: StageEvaluation) -> list[GroupTopicDocument]:
+    readings = [(topic, one) for topic, cost in costs.topics.items() for one in cost.readings if one.group == name]
+    readings.sort(key=lambda row: (worst_first(row[1].traffic, look.limits), row[0], row[1].rack or ""))
+    return [
+        {
+            "topic": topic,
+            "rack": reading.rack,
+            "partitions": reading.partitions,
+            **priced(reading.traffic, look),
+            "unknown_reads": reading.traffic.unknown,
+        }
+        for topic, reading in readings
+    ]
+
+
+def _copy(copy: TaskCopy, rack: Rack | None) -> TaskCopyDocument:
+    return {
+        "task": str(copy.task),
+        "role": copy.role.value,
+        "role_certain": copy.role_certain,
+        "process": copy.process_id,
+        "rack": None if rack is None else _rack(rack),
+        "lag_records": _range(copy.lag),
+        "rate_records_per_s": _range(copy.rate_per_s),
+        "eta_s": _range(copy.eta_s),
+        "caught_up": copy.caught_up,
+        "source": copy.lag_source.value if copy.lag_source else None,
+        "lag_age_ms": copy.lag_age_ms,
+    }
+
+
+def _range(value: Range | None) -> RangeDocument | None:
+    return None if value is None else {"low": value.low, "likely": value.likely, "high": value.high}

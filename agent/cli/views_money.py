@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.money.costs import Costs, reads_of
-from agent.money.traffic import NO_TRAFFIC, Traffic, together
-from agent.money.words import worst_first
-from agent.values.observation import Part
+from agent.money.costs import CrossRackCosts, reads_of
+from agent.money.traffic import NO_TRAFFIC, CrossRackTraffic, together, worst_first
+from agent.values.cycle import known_part
+from agent.values.observation import ObservationPart
 from agent.values.snapshot import RackState
-from agent.values.unseen import seen_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent.cli.documents.money import CrossingDocument, MoneyDocument, PricedDocument
-    from agent.cli.documents.status import UnknownGroups, WorstGroup
-    from agent.cli.documents.topics import (
+    from agent.cli.documents.cluster import UnknownGroups, WorstGroup
+    from agent.cli.documents.groups import (
+        CrossingDocument,
+        MoneyDocument,
         PartitionDocument,
         PartitionReaderDocument,
+        PricedDocument,
         TopicDetailsDocument,
         TopicDocument,
         TopicReaderDocument,
     )
-    from agent.money.costs import Reading, TopicCost
-    from agent.simulate.evaluation import Seen
+    from agent.money.costs import GroupTopicTraffic, TopicCost
+    from agent.simulate.evaluation import StageEvaluation
     from assignors.problem import TopicPartition
 
 WORST_GROUPS = 3
 UNKNOWN = "(unknown)"
 
 
-def money(costs: Costs, look: Seen) -> MoneyDocument:
+def money(costs: CrossRackCosts, look: StageEvaluation) -> MoneyDocument:
     """Everything that crosses racks, with where the rates are from and the price."""
     rates, limits = look.rates, look.limits
     return {
@@ -53,7 +54,7 @@ def money(costs: Costs, look: Seen) -> MoneyDocument:
     }
 
 
-def worst_groups(costs: Costs, look: Seen) -> list[WorstGroup]:
+def worst_groups(costs: CrossRackCosts, look: StageEvaluation) -> list[WorstGroup]:
     """The groups that cost most."""
     ranked = sorted(costs.groups, key=lambda name: (worst_first(costs.groups[name], look.limits), name))
     rows: list[WorstGroup] = []
@@ -64,7 +65,7 @@ def worst_groups(costs: Costs, look: Seen) -> list[WorstGroup]:
     return rows
 
 
-def unknown_groups(costs: Costs, look: Seen) -> UnknownGroups:
+def unknown_groups(costs: CrossRackCosts, look: StageEvaluation) -> UnknownGroups:
     """Groups of unknown cost, and the bound of those that have one."""
     groups = {name: traffic for name, traffic in costs.groups.items() if not look.limits.owns(name)}
     unknown = {name: traffic for name, traffic in groups.items() if traffic is None or traffic.unknown}
@@ -72,14 +73,14 @@ def unknown_groups(costs: Costs, look: Seen) -> UnknownGroups:
     unbounded = sorted(name for name, of in unknown.items() if of is None or of.unbounded)
     total = together(bounded)
     return {
-        "groups": seen_of(sorted(unknown), look.snapshot, Part.GROUPS),
-        "unbounded_groups": seen_of(unbounded, look.snapshot, Part.GROUPS) if not unknown else unbounded,
+        "groups": known_part(sorted(unknown), look.snapshot, ObservationPart.GROUPS),
+        "unbounded_groups": known_part(unbounded, look.snapshot, ObservationPart.GROUPS) if not unknown else unbounded,
         "at_most_cross_rack_bytes_per_s": total.at_most_bytes_per_s if bounded else None,
         "at_most_usd_per_day": total.at_most_usd_per_day(look.limits) if bounded else None,
     }
 
 
-def priced(traffic: Traffic | None, look: Seen) -> PricedDocument:
+def priced(traffic: CrossRackTraffic | None, look: StageEvaluation) -> PricedDocument:
     """What crosses racks and what it costs a day: at least, and at most."""
     if traffic is None:
         return {
@@ -96,17 +97,17 @@ def priced(traffic: Traffic | None, look: Seen) -> PricedDocument:
     }
 
 
-def ranked_topics(costs: Costs, look: Seen) -> list[str]:
+def ranked_topics(costs: CrossRackCosts, look: StageEvaluation) -> list[str]:
     """Names of the topics, the dearest first."""
     return sorted(costs.topics, key=lambda name: (worst_first(costs.topics[name].crossing, look.limits), name))
 
 
-def topics(costs: Costs, look: Seen) -> list[TopicDocument]:
+def topics(costs: CrossRackCosts, look: StageEvaluation) -> list[TopicDocument]:
     """One row per topic, the dearest first."""
     return [topic_row(name, costs.topics[name], look) for name in ranked_topics(costs, look)]
 
 
-def topic_row(name: str, cost: TopicCost, look: Seen) -> TopicDocument:
+def topic_row(name: str, cost: TopicCost, look: StageEvaluation) -> TopicDocument:
     """One topic."""
     limits = look.limits
     return {
@@ -125,13 +126,13 @@ def topic_row(name: str, cost: TopicCost, look: Seen) -> TopicDocument:
         "read_unknown": cost.consume.unknown,
         **priced(cost.crossing, look),
         "rates": look.rates.measured.value,
-        "readers": seen_of(
-            [_reader(reading, look) for reading in dearest(cost.readings, look)], look.snapshot, Part.GROUPS
+        "readers": known_part(
+            [_reader(reading, look) for reading in dearest(cost.readings, look)], look.snapshot, ObservationPart.GROUPS
         ),
     }
 
 
-def topic_details(name: str, costs: Costs, look: Seen) -> TopicDetailsDocument:
+def topic_details(name: str, costs: CrossRackCosts, look: StageEvaluation) -> TopicDetailsDocument:
     """One topic with its partitions."""
     snapshot = look.snapshot
     racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
@@ -144,27 +145,27 @@ def topic_details(name: str, costs: Costs, look: Seen) -> TopicDetailsDocument:
             "replicas": list(state.replicas),
             "replica_racks": [racks.get(broker) for broker in state.replicas],
             "in_bytes_per_s": snapshot.bytes_per_s.get(state.id),
-            "readers": seen_of(readers.get(state.id, []), snapshot, Part.GROUPS),
+            "readers": known_part(readers.get(state.id, []), snapshot, ObservationPart.GROUPS),
         }
         for state in snapshot.topics[name].partitions
     ]
     return {**topic_row(name, costs.topics[name], look), "partition_list": partitions}
 
 
-def dearest(readings: Iterable[Reading], look: Seen) -> list[Reading]:
+def dearest(readings: Iterable[GroupTopicTraffic], look: StageEvaluation) -> list[GroupTopicTraffic]:
     """Readings, the dearest first."""
     return sorted(readings, key=lambda one: (worst_first(one.traffic, look.limits), one.group, one.rack or ""))
 
 
-def by_group(readings: Iterable[Reading]) -> dict[str, Traffic]:
+def by_group(readings: Iterable[GroupTopicTraffic]) -> dict[str, CrossRackTraffic]:
     """Group -> what it reads, in all racks."""
-    found: dict[str, list[Traffic]] = {}
+    found: dict[str, list[CrossRackTraffic]] = {}
     for reading in readings:
         found.setdefault(reading.group, []).append(reading.traffic)
     return {group: together(parts) for group, parts in found.items()}
 
 
-def _crossing(traffic: Traffic, look: Seen) -> CrossingDocument:
+def _crossing(traffic: CrossRackTraffic, look: StageEvaluation) -> CrossingDocument:
     return {
         "bytes_per_s": traffic.bytes_per_s,
         "usd_per_day": traffic.usd_per_day(look.limits),
@@ -175,7 +176,7 @@ def _crossing(traffic: Traffic, look: Seen) -> CrossingDocument:
     }
 
 
-def _reader(reading: Reading, look: Seen) -> TopicReaderDocument:
+def _reader(reading: GroupTopicTraffic, look: StageEvaluation) -> TopicReaderDocument:
     return {
         "group": reading.group,
         "rack": reading.rack,
@@ -185,7 +186,7 @@ def _reader(reading: Reading, look: Seen) -> TopicReaderDocument:
     }
 
 
-def _partition_readers(look: Seen, topic: str) -> dict[TopicPartition, list[PartitionReaderDocument]]:
+def _partition_readers(look: StageEvaluation, topic: str) -> dict[TopicPartition, list[PartitionReaderDocument]]:
     found: dict[TopicPartition, list[PartitionReaderDocument]] = {}
     for name, group in look.snapshot.groups.items():
         for rack, partition in reads_of(group):

@@ -17,22 +17,21 @@ from types import FrameType
 import psutil
 import structlog
 
-from agent.act.execute_mode import Acting
-from agent.daemon.schedule import Schedule
+from agent.act.execute_mode import ExecuteMode
+from agent.daemon.schedule import CycleScheduler
 from agent.errors import CLOSING, Fatal, RackwiseError, thread, unexpected
-from agent.loop import Line, Look, run_cycle
-from agent.record.announcing import Announcement, announce
-from agent.record.own_topics import OwnTopic
-from agent.record.recorder import Recorder, Recording
-from agent.stopping import Stop, on_ending
+from agent.loop import CycleStages, Look, run_cycle
+from agent.record.own_topics import OwnTopic, TopicAnnouncement, announce
+from agent.record.recorder import CycleRecorder, RecordingResult
+from agent.stopping import StopSignal, on_ending
 from agent.values.clock import Clock, system_clock
-from agent.values.cycle import Cycle, basis, news, sentence, world
-from agent.values.finding import Severity
+from agent.values.cycle import Cycle, basis, cluster_size, finding_news, sentence
+from agent.values.finding import FindingSeverity
 from agent.values.memory import Memory
+from agent.values.number_format import counted, few, sized_apart
 from agent.values.observation import Observation
-from agent.values.progress import ActingNow
-from agent.values.words import counted, few, sized_apart
-from agent.web.loop_state import Failure, LoopWatch
+from agent.values.progress import ExecuteState
+from agent.web.loop_state import CycleFailure, LoopMonitor
 
 _PROPOSALS_NAMED = 5
 """In a log record; all are in the proposals topic."""
@@ -46,7 +45,7 @@ _LATE_LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class LoopPace:
     """How often, and within which bounds."""
 
     poll_ms: int = 10_000
@@ -56,7 +55,7 @@ class Pace:
     memory_ceiling_bytes: int | None = None
 
 
-class Agent:
+class AgentDaemon:
     """One agent beside one cluster. ``look`` asks the brokers; everything else is decided here.
 
     ``acting`` is what mode execute adds; None where nothing is acted. ``own_topics`` are those that the recorder and
@@ -67,10 +66,10 @@ class Agent:
         self,
         *,
         look: Look,
-        line: Line,
-        recorder: Recorder,
-        pace: Pace,
-        acting: Acting | None = None,
+        line: CycleStages,
+        recorder: CycleRecorder,
+        pace: LoopPace,
+        acting: ExecuteMode | None = None,
         own_topics: Sequence[OwnTopic] = (),
         clock: Clock = system_clock,
     ) -> None:
@@ -78,7 +77,7 @@ class Agent:
         self._acting = acting
         self._line = line
         self._own_topics = own_topics
-        self._announced: Announcement | None = None
+        self._announced: TopicAnnouncement | None = None
         self._recorder = recorder
         self._pace = pace
         self._clock = clock
@@ -87,13 +86,13 @@ class Agent:
         self._proposed: tuple[str, ...] = ()
         self._instance = os.urandom(4).hex()
         self._busy = threading.Lock()
-        self._stop = Stop()
+        self._stop = StopSignal()
         self._fatal: RackwiseError | None = None
         self._log = structlog.get_logger("rackwise")
-        self._schedule = Schedule(
+        self._schedule = CycleScheduler(
             self._run, self._skipped, poll_ms=pace.poll_ms, plan_ms=pace.plan_ms, plan_cron=pace.plan_cron
         )
-        self.watch = LoopWatch(clock())
+        self.watch = LoopMonitor(clock())
         if acting is not None:
             acting.look_now, acting.on_fatal = self._look_and_plan, self.fail
 
@@ -133,7 +132,7 @@ class Agent:
             raise self._fatal
         return code
 
-    def acting_now(self) -> ActingNow | None:
+    def acting_now(self) -> ExecuteState | None:
         """What mode execute is doing at this moment; None in the other modes. Callable from any thread."""
         return None if self._acting is None else self._acting.now()
 
@@ -155,7 +154,7 @@ class Agent:
             )
         self._log.info("stopped", cycles=self._number, sentence=f"stopped after {counted(self._number, 'cycle')}")
 
-    def _cycle(self, *, planning: bool) -> tuple[Cycle, Recording]:
+    def _cycle(self, *, planning: bool) -> tuple[Cycle, RecordingResult]:
         self._number += 1
         self.watch.began(self._clock())
         observation = self._look()
@@ -227,7 +226,7 @@ class Agent:
         if planning:
             self._schedule.plan_again()
         now = self._clock()
-        self.watch.failed(Failure(self._number, told, now.wall_ms), now)
+        self.watch.failed(CycleFailure(self._number, told, now.wall_ms), now)
         expected = isinstance(error, RackwiseError)
         self._log.error(
             "cycle_failed",
@@ -309,7 +308,7 @@ class Agent:
                 sentence=f"cycle {self._number} did not end within the time for shutdown",
             )
 
-    def _tell(self, cycle: Cycle, recording: Recording) -> None:
+    def _tell(self, cycle: Cycle, recording: RecordingResult) -> None:
         """The one wide event of a cycle."""
         rests_on, why_not_weights = basis(cycle.snapshot)
         self._log.info(
@@ -322,7 +321,7 @@ class Agent:
             planned=cycle.planned,
             took_ms=cycle.took_ms,
             stages_ms=dict(cycle.stages_ms),
-            **world(cycle.snapshot)._asdict(),
+            **cluster_size(cycle.snapshot)._asdict(),
             findings=len(cycle.detection.findings),
             new_findings=list(cycle.changes.new),
             ended_findings=list(cycle.changes.ended),
@@ -340,9 +339,9 @@ class Agent:
 
     def _tell_news(self, cycle: Cycle) -> None:
         """What is wrong since this cycle: each finding in a record of its own, as its sentence."""
-        told, more = news(cycle)
+        told, more = finding_news(cycle)
         for finding in told:
-            log = self._log.critical if finding.severity is Severity.CRITICAL else self._log.warning
+            log = self._log.critical if finding.severity is FindingSeverity.CRITICAL else self._log.warning
             log("finding", sentence=f"{finding.subject}: {finding.sentence}", finding=finding.id, cycle=cycle.number)
         if more:
             sentence = f"and {counted(more, 'more new finding')}: rackwise status"

@@ -11,11 +11,14 @@ from collections.abc import Hashable, Mapping
 from dataclasses import is_dataclass, replace
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
+from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.observe.context import ObserveScope
 from agent.observe.locators.question import (
     CommandQuestion,
     EntryPointQuestion,
@@ -23,7 +26,6 @@ from agent.observe.locators.question import (
     LocatorQuestion,
     TableForm,
 )
-from agent.observe.scope import Scope
 from agent.values.limits import (
     ApprovalRule,
     ApproveLimits,
@@ -35,9 +37,10 @@ from agent.values.limits import (
     RackLocator,
     RackPattern,
 )
-from agent.values.observation import Part
-from agent.values.windows import Window, Windows
+from agent.values.observation import ObservationPart
+from agent.values.windows import TimeWindow, TimeWindowSet
 from config import locator_properties as locators
+from config.kafka_client import KafkaClientConfig
 from config.locator_properties import LocatorSettings
 from config.rack_locators import RackLocatorSettings
 from config.settings import Settings
@@ -105,7 +108,7 @@ def to_limits(settings: Settings) -> Limits:
             settings.approve,
             rules=tuple(section_limits(ApprovalRule, rule, name=name) for name, rule in rules),
         ),
-        windows=Windows(allow=_windows(settings.windows.allow), blackout=_windows(settings.windows.blackout)),
+        windows=TimeWindowSet(allow=_windows(settings.windows.allow), blackout=_windows(settings.windows.blackout)),
     )
 
 
@@ -127,10 +130,10 @@ def _pair(name: str) -> tuple[str, str]:
     return source.strip(), target.strip()
 
 
-def _windows(settings: Mapping[str, WindowSettings]) -> tuple[Window, ...]:
+def _windows(settings: Mapping[str, WindowSettings]) -> tuple[TimeWindow, ...]:
     return tuple(
         section_limits(
-            Window,
+            TimeWindow,
             window,
             name=name,
             start_minute=window.start_minute,
@@ -141,14 +144,17 @@ def _windows(settings: Mapping[str, WindowSettings]) -> tuple[Window, ...]:
     )
 
 
-def to_scope(settings: Settings) -> Scope:
+def to_scope(settings: Settings) -> ObserveScope:
     """What a look asks for and how long it may take."""
     observe = settings.observe
-    configs = dict.fromkeys((Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.GROUP_CONFIGS), observe.refresh_configs_ms)
+    configs = dict.fromkeys(
+        (ObservationPart.TOPIC_CONFIGS, ObservationPart.BROKER_CONFIGS, ObservationPart.GROUP_CONFIGS),
+        observe.refresh_configs_ms,
+    )
     urls = (url for _, group in sorted(settings.groups.items()) for url in group.application_endpoints)
-    return Scope(
-        **{name: value for name, value in observe if name in Scope.__dataclass_fields__},
-        refresh_ms={**configs, Part.LOG_DIRS: observe.refresh_sizes_ms},
+    return ObserveScope(
+        **{name: value for name, value in observe if name in ObserveScope.__dataclass_fields__},
+        refresh_ms={**configs, ObservationPart.LOG_DIRS: observe.refresh_sizes_ms},
         expected_cluster_id=settings.cluster.id,
         application_urls=tuple(dict.fromkeys(urls)),
         rack_locators=tuple(q for one in settings.rack_locator.locators if (q := _question(one)) is not None),
@@ -191,3 +197,27 @@ def _question(one: LocatorSettings) -> LocatorQuestion | None:
             )
         case _:
             return None
+
+
+# Cuts out of the settings where the journal stands and where commands go. Both who acts and who asks need it.
+#
+# Keys are not settings: they are read from their files (`agent.act.own_files`).
+
+
+def to_leadership_plan(settings: Settings, kafka: KafkaClientConfig, agent: str) -> LeadershipPlan:
+    """With whose connection, and under which name: an agent acts as the executor, a person asks as who they are."""
+    execute, topics = settings.execute, settings.topics
+    return LeadershipPlan(
+        config=kafka.confluent(),
+        observer=settings.kafka.confluent() if settings.execute.kafka.root and kafka is not settings.kafka else None,
+        agent=agent,
+        file=Path(execute.journal_file) if execute.journal_file is not None else None,
+        spool=Path(execute.commands_dir) if execute.commands_dir is not None else None,
+        prefix=topics.prefix,
+        journal_topic=settings.journal_topic,
+        leader_topic=settings.leader_topic,
+        commands_topic=settings.commands_topic,
+        replication_factor=topics.replication_factor,
+        min_insync_replicas=topics.min_insync_replicas,
+        unsigned_below=execute.journal_unsigned_below,
+    )

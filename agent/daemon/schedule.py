@@ -25,7 +25,7 @@ _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_FIELD = 4
 
 
-class Schedule:
+class CycleScheduler:
     """Calls ``look`` again and again, and says when a planning is due."""
 
     def __init__(

@@ -15,34 +15,32 @@ import psutil
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
-from agent.act.execute_mode import Acting
-from agent.act.key_files import journal_keys, people
-from agent.act.lead.leadership import Leadership
-from agent.daemon.daemon import Agent, Pace
-from agent.daemon.leadership_from_settings import to_leadership_plan
-from agent.daemon.limits_from_settings import to_limits, to_scope
+from agent.act.execute_mode import ExecuteMode
+from agent.act.lead.leadership import JournalLeadership
+from agent.act.own_files import journal_keys, people
+from agent.daemon.daemon import AgentDaemon, LoopPace
+from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
 from agent.errors import PartialAnswer
-from agent.loop import Line
-from agent.observe.context import Clients, Recall
-from agent.observe.knock import knock
-from agent.observe.look import observe
+from agent.loop import CycleStages
+from agent.observe.context import ObserverClients, ObserverState
+from agent.observe.observe_cluster import observe, reach_cluster
 from agent.record.librdkafka import refusal
 from agent.record.own_topics import OwnTopic
 from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
-from agent.record.recorder import Recorder, RecordPlan
-from agent.record.weights import weights_beside
+from agent.record.recorder import CycleRecorder, RecordPlan
+from agent.record.weights import observe_with_weights
 from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
-from agent.telemetry.proposal_records import Life
+from agent.telemetry.proposal_records import LifecycleStep
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_TIME, TIMESTAMP_TYPE
-from agent.values.limits import Limits, Mode
+from agent.values.limits import AgentMode, Limits
+from agent.values.number_format import counted
 from agent.values.proposal import Proposal
-from agent.values.words import counted
 from agent.web.app import WebServer, make_app
-from agent.web.metrics import Caps
-from config.load import Loaded
+from agent.web.metrics import SeriesCaps
+from config.load import LoadedSettings
 from config.logging import set_up_logging
 from config.sections import TopicSettings
 from config.settings import Settings
@@ -52,7 +50,7 @@ _FRESH_LOOKS = 3
 _READ_MS = 10_000
 
 
-def run_agent(loaded: Loaded, *, once: bool = False) -> int:
+def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
     """Run until a signal, or for one cycle; the exit code. Raises what is fatal."""
     settings = loaded.settings
     set_up_logging(level=settings.log.level, form=settings.log.format, secrets=loaded.secrets())
@@ -71,19 +69,19 @@ def run_agent(loaded: Loaded, *, once: bool = False) -> int:
 
 
 @contextmanager
-def agent_of(settings: Settings) -> Iterator[Agent]:
+def agent_of(settings: Settings) -> Iterator[AgentDaemon]:
     """An agent with its clients, not yet running."""
-    scope, recall, limits = to_scope(settings), Recall(), to_limits(settings)
-    acting = _acting(settings, limits) if limits.mode is Mode.EXECUTE else None
+    scope, recall, limits = to_scope(settings), ObserverState(), to_limits(settings)
+    acting = _acting(settings, limits) if limits.mode is AgentMode.EXECUTE else None
     recorded = record_plan(settings)
-    with Clients.open(settings.kafka) as clients, weights_beside(settings) as beside:
-        yield Agent(
+    with ObserverClients.open(settings.kafka) as clients, observe_with_weights(settings) as beside:
+        yield AgentDaemon(
             look=lambda: beside(lambda: observe(clients, system_clock, scope, recall)),
-            line=Line(limits, acting),
+            line=CycleStages(limits, acting),
             acting=acting,
-            recorder=Recorder(recorded, settings.kafka.confluent()),
+            recorder=CycleRecorder(recorded, settings.kafka.confluent()),
             own_topics=(*recorded.topics, *_leadership_topics(settings)),
-            pace=Pace(
+            pace=LoopPace(
                 poll_ms=settings.poll.interval_ms,
                 plan_ms=settings.plan_interval_ms,
                 plan_cron=settings.plan.cron,
@@ -105,14 +103,14 @@ def _leadership_topics(settings: Settings) -> tuple[OwnTopic, ...]:
     return to_leadership_plan(settings, settings.executor_kafka, _agent_name(settings)).topics()
 
 
-def _acting(settings: Settings, limits: Limits) -> Acting:
+def _acting(settings: Settings, limits: Limits) -> ExecuteMode:
     """What acts, with the executor's own credentials; connects nothing yet."""
     kafka, execute = settings.executor_kafka, settings.execute
     plan = replace(
         to_leadership_plan(settings, kafka, _agent_name(settings)), keys=journal_keys(execute.journal_key_file)
     )
-    return Acting(
-        leadership=Leadership(plan),
+    return ExecuteMode(
+        leadership=JournalLeadership(plan),
         people=people(settings.approve.people),
         arguments=kafka.kafka_python(),
         limits=limits,
@@ -139,7 +137,7 @@ def record_plan(settings: Settings) -> RecordPlan:
     )
 
 
-def read_proposals(loaded: Loaded, tell: Callable[[str], None]) -> tuple[Proposal | Life, ...]:
+def read_proposals(loaded: LoadedSettings, tell: Callable[[str], None]) -> tuple[Proposal | LifecycleStep, ...]:
     """The newest state of every proposal of this cluster in the proposals topic, read with a plain consumer.
 
     ``tell`` hears of records that are none. Raises what `knock` and `refusal` say, PartialAnswer when the topic was
@@ -147,7 +145,7 @@ def read_proposals(loaded: Loaded, tell: Callable[[str], None]) -> tuple[Proposa
     """
     settings = loaded.settings
     topic, kafka = settings.proposals_topic, settings.kafka
-    cluster = knock(kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    cluster = reach_cluster(kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
     try:
         with open_reader(kafka.confluent(), topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS) as reader:
             spans = reader.spans()
@@ -181,13 +179,13 @@ def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: 
     )
 
 
-def _web(settings: Settings, agent: Agent) -> WebServer:
+def _web(settings: Settings, agent: AgentDaemon) -> WebServer:
     app = make_app(
         lambda: agent.watch.state,
         system_clock,
         fresh_ms=_FRESH_LOOKS * settings.poll.interval_ms + settings.observe.deadline_ms,
         stall_ms=settings.process.stall_after_ms,
-        caps=Caps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
+        caps=SeriesCaps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
         allowed_hosts=settings.http.allowed_hosts,
         acting=agent.acting_now,
     )

@@ -24,16 +24,14 @@ from __future__ import annotations
 
 from struct import Struct
 
-from agent.decode.cursor import Broken, int32, int64, truncated
-from agent.decode.java_text import from_utf16
-from agent.decode.reading import (
+from agent.decode.decode_context import (
     HOST,
     NAME,
     NUMBER,
     PAIR_OF_TEXTS,
     TASK_WITH_PARTITIONS,
+    DecodeContext,
     Hosts,
-    Reading,
     int32s,
 )
 from agent.decode.subscription_info import named_task
@@ -42,7 +40,12 @@ from agent.decode.values import (
     HostPartitions,
     StreamsAssignment,
     Undecodable,
+    UndecodableFieldError,
     UndecodableReason,
+    from_utf16,
+    int32,
+    int64,
+    truncated,
 )
 from assignors.problem import TaskId, TopicPartition
 
@@ -53,18 +56,20 @@ NEVER = (1 << 63) - 1
 """Java's Long.MAX_VALUE, which stands for no next rebalance."""
 
 
-def decode_assignment_info(data: bytes, reading: Reading | None = None) -> StreamsAssignment | Undecodable:
+def decode_assignment_info(data: bytes, reading: DecodeContext | None = None) -> StreamsAssignment | Undecodable:
     """What the Streams leader gave a member."""
     try:
-        return _assignment_info(data, reading or Reading())
-    except Broken as broken:
+        return _assignment_info(data, reading or DecodeContext())
+    except UndecodableFieldError as broken:
         return broken.value
 
 
-def _assignment_info(data: bytes, reading: Reading) -> StreamsAssignment:
+def _assignment_info(data: bytes, reading: DecodeContext) -> StreamsAssignment:
     version = int32(data, 0, "the version")
     if not 1 <= version <= LATEST_STREAMS_VERSION:
-        raise Broken(UndecodableReason.VERSION, f"version {version} of a Streams assignment does not exist", 0)
+        raise UndecodableFieldError(
+            UndecodableReason.VERSION, f"version {version} of a Streams assignment does not exist", 0
+        )
     at = 4
     commonly_supported = error_code = next_rebalance_ms = None
     if version > 2:
@@ -90,7 +95,7 @@ def _assignment_info(data: bytes, reading: Reading) -> StreamsAssignment:
     )
 
 
-def _active(data: bytes, at: int, version: int, reading: Reading) -> tuple[tuple[TaskId, ...], int]:
+def _active(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[tuple[TaskId, ...], int]:
     size = _task_bytes(version)
     items = reading.count(data, at, size, "the active tasks", NUMBER)
     at += 4
@@ -112,7 +117,7 @@ def _active(data: bytes, at: int, version: int, reading: Reading) -> tuple[tuple
 
 
 def _standby(
-    data: bytes, at: int, version: int, reading: Reading
+    data: bytes, at: int, version: int, reading: DecodeContext
 ) -> tuple[tuple[tuple[TaskId, tuple[TopicPartition, ...]], ...], int]:
     items = reading.count(data, at, _task_bytes(version) + 4, "the standby tasks", TASK_WITH_PARTITIONS)
     at += 4
@@ -127,7 +132,7 @@ def _task_bytes(version: int) -> int:
     return 8 if version < 10 else 12
 
 
-def _task(data: bytes, at: int, version: int, reading: Reading) -> tuple[TaskId, int]:
+def _task(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[TaskId, int]:
     size = _task_bytes(version)
     if at + size > len(data):
         truncated(data, at, size, "a task")
@@ -144,7 +149,7 @@ def _task(data: bytes, at: int, version: int, reading: Reading) -> tuple[TaskId,
     return named_task(task, from_utf16(data[at:end], at, "a named topology")), end
 
 
-def _partitions(data: bytes, at: int, reading: Reading, what: str) -> tuple[tuple[TopicPartition, ...], int]:
+def _partitions(data: bytes, at: int, reading: DecodeContext, what: str) -> tuple[tuple[TopicPartition, ...], int]:
     items = reading.count(data, at, 6, what, NAME)
     at += 4
     found = []
@@ -155,7 +160,7 @@ def _partitions(data: bytes, at: int, reading: Reading, what: str) -> tuple[tupl
     return tuple(found), at
 
 
-def _hosts(data: bytes, at: int, version: int, reading: Reading) -> tuple[Hosts, int]:
+def _hosts(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[Hosts, int]:
     """Who hosts what: every member of a group gets the same, so it is read once for all of them."""
     if reading.hosts is not None:
         known_version, raw, known = reading.hosts
@@ -175,7 +180,7 @@ def _hosts(data: bytes, at: int, version: int, reading: Reading) -> tuple[Hosts,
     return (active, standby), at
 
 
-def _partitions_by_host(data: bytes, at: int, reading: Reading) -> tuple[tuple[HostPartitions, ...], int]:
+def _partitions_by_host(data: bytes, at: int, reading: DecodeContext) -> tuple[tuple[HostPartitions, ...], int]:
     items = reading.count(data, at, 10, "the partitions by host", HOST)
     at += 4
     hosts = {}
@@ -187,7 +192,7 @@ def _partitions_by_host(data: bytes, at: int, reading: Reading) -> tuple[tuple[H
     return tuple(hosts.values()), at
 
 
-def _dictionary(data: bytes, at: int, reading: Reading) -> tuple[dict[int, str], int]:
+def _dictionary(data: bytes, at: int, reading: DecodeContext) -> tuple[dict[int, str], int]:
     items = reading.count(data, at, 6, "the topic dictionary", PAIR_OF_TEXTS)
     at += 4
     topics = {}
@@ -198,7 +203,7 @@ def _dictionary(data: bytes, at: int, reading: Reading) -> tuple[dict[int, str],
 
 
 def _indexed_partitions_by_host(
-    data: bytes, at: int, topics: dict[int, str], reading: Reading
+    data: bytes, at: int, topics: dict[int, str], reading: DecodeContext
 ) -> tuple[tuple[HostPartitions, ...], int]:
     items = reading.count(data, at, 10, "the partitions by host", HOST)
     at += 4
@@ -214,7 +219,7 @@ def _indexed_partitions_by_host(
             partitions = tuple([known[topics[t]][p] for t, p in zip(numbers[::2], numbers[1::2], strict=True)])
         except KeyError as missing:
             sentence = f"a host's partition points at topic {missing.args[0]}, which the dictionary lacks"
-            raise Broken(UndecodableReason.UNKNOWN_TOPIC, sentence, at) from None
+            raise UndecodableFieldError(UndecodableReason.UNKNOWN_TOPIC, sentence, at) from None
         at += 8 * pairs
         hosts[host, port] = HostPartitions(host, port, partitions)
     return tuple(hosts.values()), at

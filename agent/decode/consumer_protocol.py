@@ -18,9 +18,18 @@ An assignment is an array of {topic, array of int32} and nullable bytes in every
 
 from __future__ import annotations
 
-from agent.decode.cursor import Broken, int16, int32, nullable_bytes
-from agent.decode.reading import NAME, Reading
-from agent.decode.values import Assignment, StickyUserData, Subscription, Undecodable, UndecodableReason
+from agent.decode.decode_context import NAME, DecodeContext
+from agent.decode.values import (
+    Assignment,
+    StickyUserData,
+    Subscription,
+    Undecodable,
+    UndecodableFieldError,
+    UndecodableReason,
+    int16,
+    int32,
+    nullable_bytes,
+)
 
 _new = tuple.__new__
 """What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
@@ -34,26 +43,26 @@ _KEPT_TAILS = 64
 _KEPT_TAIL_BYTES = 256
 
 
-def decode_subscription(data: bytes, reading: Reading | None = None) -> Subscription | Undecodable:
+def decode_subscription(data: bytes, reading: DecodeContext | None = None) -> Subscription | Undecodable:
     """A member's subscription."""
     try:
-        value, user_data = read_subscription(data, reading or Reading())
-    except Broken as broken:
+        value, user_data = read_subscription(data, reading or DecodeContext())
+    except UndecodableFieldError as broken:
         return broken.value
     return value._replace(user_data=user_data)
 
 
-def decode_assignment(data: bytes, reading: Reading | None = None) -> Assignment | Undecodable:
+def decode_assignment(data: bytes, reading: DecodeContext | None = None) -> Assignment | Undecodable:
     """A member's assignment."""
     try:
-        value, user_data = read_assignment(data, reading or Reading())
-    except Broken as broken:
+        value, user_data = read_assignment(data, reading or DecodeContext())
+    except UndecodableFieldError as broken:
         return broken.value
     return value._replace(user_data=user_data)
 
 
-def read_subscription(data: bytes, reading: Reading) -> tuple[Subscription, bytes | None]:
-    """A subscription without its user data, and those apart; raises `Broken`."""
+def read_subscription(data: bytes, reading: DecodeContext) -> tuple[Subscription, bytes | None]:
+    """A subscription without its user data, and those apart; raises `UndecodableFieldError`."""
     front = reading.front
     if front is not None and data.startswith(front[0]):
         raw, version, topics, user_data = front
@@ -70,8 +79,8 @@ def read_subscription(data: bytes, reading: Reading) -> tuple[Subscription, byte
     return _new(Subscription, (version, topics, None, owned, generation, rack)), user_data
 
 
-def read_assignment(data: bytes, reading: Reading) -> tuple[Assignment, bytes | None]:
-    """An assignment without its user data, and those apart; raises `Broken`."""
+def read_assignment(data: bytes, reading: DecodeContext) -> tuple[Assignment, bytes | None]:
+    """An assignment without its user data, and those apart; raises `UndecodableFieldError`."""
     version = _VERSIONS.get(data[:2])
     if version is None:
         version = _version(data, "the assignment")
@@ -82,7 +91,7 @@ def read_assignment(data: bytes, reading: Reading) -> tuple[Assignment, bytes | 
     return _new(Assignment, (version, partitions, None)), user_data
 
 
-def _front(data: bytes, reading: Reading) -> tuple[int, tuple[str, ...], bytes | None, int]:
+def _front(data: bytes, reading: DecodeContext) -> tuple[int, tuple[str, ...], bytes | None, int]:
     """Version, topics and user data, which most Java members of a group have in common."""
     version, topics, at = _head(data, reading)
     user_data, at = nullable_bytes(data, at, "the subscription's user data")
@@ -91,7 +100,7 @@ def _front(data: bytes, reading: Reading) -> tuple[int, tuple[str, ...], bytes |
     return version, topics, user_data, at
 
 
-def _head(data: bytes, reading: Reading) -> tuple[int, tuple[str, ...], int]:
+def _head(data: bytes, reading: DecodeContext) -> tuple[int, tuple[str, ...], int]:
     """Version and topics, which most members of a group have in common."""
     for raw, version, topics in reading.heads:
         if data.startswith(raw):
@@ -108,7 +117,7 @@ def _head(data: bytes, reading: Reading) -> tuple[int, tuple[str, ...], int]:
     return version, topics, at
 
 
-def _tail(data: bytes, at: int, reading: Reading) -> tuple[int | None, str | None]:
+def _tail(data: bytes, at: int, reading: DecodeContext) -> tuple[int | None, str | None]:
     """Generation and rack, which all members in one rack have in common."""
     generation = _known(int32(data, at, "the generation"))
     rack, _ = reading.nullable_name(data, at + 4, "the rack")
@@ -121,7 +130,7 @@ def _tail(data: bytes, at: int, reading: Reading) -> tuple[int | None, str | Non
 def _version(data: bytes, what: str) -> int:
     version = int16(data, 0, f"{what}'s version")
     if version < 0:
-        raise Broken(UndecodableReason.VERSION, f"{what} has version {version}; versions begin at 0", 0)
+        raise UndecodableFieldError(UndecodableReason.VERSION, f"{what} has version {version}; versions begin at 0", 0)
     return version
 
 
@@ -144,18 +153,18 @@ def _known(generation: int) -> int | None:
 _NO_GENERATION = -1
 
 
-def decode_sticky(data: bytes, reading: Reading | None = None) -> StickyUserData | Undecodable:
+def decode_sticky(data: bytes, reading: DecodeContext | None = None) -> StickyUserData | Undecodable:
     """The user data of the ``sticky`` assignor, which says what the member owned before it joined."""
     try:
-        owned, at = (reading or Reading()).partitions(data, 0)
-    except Broken as broken:
+        owned, at = (reading or DecodeContext()).partitions(data, 0)
+    except UndecodableFieldError as broken:
         return broken.value
     if len(data) - at < 4:
         return StickyUserData(owned, None)
     return StickyUserData(owned, _generation(int32(data, at, "the generation")))
 
 
-def decode_cooperative_sticky(data: bytes, reading: Reading | None = None) -> StickyUserData | Undecodable:
+def decode_cooperative_sticky(data: bytes, reading: DecodeContext | None = None) -> StickyUserData | Undecodable:
     """The user data of the ``cooperative-sticky`` assignor: a generation, and what librdkafka adds.
 
     Five bytes and more are librdkafka's layout when they are that to the last byte; else they are a generation with
@@ -163,14 +172,14 @@ def decode_cooperative_sticky(data: bytes, reading: Reading | None = None) -> St
     """
     if len(data) > 4:
         try:
-            owned, at = (reading or Reading()).partitions(data, 0)
+            owned, at = (reading or DecodeContext()).partitions(data, 0)
             if at + 4 == len(data):
                 return StickyUserData(owned, _generation(int32(data, at, "the generation")))
-        except Broken:
+        except UndecodableFieldError:
             pass  # then the first number is no count but a generation
     try:
         return StickyUserData(None, _generation(int32(data, 0, "the generation")))
-    except Broken as broken:
+    except UndecodableFieldError as broken:
         return broken.value
 
 

@@ -14,7 +14,6 @@ from operator import attrgetter
 from struct import pack
 from uuid import UUID
 
-from agent.decode.java_text import to_modified_utf8
 from agent.decode.values import (
     Assignment,
     HostPartitions,
@@ -23,6 +22,7 @@ from agent.decode.values import (
     StreamsSubscription,
     StreamsSubscriptionHeader,
     Subscription,
+    to_modified_utf8,
 )
 from assignors.problem import TaskId, TopicPartition
 

@@ -15,8 +15,15 @@ from operator import itemgetter
 
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, read_assignment, read_subscription
-from agent.decode.cursor import Broken
-from agent.decode.reading import BOUNDS, MOST_WORK_PER_BYTE, Bounds, Names, Pool, PoolUsedUpError, Reading
+from agent.decode.decode_context import (
+    BOUNDS,
+    MOST_WORK_PER_BYTE,
+    DecodeBudget,
+    DecodeBudgetError,
+    DecodeContext,
+    DecodeLimits,
+    InternedNames,
+)
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import (
     Assignment,
@@ -27,6 +34,7 @@ from agent.decode.values import (
     StickyUserData,
     Subscription,
     Undecodable,
+    UndecodableFieldError,
     UndecodableReason,
     UserData,
 )
@@ -41,21 +49,21 @@ _MEMBER_BYTES = 400
 _NO_STREAMS_DATA = Undecodable(UndecodableReason.EMPTY, "a Streams member has no data of its assignor", 0)
 
 
-def decode_members(observation: Observation, memo: Memo | None = None, bounds: Bounds = BOUNDS) -> DecodedGroups:
+def decode_members(observation: Observation, memo: Memo | None = None, bounds: DecodeLimits = BOUNDS) -> DecodedGroups:
     """Every classic group with its members' bytes read; with a memo, only groups that changed are read again."""
     memo = memo if memo is not None else Memo()
-    pool, classic = Pool(bounds.pool_bytes), observation.described(RawClassicGroup)
+    pool, classic = DecodeBudget(bounds.pool_bytes), observation.described(RawClassicGroup)
 
     @cache
-    def names() -> Names:
+    def names() -> InternedNames:
         told = observation.topics, observation.brokers
-        return Names(memo.of(("names",), told, lambda: _known_names(observation)), pool)
+        return InternedNames(memo.of(("names",), told, lambda: _known_names(observation)), pool)
 
     try:
         read = each(memo, "decode", classic, _ID, lambda raw: _weighed(raw, names(), bounds), context=(bounds,))
         if sum([kept_bytes for _, kept_bytes in read]) <= bounds.pool_bytes:
             return DecodedGroups(tuple([group for group, _ in read]))
-    except PoolUsedUpError:
+    except DecodeBudgetError:
         pass
     # Not all of it can be kept. What was read so far is let go, and what earlier looks have left here as well.
     read = []
@@ -63,17 +71,17 @@ def decode_members(observation: Observation, memo: Memo | None = None, bounds: B
     memo.turn()
     known = _known_names(observation)
     names.cache_clear()
-    return _decode_while_room(classic, Names(known, Pool(bounds.pool_bytes)), bounds)
+    return _decode_while_room(classic, InternedNames(known, DecodeBudget(bounds.pool_bytes)), bounds)
 
 
-def _weighed(raw: RawClassicGroup, names: Names, bounds: Bounds) -> tuple[DecodedGroup, int]:
+def _weighed(raw: RawClassicGroup, names: InternedNames, bounds: DecodeLimits) -> tuple[DecodedGroup, int]:
     """The group as read, and how many bytes it keeps in memory. Raises PoolUsedUpError."""
     before_bytes = names.pool.left_bytes
     group = _decode_group(raw, names, bounds)
     return group, before_bytes - names.pool.left_bytes
 
 
-def _decode_while_room(groups: Sequence[RawClassicGroup], names: Names, bounds: Bounds) -> DecodedGroups:
+def _decode_while_room(groups: Sequence[RawClassicGroup], names: InternedNames, bounds: DecodeLimits) -> DecodedGroups:
     """Those whose members hold the fewest bytes first: ordinary groups are small or have many members."""
     decoded: dict[int, DecodedGroup] = {}
     order = sorted(range(len(groups)), key=lambda i: (_bytes_per_member(groups[i]), groups[i].group_id))
@@ -81,7 +89,7 @@ def _decode_while_room(groups: Sequence[RawClassicGroup], names: Names, bounds: 
     for i in order:
         try:
             decoded[i] = _unread(groups[i], bounds) if full else _decode_group(groups[i], names, bounds)
-        except PoolUsedUpError:
+        except DecodeBudgetError:
             full = True
             decoded[i] = _unread(groups[i], bounds)
     return DecodedGroups(tuple([decoded[i] for i in range(len(groups))]))
@@ -91,7 +99,7 @@ def _bytes_per_member(raw: RawClassicGroup) -> float:
     return sum([_bytes(member) for member in raw.members]) / max(1, len(raw.members))
 
 
-def _unread(raw: RawClassicGroup, bounds: Bounds) -> DecodedGroup:
+def _unread(raw: RawClassicGroup, bounds: DecodeLimits) -> DecodedGroup:
     """Members whose bytes were not read, which is said of each: a group that is not read is never an empty one."""
     sentence = f"the members' bytes of all groups need more than {bounds.pool_bytes >> 20} MiB of memory when read"
     return DecodedGroup(raw, tuple([_too_large(member, sentence) for member in raw.members]))
@@ -103,14 +111,14 @@ def _known_names(observation: Observation) -> Mapping[bytes, str]:
     return {name.encode(): name for name in (*[topic.name for topic in observation.topics], *racks) if name.isascii()}
 
 
-def _decode_group(raw: RawClassicGroup, names: Names, bounds: Bounds) -> DecodedGroup:
+def _decode_group(raw: RawClassicGroup, names: InternedNames, bounds: DecodeLimits) -> DecodedGroup:
     """The group as read. Raises PoolUsedUpError."""
     if raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
         unread = tuple([DecodedMember(member, None, None, None, None) for member in raw.members])
         return DecodedGroup(raw, unread)
     names.pool.take(_MEMBER_BYTES * len(raw.members))
     work = bounds.group_work + bounds.work_per_member * len(raw.members)
-    reading = Reading(names, work)
+    reading = DecodeContext(names, work)
     read = partial(_decode_member, raw, reading)
     total_bytes = sum([len(member.metadata) + len(member.assignment) for member in raw.members])
     if total_bytes <= min(bounds.member_bytes, work // MOST_WORK_PER_BYTE):  # no bound can be reached
@@ -121,7 +129,7 @@ def _decode_group(raw: RawClassicGroup, names: Names, bounds: Bounds) -> Decoded
 
 
 def _smallest_first(
-    members: tuple[RawMember, ...], read: Callable[[RawMember], DecodedMember], bounds: Bounds
+    members: tuple[RawMember, ...], read: Callable[[RawMember], DecodedMember], bounds: DecodeLimits
 ) -> list[DecodedMember]:
     """Members in their own order, read in the order of their size, so that outsized ones find the bounds used up."""
     decoded: dict[int, DecodedMember] = {}
@@ -147,7 +155,7 @@ def _too_large(member: RawMember, sentence: str) -> DecodedMember:
     return DecodedMember(member, too_large, None, too_large, None)
 
 
-def _decode_member(group: RawClassicGroup, reading: Reading, raw: RawMember) -> DecodedMember:
+def _decode_member(group: RawClassicGroup, reading: DecodeContext, raw: RawMember) -> DecodedMember:
     subscription: Subscription | Undecodable | None
     assignment: Assignment | Undecodable | None
     user_data: UserData = None
@@ -158,7 +166,7 @@ def _decode_member(group: RawClassicGroup, reading: Reading, raw: RawMember) -> 
             user_data = _user_data(group.protocol, data, reading)
         else:
             subscription = _not_shown(group, "subscription")
-    except Broken as broken:
+    except UndecodableFieldError as broken:
         subscription = broken.value
     try:
         if raw.assignment:
@@ -168,7 +176,7 @@ def _decode_member(group: RawClassicGroup, reading: Reading, raw: RawMember) -> 
                 assignment_data = decode_assignment_info(data, reading) if data else _NO_STREAMS_DATA
         else:
             assignment = _not_shown(group, "assignment")
-    except Broken as broken:
+    except UndecodableFieldError as broken:
         assignment = broken.value
     # As in consumer_protocol: the same as DecodedMember(...), in less than half the time.
     return tuple.__new__(DecodedMember, (raw, subscription, user_data, assignment, assignment_data))
@@ -181,7 +189,7 @@ def _not_shown(group: RawClassicGroup, what: str) -> Undecodable | None:
     return Undecodable(UndecodableReason.EMPTY, f"the group is stable, but the member's {what} has no bytes", 0)
 
 
-def _user_data(protocol: str, data: bytes | None, reading: Reading) -> UserData:
+def _user_data(protocol: str, data: bytes | None, reading: DecodeContext) -> UserData:
     """The assignor's part of the subscription, read as that assignor writes it."""
     match protocol:
         case kafka.COOPERATIVE_STICKY:
@@ -193,7 +201,7 @@ def _user_data(protocol: str, data: bytes | None, reading: Reading) -> UserData:
     return data
 
 
-def _generation(data: bytes, reading: Reading) -> StickyUserData | Undecodable:
+def _generation(data: bytes, reading: DecodeContext) -> StickyUserData | Undecodable:
     """Java's members all send the same four bytes."""
     if reading.generation is None or reading.generation[0] != data:
         reading.generation = data, decode_cooperative_sticky(data, reading)

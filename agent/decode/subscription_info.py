@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from agent.decode.cursor import Broken, int8, int32, int64, plain_bytes, truncated
-from agent.decode.reading import BLOCK, NUMBER, OFFSET_SUM, PAIR_OF_TEXTS, Reading
+from agent.decode.decode_context import BLOCK, NUMBER, OFFSET_SUM, PAIR_OF_TEXTS, DecodeContext
 from agent.decode.values import (
     LATEST_STREAMS_VERSION,
     RUNNING_ACTIVE,
@@ -32,7 +31,13 @@ from agent.decode.values import (
     StreamsSubscription,
     StreamsSubscriptionHeader,
     Undecodable,
+    UndecodableFieldError,
     UndecodableReason,
+    int8,
+    int32,
+    int64,
+    plain_bytes,
+    truncated,
 )
 from assignors.problem import TaskId
 
@@ -42,16 +47,16 @@ _SUM_OF_PARTITION = Struct(">iq").iter_unpack
 
 
 def decode_subscription_info(
-    data: bytes, reading: Reading | None = None
+    data: bytes, reading: DecodeContext | None = None
 ) -> StreamsSubscription | StreamsSubscriptionHeader | Undecodable:
     """A Streams member's subscription, or its header when it is newer than any layout known here."""
     try:
-        return _subscription_info(data, reading or Reading())
-    except Broken as broken:
+        return _subscription_info(data, reading or DecodeContext())
+    except UndecodableFieldError as broken:
         return broken.value
 
 
-def _subscription_info(data: bytes, reading: Reading) -> StreamsSubscription | StreamsSubscriptionHeader:
+def _subscription_info(data: bytes, reading: DecodeContext) -> StreamsSubscription | StreamsSubscriptionHeader:
     version, latest_supported, at = _versions(data)
     if version > LATEST_STREAMS_VERSION:
         return StreamsSubscriptionHeader(version, latest_supported)
@@ -96,17 +101,19 @@ def _subscription_info(data: bytes, reading: Reading) -> StreamsSubscription | S
 def _versions(data: bytes) -> tuple[int, int, int]:
     version = int32(data, 0, "the version")
     if version < 1:
-        raise Broken(UndecodableReason.VERSION, f"version {version} of a Streams subscription does not exist", 0)
+        raise UndecodableFieldError(
+            UndecodableReason.VERSION, f"version {version} of a Streams subscription does not exist", 0
+        )
     if version < 3:
         return version, version, 4
     latest_supported = int32(data, 4, "the latest supported version")
     if latest_supported < version:
         sentence = f"a Streams subscription of version {version} claims to support no more than {latest_supported}"
-        raise Broken(UndecodableReason.VERSION, sentence, 4)
+        raise UndecodableFieldError(UndecodableReason.VERSION, sentence, 4)
     return version, latest_supported, 8
 
 
-def _process_id(data: bytes, at: int, reading: Reading) -> tuple[str, int]:
+def _process_id(data: bytes, at: int, reading: DecodeContext) -> tuple[str, int]:
     raw = data[at : at + 16]
     if len(raw) < 16:
         truncated(data, at, 16, "the process id")
@@ -119,19 +126,19 @@ def _process_id(data: bytes, at: int, reading: Reading) -> tuple[str, int]:
     return text, at + 16
 
 
-def _tasks(data: bytes, at: int, reading: Reading, what: str) -> tuple[tuple[TaskId, ...], int]:
+def _tasks(data: bytes, at: int, reading: DecodeContext, what: str) -> tuple[tuple[TaskId, ...], int]:
     items = reading.count(data, at, 8, what, NUMBER)
     start = at + 4
     end = start + 8 * items
     return tuple([reading.names.tasks[data[i : i + 8]] for i in range(start, end, 8)]), end
 
 
-def _text(data: bytes, at: int, reading: Reading, what: str) -> tuple[str, int]:
+def _text(data: bytes, at: int, reading: DecodeContext, what: str) -> tuple[str, int]:
     raw, end = plain_bytes(data, at, what)
     return reading.text(raw, at + 4, what), end
 
 
-def _sums_by_subtopology(data: bytes, at: int, reading: Reading) -> tuple[dict[TaskId, int], int]:
+def _sums_by_subtopology(data: bytes, at: int, reading: DecodeContext) -> tuple[dict[TaskId, int], int]:
     tasks = reading.names.tasks
     sums: dict[TaskId, int] = {}
     subtopologies = reading.count(data, at, 8, "the offset sums", BLOCK)
@@ -147,7 +154,7 @@ def _sums_by_subtopology(data: bytes, at: int, reading: Reading) -> tuple[dict[T
     return sums, at
 
 
-def _sums(data: bytes, at: int, reading: Reading) -> tuple[dict[TaskId, int], int]:
+def _sums(data: bytes, at: int, reading: DecodeContext) -> tuple[dict[TaskId, int], int]:
     """One line for the usual case, in which no task has a named topology and every item is equally long."""
     items = reading.count(data, at, _SUM_BYTES, "the offset sums", OFFSET_SUM)
     start = at + 4
@@ -159,7 +166,7 @@ def _sums(data: bytes, at: int, reading: Reading) -> tuple[dict[TaskId, int], in
     return {tasks[task]: offset_sum for task, offset_sum in _SUM(data[start:end])}, end
 
 
-def _sums_with_names(data: bytes, at: int, items: int, reading: Reading) -> tuple[dict[TaskId, int], int]:
+def _sums_with_names(data: bytes, at: int, items: int, reading: DecodeContext) -> tuple[dict[TaskId, int], int]:
     reading.named_tasks(items, at, "the offset sums")
     sums: dict[TaskId, int] = {}
     for _ in range(items):
@@ -175,7 +182,7 @@ def named_task(task: TaskId, topology: str | None) -> TaskId:
     return TaskId(f"{topology}__{task.subtopology}", task.partition) if topology else task
 
 
-def _client_tags(data: bytes, at: int, reading: Reading) -> tuple[tuple[str, str], ...]:
+def _client_tags(data: bytes, at: int, reading: DecodeContext) -> tuple[tuple[str, str], ...]:
     items = reading.count(data, at, 8, "the client tags", PAIR_OF_TEXTS)
     at += 4
     tags = []

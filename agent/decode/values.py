@@ -9,9 +9,11 @@ Unknown is ``None``: a field that the version cannot carry, a generation before 
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from agent.values.observation import RawClassicGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
@@ -174,3 +176,199 @@ class DecodedGroups(NamedTuple):
     """Every classic group of an observation, in its order."""
 
     groups: tuple[DecodedGroup, ...]
+
+
+# How one field is read from bytes that may hold anything.
+#
+# Each function takes the bytes and an offset, and gives the value, or the value and the offset behind it. A field that
+# does not fit raises `UndecodableFieldError`, which never leaves this package. Three rules keep hostile bytes harmless:
+#
+# - ``struct`` checks every bound in C, so no read goes past the end;
+# - a count is compared with the bytes that are left before anything is allocated for it (`Reading.count`);
+# - nothing recurses, and every loop moves the offset forward by at least the item's smallest size.
+#
+# The functions are plain and few because every member passes here: an object with methods would cost twice the time.
+
+_INT8 = struct.Struct(">b").unpack_from
+_INT16 = struct.Struct(">h").unpack_from
+INT32 = struct.Struct(">i").unpack_from
+_INT64 = struct.Struct(">q").unpack_from
+
+
+class UndecodableFieldError(Exception):
+    """The bytes cannot be read any further; carries the value that stands for them."""
+
+    def __init__(self, reason: UndecodableReason, sentence: str, offset: int) -> None:
+        super().__init__(sentence)
+        self.value = Undecodable(reason, sentence, offset)
+
+
+def int8(data: bytes, at: int, what: str) -> int:
+    """One signed byte."""
+    try:
+        value: int = _INT8(data, at)[0]
+    except struct.error:
+        truncated(data, at, 1, what)
+    return value
+
+
+def int16(data: bytes, at: int, what: str) -> int:
+    """A signed 16-bit number."""
+    try:
+        value: int = _INT16(data, at)[0]
+    except struct.error:
+        truncated(data, at, 2, what)
+    return value
+
+
+def int32(data: bytes, at: int, what: str) -> int:
+    """A signed 32-bit number."""
+    try:
+        value: int = INT32(data, at)[0]
+    except struct.error:
+        truncated(data, at, 4, what)
+    return value
+
+
+def int64(data: bytes, at: int, what: str) -> int:
+    """A signed 64-bit number."""
+    try:
+        value: int = _INT64(data, at)[0]
+    except struct.error:
+        truncated(data, at, 8, what)
+    return value
+
+
+def nullable_bytes(data: bytes, at: int, what: str) -> tuple[bytes | None, int]:
+    """Bytes behind a 32-bit length; any negative length is null, as in Kafka's reader."""
+    try:
+        length: int = INT32(data, at)[0]
+    except struct.error:
+        truncated(data, at, 4, what)
+    at += 4
+    if length < 0:
+        return None, at
+    end = at + length
+    if end > len(data):
+        truncated(data, at, length, what)
+    return data[at:end], end
+
+
+def plain_bytes(data: bytes, at: int, what: str) -> tuple[bytes, int]:
+    """Bytes behind a 32-bit length where null is not allowed."""
+    value, end = nullable_bytes(data, at, what)
+    if value is None:
+        raise UndecodableFieldError(
+            UndecodableReason.NEGATIVE, f"{what}: the length is negative; null is not allowed here", at
+        )
+    return value, end
+
+
+def name_bytes(data: bytes, at: int, what: str) -> tuple[bytes | None, int]:
+    """The bytes of a name behind a signed 16-bit length; any negative length is null."""
+    length = int16(data, at, what)
+    at += 2
+    if length < 0:
+        return None, at
+    end = at + length
+    if end > len(data):
+        truncated(data, at, length, what)
+    return data[at:end], end
+
+
+def utf8(raw: bytes, at: int, what: str) -> str:
+    """Text in UTF-8. Kafka would put U+FFFD for what is invalid; a name that is not what was sent is of no use here."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        sentence = f"{what}: not valid UTF-8, {error.reason} at byte {error.start} of {len(raw)}"
+        raise UndecodableFieldError(UndecodableReason.NOT_TEXT, sentence, at + error.start) from None
+
+
+def truncated(data: bytes, at: int, needed_bytes: int, what: str) -> NoReturn:
+    """Raise for a field that does not fit into what is left."""
+    left = max(0, len(data) - at)
+    sentence = f"{what}: {needed_bytes} bytes are needed, but {left} are left"
+    raise UndecodableFieldError(UndecodableReason.TRUNCATED, sentence, min(at, len(data)))
+
+
+# How does Java write text outside of UTF-8? ``DataOutputStream.writeUTF`` and raw UTF-16 code units.
+#
+# ``writeUTF`` encodes each UTF-16 code unit on its own: a character beyond U+FFFF becomes two surrogates of three bytes
+# each, and NUL becomes two bytes. Java's reader also takes overlong forms, so this one does. A surrogate without its
+# partner is refused: Java can hold such a string, but no text that is written later could.
+
+_WHOLE = re.compile(rb"(?:[\x00-\x7f]|[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2})*+")
+_NO_BEGINNING = re.compile(rb"[\xf0-\xff]")
+_TWO_FOR_ONE = re.compile(rb"[\xc0\xc1][\x80-\xbf]")
+_THREE_FOR_TWO = re.compile(rb"\xe0[\x80-\x9f]")
+_TWO_BYTES = {bytes((0xE0, middle)): bytes((middle ^ 0x40,)) for middle in range(0x80, 0xA0)}
+_ONE_BYTE = {
+    bytes((first, last)): bytes(((first & 1) << 6 | last & 0x3F,))
+    for first in (0xC0, 0xC1)
+    for last in range(0x80, 0xC0)
+}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def from_modified_utf8(raw: bytes, at: int, what: str) -> str:
+    """Text from the bytes of ``writeUTF``; nothing runs once per character."""
+    if raw.isascii():
+        return raw.decode("ascii")
+    wrong = _NO_BEGINNING.search(raw)
+    if wrong is not None:
+        sentence = f"{what}: not valid modified UTF-8, no character begins with byte 0x{raw[wrong.start()]:02x}"
+        raise UndecodableFieldError(UndecodableReason.NOT_TEXT, sentence, at + wrong.start())
+    try:
+        units = raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        units = _shortest(raw, at, what).decode("utf-8", "surrogatepass")
+    if _SURROGATE.search(units) is None:
+        return units
+    return from_utf16(units.encode("utf-16-be", "surrogatepass"), at, what)
+
+
+def to_modified_utf8(text: str) -> bytes:
+    """The bytes that ``writeUTF`` puts behind its length."""
+    if text.isascii() and "\0" not in text:
+        return text.encode("ascii")
+    units = text.encode("utf-16-be")
+    return b"".join(_encoded((units[i] << 8) | units[i + 1]) for i in range(0, len(units), 2))
+
+
+def from_utf16(units: bytes, at: int, what: str) -> str:
+    """Text from big-endian UTF-16 code units."""
+    try:
+        return units.decode("utf-16-be")
+    except UnicodeDecodeError as error:
+        raise UndecodableFieldError(
+            UndecodableReason.NOT_TEXT, f"{what}: not valid UTF-16, {error.reason}", at
+        ) from None
+
+
+def slow_characters(raw: bytes) -> int:
+    """At most how many characters take half a microsecond: in a longer form than UTF-8 has, or half a pair."""
+    return raw.count(b"\xc0") + raw.count(b"\xc1") + raw.count(b"\xe0") + raw.count(b"\xed")
+
+
+def _shortest(raw: bytes, at: int, what: str) -> bytes:
+    """The same characters, each in its shortest form, which is the only one that UTF-8 knows.
+
+    Java writes NUL in two bytes; other longer forms it only reads.
+    """
+    whole = _WHOLE.match(raw)
+    end = whole.end() if whole is not None else 0
+    if end < len(raw):
+        sentence = f"{what}: not valid modified UTF-8, a character is cut short at byte {end} of {len(raw)}"
+        raise UndecodableFieldError(UndecodableReason.NOT_TEXT, sentence, at + end)
+    # The first of three bytes says nothing here, and the second begins as the first of two would.
+    raw = _THREE_FOR_TWO.sub(lambda found: _TWO_BYTES[found[0]], raw)
+    return _TWO_FOR_ONE.sub(lambda found: _ONE_BYTE[found[0]], raw)
+
+
+def _encoded(unit: int) -> bytes:
+    if 0 < unit < 0x80:
+        return bytes((unit,))
+    if unit < 0x800:
+        return bytes((0xC0 | unit >> 6, 0x80 | unit & 0x3F))
+    return bytes((0xE0 | unit >> 12, 0x80 | unit >> 6 & 0x3F, 0x80 | unit & 0x3F))

@@ -18,21 +18,19 @@ from operator import itemgetter
 
 from agent.detect.assess_consumers import assess_consumers
 from agent.detect.assess_tasks import assess_tasks
-from agent.detect.traffic import Rates, topic_rates, with_bytes
-from agent.detect.weighted import rates_of, with_weights
-from agent.values.assessment import Assessment, NotAssessed
+from agent.detect.traffic import Rates, rates_of, topic_rates, with_bytes, with_weights
+from agent.values.assessment import Assessment, GroupLocality, NotAssessed, RackBits, TopicMasks, rack_bits, topic_masks
 from agent.values.limits import GroupLimits, Limits
-from agent.values.locality import Ground, RackBits, TopicMasks, rack_bits, topic_masks
 from agent.values.memo import Memo, each
 from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup
-from agent.values.weighed import Column
+from agent.values.weights import RateColumn
 from assignors.problem import BadProblem, TopicPartition
 
 _ID = itemgetter(0)
 _Row = tuple[Group, GroupLimits, tuple[str, ...], tuple[TopicMasks | None, ...], RackBits]
 """A group, its settings, its topics, their masks, the racks as bits: all that its assessment depends on."""
 _BytesRow = tuple[
-    Assessment, _Row, Rates | None, tuple[Column | None, ...] | None, Mapping[TopicPartition, float] | None
+    Assessment, _Row, Rates | None, tuple[RateColumn | None, ...] | None, Mapping[TopicPartition, float] | None
 ]
 """An assessment, what it rests on, and own rates or weights: by topic, and of what the group reads otherwise."""
 
@@ -100,7 +98,7 @@ def topics_of(group: Group) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def ground_of(names: Iterable[str], bits: RackBits, snapshot: Snapshot, memo: Memo) -> Ground:
+def ground_of(names: Iterable[str], bits: RackBits, snapshot: Snapshot, memo: Memo) -> GroupLocality:
     """Where those topics have their replicas, as far as the snapshot has them."""
     masks: dict[str, TopicMasks] = {}
     for name in names:
@@ -108,7 +106,7 @@ def ground_of(names: Iterable[str], bits: RackBits, snapshot: Snapshot, memo: Me
         if topic is not None:
             key = ("assess masks", name, bits.selector_is_rack_aware)
             masks[name] = memo.of(key, (topic, bits), partial(topic_masks, topic, bits))
-    return Ground(bits, masks)
+    return GroupLocality(bits, masks)
 
 
 def _bits(selector: bool | None, snapshot: Snapshot, memo: Memo) -> RackBits:  # noqa: FBT001 (three-valued)
@@ -190,8 +188,8 @@ def _weigh(row: _BytesRow) -> Assessment:
     return assessment if rates is None else with_bytes(assessment, group, dict(rates), ground, settings)
 
 
-def _ground(bits: RackBits, topics: tuple[str, ...], masks: tuple[TopicMasks | None, ...]) -> Ground:
-    return Ground(bits, {topic: of for topic, of in zip(topics, masks, strict=True) if of is not None})
+def _ground(bits: RackBits, topics: tuple[str, ...], masks: tuple[TopicMasks | None, ...]) -> GroupLocality:
+    return GroupLocality(bits, {topic: of for topic, of in zip(topics, masks, strict=True) if of is not None})
 
 
 def _row_id(row: _Row) -> str:

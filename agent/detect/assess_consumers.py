@@ -9,13 +9,113 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
-from agent.values.assessment import Assessment, Measure, NotAssessed
+from agent.values.assessment import (
+    NOWHERE,
+    UNKNOWN,
+    Assessment,
+    GroupLocality,
+    Locality,
+    LocalityMeasure,
+    NotAssessed,
+    TopicMasks,
+)
 from agent.values.kafka import RANGE, STABLE
-from agent.values.locality import NOWHERE, Ground, TopicMasks
 from agent.values.snapshot import ConsumerGroup, Member
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
+
+# How many reads are local, how many cross racks, and of how many it is unknown.
+#
+# The same small sums serve consumers and tasks, the present assignment and the optimal one.
+
+Reads = Sequence[tuple[int, Sequence[TopicPartition]]]
+"""(bit of the reader's rack, what it reads)."""
+Masks = Mapping[str, tuple[int, ...]]
+"""Topic -> the racks of each of its partitions."""
+
+_new = tuple.__new__
+"""What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
+
+
+class LocalityCounts(NamedTuple):
+    """Reads by what is known of them."""
+
+    local: int
+    crossing: int
+    unknown: int
+
+    @property
+    def total(self) -> int:
+        """All reads."""
+        return self.local + self.crossing + self.unknown
+
+
+def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[LocalityCounts, LocalityCounts]:
+    """(bit of the reader's rack, what it reads) summed up by Kafka's measure and by the read-local one.
+
+    A reader whose rack is not known has the bit 0: nothing of it can be told. Where the measures agree both are one
+    object.
+    """
+    total = sum([len(partitions) for _, partitions in reads])
+    by_replicas = {topic: of.kafka for topic, of in masks.items()}
+    kafka = _tally(total, reads, by_replicas, by_replicas)
+    if measures_agree(masks):
+        return kafka, kafka
+    certain = {topic: of.read for topic, of in masks.items()}
+    possible = {topic: of.read_possible for topic, of in masks.items()}
+    return kafka, _tally(total, reads, certain, possible)
+
+
+def _tally(total: int, reads: Reads, certain: Masks, possible: Masks) -> LocalityCounts:
+    """Reads by where they are local for certain, and where possibly; what is neither told is unknown."""
+    try:
+        local, crossing = _told(reads, certain, possible)
+    except IndexError:  # some partition's number is beyond what its topic shows
+        shown = [
+            (bit, [p for p in partitions if 0 <= p.partition < len(certain[p.topic])]) for bit, partitions in reads
+        ]
+        local, crossing = _told(shown, certain, possible)
+    return LocalityCounts(local, crossing, total - local - crossing)
+
+
+def _told(reads: Reads, certain: Masks, possible: Masks) -> tuple[int, int]:
+    """(local, crossing) for certain. Counted in C: every read of a cluster passes here."""
+    near = [certain[topic][number] & bit for bit, partitions in reads if bit for topic, number in partitions]
+    away = near.count(0)
+    if not away:
+        return len(near), 0
+    maybe = [
+        possible[topic][number] & (bit | UNKNOWN) for bit, partitions in reads if bit for topic, number in partitions
+    ]
+    return len(near) - away, maybe.count(0)
+
+
+def gain(now: LocalityCounts, best: LocalityCounts) -> int:
+    """Reads that leave "crossing" and arrive in "local"; what merely becomes known or unknown is no gain."""
+    return max(0, min(now.crossing - best.crossing, best.local - now.local))
+
+
+def localities(kafka: LocalityCounts, read: LocalityCounts) -> tuple[Locality, Locality]:
+    """The tallies by both measures as others see them."""
+    return _locality(LocalityMeasure.KAFKA, kafka), _locality(LocalityMeasure.READ_LOCAL, read)
+
+
+def _locality(measure: LocalityMeasure, tally: LocalityCounts) -> Locality:
+    local, crossing, unknown = tally
+    return _new(Locality, (measure, "partitions", float(local), float(local + crossing + unknown), float(unknown)))
+
+
+def measures_agree(masks: Mapping[str, TopicMasks]) -> bool:
+    """True when both measures say the same of every partition: all replicas in sync and a rack-aware selector."""
+    return all(of.read is of.kafka and of.read_possible is of.read for of in masks.values())
+
+
+def racks_by_partition(ground: GroupLocality, measure: LocalityMeasure) -> dict[str, tuple[frozenset[str], ...]]:
+    """The racks in which each partition can be read locally for certain, as the assignors' contract wants them."""
+    names = ground.bits.names.__getitem__
+    by_kafka = measure is LocalityMeasure.KAFKA
+    return {topic: tuple(map(names, of.kafka if by_kafka else of.read)) for topic, of in ground.masks.items()}
+
 
 COPARTITIONING = frozenset({RANGE})
 """Assignors that promise to keep partition p of all topics together."""
@@ -25,10 +125,10 @@ _Meaning = dict[tuple[tuple[str, ...], str | None], tuple[str, ...]]
 """(Subscribed topics, pattern) -> the topics that are meant."""
 
 
-class Optimum(NamedTuple):
+class ConsumerOptimum(NamedTuple):
     """What an exact answer says about one measure."""
 
-    tally: Tally
+    tally: LocalityCounts
     gap: int = 0
     slack: int = 0
     """How far below the optimum the proven bound may lie; 0 for an exact answer."""
@@ -36,7 +136,7 @@ class Optimum(NamedTuple):
     """None when the bound alone shows what can be gained."""
 
 
-def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
+def assess_consumers(group: ConsumerGroup, ground: GroupLocality) -> Assessment:
     """Current and optimal locality by both measures, or why they are unknown."""
     readers = _readers(group, ground)
     why_not = _why_not(group, readers, ground.masks)
@@ -44,9 +144,9 @@ def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
         return Assessment(group_id=group.id, why_not=why_not)
 
     reads = list(zip(readers, [member.assigned or () for member in group.members], strict=True))
-    kafka, read = tally_reads(reads, ground.masks)
-    best = _optimum(group, readers, ground, kafka, Measure.KAFKA)
-    best_read = best if read is kafka else _optimum(group, readers, ground, read, Measure.READ_LOCAL)
+    kafka, read = count_reads(reads, ground.masks)
+    best = _optimum(group, readers, ground, kafka, LocalityMeasure.KAFKA)
+    best_read = best if read is kafka else _optimum(group, readers, ground, read, LocalityMeasure.READ_LOCAL)
     current = localities(kafka, read)
     at_best = best.tally is kafka and best_read.tally is read
     return Assessment(
@@ -63,14 +163,14 @@ def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
     )
 
 
-def consumer_problem(group: ConsumerGroup, ground: Ground, measure: Measure) -> ConsumerProblem:
+def consumer_problem(group: ConsumerGroup, ground: GroupLocality, measure: LocalityMeasure) -> ConsumerProblem:
     """The group as the assignors' contract puts it; what a member holds now is what it owns."""
     topics = _topics_by_subscription(group.members, ground.masks)
     return _problem(group, _readers(group, ground), topics, ground, measure)
 
 
 def _problem(
-    group: ConsumerGroup, readers: Sequence[int], topics: _Meaning, ground: Ground, measure: Measure
+    group: ConsumerGroup, readers: Sequence[int], topics: _Meaning, ground: GroupLocality, measure: LocalityMeasure
 ) -> ConsumerProblem:
     members = [
         ConsumerMember(
@@ -86,7 +186,7 @@ def _problem(
     )
 
 
-def _readers(group: ConsumerGroup, ground: Ground) -> list[int]:
+def _readers(group: ConsumerGroup, ground: GroupLocality) -> list[int]:
     """The bit of each member's rack."""
     reader = ground.bits.reader
     return [reader(member.rack) for member in group.members]
@@ -108,37 +208,41 @@ def _why_not(group: ConsumerGroup, readers: Sequence[int], masks: Mapping[str, T
     return None if any(readers) else NotAssessed.NO_RACKS
 
 
-def _optimum(group: ConsumerGroup, readers: Sequence[int], ground: Ground, now: Tally, measure: Measure) -> Optimum:
+def _optimum(
+    group: ConsumerGroup, readers: Sequence[int], ground: GroupLocality, now: LocalityCounts, measure: LocalityMeasure
+) -> ConsumerOptimum:
     """The best by one measure; the present itself when nothing better is possible or nothing can be claimed."""
-    if not now.crossing or (measure is Measure.READ_LOCAL and ground.bits.selector_is_rack_aware is None):
-        return Optimum(now)
+    if not now.crossing or (measure is LocalityMeasure.READ_LOCAL and ground.bits.selector_is_rack_aware is None):
+        return ConsumerOptimum(now)
     topics = _topics_by_subscription(group.members, ground.masks)
     bound = None if _copartitioned(group, ground) else _bound(topics, readers, ground, measure)
     if bound is not None and bound.local <= now.local:
-        return Optimum(now)
-    if bound is not None and measure is Measure.READ_LOCAL and not now.unknown:
-        return Optimum(bound, gain(now, bound))
+        return ConsumerOptimum(now)
+    if bound is not None and measure is LocalityMeasure.READ_LOCAL and not now.unknown:
+        return ConsumerOptimum(bound, gain(now, bound))
     problem = _problem(group, readers, topics, ground, measure)
     result = optimal_consumer(problem, may_stay=bound is None)
     reads = [(bit, result.assignment[m.id]) for m, bit in zip(group.members, readers, strict=True)]
-    best = tally_reads(reads, ground.masks)[measure is Measure.READ_LOCAL]
+    best = count_reads(reads, ground.masks)[measure is LocalityMeasure.READ_LOCAL]
     gap = gain(now, best)
-    return Optimum(best, gap, result.crossing - result.lower_bound, result) if gap else Optimum(now)
+    return ConsumerOptimum(best, gap, result.crossing - result.lower_bound, result) if gap else ConsumerOptimum(now)
 
 
-def _bound(topics: _Meaning, readers: Sequence[int], ground: Ground, measure: Measure) -> Tally | None:
+def _bound(
+    topics: _Meaning, readers: Sequence[int], ground: GroupLocality, measure: LocalityMeasure
+) -> LocalityCounts | None:
     """The optimum's tally where it is known without an assignment: every member may read everything."""
     if len(topics) > 1:
         return None
     histogram: list[tuple[int, int]] = []
     for topic in next(iter(topics.values())):
         of = ground.masks[topic]
-        histogram += of.kafka_histogram if measure is Measure.KAFKA else of.read_histogram
+        histogram += of.kafka_histogram if measure is LocalityMeasure.KAFKA else of.read_histogram
     members: dict[int, int] = {}
     for bit in readers:
         members[bit] = members.get(bit, 0) + 1
     best = most_local(histogram, members, len(readers))
-    return None if best is None else Tally(best, sum(count for _, count in histogram) - best, 0)
+    return None if best is None else LocalityCounts(best, sum(count for _, count in histogram) - best, 0)
 
 
 def _topics_by_subscription(members: Sequence[Member], masks: Mapping[str, TopicMasks]) -> _Meaning:
@@ -162,7 +266,7 @@ def _matched(pattern: str, members: Sequence[Member]) -> set[str]:
     return {partition.topic for partition in assigned}
 
 
-def _copartitioned(group: ConsumerGroup, ground: Ground) -> bool:
+def _copartitioned(group: ConsumerGroup, ground: GroupLocality) -> bool:
     return len(ground.masks) > 1 and group.assignor in COPARTITIONING
 
 

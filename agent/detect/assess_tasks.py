@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
-from agent.values.assessment import Assessment, Measure, NotAssessed
+from agent.detect.assess_consumers import LocalityCounts, count_reads, gain, localities, racks_by_partition
+from agent.values.assessment import NOWHERE, Assessment, GroupLocality, LocalityMeasure, NotAssessed, TopicMasks
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, STABLE
 from agent.values.limits import GroupLimits
-from agent.values.locality import NOWHERE, Ground, TopicMasks
-from agent.values.snapshot import Statefulness, StreamsGroup, TaskState, Topology
+from agent.values.snapshot import StreamsGroup, StreamsTopology, TaskState, TaskStatefulness
 from assignors.optimal import optimal_tasks
-from assignors.problem import Process, Task, TaskId, TaskProblem, TaskResult, TopicPartition
+from assignors.problem import StreamsTask, TaskId, TaskProblem, TaskProcess, TaskResult, TopicPartition
 
 
-class Optimum(NamedTuple):
+class TaskOptimum(NamedTuple):
     """What an exact answer says about one measure."""
 
-    tally: Tally
+    tally: LocalityCounts
     gap: int = 0
     slack: int = 0
     """How far below the optimum the proven bound may lie; 0 for an exact answer."""
@@ -30,7 +29,7 @@ class Optimum(NamedTuple):
     """None when the present assignment is as good."""
 
 
-def assess_tasks(group: StreamsGroup, ground: Ground, settings: GroupLimits) -> Assessment:
+def assess_tasks(group: StreamsGroup, ground: GroupLocality, settings: GroupLimits) -> Assessment:
     """Current and optimal locality of the active tasks by both measures, or why they are unknown."""
     readers = [ground.bits.reader(process.rack) for process in group.processes]
     topology = group.topology
@@ -39,9 +38,9 @@ def assess_tasks(group: StreamsGroup, ground: Ground, settings: GroupLimits) -> 
         return Assessment(group_id=group.id, why_not=why_not or NotAssessed.TOPOLOGY_UNKNOWN)
 
     active = [process.active for process in group.processes]
-    kafka, read = tally_reads(reads_of_tasks(topology, readers, active), ground.masks)
-    best = _optimum(group, topology, ground, settings, Measure.KAFKA)
-    best_read = best if read is kafka else _optimum(group, topology, ground, settings, Measure.READ_LOCAL)
+    kafka, read = count_reads(reads_of_tasks(topology, readers, active), ground.masks)
+    best = _optimum(group, topology, ground, settings, LocalityMeasure.KAFKA)
+    best_read = best if read is kafka else _optimum(group, topology, ground, settings, LocalityMeasure.READ_LOCAL)
     return Assessment(
         group_id=group.id,
         current=localities(kafka, read),
@@ -57,7 +56,7 @@ def assess_tasks(group: StreamsGroup, ground: Ground, settings: GroupLimits) -> 
 
 
 def reads_of_tasks(
-    topology: Topology, readers: Sequence[int], active: Sequence[Sequence[TaskId]]
+    topology: StreamsTopology, readers: Sequence[int], active: Sequence[Sequence[TaskId]]
 ) -> list[tuple[int, list[TopicPartition]]]:
     """(bit of the process's rack, source partitions of its active tasks), process by process."""
     sources = {task.id: task.sources for task in topology.tasks}
@@ -68,7 +67,11 @@ def reads_of_tasks(
 
 
 def task_problem(
-    group: StreamsGroup, topology: Topology, ground: Ground, settings: GroupLimits, measure: Measure
+    group: StreamsGroup,
+    topology: StreamsTopology,
+    ground: GroupLocality,
+    settings: GroupLimits,
+    measure: LocalityMeasure,
 ) -> TaskProblem:
     """The active tasks as the assignors' contract puts them.
 
@@ -76,7 +79,7 @@ def task_problem(
     """
     racks = racks_by_partition(ground, measure)
     processes = [
-        Process(
+        TaskProcess(
             id=process.id,
             rack=process.rack.name if ground.bits.reader(process.rack) else None,
             capacity=process.capacity,
@@ -111,26 +114,32 @@ def _why_not(group: StreamsGroup, readers: Sequence[int], masks: Mapping[str, To
 
 
 def _optimum(
-    group: StreamsGroup, topology: Topology, ground: Ground, settings: GroupLimits, measure: Measure
-) -> Optimum:
+    group: StreamsGroup,
+    topology: StreamsTopology,
+    ground: GroupLocality,
+    settings: GroupLimits,
+    measure: LocalityMeasure,
+) -> TaskOptimum:
     """The best by one measure; the present itself when nothing better is possible or nothing can be claimed."""
     readers = [ground.bits.reader(process.rack) for process in group.processes]
-    by_read = measure is Measure.READ_LOCAL
+    by_read = measure is LocalityMeasure.READ_LOCAL
     reads = reads_of_tasks(topology, readers, [process.active for process in group.processes])
-    now = tally_reads(reads, ground.masks)[by_read]
+    now = count_reads(reads, ground.masks)[by_read]
     if not now.crossing or (by_read and ground.bits.selector_is_rack_aware is None):
-        return Optimum(now)
+        return TaskOptimum(now)
     if not now.unknown and now.crossing <= _unavoidable(group, topology, ground, measure):
-        return Optimum(now)
+        return TaskOptimum(now)
     result = optimal_tasks(task_problem(group, topology, ground, settings, measure))
     wanted = reads_of_tasks(topology, readers, [result.active[process.id] for process in group.processes])
-    best = tally_reads(wanted, ground.masks)[by_read]
+    best = count_reads(wanted, ground.masks)[by_read]
     gap = gain(now, best)
     slack = 0 if result.optimal else max(0, result.crossing - result.lower_bound // _traffic_cost(topology))
-    return Optimum(best, gap, slack, result) if gap else Optimum(now)
+    return TaskOptimum(best, gap, slack, result) if gap else TaskOptimum(now)
 
 
-def _unavoidable(group: StreamsGroup, topology: Topology, ground: Ground, measure: Measure) -> int:
+def _unavoidable(
+    group: StreamsGroup, topology: StreamsTopology, ground: GroupLocality, measure: LocalityMeasure
+) -> int:
     """Crossings of the running tasks that no assignment avoids, as no process lives near enough; balance left aside."""
     racks = {ground.bits.reader(process.rack) for process in group.processes} - {0}
     running = {task for process in group.processes for task in process.active}
@@ -142,18 +151,18 @@ def _unavoidable(group: StreamsGroup, topology: Topology, ground: Ground, measur
     return least
 
 
-def _mask(source: TopicPartition, masks: Mapping[str, TopicMasks], measure: Measure) -> int:
-    of = masks[source.topic].kafka if measure is Measure.KAFKA else masks[source.topic].read
+def _mask(source: TopicPartition, masks: Mapping[str, TopicMasks], measure: LocalityMeasure) -> int:
+    of = masks[source.topic].kafka if measure is LocalityMeasure.KAFKA else masks[source.topic].read
     return of[source.partition] if source.partition < len(of) else 0
 
 
-def _task(task: TaskState, racks: Mapping[str, tuple[frozenset[str], ...]]) -> Task:
+def _task(task: TaskState, racks: Mapping[str, tuple[frozenset[str], ...]]) -> StreamsTask:
     near = [
         racks[source.topic][source.partition] if source.partition < len(racks[source.topic]) else frozenset[str]()
         for source in task.sources
     ]
-    return Task(id=task.id, stateful=task.statefulness is not Statefulness.STATELESS, sources=tuple(near))
+    return StreamsTask(id=task.id, stateful=task.statefulness is not TaskStatefulness.STATELESS, sources=tuple(near))
 
 
-def _traffic_cost(topology: Topology) -> int:
+def _traffic_cost(topology: StreamsTopology) -> int:
     return len(topology.tasks) + 1

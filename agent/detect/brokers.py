@@ -10,22 +10,28 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.detect.ground import Ground, View
-from agent.detect.located import broker_disagreement, known_by
-from agent.detect.meant import fold
-from agent.detect.words import count, first, listed, numbered
-from agent.memory.sightings import Steadiness, steadiness
-from agent.values.absences import Absence, absence_words
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.detect_context import (
+    BrokerRacks,
+    DetectContext,
+    broker_disagreement,
+    count,
+    first,
+    known_by,
+    listed,
+    numbered,
+)
+from agent.detect.members import folded_rack
+from agent.memory.rack_history import RackSteadiness, steadiness
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
 from agent.values.memo import Memo
-from agent.values.memory import RackSighting
-from agent.values.observation import Part
+from agent.values.memory import BrokerAbsence, RackSighting, absence_words
+from agent.values.number_format import lasted
+from agent.values.observation import ObservationPart
 from agent.values.snapshot import BrokerState, RackState, Snapshot
-from agent.values.words import lasted
 
 
-def broker_findings(view: View, client_racks: Iterable[tuple[str, str]]) -> list[Finding]:
+def broker_findings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> list[Finding]:
     """Findings about each broker and about the racks of the cluster."""
     findings: list[Finding] = []
     for broker in view.snapshot.brokers:
@@ -38,10 +44,10 @@ def broker_findings(view: View, client_racks: Iterable[tuple[str, str]]) -> list
     return findings
 
 
-def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
+def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]:
     absent = not broker.alive and broker.host is None  # what it tells is not known, and a finding says so
     believed = broker.rack.state is RackState.KNOWN and (absent or not broker.rack.silent)
-    if believed or Part.BROKERS in view.missing or (absent and broker.rack.state is RackState.UNKNOWN):
+    if believed or ObservationPart.BROKERS in view.missing or (absent and broker.rack.state is RackState.UNKNOWN):
         return
     seen = view.sightings.get(broker.id)
     if broker.rack.state is RackState.CONFLICTING:
@@ -64,7 +70,7 @@ def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
         )
     yield Finding(
         reason=FindingReason.BROKER_RACK_MISSING,
-        subject=Subject("broker", str(broker.id)),
+        subject=SubjectId("broker", str(broker.id)),
         sentence=sentence,
         evidence=(
             ("alive", broker.alive),
@@ -72,47 +78,47 @@ def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
             ("last known rack", seen.known if seen else None),
             ("locator", broker.rack.source or None),
         ),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
 
 
-def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Finding]:
+def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> Iterable[Finding]:
     now_ms, limits = view.snapshot.monotonic_ms, view.limits
     recent = [at for at in seen.changes if now_ms - at <= limits.racks.flap_window_ms]
     if not recent:
         return
     state = steadiness(seen, now_ms, limits)
-    if state is Steadiness.FLAPPING:
+    if state is RackSteadiness.FLAPPING:
         window = lasted(limits.racks.flap_window_ms)
         yield Finding(
             reason=FindingReason.RACK_FLAPPING,
-            subject=Subject("broker", str(broker_id)),
+            subject=SubjectId("broker", str(broker_id)),
             sentence=f"the rack of broker {broker_id} keeps changing, {count(len(recent), 'time')} within {window}; "
             "nothing is planned from it until it is stable",
             evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             since_ms=view.snapshot.taken_ms,
             held=True,
         )
     if seen.rack is None or seen.previous is None or now_ms - seen.since_ms > limits.racks.flap_window_ms:
         return
     wait = ""
-    if state is Steadiness.NEW:
+    if state is RackSteadiness.NEW:
         wait = f"; nothing is planned from it until it has been stable for {limits.racks.stable_for_ms // 1000} s"
         wait += f" and {count(limits.racks.stable_polls, 'look')}"
     yield Finding(
         reason=FindingReason.BROKER_RACK_CHANGED,
-        subject=Subject("broker", str(broker_id)),
+        subject=SubjectId("broker", str(broker_id)),
         sentence=f"broker {broker_id} is in rack {seen.rack} now and was in rack {seen.previous} before{wait}",
         evidence=(("rack now", seen.rack), ("rack before", seen.previous), ("changes", len(recent))),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
-        held=state is not Steadiness.STEADY,
+        held=state is not RackSteadiness.STEADY,
     )
 
 
-def _spellings(view: View, client_racks: Iterable[tuple[str, str]]) -> Iterable[Finding]:
+def _spellings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> Iterable[Finding]:
     """Racks that differ in case, spaces or separators only, or by an alias: Kafka compares exactly, people mean one.
 
     Racks as they are told; ``client_racks`` has (what is meant, what members tell).
@@ -121,30 +127,30 @@ def _spellings(view: View, client_racks: Iterable[tuple[str, str]]) -> Iterable[
     for broker in view.ground.brokers:
         told = broker.rack.told
         if told is not None:
-            users.setdefault(fold(broker.rack.name or told), {}).setdefault(told, set()).add("brokers")
+            users.setdefault(folded_rack(broker.rack.name or told), {}).setdefault(told, set()).add("brokers")
     for meant, told in client_racks:
-        users.setdefault(fold(meant), {}).setdefault(told, set()).add("clients")
+        users.setdefault(folded_rack(meant), {}).setdefault(told, set()).add("clients")
     for spellings in users.values():
         if len(spellings) > 1:
             yield _spelling(spellings, view)
 
 
-def _spelling(spellings: Mapping[str, set[str]], view: View) -> Finding:
+def _spelling(spellings: Mapping[str, set[str]], view: DetectContext) -> Finding:
     names = sorted(spellings)
     told = [f"{name!r} ({' and '.join(sorted(spellings[name]))})" for name in names]
     return Finding(
         reason=FindingReason.RACK_SPELLING,
-        subject=Subject("rack", names[0]),
+        subject=SubjectId("rack", names[0]),
         sentence=f"one rack seems to be written in {len(names)} ways: {listed(told)}; "
         "Kafka compares racks letter by letter, so Kafka takes these for different racks",
         evidence=(("spellings", tuple(names)),),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
 
 
-def _selector(view: View) -> Iterable[Finding]:
-    ground: Ground = view.ground
+def _selector(view: DetectContext) -> Iterable[Finding]:
+    ground: BrokerRacks = view.ground
     if ground.selector is not False or not ground.racks_matter:
         return
     configs = view.snapshot.broker_configs
@@ -155,11 +161,11 @@ def _selector(view: View) -> Iterable[Finding]:
     ]
     yield Finding(
         reason=FindingReason.SELECTOR_NOT_RACK_AWARE,
-        subject=Subject("cluster", view.snapshot.cluster_id),
+        subject=SubjectId("cluster", view.snapshot.cluster_id),
         sentence=f"{count(len(lacking), 'broker')} ({numbered(lacking)}) let consumers read from leaders only, "
         f"whatever their racks: set {REPLICA_SELECTOR}={RACK_AWARE_SELECTOR}",
         evidence=(("brokers", first(lacking)), ("count", len(lacking))),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
 
@@ -180,7 +186,7 @@ class _Load(NamedTuple):
     """...and those of them that have no leader now."""
 
 
-def absent_findings(view: View, memo: Memo) -> list[Finding]:
+def absent_findings(view: DetectContext, memo: Memo) -> list[Finding]:
     """One finding per absent broker; of one that holds no replica only while it may be restarting."""
     if not view.absences:
         return []
@@ -207,7 +213,7 @@ def _load(snapshot: Snapshot) -> _Load:
     return load
 
 
-def _absent(broker: int, absence: Absence, load: _Load, view: View) -> Finding:
+def _absent(broker: int, absence: BrokerAbsence, load: _Load, view: DetectContext) -> Finding:
     state = next((one for one in view.ground.brokers if one.id == broker), None)
     rack = state.rack.name if state is not None else None
     last = rack is not None and not any(one.alive and one.rack.name == rack for one in view.ground.brokers)
@@ -217,7 +223,7 @@ def _absent(broker: int, absence: Absence, load: _Load, view: View) -> Finding:
     parts += _wait(absence, view.limits.racks.broker_absent_for_ms)
     return Finding(
         reason=FindingReason.BROKER_ABSENT,
-        subject=Subject("broker", str(broker)),
+        subject=SubjectId("broker", str(broker)),
         sentence="; ".join(parts),
         evidence=(
             ("absent_s", None if absence.for_ms is None else absence.for_ms // 1_000),
@@ -229,13 +235,13 @@ def _absent(broker: int, absence: Absence, load: _Load, view: View) -> Finding:
             ("last live broker of its rack", last),
             *((("removed in this simulation", True),) if absence.removed else ()),
         ),
-        severity=Severity.WARNING if absence.has_replicas else Severity.INFO,
+        severity=FindingSeverity.WARNING if absence.has_replicas else FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms - (absence.for_ms or 0),
         held=absence.awaited(view.limits.racks.broker_absent_for_ms),
     )
 
 
-def _holds(broker: int, load: _Load, absence: Absence) -> str:
+def _holds(broker: int, load: _Load, absence: BrokerAbsence) -> str:
     replicas, preferred, leaderless = (of[broker] for of in load)
     if not absence.has_replicas:
         return "it holds no replica"
@@ -250,7 +256,7 @@ def _holds(broker: int, load: _Load, absence: Absence) -> str:
     return f"{held}, which {'another replica leads' if preferred == 1 else 'other replicas lead'} now"
 
 
-def _wait(absence: Absence, absent_for_ms: int) -> list[str]:
+def _wait(absence: BrokerAbsence, absent_for_ms: int) -> list[str]:
     if not absence.has_replicas:
         return []
     until = f"until it has been absent for {lasted(absent_for_ms)}"

@@ -17,24 +17,24 @@ from operator import attrgetter
 
 from agent.detect.assess import assess_groups, topics_by_group
 from agent.detect.brokers import absent_findings, broker_findings
-from agent.detect.ground import view_of
-from agent.detect.groups import foretold_findings, group_findings
+from agent.detect.detect_context import detect_context
+from agent.detect.groups import group_findings, prediction_findings
 from agent.detect.moves import move_findings
 from agent.detect.replicas import replica_findings
 from agent.detect.rights import rights_findings, weights_findings
 from agent.detect.streams import streams_findings
-from agent.values.assessment import Assessment, Detection
-from agent.values.finding import Finding, Severity
+from agent.values.assessment import Assessment, DetectionResult
+from agent.values.finding import Finding, FindingSeverity
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
 
-_GRAVEST_FIRST = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
+_GRAVEST_FIRST = (FindingSeverity.CRITICAL, FindingSeverity.WARNING, FindingSeverity.INFO)
 _ID = attrgetter("id")
 
 
-def detect(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo | None = None) -> Detection:
+def detect(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo | None = None) -> DetectionResult:
     """Findings, gravest first and then by id, and an assessment for every group."""
     memo = memo if memo is not None else Memo()
     return find_all(snapshot, assess_groups(snapshot, limits, memo), memory, limits, memo)
@@ -42,9 +42,9 @@ def detect(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo | None
 
 def find_all(
     snapshot: Snapshot, assessments: Mapping[str, Assessment], memory: Memory, limits: Limits, memo: Memo
-) -> Detection:
+) -> DetectionResult:
     """The findings, given how far each group is from its optimum."""
-    view = view_of(snapshot, memory, limits, memo)
+    view = detect_context(snapshot, memory, limits, memo)
     groups = group_findings(view, assessments, memo)
     findings = [
         *rights_findings(view),
@@ -54,11 +54,13 @@ def find_all(
         *move_findings(view),
         *groups.findings,
         *streams_findings(view),
-        *foretold_findings(view),
+        *prediction_findings(view),
         *weights_findings(view),
     ]
     aged = _aged(findings, memory, snapshot.taken_ms)
-    return Detection(findings=_gravest_first(aged), assessments=assessments, topics=topics_by_group(snapshot, memo))
+    return DetectionResult(
+        findings=_gravest_first(aged), assessments=assessments, topics=topics_by_group(snapshot, memo)
+    )
 
 
 def _aged(findings: Iterable[Finding], memory: Memory, now_ms: int) -> list[Finding]:
@@ -74,7 +76,7 @@ def _aged(findings: Iterable[Finding], memory: Memory, now_ms: int) -> list[Find
 
 
 def _gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    by_severity: dict[Severity, list[Finding]] = {severity: [] for severity in _GRAVEST_FIRST}
+    by_severity: dict[FindingSeverity, list[Finding]] = {severity: [] for severity in _GRAVEST_FIRST}
     for finding in findings:
         by_severity[finding.severity].append(finding)
     return tuple([found for of in by_severity.values() for found in sorted(of, key=_ID)])

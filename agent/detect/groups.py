@@ -12,22 +12,19 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from agent.detect.assess_consumers import claimed_twice
-from agent.detect.awareness import awareness_findings, is_rack_blind
-from agent.detect.facts import Reading, readings
-from agent.detect.ground import View
-from agent.detect.located import member_disagreements
+from agent.detect.awareness import GroupTopicFacts, awareness_findings, is_rack_blind, readings
+from agent.detect.detect_context import DetectContext, count, first, listed, member_disagreements, of_all
 from agent.detect.members import member_findings
-from agent.detect.words import count, first, listed, of_all
-from agent.memory.foretold import missed
-from agent.values.assessment import Assessment, Measure, Weighing
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.memory.remember import prediction_mismatch
+from agent.values.assessment import Assessment, LocalityMeasure, WeightedAssessment
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.memo import Memo, each
+from agent.values.number_format import lasted, sized
 from agent.values.snapshot import Group, Member, OtherGroup, Rack, ReaderGroup
-from agent.values.words import lasted, sized
 from assignors.problem import TopicPartition
 
-_Row = tuple[Group, Reading, Assessment, frozenset[str]]
+_Row = tuple[Group, GroupTopicFacts, Assessment, frozenset[str]]
 """A group, what it reads, how good that is, and which of its topics went away between two answers of this look."""
 _NOTHING_GONE: frozenset[str] = frozenset()
 
@@ -40,7 +37,7 @@ class GroupFindings(NamedTuple):
     """Every rack that some member sends: (the rack that is meant, as it is sent)."""
 
 
-def group_findings(view: View, assessments: Mapping[str, Assessment], memo: Memo) -> GroupFindings:
+def group_findings(view: DetectContext, assessments: Mapping[str, Assessment], memo: Memo) -> GroupFindings:
     """Findings about all groups, those that the settings leave out excepted."""
     groups = view.snapshot.groups
     read = readings(view, memo)
@@ -53,7 +50,7 @@ def group_findings(view: View, assessments: Mapping[str, Assessment], memo: Memo
 
 
 def _of_one(
-    group: Group, reading: Reading, assessment: Assessment, gone: frozenset[str], view: View
+    group: Group, reading: GroupTopicFacts, assessment: Assessment, gone: frozenset[str], view: DetectContext
 ) -> tuple[tuple[Finding, ...], frozenset[tuple[str, str]]]:
     """(findings, racks that members send) of one group."""
     if isinstance(group, OtherGroup) or view.limits.excludes_group(group.id):
@@ -81,41 +78,47 @@ def _group_id(row: _Row) -> str:
     return row[0].id
 
 
-def _worse(group: ReaderGroup, assessment: Assessment, reading: Reading, view: View) -> Finding:
+def _worse(group: ReaderGroup, assessment: Assessment, reading: GroupTopicFacts, view: DetectContext) -> Finding:
     """How much more work could be local, in partitions and, where rates are known, in bytes."""
     if assessment.weighing is not None:
         return _heavier(group, assessment, assessment.weighing, reading, view)
     limits = view.limits
-    total = max((of.total for of in assessment.current if of.measure is Measure.KAFKA), default=0.0)
+    total = max((of.total for of in assessment.current if of.measure is LocalityMeasure.KAFKA), default=0.0)
     worth = assessment.gap >= limits.gain.min_partitions and assessment.gap >= limits.gain.min_share * total
     gained = _bytes_gained(assessment)
     in_bytes = f" ({sized(gained)}/s by the replicas that serve the reads)" if gained else ""
     return Finding(
         reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=f"group {group.id} reads {count(assessment.crossing, 'partition')} across racks, by Kafka's measure, "
         f"and could read {assessment.optimal_crossing}{in_bytes}",
         evidence=(
             ("crossing", assessment.crossing),
             ("optimal crossing", assessment.optimal_crossing),
             ("lower bound", assessment.lower_bound),
-            ("measure", str(Measure.KAFKA)),
+            ("measure", str(LocalityMeasure.KAFKA)),
             ("bytes/s gained", gained),
             ("moved by the optimum", assessment.moved),
         ),
-        severity=Severity.WARNING if worth else Severity.INFO,
+        severity=FindingSeverity.WARNING if worth else FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,
         held=reading.unsteady,
     )
 
 
-def _heavier(group: ReaderGroup, assessment: Assessment, weighing: Weighing, reading: Reading, view: View) -> Finding:
+def _heavier(
+    group: ReaderGroup,
+    assessment: Assessment,
+    weighing: WeightedAssessment,
+    reading: GroupTopicFacts,
+    view: DetectContext,
+) -> Finding:
     """The same by weights of the pipeline."""
     limits = view.limits
     least = max(limits.gain.min_share * weighing.total, limits.gain.min_bytes_per_s)
     return Finding(
         reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=f"group {group.id} reads {sized(weighing.crossing)}/s of {sized(weighing.total)}/s across racks, by "
         f"Kafka's measure and weights of the pipeline, and could read {sized(weighing.optimal_crossing)}/s",
         evidence=(
@@ -124,11 +127,11 @@ def _heavier(group: ReaderGroup, assessment: Assessment, weighing: Weighing, rea
             ("crossing bytes/s", weighing.crossing),
             ("optimal crossing bytes/s", weighing.optimal_crossing),
             ("lower bound bytes/s", weighing.lower_bound),
-            ("measure", str(Measure.KAFKA)),
+            ("measure", str(LocalityMeasure.KAFKA)),
             ("bytes/s gained", _bytes_gained(assessment)),
             ("moved by the optimum", assessment.moved),
         ),
-        severity=Severity.WARNING if weighing.gained >= least else Severity.INFO,
+        severity=FindingSeverity.WARNING if weighing.gained >= least else FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,
         held=reading.unsteady,
     )
@@ -137,7 +140,9 @@ def _heavier(group: ReaderGroup, assessment: Assessment, weighing: Weighing, rea
 def _bytes_gained(assessment: Assessment) -> float | None:
     pairs = zip(assessment.current, assessment.optimal, strict=True)
     gains = [
-        best.local - now.local for now, best in pairs if now.unit == "bytes_per_s" and now.measure is Measure.READ_LOCAL
+        best.local - now.local
+        for now, best in pairs
+        if now.unit == "bytes_per_s" and now.measure is LocalityMeasure.READ_LOCAL
     ]
     return gains[0] if gains else None
 
@@ -146,8 +151,8 @@ def _not_fixed(
     group: ReaderGroup,
     assessment: Assessment,
     awareness: Iterable[Finding],
-    reading: Reading,
-    view: View,
+    reading: GroupTopicFacts,
+    view: DetectContext,
 ) -> Finding:
     finding = next(iter(awareness), None)
     why = "" if finding is None else finding.sentence
@@ -157,7 +162,7 @@ def _not_fixed(
         home = f"the {sized(assessment.weighing.gained)}/s in question"
     return Finding(
         reason=FindingReason.ASSIGNOR_WOULD_NOT_FIX,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=f"a rebalance of group {group.id} would not make {home} local: {why}",
         evidence=(
             ("causes", causes),
@@ -165,13 +170,13 @@ def _not_fixed(
             ("kind", str(group.kind)),
             ("gap", assessment.gap),
         ),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
         held=reading.unsteady,
     )
 
 
-def _stuck(view: View) -> Iterable[Finding]:
+def _stuck(view: DetectContext) -> Iterable[Finding]:
     """Groups that every look found out of Stable for too long."""
     now_ms = view.snapshot.monotonic_ms
     for name, since_ms in view.memory.rebalancing.items():
@@ -183,26 +188,26 @@ def _stuck(view: View) -> Iterable[Finding]:
         long = lasted(view.limits.detect.stuck_rebalance_after_ms)
         yield Finding(
             reason=FindingReason.GROUP_STUCK_IN_REBALANCE,
-            subject=Subject("group", name),
+            subject=SubjectId("group", name),
             sentence=f"group {name} was out of Stable in every look for over {long} and is {group.state} now",
             evidence=(("state", group.state), ("members", len(group.members))),
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             since_ms=view.snapshot.taken_ms,
         )
 
 
-def foretold_findings(view: View) -> list[Finding]:
+def prediction_findings(view: DetectContext) -> list[Finding]:
     """One finding for each group whose last rebalance differs from its prediction."""
     findings = []
     for name, foretold in view.memory.foretold.items():
         if view.limits.excludes_group(name):
             continue
-        why = missed(foretold, view.snapshot.groups.get(name), view.snapshot)
+        why = prediction_mismatch(foretold, view.snapshot.groups.get(name), view.snapshot)
         if why is not None:
             findings.append(
                 Finding(
                     reason=FindingReason.PREDICTION_MISSED,
-                    subject=Subject("group", name),
+                    subject=SubjectId("group", name),
                     sentence=f"group {name} was predicted wrongly: {why}; the configured or assumed settings are "
                     "probably not those that it runs with",
                     evidence=(
@@ -211,7 +216,7 @@ def foretold_findings(view: View) -> list[Finding]:
                         ("crossing predicted", foretold.crossing),
                         ("prediction", "exact assignment" if foretold.exact else "cost only"),
                     ),
-                    severity=Severity.INFO,
+                    severity=FindingSeverity.INFO,
                     since_ms=view.snapshot.taken_ms,
                 )
             )
@@ -225,14 +230,16 @@ def foretold_findings(view: View) -> list[Finding]:
 # overlap, and a topic that is hidden may well be there. One finding per group and reason, with the first names.
 
 
-def claim_findings(group: ReaderGroup, reading: Reading, gone: frozenset[str], view: View) -> list[Finding]:
+def claim_findings(
+    group: ReaderGroup, reading: GroupTopicFacts, gone: frozenset[str], view: DetectContext
+) -> list[Finding]:
     """What of a group's assignments contradicts itself or the topics that are there; ``gone`` went away just now."""
     if group.state != STABLE or group.hidden:
         return []
     return [*_twice(group, view), *_not_there(group, reading, gone, view)]
 
 
-def _twice(group: ReaderGroup, view: View) -> Iterable[Finding]:
+def _twice(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
     twice = claimed_twice(group.members)
     if not twice:
         return
@@ -240,7 +247,7 @@ def _twice(group: ReaderGroup, view: View) -> Iterable[Finding]:
     involved = {member.id: member for of in twice.values() for member in of}
     yield Finding(
         reason=FindingReason.PARTITION_CLAIMED_TWICE,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=f"group {group.id} has {count(len(twice), 'partition')} that more than one member is assigned: "
         f"{partition} is assigned to {listed([member.id for member in readers])}, and each of them reads it",
         evidence=(
@@ -250,12 +257,14 @@ def _twice(group: ReaderGroup, view: View) -> Iterable[Finding]:
             ("clients", first(sorted({member.client_id for member in involved.values()}))),
             ("hosts", first(sorted({member.client_host for member in involved.values()}))),
         ),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
 
 
-def _not_there(group: ReaderGroup, reading: Reading, gone: frozenset[str], view: View) -> Iterable[Finding]:
+def _not_there(
+    group: ReaderGroup, reading: GroupTopicFacts, gone: frozenset[str], view: DetectContext
+) -> Iterable[Finding]:
     sizes = {name: facts.size for name, facts in zip(reading.topics, reading.facts, strict=True) if facts is not None}
     whole = view.ground.topics_whole
     strays: dict[TopicPartition, Member] = {}
@@ -276,7 +285,7 @@ def _not_there(group: ReaderGroup, reading: Reading, gone: frozenset[str], view:
     involved = {member.id: member for member in strays.values()}
     yield Finding(
         reason=FindingReason.ASSIGNED_WHAT_IS_NOT_THERE,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=f"group {group.id} has {of_all(len(names), held, 'assigned partition')} that "
         f"{'does' if len(names) == 1 else 'do'} not exist: {example} is assigned to {strays[example].id}, and {why}",
         evidence=(
@@ -287,6 +296,6 @@ def _not_there(group: ReaderGroup, reading: Reading, gone: frozenset[str], view:
             ("clients", first(sorted({member.client_id for member in involved.values()}))),
             ("hosts", first(sorted({member.client_host for member in involved.values()}))),
         ),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )

@@ -7,21 +7,128 @@ said to be unreadable, not to be without a rack.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
-from agent.detect.ground import View
-from agent.detect.meant import meant_rack
-from agent.detect.software import libraries_of, python_library
-from agent.detect.words import SHOWN, first, listed, of_all
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.detect_context import SHOWN, DetectContext, first, listed, of_all
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
+from agent.values.kafka import COOPERATIVE_STICKY, RANGE, STICKY
 from agent.values.kafka import FIRST_WITH_RACK as FIRST_RELEASES
 from agent.values.snapshot import COORDINATOR_KINDS, Member, Rack, RackState, ReaderGroup, StreamsGroup
+
+# Which members run kafka-python or aiokafka: no version of theirs sends a rack, so no upgrade makes them.
+#
+# Told by the client id that the libraries give themselves, or by what the settings say of the group. A subscription of
+# version 0 alone does not tell: old clients of all kinds send it. Their remedy is an assignor of `assignors.clients`.
+
+KAFKA_PYTHON = "kafka-python"
+AIOKAFKA = "aiokafka"
+
+_NAMED = tuple((name, re.compile(rf"(?i)\b{name}\b")) for name in (AIOKAFKA, KAFKA_PYTHON))
+_BY_CLIENT_ID = tuple((name, re.compile(rf"{name}-.+")) for name in (AIOKAFKA, KAFKA_PYTHON))
+_DROP_INS = {KAFKA_PYTHON: (RANGE, STICKY, COOPERATIVE_STICKY), AIOKAFKA: (RANGE, STICKY)}
+"""Kafka's names under which `assignors.clients` has an assignor for a library; see docs/clients.md."""
+
+
+def python_library(member: Member, software: str | None) -> str | None:
+    """``kafka-python`` or ``aiokafka``, or None for another client, or one that is unknown.
+
+    ``software`` is what the settings say that the group's members run.
+    """
+    if software is not None:
+        return next((name for name, pattern in _NAMED if pattern.search(software)), None)
+    return next((name for name, pattern in _BY_CLIENT_ID if pattern.fullmatch(member.client_id)), None)
+
+
+def libraries_of(members: Iterable[Member], software: str | None) -> tuple[str, ...]:
+    """The Python libraries that these members run, sorted; empty where none is known to run one."""
+    return tuple(sorted({name for one in members if (name := python_library(one, software)) is not None}))
+
+
+def rack_aware_arguments(library: str, assignor: str | None, rack: str) -> str:
+    """The arguments of a consumer of that library that make its group look at racks, with their import as a comment."""
+    name = assignor if assignor in _DROP_INS[library] else _DROP_INS[library][0]
+    module = library.replace("-", "_")
+    return (
+        f'client_rack="{rack}", partition_assignment_strategy=Strategy("{name}", client_rack="{rack}")'
+        f"  # from assignors.clients.{module} import Strategy, see docs/clients.md"
+    )
+
+
+# Which rack of the brokers a member probably means by a name that no broker has: by spelling, else by one slip.
+#
+# Nothing is guessed where more than one rack would do, or where the names say different things by their last character
+# or by a number (neither ``us-east-1c`` nor ``us-east-2a`` is a slip for ``us-east-1a``), or are of different kinds (a
+# zone id against a zone name).
+
+_LONGEST = 64
+"""Names beyond this are not compared with the racks of brokers; a member may send anything."""
+_NUMBER = re.compile(r"\d+")
+_SLIP = 4
+"""One slip is forgiven per so many characters, two at most."""
+
+
+def likely_rack(told: str, racks: Iterable[str]) -> str | None:
+    """The one rack that is probably meant, or None where none or several may be."""
+    known = list(racks)
+    folded = folded_rack(told)
+    alike = [rack for rack in known if folded_rack(rack) == folded]
+    if alike or not folded or len(folded) > _LONGEST:
+        return alike[0] if len(alike) == 1 and folded else None
+    near = [(slips, rack) for rack in known if (slips := _slips(folded, folded_rack(rack))) is not None]
+    best = [rack for slips, rack in near if slips == min(near)[0]]
+    return best[0] if len(best) == 1 else None
+
+
+def folded_rack(rack: str) -> str:
+    """A rack's name without case, spaces and separators; but for those between numbers: 1-11 is not 11-1.
+
+    A name of nothing else is only like itself.
+    """
+    kept = ""
+    apart = False
+    for character in rack.casefold():
+        if unicodedata.category(character)[0] not in "LMN":
+            apart = True
+            continue
+        kept += f"-{character}" if apart and kept[-1:].isnumeric() and character.isnumeric() else character
+        apart = False
+    return kept or rack
+
+
+def _slips(one: str, other: str) -> int | None:
+    """How many slips of the pen lie between two folded names; None where they are not one name."""
+    allowed = min(2, max(len(one), len(other)) // _SLIP)
+    if not allowed or len(other) > _LONGEST or abs(len(one) - len(other)) > allowed or one[-1:] != other[-1:]:
+        return None
+    if _NUMBER.findall(one) != _NUMBER.findall(other):
+        return None
+    slips = _distance(one, other)
+    return slips if slips <= allowed else None
+
+
+def _distance(one: str, other: str) -> int:
+    """Letters inserted, left out, replaced or swapped with their neighbour (optimal string alignment)."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        last, row_before = row, before
+        row = [at]
+        for to, wanted in enumerate(other, 1):
+            cost = min(last[to] + 1, row[to - 1] + 1, last[to - 1] + (letter != wanted))
+            if at > 1 and to > 1 and letter == other[to - 2] and one[at - 2] == wanted:
+                cost = min(cost, row_before[to - 2] + 1)
+            row.append(cost)
+        before = last
+    return row[-1]
+
 
 FIRST_WITH_RACK = 3
 """Subscription version that can carry a rack (KIP-881)."""
 
 
-def member_findings(group: ReaderGroup, racks: Iterable[Rack], view: View) -> list[Finding]:
+def member_findings(group: ReaderGroup, racks: Iterable[Rack], view: DetectContext) -> list[Finding]:
     """Findings about one group's members, who are in these racks; of racks nothing while the group hides them."""
     findings: list[Finding] = []
     broken = [member for member in group.members if member.defects]
@@ -45,7 +152,7 @@ def is_too_old(member: Member) -> bool:
     return member.subscription_version is not None and member.subscription_version < FIRST_WITH_RACK
 
 
-def _without_rack(group: ReaderGroup, unknown: Iterable[Member], view: View) -> Iterable[Finding]:
+def _without_rack(group: ReaderGroup, unknown: Iterable[Member], view: DetectContext) -> Iterable[Finding]:
     by_broker = group.kind in COORDINATOR_KINDS
     silent = [
         member
@@ -60,7 +167,7 @@ def _without_rack(group: ReaderGroup, unknown: Iterable[Member], view: View) -> 
         yield _finding(FindingReason.MEMBER_WITHOUT_RACK, group, silent, sentence, view)
 
 
-def _too_old(group: ReaderGroup, view: View) -> Iterable[Finding]:
+def _too_old(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
     old = [member for member in group.members if is_too_old(member)]
     if old:
         who = of_all(len(old), len(group.members), "member")
@@ -85,21 +192,21 @@ def _remedy(old: Sequence[Member], software: str | None) -> str:
     return upgrade
 
 
-def _in_no_brokers_rack(group: ReaderGroup, view: View) -> Iterable[Finding]:
+def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
     """A rack that no broker has: a zone id where brokers tell zone names, another spelling, a slip, or a lost zone."""
     ground = view.ground
     away = [member for member in group.members if is_away(member, ground.racks)]
     if not away or not ground.racks or not ground.complete or ground.rack_lost:
         return
     told = sorted({str(member.rack.told or member.rack.name) for member in away})
-    meant = {rack: meant_rack(rack, ground.racks) for rack in told[:SHOWN]}
+    meant = {rack: likely_rack(rack, ground.racks) for rack in told[:SHOWN]}
     who = of_all(len(away), len(group.members), "member")
     named = [rack if (guess := meant.get(rack)) is None else f"{rack} (probably meant: {guess})" for rack in told]
     sentence = f"group {group.id} has {who} in a rack that no broker has ({_clients(away)}): {listed(named)}; "
     sentence += f"brokers are in {listed(ground.racks)}, so all that these members read crosses racks: set client.rack"
     yield Finding(
         reason=FindingReason.MEMBER_IN_NO_BROKERS_RACK,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=sentence,
         evidence=(
             ("members", len(away)),
@@ -110,7 +217,7 @@ def _in_no_brokers_rack(group: ReaderGroup, view: View) -> Iterable[Finding]:
             ("clients", first(sorted({member.client_id for member in away}))),
             ("hosts", first(sorted({member.client_host for member in away}))),
         ),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
 
@@ -120,7 +227,7 @@ def is_away(member: Member, racks: Collection[str | None]) -> bool:
     return member.rack.state is RackState.KNOWN and member.rack.name not in racks
 
 
-def _undecodable(group: ReaderGroup, broken: Sequence[Member], view: View) -> Finding:
+def _undecodable(group: ReaderGroup, broken: Sequence[Member], view: DetectContext) -> Finding:
     member, defect = broken[0], broken[0].defects[0]
     who = of_all(len(broken), len(group.members), "member")
     sentence = f"group {group.id} has {who} with bytes that cannot be read: the {defect.what} of {member.id} "
@@ -128,7 +235,7 @@ def _undecodable(group: ReaderGroup, broken: Sequence[Member], view: View) -> Fi
     return _finding(FindingReason.GROUP_UNDECODABLE, group, broken, sentence, view)
 
 
-def _mixed_versions(group: ReaderGroup, view: View) -> Iterable[Finding]:
+def _mixed_versions(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
     """A roll in progress: the group speaks the oldest version until all members are up."""
     told = [member.subscription_version for member in group.members if member.subscription_version is not None]
     subscriptions = sorted(set(told))
@@ -149,20 +256,20 @@ def _mixed_versions(group: ReaderGroup, view: View) -> Iterable[Finding]:
         return
     yield Finding(
         reason=FindingReason.MIXED_VERSIONS,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=sentence,
         evidence=(("subscription versions", tuple(subscriptions)), ("metadata versions", tuple(versions))),
-        severity=Severity.INFO,
+        severity=FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,
     )
 
 
 def _finding(
-    reason: FindingReason, group: ReaderGroup, members: Sequence[Member], sentence: str, view: View
+    reason: FindingReason, group: ReaderGroup, members: Sequence[Member], sentence: str, view: DetectContext
 ) -> Finding:
     return Finding(
         reason=reason,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=sentence,
         evidence=(
             ("members", len(members)),
@@ -171,7 +278,7 @@ def _finding(
             ("clients", first(sorted({member.client_id for member in members}))),
             ("hosts", first(sorted({member.client_host for member in members}))),
         ),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.detect.ground import View
-from agent.detect.words import count, first, placed
-from agent.memory.changes import rack_changes
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.detect_context import DetectContext, count, first, placed
+from agent.memory.rack_history import rack_changes
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.memory import ChangeCause, PartitionChange, RackChange
 from agent.values.snapshot import Reassignment
 from agent.values.throttles import broker_rates, idle_throttles, topic_throttles
@@ -24,7 +23,7 @@ _BECAUSE = {
 }
 
 
-def move_findings(view: View) -> list[Finding]:
+def move_findings(view: DetectContext) -> list[Finding]:
     """Findings about what moved, what moves, and what moving left behind."""
     findings = [
         _relabelled(change, view) if change.cause is ChangeCause.RELABELLED else _changed(change, view)
@@ -36,7 +35,7 @@ def move_findings(view: View) -> list[Finding]:
     return findings
 
 
-def _relabelled(change: RackChange, view: View) -> Finding:
+def _relabelled(change: RackChange, view: DetectContext) -> Finding:
     broker = int(change.subject)
     seen = view.sightings.get(broker)
     was, now = (seen.previous, seen.known) if seen is not None else (None, None)
@@ -44,7 +43,7 @@ def _relabelled(change: RackChange, view: View) -> Finding:
     example = change.examples[0].id
     return Finding(
         reason=FindingReason.REPLICA_RACKS_CHANGED,
-        subject=Subject("broker", change.subject),
+        subject=SubjectId("broker", change.subject),
         sentence=f"the replica racks of {where} changed, {example} among them, "
         f"because broker {broker} came back in rack {now} instead of {was}",
         evidence=(
@@ -55,21 +54,21 @@ def _relabelled(change: RackChange, view: View) -> Finding:
             ("rack now", now),
             ("rack before", was),
         ),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=change.at_ms,
         held=broker in view.ground.unsteady,
         detail=change.cause.name.lower(),
     )
 
 
-def _changed(change: RackChange, view: View) -> Finding:
+def _changed(change: RackChange, view: DetectContext) -> Finding:
     rack_of: Mapping[int, str] = view.ground.room.rack_of
     example = change.examples[0]
     shares = ", and replicas share a rack now while another is free" if change.shares_rack else ""
     since = (("running since", change.running_since_ms),) if change.running_since_ms is not None else ()
     return Finding(
         reason=FindingReason.REPLICA_RACKS_CHANGED,
-        subject=Subject("topic", change.subject),
+        subject=SubjectId("topic", change.subject),
         sentence=f"the replica racks of {count(change.partitions, 'partition')} of {change.subject} changed, "
         f"{_BECAUSE[change.cause]}: {_went(example, rack_of)}{shares}",
         evidence=(
@@ -79,7 +78,7 @@ def _changed(change: RackChange, view: View) -> Finding:
             ("shares a rack", change.shares_rack),
             *since,
         ),
-        severity=Severity.WARNING if change.shares_rack else Severity.INFO,
+        severity=FindingSeverity.WARNING if change.shares_rack else FindingSeverity.INFO,
         since_ms=change.at_ms,
         detail=change.cause.name.lower(),
     )
@@ -95,7 +94,7 @@ def _went(change: PartitionChange, rack_of: Mapping[int, str]) -> str:
     )
 
 
-def _foreign(view: View) -> Iterable[Finding]:
+def _foreign(view: DetectContext) -> Iterable[Finding]:
     by_topic: dict[str, list[Reassignment]] = {}
     for move in view.snapshot.reassignments.values():
         if not move.own and not view.limits.excludes_topic(move.id.topic):
@@ -105,7 +104,7 @@ def _foreign(view: View) -> Iterable[Finding]:
         target = tuple([replica for replica in move.replicas if replica not in move.removing])
         yield Finding(
             reason=FindingReason.FOREIGN_REASSIGNMENT,
-            subject=Subject("topic", topic),
+            subject=SubjectId("topic", topic),
             sentence=f"a reassignment of {count(len(moves), 'partition')} of {topic} is running that rackwise "
             f"did not start: {move.id} goes to {placed(target, view.ground.room.rack_of)}; rackwise leaves it alone",
             evidence=(
@@ -114,12 +113,12 @@ def _foreign(view: View) -> Iterable[Finding]:
                 ("adding", move.adding),
                 ("removing", move.removing),
             ),
-            severity=Severity.INFO,
+            severity=FindingSeverity.INFO,
             since_ms=view.snapshot.taken_ms,
         )
 
 
-def _throttles(view: View) -> Iterable[Finding]:
+def _throttles(view: DetectContext) -> Iterable[Finding]:
     now_ms = view.snapshot.monotonic_ms
     for subject in idle_throttles(view.snapshot):
         kind, _, name = subject.partition("/")
@@ -135,10 +134,10 @@ def _throttles(view: View) -> Iterable[Finding]:
         standing = " (* throttles every replica and may be meant to stay)" if "*" in what else ""
         yield Finding(
             reason=FindingReason.THROTTLE_LEFT_BEHIND,
-            subject=Subject(kind, name),
+            subject=SubjectId(kind, name),
             sentence=f"{kind} {name} is throttled although no reassignment needs it: {_short(what)}{standing}",
             evidence=(("throttle", _short(what)),),
-            severity=Severity.INFO if kind == "broker" or "*" in what else Severity.WARNING,
+            severity=FindingSeverity.INFO if kind == "broker" or "*" in what else FindingSeverity.WARNING,
             since_ms=view.snapshot.taken_ms,
         )
 

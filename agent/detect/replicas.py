@@ -15,13 +15,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.detect.ground import Ground, View
-from agent.detect.words import count, either, first, listed, named, of_all, placed
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.detect_context import BrokerRacks, DetectContext, count, either, first, listed, named, of_all, placed
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import MIN_INSYNC_REPLICAS
 from agent.values.memo import Memo, each
-from agent.values.observation import Part
-from agent.values.replicas import Crowding, Replicas, crowding, original_replicas, target_replicas
+from agent.values.observation import ObservationPart
+from agent.values.replicas import CrowdedRack, Replicas, crowding, original_replicas, target_replicas
 from agent.values.snapshot import PartitionState, Reassignment, TopicState
 from assignors.problem import TopicPartition
 
@@ -33,7 +32,7 @@ _NUMBERS = {1: "one", 2: "two", 3: "three"}
 _Moves = tuple[Reassignment, ...]
 
 
-class Leaders(NamedTuple):
+class RackLeaderCounts(NamedTuple):
     """Preferred leaders and replicas by rack, in the order of the ground's racks."""
 
     leaders: tuple[int, ...]
@@ -46,19 +45,21 @@ class TopicFindings(NamedTuple):
     """What one topic contributes."""
 
     findings: tuple[Finding, ...]
-    spread: Leaders | None
+    spread: RackLeaderCounts | None
     """None for topics that the settings leave out."""
 
 
-def replica_findings(view: View, memo: Memo) -> list[Finding]:
+def replica_findings(view: DetectContext, memo: Memo) -> list[Finding]:
     """Findings about each topic, and about the preferred leaders of the whole cluster."""
     snapshot = view.snapshot
-    hidden = any(gap.part is Part.TOPICS for gap in snapshot.gaps)  # then nothing is said of the whole cluster
+    hidden = any(
+        gap.part is ObservationPart.TOPICS for gap in snapshot.gaps
+    )  # then nothing is said of the whole cluster
     inputs = (snapshot.topics, snapshot.reassignments, view.ground, view.limits, hidden)
     return memo.of(("replicas",), inputs, lambda: _findings(view, memo, hidden=hidden))
 
 
-def _findings(view: View, memo: Memo, *, hidden: bool) -> list[Finding]:
+def _findings(view: DetectContext, memo: Memo, *, hidden: bool) -> list[Finding]:
     moving: dict[str, list[Reassignment]] = {}
     for move in view.snapshot.reassignments.values():
         moving.setdefault(move.id.topic, []).append(move)
@@ -81,9 +82,9 @@ def _findings(view: View, memo: Memo, *, hidden: bool) -> list[Finding]:
 class _Place(NamedTuple):
     """What a list of replicas says, whichever partition has it."""
 
-    crowded: Crowding | None
+    crowded: CrowdedRack | None
     """By racks that hold still."""
-    wavering: Crowding | None
+    wavering: CrowdedRack | None
     """By racks of which one does not hold still, or with a replica on a broker that is waited for."""
     leader: int | None
     """Index of the rack of the preferred leader; None where it is not known, or its broker is gone."""
@@ -96,13 +97,13 @@ class _Place(NamedTuple):
 class _Places(dict[Replicas, _Place]):
     """Lists of replicas as they come up: a cluster has few different ones."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: BrokerRacks) -> None:
         super().__init__()
         self._ground = ground
         self._index = {rack: number for number, rack in enumerate(ground.racks)}
-        self._leaders: dict[Leaders, Leaders] = {}
+        self._leaders: dict[RackLeaderCounts, RackLeaderCounts] = {}
 
-    def shared(self, leaders: Leaders) -> Leaders:
+    def shared(self, leaders: RackLeaderCounts) -> RackLeaderCounts:
         """One object for equal ones: thousands of topics are placed alike."""
         return self._leaders.setdefault(leaders, leaders)
 
@@ -123,13 +124,13 @@ class _Places(dict[Replicas, _Place]):
         return place
 
 
-def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Places) -> TopicFindings:
+def _topic_findings(topic: TopicState, moves: _Moves, view: DetectContext, places: _Places) -> TopicFindings:
     running = {move.id: move for move in moves}
     if view.limits.excludes_topic(topic.name):
         return TopicFindings(tuple(_isr(topic, running, view)) if topic.own else (), None)
     findings = list(_isr(topic, running, view))
-    steady: list[tuple[TopicPartition, Crowding]] = []
-    wavering: list[tuple[TopicPartition, Crowding]] = []
+    steady: list[tuple[TopicPartition, CrowdedRack]] = []
+    wavering: list[tuple[TopicPartition, CrowdedRack]] = []
     leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
     blurred = False
     for state in topic.partitions:
@@ -146,13 +147,13 @@ def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Place
             replicas[rack] += 1
     findings += _shared(topic, steady, view, held=False)
     findings += _shared(topic, wavering, view, held=True)
-    spread = places.shared(Leaders(tuple(leaders), tuple(replicas), blurred))
+    spread = places.shared(RackLeaderCounts(tuple(leaders), tuple(replicas), blurred))
     findings += _topic_skew(topic, spread, view)
     return TopicFindings(tuple(findings), spread)
 
 
 def _shared(
-    topic: TopicState, crowded: Sequence[tuple[TopicPartition, Crowding]], view: View, *, held: bool
+    topic: TopicState, crowded: Sequence[tuple[TopicPartition, CrowdedRack]], view: DetectContext, *, held: bool
 ) -> Iterable[Finding]:
     if not crowded:
         return
@@ -167,7 +168,7 @@ def _shared(
         wait += f"; {leaderless:,} of the {len(names):,} {has} no leader to copy from, so nothing is planned for {them}"
     yield Finding(
         reason=FindingReason.REPLICAS_SHARE_RACK,
-        subject=Subject("topic", topic.name),
+        subject=SubjectId("topic", topic.name),
         sentence=f"{topic.name} has {of_all(len(names), len(topic.partitions), 'partition')} with replicas that share "
         f"a rack while another rack is free: {partition} has {len(example.replicas)} in rack {example.rack}, "
         f"and could have {_room(example)}{wait}",
@@ -178,20 +179,20 @@ def _shared(
             ("example", f"{partition}: {placed(replicas, view.ground.room.rack_of)}"),
             ("free racks", example.free),
         ),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
         held=held,
         detail="held" if held else "",
     )
 
 
-def _without_leader(crowded: Sequence[tuple[TopicPartition, Crowding]], topic: TopicState) -> int:
+def _without_leader(crowded: Sequence[tuple[TopicPartition, CrowdedRack]], topic: TopicState) -> int:
     """How many of them nothing can be copied from now."""
     leaderless = {state.id for state in topic.partitions if state.leader is None}
     return sum(name in leaderless for name, _ in crowded) if leaderless else 0
 
 
-def _room(example: Crowding) -> str:
+def _room(example: CrowdedRack) -> str:
     """``one in b or c``: how many of the rack's replicas the free racks could take, one each."""
     spare = len(example.replicas) - 1
     if spare < len(example.free):
@@ -199,7 +200,7 @@ def _room(example: Crowding) -> str:
     return f"one in {'each of ' if len(example.free) > 1 else ''}{listed(example.free)}"
 
 
-def _why_held(crowded: Sequence[tuple[TopicPartition, Crowding]], topic: TopicState, view: View) -> str:
+def _why_held(crowded: Sequence[tuple[TopicPartition, CrowdedRack]], topic: TopicState, view: DetectContext) -> str:
     moves, ground = view.snapshot.reassignments, view.ground
     names = {name for name, _ in crowded}
     held = {
@@ -214,7 +215,7 @@ def _why_held(crowded: Sequence[tuple[TopicPartition, Crowding]], topic: TopicSt
     return " and ".join(told)
 
 
-def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view: View) -> Iterable[Finding]:
+def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view: DetectContext) -> Iterable[Finding]:
     """Min ISR as the leader counts it: of all replicas, those of a running reassignment included (KIP-455)."""
     under: list[str] = []
     at: list[str] = []
@@ -245,11 +246,13 @@ def _lost(state: PartitionState, moving: Reassignment | None) -> bool:
     return any(replica not in state.isr or replica in state.offline for replica in original_replicas(state, moving))
 
 
-def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str], what: str, view: View) -> Finding:
+def _isr_finding(
+    reason: FindingReason, topic: TopicState, names: Sequence[str], what: str, view: DetectContext
+) -> Finding:
     gravest = reason is FindingReason.UNDER_MIN_ISR
     return Finding(
         reason=reason,
-        subject=Subject("topic", topic.name),
+        subject=SubjectId("topic", topic.name),
         sentence=f"{topic.name} has {of_all(len(names), len(topic.partitions), 'partition')} {what}; "
         f"min.insync.replicas is {_least(topic, names)}: {listed(names)}",
         evidence=(
@@ -258,7 +261,7 @@ def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str],
             ("first", first(names)),
             (MIN_INSYNC_REPLICAS, topic.min_isr),
         ),
-        severity=Severity.CRITICAL if gravest else Severity.WARNING,
+        severity=FindingSeverity.CRITICAL if gravest else FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
 
@@ -272,25 +275,27 @@ def _least(topic: TopicState, names: Sequence[str]) -> str:
     return f"{topic.min_isr}, of {count(fewest, 'replica')}" if fewest < topic.min_isr else str(topic.min_isr)
 
 
-def _topic_skew(topic: TopicState, spread: Leaders, view: View) -> Iterable[Finding]:
+def _topic_skew(topic: TopicState, spread: RackLeaderCounts, view: DetectContext) -> Iterable[Finding]:
     wavering = view.ground.unsteady | view.ground.away
     unsteady = bool(wavering) and any(not wavering.isdisjoint(state.replicas) for state in topic.partitions)
-    yield from _skew(Subject("topic", topic.name), topic.name, spread, view, held=unsteady)
+    yield from _skew(SubjectId("topic", topic.name), topic.name, spread, view, held=unsteady)
 
 
-def _cluster_skew(spreads: Mapping[Leaders, int], view: View) -> list[Finding]:
+def _cluster_skew(spreads: Mapping[RackLeaderCounts, int], view: DetectContext) -> list[Finding]:
     """Of all topics together; many topics have the same spread."""
     leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
     for spread, times in spreads.items():
         for rack in range(len(leaders)):
             leaders[rack] += times * spread.leaders[rack]
             replicas[rack] += times * spread.replicas[rack]
-    subject = Subject("cluster", view.snapshot.cluster_id)
-    total = Leaders(tuple(leaders), tuple(replicas), any(spread.blurred for spread in spreads))
+    subject = SubjectId("cluster", view.snapshot.cluster_id)
+    total = RackLeaderCounts(tuple(leaders), tuple(replicas), any(spread.blurred for spread in spreads))
     return list(_skew(subject, "the cluster", total, view, held=bool(view.ground.unsteady | view.ground.away)))
 
 
-def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: bool) -> Iterable[Finding]:
+def _skew(
+    subject: SubjectId, name: str, spread: RackLeaderCounts, view: DetectContext, *, held: bool
+) -> Iterable[Finding]:
     led, held_replicas = sum(spread.leaders), sum(spread.replicas)
     holding = sum(replicas > 0 for replicas in spread.replicas)
     if spread.blurred or holding < 2 or led < LEADERS_PER_RACK * holding:
@@ -318,7 +323,7 @@ def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: boo
             ),
             ("partitions", led),
         ),
-        severity=Severity.INFO,
+        severity=FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,
         held=held,
     )

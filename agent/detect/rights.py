@@ -8,59 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from agent.detect.ground import View
-from agent.detect.words import count, first, listed
-from agent.values.finding import Evidence, Finding, FindingReason, Severity, Subject
-from agent.values.limits import Mode
-from agent.values.observation import Gap, GapCause, Part
-from agent.values.weighed import WeightsState
+from agent.detect.detect_context import DetectContext, count, first, listed
+from agent.values.finding import Evidence, Finding, FindingReason, FindingSeverity, SubjectId
+from agent.values.limits import AgentMode
+from agent.values.observation import Gap, GapCause, ObservationPart
+from agent.values.weights import WeightsState
 
 _HIDES_GROUPS = "brokers leave out groups and reassignments that it may not describe, without an error"
 _NO_FAULT = frozenset((GapCause.NOT_ASKED, GapCause.VANISHED))
-_WHOLE_WORLD = frozenset((Part.BROKERS, Part.TOPICS, Part.GROUPS))
+_WHOLE_WORLD = frozenset((ObservationPart.BROKERS, ObservationPart.TOPICS, ObservationPart.GROUPS))
 
 _SILENT = {
-    Part.BROKERS: "racks are the last known ones, and no broker counts as absent",
-    Part.TOPICS: "replicas that are not shown are not judged",
-    Part.TOPIC_CONFIGS: "min ISR and throttles are unknown there",
-    Part.BROKER_CONFIGS: "it is unknown whether reads go to the nearest replica",
-    Part.GROUP_CONFIGS: "the settings of streams groups are unknown",
-    Part.END_OFFSETS: "lags and byte rates are unknown there",
-    Part.COMMITTED_OFFSETS: "lags are unknown there",
-    Part.GROUPS: "groups that are not shown are not judged",
-    Part.REASSIGNMENTS: "running reassignments are unknown, and so is whether a throttle is still needed",
-    Part.LOG_DIRS: "sizes are unknown there, and so are byte rates",
-    Part.RIGHTS: "other missing rights are unknown",
-    Part.APPLICATION_LAGS: "lags of warm-ups and standbys are estimates",
-    Part.RACK_LOCATORS: "racks that only they know are their last answers, or unknown",
-    Part.WEIGHTS: "plans use rackwise's own measurements",
+    ObservationPart.BROKERS: "racks are the last known ones, and no broker counts as absent",
+    ObservationPart.TOPICS: "replicas that are not shown are not judged",
+    ObservationPart.TOPIC_CONFIGS: "min ISR and throttles are unknown there",
+    ObservationPart.BROKER_CONFIGS: "it is unknown whether reads go to the nearest replica",
+    ObservationPart.GROUP_CONFIGS: "the settings of streams groups are unknown",
+    ObservationPart.END_OFFSETS: "lags and byte rates are unknown there",
+    ObservationPart.COMMITTED_OFFSETS: "lags are unknown there",
+    ObservationPart.GROUPS: "groups that are not shown are not judged",
+    ObservationPart.REASSIGNMENTS: "running reassignments are unknown, and so is whether a throttle is still needed",
+    ObservationPart.LOG_DIRS: "sizes are unknown there, and so are byte rates",
+    ObservationPart.RIGHTS: "other missing rights are unknown",
+    ObservationPart.APPLICATION_LAGS: "lags of warm-ups and standbys are estimates",
+    ObservationPart.RACK_LOCATORS: "racks that only they know are their last answers, or unknown",
+    ObservationPart.WEIGHTS: "plans use rackwise's own measurements",
 }
 _NEEDS = {
-    Part.BROKERS: "DESCRIBE on the cluster",
-    Part.TOPICS: "DESCRIBE on topics",
-    Part.TOPIC_CONFIGS: "DESCRIBE_CONFIGS on topics",
-    Part.BROKER_CONFIGS: "DESCRIBE_CONFIGS on the cluster",
-    Part.GROUP_CONFIGS: "DESCRIBE_CONFIGS on groups",
-    Part.END_OFFSETS: "DESCRIBE on topics",
-    Part.COMMITTED_OFFSETS: "DESCRIBE on groups and on their topics",
-    Part.GROUPS: "DESCRIBE on groups",
-    Part.REASSIGNMENTS: "DESCRIBE on the cluster",
-    Part.LOG_DIRS: "DESCRIBE on the cluster",
-    Part.RIGHTS: "DESCRIBE on the cluster",
-    Part.APPLICATION_LAGS: "access to the application's endpoint",
-    Part.RACK_LOCATORS: "access to the sources in rack.locator.properties",
-    Part.WEIGHTS: "READ and DESCRIBE on the weights topic",
+    ObservationPart.BROKERS: "DESCRIBE on the cluster",
+    ObservationPart.TOPICS: "DESCRIBE on topics",
+    ObservationPart.TOPIC_CONFIGS: "DESCRIBE_CONFIGS on topics",
+    ObservationPart.BROKER_CONFIGS: "DESCRIBE_CONFIGS on the cluster",
+    ObservationPart.GROUP_CONFIGS: "DESCRIBE_CONFIGS on groups",
+    ObservationPart.END_OFFSETS: "DESCRIBE on topics",
+    ObservationPart.COMMITTED_OFFSETS: "DESCRIBE on groups and on their topics",
+    ObservationPart.GROUPS: "DESCRIBE on groups",
+    ObservationPart.REASSIGNMENTS: "DESCRIBE on the cluster",
+    ObservationPart.LOG_DIRS: "DESCRIBE on the cluster",
+    ObservationPart.RIGHTS: "DESCRIBE on the cluster",
+    ObservationPart.APPLICATION_LAGS: "access to the application's endpoint",
+    ObservationPart.RACK_LOCATORS: "access to the sources in rack.locator.properties",
+    ObservationPart.WEIGHTS: "READ and DESCRIBE on the weights topic",
 }
 
 
-def effect_of(part: Part) -> str:
+def effect_of(part: ObservationPart) -> str:
     """What is unknown without the part."""
     return _SILENT[part]
 
 
-def rights_findings(view: View) -> list[Finding]:
+def rights_findings(view: DetectContext) -> list[Finding]:
     """One finding per part and cause, and one per right that is known to be missing."""
-    by_kind: dict[tuple[Part, GapCause], list[Gap]] = {}
+    by_kind: dict[tuple[ObservationPart, GapCause], list[Gap]] = {}
     for gap in view.snapshot.gaps:
         if gap.cause not in _NO_FAULT:
             by_kind.setdefault((gap.part, gap.cause), []).append(gap)
@@ -72,23 +71,23 @@ def rights_findings(view: View) -> list[Finding]:
     return findings + _cluster_rights(view, told, {part for part, _ in by_kind})
 
 
-def _not_allowed(part: Part, gaps: Sequence[Gap], view: View) -> Finding:
+def _not_allowed(part: ObservationPart, gaps: Sequence[Gap], view: DetectContext) -> Finding:
     return Finding(
         reason=FindingReason.RIGHTS_MISSING,
-        subject=Subject("cluster", view.snapshot.cluster_id),
+        subject=SubjectId("cluster", view.snapshot.cluster_id),
         sentence=f"rackwise may not see {_what(part, gaps)}, so {_SILENT[part]}: grant {_NEEDS[part]}",
         evidence=_evidence(part, gaps),
-        severity=_severity(part, gaps, Severity.WARNING),
+        severity=_severity(part, gaps, FindingSeverity.WARNING),
         since_ms=view.snapshot.taken_ms,
         detail=_slug(part),
     )
 
 
-def _missing(part: Part, cause: GapCause, gaps: Sequence[Gap], view: View) -> Finding:
-    usual = Severity.INFO if cause is GapCause.UNSUPPORTED else Severity.WARNING
+def _missing(part: ObservationPart, cause: GapCause, gaps: Sequence[Gap], view: DetectContext) -> Finding:
+    usual = FindingSeverity.INFO if cause is GapCause.UNSUPPORTED else FindingSeverity.WARNING
     return Finding(
         reason=FindingReason.PART_MISSING,
-        subject=Subject("cluster", view.snapshot.cluster_id),
+        subject=SubjectId("cluster", view.snapshot.cluster_id),
         sentence=f"{_what(part, gaps)}: {cause}, so {_SILENT[part]} ({gaps[0].detail})",
         evidence=(("cause", str(cause)), *_evidence(part, gaps)),
         severity=_severity(part, gaps, usual),
@@ -97,7 +96,9 @@ def _missing(part: Part, cause: GapCause, gaps: Sequence[Gap], view: View) -> Fi
     )
 
 
-def _cluster_rights(view: View, told: Collection[Part], gapped: Collection[Part]) -> list[Finding]:
+def _cluster_rights(
+    view: DetectContext, told: Collection[ObservationPart], gapped: Collection[ObservationPart]
+) -> list[Finding]:
     """Rights that the brokers say we lack although nothing was refused for want of them, and names that are hidden.
 
     Names that a failed question hides (``gapped``) may be shown again with the next answer: no right is missing.
@@ -106,37 +107,37 @@ def _cluster_rights(view: View, told: Collection[Part], gapped: Collection[Part]
     lacks = (
         (rights.cluster_describe is False and not told, "cluster_describe", "DESCRIBE on the cluster", _HIDES_GROUPS),
         (
-            rights.cluster_describe_configs is False and Part.BROKER_CONFIGS not in told,
+            rights.cluster_describe_configs is False and ObservationPart.BROKER_CONFIGS not in told,
             "cluster_describe_configs",
             "DESCRIBE_CONFIGS on the cluster",
-            _SILENT[Part.BROKER_CONFIGS],
+            _SILENT[ObservationPart.BROKER_CONFIGS],
         ),
         (
-            rights.cluster_alter is False and view.limits.mode is Mode.EXECUTE,
+            rights.cluster_alter is False and view.limits.mode is AgentMode.EXECUTE,
             "cluster_alter",
             "ALTER on the cluster",
             "no reassignment can be made",
         ),
         (
-            bool(rights.topics_hidden) and Part.TOPICS not in gapped,
+            bool(rights.topics_hidden) and ObservationPart.TOPICS not in gapped,
             "topics_hidden",
-            _NEEDS[Part.TOPICS],
+            _NEEDS[ObservationPart.TOPICS],
             f"{count(rights.topics_hidden or 0, 'topic')} that were there before are not shown any more",
         ),
         (
-            bool(rights.groups_hidden) and Part.GROUPS not in gapped,
+            bool(rights.groups_hidden) and ObservationPart.GROUPS not in gapped,
             "groups_hidden",
-            _NEEDS[Part.GROUPS],
+            _NEEDS[ObservationPart.GROUPS],
             f"{count(rights.groups_hidden or 0, 'group')} that were there before are not shown any more",
         ),
     )
     return [
         Finding(
             reason=FindingReason.RIGHTS_MISSING,
-            subject=Subject("cluster", view.snapshot.cluster_id),
+            subject=SubjectId("cluster", view.snapshot.cluster_id),
             sentence=f"rackwise lacks {right}: {effect}",
             evidence=(("right", right),),
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             since_ms=view.snapshot.taken_ms,
             detail=detail,
         )
@@ -145,24 +146,24 @@ def _cluster_rights(view: View, told: Collection[Part], gapped: Collection[Part]
     ]
 
 
-def _what(part: Part, gaps: Sequence[Gap]) -> str:
+def _what(part: ObservationPart, gaps: Sequence[Gap]) -> str:
     """``end offsets``, or ``end offsets of orders and payments``."""
     subjects = [gap.subject for gap in gaps if gap.subject]
     return str(part) if len(subjects) < len(gaps) else f"{part} of {listed(subjects)}"
 
 
-def _evidence(part: Part, gaps: Sequence[Gap]) -> Evidence:
+def _evidence(part: ObservationPart, gaps: Sequence[Gap]) -> Evidence:
     subjects = [gap.subject for gap in gaps if gap.subject]
     return (("part", str(part)), ("gaps", len(gaps)), ("first", first(subjects)), ("detail", gaps[0].detail))
 
 
-def _severity(part: Part, gaps: Sequence[Gap], usual: Severity) -> Severity:
+def _severity(part: ObservationPart, gaps: Sequence[Gap], usual: FindingSeverity) -> FindingSeverity:
     """Without brokers, topics or groups there is nothing to judge."""
     whole = any(not gap.subject for gap in gaps)
-    return Severity.CRITICAL if whole and part in _WHOLE_WORLD else usual
+    return FindingSeverity.CRITICAL if whole and part in _WHOLE_WORLD else usual
 
 
-def _slug(part: Part) -> str:
+def _slug(part: ObservationPart) -> str:
     return part.name.lower()
 
 
@@ -171,15 +172,17 @@ def _slug(part: Part) -> str:
 # Where no weights are published nothing is wrong: then the report and every proposal say on what they rest.
 
 
-def weights_findings(view: View) -> list[Finding]:
+def weights_findings(view: DetectContext) -> list[Finding]:
     """Weights that are published but cannot be used: all of them, or some."""
     state = view.snapshot.weights
     if state is None or state.silent or (state.why_not is None and not state.stale and not state.unreadable):
         return []
     if state.why_not is not None:
         sentence = f"weights of the pipeline are not used: {state.why_not}; optima count partitions meanwhile"
-        return [_finding(sentence, Severity.WARNING, state, view)]
-    return [_finding(f"weights of the pipeline are used in part: {_left_out(state)}", Severity.INFO, state, view)]
+        return [_finding(sentence, FindingSeverity.WARNING, state, view)]
+    return [
+        _finding(f"weights of the pipeline are used in part: {_left_out(state)}", FindingSeverity.INFO, state, view)
+    ]
 
 
 def _left_out(state: WeightsState) -> str:
@@ -191,10 +194,10 @@ def _left_out(state: WeightsState) -> str:
     return "; ".join(parts)
 
 
-def _finding(sentence: str, severity: Severity, state: WeightsState, view: View) -> Finding:
+def _finding(sentence: str, severity: FindingSeverity, state: WeightsState, view: DetectContext) -> Finding:
     return Finding(
         reason=FindingReason.WEIGHTS_UNUSED,
-        subject=Subject("cluster", view.snapshot.cluster_id),
+        subject=SubjectId("cluster", view.snapshot.cluster_id),
         sentence=sentence,
         evidence=(
             ("measured until", state.to_ms),

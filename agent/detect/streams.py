@@ -10,18 +10,151 @@ need several readings over some time, never an estimate; copies of unknown rack 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
 
-from agent.detect.ground import View
-from agent.detect.warmups import doubt_about, readiness
-from agent.detect.words import count, first, listed
+from agent.detect.detect_context import DetectContext, count, first, listed
 from agent.memory.streams import is_reading
 from agent.model.topology import NO_CHANGELOG_SEEN
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import STABLE
 from agent.values.limits import GroupLimits
-from agent.values.memory import Memory
-from agent.values.snapshot import GroupKind, Range, Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy
+from agent.values.memory import CopyKey, Join, Memory
+from agent.values.snapshot import (
+    GroupKind,
+    LagSource,
+    Range,
+    StreamsGroup,
+    StreamsProcess,
+    TaskCopy,
+    TaskRole,
+    TaskStatefulness,
+)
 from assignors.problem import TaskId
+
+# How far the warm-ups of an application are: certain, probable, on their way, or not to be told.
+#
+# Only copies that a process hosts count. State that a member reports for a task which it does not host may be deleted
+# at any time (``state.cleanup.delay.ms``): it is no process's copy, so it is not here and justifies nothing.
+
+LEARN_AFTER_MS = 30_000
+"""With nothing to estimate from, so much time is given to warm-ups before one rebalance is spent on learning."""
+LONG_MS = 4 * LEARN_AFTER_MS
+CHECKED_AT = 4
+"""A restore that is estimated to take longer than that is checked after this part of its time."""
+
+
+class WarmupArrival(NamedTuple):
+    """A warm-up that is still restoring."""
+
+    copy: CopyKey
+    eta_s: Range
+    """Seconds until its lag is acceptable."""
+    estimated: bool = False
+    """True where no reading of the lag stands behind it."""
+
+
+class WarmupUncertainty(StrEnum):
+    """Why only a rebalance can tell: it brings fresh offset sums."""
+
+    LIKELY = "they have probably caught up"
+    NOTHING_KNOWN = "no recent lag of them is known"
+    LONG_ESTIMATE = "the estimate of their restore time is long, and part of that time is over"
+
+
+class WarmupReadiness(NamedTuple):
+    """The warm-ups of one application; each is in one of the five."""
+
+    caught_up: tuple[CopyKey, ...]
+    """For certain."""
+    likely: tuple[CopyKey, ...]
+    """By the model's middle; its worst case says no."""
+    arriving: tuple[WarmupArrival, ...]
+    """By likely time of arrival."""
+    unknown: tuple[CopyKey, ...]
+    """Nothing but the lag at the last join is known, or the reading is old."""
+    stuck: tuple[CopyKey, ...]
+    """Read to be behind, with no time of arrival: too few readings, or standing still."""
+
+
+def readiness(copies: Iterable[TaskCopy], acceptable: int) -> WarmupReadiness:
+    """Sorts the warm-ups among the copies. ``acceptable`` is ``acceptable.recovery.lag``."""
+    copies = [copy for copy in copies if copy.role is TaskRole.WARMUP]
+    caught_up: list[CopyKey] = []
+    likely: list[CopyKey] = []
+    arriving: list[WarmupArrival] = []
+    unknown: list[CopyKey] = []
+    stuck: list[CopyKey] = []
+    for copy in copies:
+        key = copy.process_id, copy.task
+        if copy.caught_up:
+            caught_up.append(key)
+        elif copy.caught_up is False:
+            _on_its_way(copy, key, arriving, stuck)
+        elif copy.lag_source is LagSource.MODEL and copy.lag is not None:
+            if copy.lag.likely <= acceptable:
+                likely.append(key)
+            else:
+                _on_its_way(copy, key, arriving, unknown)
+        else:
+            unknown.append(key)
+    arriving += _in_turn(copies, stuck, acceptable)
+    arriving.sort(key=lambda one: (one.eta_s.likely, one.copy[0], str(one.copy[1])))
+    told = {one.copy for one in arriving}
+    still = tuple(key for key in stuck if key not in told)
+    return WarmupReadiness(tuple(caught_up), tuple(likely), tuple(arriving), tuple(unknown), still)
+
+
+def doubt_about(
+    warm: WarmupReadiness, join: Join | None, now_ms: int
+) -> tuple[WarmupUncertainty, tuple[CopyKey, ...]] | None:
+    """Why only a rebalance can tell how far which warm-ups are; None where it is known, or will be known soon.
+
+    ``join`` is the last rebalance of the group, ``now_ms`` the monotonic time.
+    """
+    if warm.caught_up:
+        return None
+    if warm.likely:
+        return WarmupUncertainty.LIKELY, warm.likely
+    age_ms = 0 if join is None else now_ms - join.seen_ms
+    if warm.unknown and not warm.arriving:
+        return (WarmupUncertainty.NOTHING_KNOWN, warm.unknown) if age_ms >= LEARN_AFTER_MS else None
+    if warm.arriving and all(one.estimated for one in warm.arriving):
+        whole_ms = age_ms + warm.arriving[0].eta_s.likely * 1_000
+        if whole_ms >= LONG_MS and age_ms >= whole_ms / CHECKED_AT:
+            return WarmupUncertainty.LONG_ESTIMATE, tuple(one.copy for one in warm.arriving)
+    return None
+
+
+def _on_its_way(copy: TaskCopy, key: CopyKey, arriving: list[WarmupArrival], rest: list[CopyKey]) -> None:
+    if copy.eta_s is None:
+        rest.append(key)
+    else:
+        arriving.append(WarmupArrival(key, copy.eta_s, copy.lag_source is LagSource.MODEL))
+
+
+def _in_turn(copies: Sequence[TaskCopy], stuck: Sequence[CopyKey], acceptable: int) -> list[WarmupArrival]:
+    """When those will arrive that stand still while their process restores others: a thread takes them in turn."""
+    arrivals = []
+    for process in sorted({process for process, _ in stuck}):
+        here = [copy for copy in copies if copy.process_id == process and copy.lag is not None]
+        speed = max((copy.rate_per_s.likely for copy in here if copy.rate_per_s is not None), default=0.0)
+        if speed <= 0:
+            continue
+        ahead = sum(_missing(copy, acceptable) for copy in here if (process, copy.task) not in stuck)
+        for copy in sorted(here, key=lambda copy: _missing(copy, acceptable)):
+            if (process, copy.task) in stuck:
+                own = _missing(copy, acceptable)
+                ahead += own
+                arrivals.append(
+                    WarmupArrival((process, copy.task), Range(own / speed, ahead / speed, 2 * ahead / speed))
+                )
+    return arrivals
+
+
+def _missing(copy: TaskCopy, acceptable: int) -> float:
+    return 0.0 if copy.lag is None else max(0.0, copy.lag.likely - acceptable)
+
 
 ENOUGH_SAMPLES = 4
 ENOUGH_MS = 30_000
@@ -29,7 +162,7 @@ ENOUGH_MS = 30_000
 RACK = "rack"
 
 
-def streams_findings(view: View) -> list[Finding]:
+def streams_findings(view: DetectContext) -> list[Finding]:
     """Findings about every application, those that the settings leave out excepted."""
     findings: list[Finding] = []
     for name, copies in view.snapshot.copies.items():
@@ -46,10 +179,10 @@ def streams_findings(view: View) -> list[Finding]:
     return findings
 
 
-def _state_unknown(group: StreamsGroup, view: View) -> Iterable[Finding]:
+def _state_unknown(group: StreamsGroup, view: DetectContext) -> Iterable[Finding]:
     if group.topology is None:
         return
-    open_tasks = [task for task in group.topology.tasks if task.statefulness is Statefulness.UNKNOWN]
+    open_tasks = [task for task in group.topology.tasks if task.statefulness is TaskStatefulness.UNKNOWN]
     notes: dict[str, list[str]] = {}
     for task in open_tasks:
         subtopologies = notes.setdefault(task.note, [])
@@ -63,7 +196,7 @@ def _state_unknown(group: StreamsGroup, view: View) -> Iterable[Finding]:
     ]
     yield Finding(
         reason=FindingReason.STATE_UNKNOWN,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=f"it is unknown whether {count(len(open_tasks), 'task')} of {group.id} "
         f"{'is' if len(open_tasks) == 1 else 'are'} stateful, {'; '.join(told)}; "
         "a topology hint in the settings of the group answers it",
@@ -74,7 +207,7 @@ def _state_unknown(group: StreamsGroup, view: View) -> Iterable[Finding]:
             ("notes", tuple(notes)),
             ("topology", group.topology.source),
         ),
-        severity=Severity.INFO if harmless else Severity.WARNING,
+        severity=FindingSeverity.INFO if harmless else FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
 
@@ -88,9 +221,9 @@ def _restoring(copies: Iterable[TaskCopy]) -> frozenset[str]:
 
 
 def _warmup(
-    group: StreamsGroup, copy: TaskCopy, settings: GroupLimits, restoring: frozenset[str], view: View
+    group: StreamsGroup, copy: TaskCopy, settings: GroupLimits, restoring: frozenset[str], view: DetectContext
 ) -> Iterable[Finding]:
-    if copy.role is not Role.WARMUP:
+    if copy.role is not TaskRole.WARMUP:
         return
     where = f"warm-up of task {copy.task} of {group.id} on process {_name(group, copy.process_id)}"
     if copy.caught_up is True and group.state == STABLE:
@@ -100,7 +233,7 @@ def _warmup(
             waits = f"; otherwise it waits {left_s} s for the next probing rebalance"
         sentence = f"the {where} has caught up ({_lag(copy)}, acceptable {settings.acceptable_recovery_lag:,})"
         sentence += f" and can be promoted now{waits}"
-        yield _about_copy(FindingReason.WARMUP_PROMOTABLE, copy, sentence, Severity.INFO, view)
+        yield _about_copy(FindingReason.WARMUP_PROMOTABLE, copy, sentence, FindingSeverity.INFO, view)
     elif (
         copy.process_id not in restoring
         and _falls_behind(copy)
@@ -110,10 +243,12 @@ def _warmup(
             f"the {where} will not catch up at this rate: {_lag(copy)}, and it falls behind or makes no progress "
         )
         sentence += f"({_rate(copy)})"
-        yield _about_copy(FindingReason.WARMUP_NEVER, copy, sentence, Severity.WARNING, view)
+        yield _about_copy(FindingReason.WARMUP_NEVER, copy, sentence, FindingSeverity.WARNING, view)
 
 
-def _unsure(group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: View) -> Iterable[Finding]:
+def _unsure(
+    group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: DetectContext
+) -> Iterable[Finding]:
     """Warm-ups of which only a rebalance can tell how far they are; asked where the leader wants to promote some."""
     if group.state != STABLE or group.kind is not GroupKind.CLASSIC_STREAMS or group.next_rebalance_ms is None:
         return
@@ -124,10 +259,10 @@ def _unsure(group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimi
     if doubt is None:
         return
     why, keys = doubt
-    warm = [copy for copy in copies if (copy.process_id, copy.task) in set(keys) and copy.role is Role.WARMUP]
+    warm = [copy for copy in copies if (copy.process_id, copy.task) in set(keys) and copy.role is TaskRole.WARMUP]
     yield Finding(
         reason=FindingReason.WARMUP_UNSURE,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=f"the lag of {count(len(keys), 'warm-up')} of {group.id} is unknown until the next rebalance: "
         f"{why.value}",
         evidence=(
@@ -135,7 +270,7 @@ def _unsure(group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimi
             ("first", first([f"{copy.task} on {_name(group, copy.process_id)}" for copy in warm])),
             *_lag_evidence(warm[0]),
         ),
-        severity=Severity.INFO,
+        severity=FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,
     )
 
@@ -147,7 +282,7 @@ def growing_standbys(
     return tuple(
         copy
         for copy in copies
-        if copy.role is Role.STANDBY
+        if copy.role is TaskRole.STANDBY
         and copy.rate_per_s is not None
         and copy.rate_per_s.high < 0
         and copy.lag is not None
@@ -157,7 +292,7 @@ def growing_standbys(
 
 
 def _standbys_grow(
-    group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: View
+    group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: DetectContext
 ) -> Iterable[Finding]:
     growing = growing_standbys(copies, settings, view.memory, view.snapshot.monotonic_ms)
     if not growing:
@@ -165,7 +300,7 @@ def _standbys_grow(
     worst = max(growing, key=lambda copy: copy.lag.likely if copy.lag else 0.0)
     yield Finding(
         reason=FindingReason.STANDBY_LAG_GROWS,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=f"{group.id} has {count(len(growing), 'standby', 'standbys')} falling further behind, the worst "
         f"of task {worst.task} on process {_name(group, worst.process_id)}: {_lag(worst)}"
         f", {_rate(worst)}",
@@ -174,16 +309,16 @@ def _standbys_grow(
             ("first", first([f"{copy.task} on {_name(group, copy.process_id)}" for copy in growing])),
             *_lag_evidence(worst),
         ),
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
 
 
 def _copies_share(
-    group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: View
+    group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: DetectContext
 ) -> Iterable[Finding]:
     """Active and standby copies of a task in one rack (or under one tag value) while another is free; not warm-ups."""
-    leaving = {(copy.process_id, copy.task) for copy in copies if copy.role is Role.WARMUP}
+    leaving = {(copy.process_id, copy.task) for copy in copies if copy.role is TaskRole.WARMUP}
     holders: dict[TaskId, list[StreamsProcess]] = {}
     for process in group.processes:
         for task in (*process.active, *process.standby):
@@ -198,7 +333,12 @@ def _copies_share(
 
 
 def _share_of(
-    group: StreamsGroup, key: str, holders: Mapping[TaskId, Sequence[StreamsProcess]], view: View, *, asked: bool
+    group: StreamsGroup,
+    key: str,
+    holders: Mapping[TaskId, Sequence[StreamsProcess]],
+    view: DetectContext,
+    *,
+    asked: bool,
 ) -> Iterable[Finding]:
     values = {process.id: _value(process, key) for process in group.processes}
     known = {value for value in values.values() if value is not None}
@@ -216,7 +356,7 @@ def _share_of(
     on = [_name(group, process.id) for process in holders[task] if values[process.id] == value]
     yield Finding(
         reason=FindingReason.COPIES_SHARE_RACK,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=f"{group.id} has {count(len(crowded), 'task')} with copies that share a {what} while another is free: "
         f"{task} is on {listed(on)}, both {value}; {listed(free)} is free",
         evidence=(
@@ -227,7 +367,7 @@ def _share_of(
             ("free", tuple(free)),
             ("asked for", asked),
         ),
-        severity=Severity.WARNING if asked else Severity.INFO,
+        severity=FindingSeverity.WARNING if asked else FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,
         detail=key,
     )
@@ -237,10 +377,12 @@ def _value(process: StreamsProcess, key: str) -> str | None:
     return process.rack.name if key == RACK else dict(process.tags).get(key)
 
 
-def _about_copy(reason: FindingReason, copy: TaskCopy, sentence: str, severity: Severity, view: View) -> Finding:
+def _about_copy(
+    reason: FindingReason, copy: TaskCopy, sentence: str, severity: FindingSeverity, view: DetectContext
+) -> Finding:
     return Finding(
         reason=reason,
-        subject=Subject("task", f"{copy.group_id}/{copy.task}/{copy.process_id}"),
+        subject=SubjectId("task", f"{copy.group_id}/{copy.task}/{copy.process_id}"),
         sentence=sentence,
         evidence=_lag_evidence(copy),
         severity=severity,

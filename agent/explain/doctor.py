@@ -16,24 +16,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agent.detect.located import whence
+from agent.detect.detect_context import rack_source
+from agent.explain import doctor_coverage as sight_of
 from agent.explain import doctor_groups as groups
-from agent.explain import doctor_sight as sight_of
-from agent.explain.doctor_fixes import Fix, each_subject, few, fixes_of, told_infos, told_once
-from agent.explain.doctor_sight import Sight, SightOf, World
-from agent.simulate.loss import RackLoss, rack_losses, unseen_parts
-from agent.simulate.loss_words import loss_details, loss_label
-from agent.values.assessment import Detection
-from agent.values.finding import Finding, FindingReason, Severity
+from agent.explain.doctor_coverage import CheckCoverage, DoctorContext, SightOf
+from agent.explain.doctor_fixes import DoctorFix, each_subject, few, fixes_of, merged_sentences, told_infos
+from agent.simulate.rack_loss import RackLoss, loss_details, loss_label, rack_losses, unseen_parts
+from agent.values.assessment import DetectionResult
+from agent.values.cycle import gaps_of
+from agent.values.finding import Finding, FindingReason, FindingSeverity
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.observation import Part
+from agent.values.number_format import lasted
+from agent.values.observation import ObservationPart
 from agent.values.plan import AdvicePlan, Plan
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.snapshot import Snapshot
-from agent.values.unseen import gaps_of
-from agent.values.words import lasted
 
 
 class CheckState(StrEnum):
@@ -70,7 +69,7 @@ risk that is no longer seen becomes ``UNKNOWN``, and where the brokers say that 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class DoctorCheck:
     """One question with its answer."""
 
     key: str
@@ -80,7 +79,7 @@ class Check:
     sentences: tuple[str, ...]
     who: tuple[str, ...] = ()
     """What it concerns: brokers, topics, groups or ``group/member``."""
-    fixes: tuple[Fix, ...] = ()
+    fixes: tuple[DoctorFix, ...] = ()
     """What mends it, cause by cause."""
     tells: bool = False
     """True where the sentences are worth reading also when nothing is wrong."""
@@ -102,7 +101,7 @@ class _Question:
     name: str
     sight: SightOf
     reasons: tuple[FindingReason, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[ObservationPart, ...]
     advice: tuple[ProposalReason, ...] = ()
     risks: frozenset[FindingReason] = frozenset()
     """Reasons that are a risk where they are no fault: nothing is wrong as long as nothing happens."""
@@ -113,28 +112,28 @@ _QUESTIONS = (
         name="brokers have a rack",
         sight=sight_of.broker_racks,
         reasons=(FindingReason.BROKER_RACK_MISSING, FindingReason.RACK_FLAPPING),
-        parts=(Part.BROKERS,),
+        parts=(ObservationPart.BROKERS,),
         advice=(ProposalReason.SET_BROKER_RACK,),
     ),
     _Question(
         name="reads go to the nearest replica",
         sight=sight_of.selector,
         reasons=(FindingReason.SELECTOR_NOT_RACK_AWARE,),
-        parts=(Part.BROKERS, Part.BROKER_CONFIGS),
+        parts=(ObservationPart.BROKERS, ObservationPart.BROKER_CONFIGS),
         advice=(ProposalReason.SET_SELECTOR,),
     ),
     _Question(
         name="clients send client.rack",
         sight=groups.client_racks,
         reasons=(FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK),
-        parts=(Part.BROKERS, Part.GROUPS),
+        parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
         advice=(ProposalReason.SET_CLIENT_RACK,),
     ),
     _Question(
         name="clients are new enough to send a rack",
         sight=groups.subscriptions,
         reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
-        parts=(Part.BROKERS, Part.GROUPS),
+        parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
         advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
     ),
     _Question(
@@ -145,39 +144,45 @@ _QUESTIONS = (
             FindingReason.ASSIGNOR_WOULD_NOT_FIX,
             FindingReason.RACK_AWARENESS_OFF,
         ),
-        parts=(Part.BROKERS, Part.GROUPS, Part.TOPICS),
+        parts=(ObservationPart.BROKERS, ObservationPart.GROUPS, ObservationPart.TOPICS),
     ),
     _Question(
         name="assignments are consistent",
         sight=groups.assignments,
         reasons=(FindingReason.PARTITION_CLAIMED_TWICE, FindingReason.ASSIGNED_WHAT_IS_NOT_THERE),
-        parts=(Part.GROUPS, Part.TOPICS),
+        parts=(ObservationPart.GROUPS, ObservationPart.TOPICS),
     ),
     _Question(
         name="replicas are spread over racks",
         sight=sight_of.replica_spread,
         reasons=(FindingReason.REPLICAS_SHARE_RACK,),
-        parts=(Part.TOPICS, Part.BROKERS, Part.REASSIGNMENTS),
+        parts=(ObservationPart.TOPICS, ObservationPart.BROKERS, ObservationPart.REASSIGNMENTS),
     ),
     _Question(
         name="preferred leaders are spread over racks",
         sight=sight_of.leader_spread,
         reasons=(FindingReason.LEADER_SKEW,),
-        parts=(Part.TOPICS, Part.BROKERS, Part.REASSIGNMENTS),
+        parts=(ObservationPart.TOPICS, ObservationPart.BROKERS, ObservationPart.REASSIGNMENTS),
         risks=frozenset({FindingReason.LEADER_SKEW}),
     ),
     _Question(
         name="copies of tasks are spread over racks",
         sight=groups.task_copies,
         reasons=(FindingReason.COPIES_SHARE_RACK,),
-        parts=(Part.GROUPS, Part.TOPICS),
+        parts=(ObservationPart.GROUPS, ObservationPart.TOPICS),
         advice=(ProposalReason.SET_STANDBYS,),
     ),
     _Question(
         name="no throttles are left over",
         sight=sight_of.throttles,
         reasons=(FindingReason.THROTTLE_LEFT_BEHIND,),
-        parts=(Part.BROKERS, Part.TOPICS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS),
+        parts=(
+            ObservationPart.BROKERS,
+            ObservationPart.TOPICS,
+            ObservationPart.TOPIC_CONFIGS,
+            ObservationPart.BROKER_CONFIGS,
+            ObservationPart.REASSIGNMENTS,
+        ),
         advice=(ProposalReason.REMOVE_THROTTLE,),
         risks=frozenset({FindingReason.THROTTLE_LEFT_BEHIND}),
     ),
@@ -185,75 +190,75 @@ _QUESTIONS = (
         name="metadata of group members can be read",
         sight=groups.readable,
         reasons=(FindingReason.GROUP_UNDECODABLE,),
-        parts=(Part.GROUPS,),
+        parts=(ObservationPart.GROUPS,),
     ),
     _Question(
         name="rights suffice",
         sight=sight_of.rights,
         reasons=(FindingReason.RIGHTS_MISSING,),
-        parts=(Part.RIGHTS,),
+        parts=(ObservationPart.RIGHTS,),
     ),
 )
 _THERE = _Question(
     name="brokers with replicas are live",
     sight=sight_of.brokers_there,
     reasons=(),
-    parts=(Part.BROKERS, Part.TOPICS),
+    parts=(ObservationPart.BROKERS, ObservationPart.TOPICS),
 )
 _IN_SYNC = _Question(
     name="partitions have enough in-sync replicas",
     sight=sight_of.in_sync,
     reasons=(FindingReason.UNDER_MIN_ISR, FindingReason.AT_MIN_ISR),
-    parts=(Part.TOPICS, Part.TOPIC_CONFIGS),
+    parts=(ObservationPart.TOPICS, ObservationPart.TOPIC_CONFIGS),
     risks=frozenset({FindingReason.AT_MIN_ISR}),
 )
 _SPELLING = _Question(
     name="racks have one spelling",
     sight=groups.spellings,
     reasons=(FindingReason.RACK_SPELLING,),
-    parts=(Part.BROKERS, Part.GROUPS),
+    parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
 )
 _RACKS = _Question(
     name="racks are known",
     sight=groups.known_racks,
     reasons=(FindingReason.RACK_LOCATORS_DISAGREE,),
-    parts=(Part.BROKERS, Part.GROUPS, Part.RACK_LOCATORS),
+    parts=(ObservationPart.BROKERS, ObservationPart.GROUPS, ObservationPart.RACK_LOCATORS),
 )
 
 
 def diagnose(
     snapshot: Snapshot,
-    detection: Detection,
+    detection: DetectionResult,
     plan: Plan,
     limits: Limits | None = None,
     memory: Memory | None = None,
     *,
     proposals: Sequence[Proposal] = (),
-) -> tuple[Check, ...]:
+) -> tuple[DoctorCheck, ...]:
     """Answer every question, faults with the names and the line to change.
 
     ``memory`` is that of earlier looks; the proposals that answer a fault are named with it.
     """
-    world = World(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
+    world = DoctorContext(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
     first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
     return (_there(world), _answer(_IN_SYNC, world, ()), first, _racks(world), _answer(_SPELLING, world, ()), *others)
 
 
-def _there(world: World) -> Check:
+def _there(world: DoctorContext) -> DoctorCheck:
     """An absence is a fault once it has lasted; until then it may be a restart."""
     absent = sight_of.absent_brokers(world.detection.findings)
     lasting = [one for one in absent if not one.held and dict(one.evidence)["absent_s"] is not None]
     return _fault(_THERE, absent, (), world) if lasting else _answer(_THERE, world, ())
 
 
-def _racks(world: World) -> Check:
+def _racks(world: DoctorContext) -> DoctorCheck:
     """From where racks are known, and whether the locators answered and agree."""
     snapshot = world.snapshot
     check = _answer(_RACKS, world, ())
     members = [member for group in world.groups for member in group.members]
     told = [
-        _sources("brokers", [whence(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
-        _sources("members", [whence(member.rack, CLIENT_RACK) for member in members]),
+        _sources("brokers", [rack_source(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
+        _sources("members", [rack_source(member.rack, CLIENT_RACK) for member in members]),
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
         *(f"{one.name} answered {lasted(one.age_ms)} ago" for one in snapshot.rack_locators if one.age_ms),
     ]
@@ -269,7 +274,7 @@ def _sources(who: str, sources: list[str | None]) -> str:
     return f"{who}: {', '.join(told)}" if told else ""
 
 
-def risks(snapshot: Snapshot) -> tuple[Check, ...]:
+def risks(snapshot: Snapshot) -> tuple[DoctorCheck, ...]:
     """What losing each rack would cost, one check per rack."""
     losses = rack_losses(snapshot)
     if losses:
@@ -277,10 +282,10 @@ def risks(snapshot: Snapshot) -> tuple[Check, ...]:
     unseen = unseen_parts(snapshot)
     why = f"not all was seen ({', '.join(unseen)})" if unseen else "no rack of a live broker is known"
     name = "what losing a rack stops is not known"
-    return (Check(key="losing a rack", name=name, state=CheckState.UNKNOWN, sentences=(why,)),)
+    return (DoctorCheck(key="losing a rack", name=name, state=CheckState.UNKNOWN, sentences=(why,)),)
 
 
-def _risk(loss: RackLoss) -> Check:
+def _risk(loss: RackLoss) -> DoctorCheck:
     hurt = {partition.topic for partition in (*loss.leaderless, *loss.under_min_isr)} | {t.group for t in loss.tasks}
     perhaps = {p.topic for p in loss.untold} | {t.group for t in loss.untold_tasks} | {*loss.untold_groups}
     if hurt:
@@ -289,7 +294,7 @@ def _risk(loss: RackLoss) -> Check:
         state = CheckState.UNKNOWN
     else:
         state = CheckState.NOTHING if loss.holds_nothing else CheckState.OK
-    return Check(
+    return DoctorCheck(
         key=f"losing rack {loss.rack}",
         name=loss_label(loss),
         state=state,
@@ -298,7 +303,7 @@ def _risk(loss: RackLoss) -> Check:
     )
 
 
-def _answer(question: _Question, world: World, advice: tuple[AdvicePlan, ...]) -> Check:
+def _answer(question: _Question, world: DoctorContext, advice: tuple[AdvicePlan, ...]) -> DoctorCheck:
     findings = world.detection.findings
     found = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
     if any(_is_grave(finding) or finding.reason in question.risks for finding in found):
@@ -311,7 +316,7 @@ def _answer(question: _Question, world: World, advice: tuple[AdvicePlan, ...]) -
     state, sentences = _judged(sight, unseen)
     if found:  # nothing to mend, but worth knowing: what holds elsewhere would contradict it
         sentences = (*(() if state is CheckState.OK else sentences), *told_infos(found))
-    return Check(
+    return DoctorCheck(
         name=question.name,
         key=question.name,
         state=state,
@@ -324,7 +329,7 @@ def _answer(question: _Question, world: World, advice: tuple[AdvicePlan, ...]) -
 
 def _is_grave(finding: Finding) -> bool:
     """Whether it is a fault: at min ISR all writes are still taken."""
-    return finding.severity is not Severity.INFO and finding.reason is not FindingReason.AT_MIN_ISR
+    return finding.severity is not FindingSeverity.INFO and finding.reason is not FindingReason.AT_MIN_ISR
 
 
 def _fixes(
@@ -332,15 +337,15 @@ def _fixes(
     faults: Iterable[Finding],
     infos: Iterable[Finding],
     advice: tuple[AdvicePlan, ...],
-    world: World,
-) -> tuple[Fix, ...]:
+    world: DoctorContext,
+) -> tuple[DoctorFix, ...]:
     """Those of faults and risks, and of the infos on groups of which it is unknown what they could gain."""
     unsure = groups.of_unknown_gain(world)
     open_infos = [finding for finding in infos if finding.subject.kind == "group" and finding.subject.name in unsure]
     return fixes_of([*faults, *open_infos], question.advice, advice, world) if faults or open_infos else ()
 
 
-def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
+def _judged(sight: CheckCoverage, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
     if unseen:
         return CheckState.UNKNOWN, (*unseen, *filter(None, [sight.once]))
     if sight.once:
@@ -350,7 +355,9 @@ def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, tuple[str,
     return CheckState.OK, (sight.fine,) if sight.fine else ()
 
 
-def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], world: World) -> Check:
+def _fault(
+    question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], world: DoctorContext
+) -> DoctorCheck:
     """What is wrong or at risk, then what is only worth knowing."""
     grave = each_subject([finding for finding in found if _is_grave(finding)])
     risks = [finding for finding in found if finding.reason in question.risks and not _is_grave(finding)]
@@ -361,11 +368,11 @@ def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePl
     who: list[str] = []
     if all(finding.subject.kind == "cluster" for finding in faults):
         who = [name for fix in fixes for name in fix.who]
-    return Check(
+    return DoctorCheck(
         name=question.name,
         key=question.name,
         state=CheckState.FAULT if grave else CheckState.RISK,
-        sentences=(*few(told_once(faults), "findings"), *told_infos(infos)),
+        sentences=(*few(merged_sentences(faults), "findings"), *told_infos(infos)),
         who=tuple(dict.fromkeys(who or [finding.subject.name for finding in faults])),
         fixes=fixes,
     )

@@ -7,20 +7,28 @@ leaders are mended by proposals, which ``rackwise plan`` shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from agent.detect.awareness import OffCause
-from agent.detect.words import listed, numbered
-from agent.explain.doctor_sight import World
-from agent.plan.advice_assignors import assignor_lines
-from agent.plan.owners import racks_to_choose
-from agent.values.finding import Finding, FindingReason, Subject
+from agent.detect.assess_consumers import Reads
+from agent.detect.awareness import RackBlindCause
+from agent.detect.detect_context import listed, numbered
+from agent.detect.members import is_away, is_too_old
+from agent.detect.traffic import current_reads, optimal_reads, states_of
+from agent.explain.doctor_coverage import DoctorContext
+from agent.money.costs import CrossRackCosts, costs_of_members
+from agent.money.traffic import CrossRackTraffic, TrafficSum, read_route, together
+from agent.plan.advice_assignors import assignor_lines, racks_to_choose
+from agent.values.assessment import GroupLocality
+from agent.values.finding import Finding, FindingReason, SubjectId
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits
 from agent.values.plan import AdvicePlan
 from agent.values.proposal import Proposal, ProposalReason
-from agent.values.snapshot import Member, ReaderGroup, Snapshot
+from agent.values.snapshot import Member, OtherGroup, RackState, ReaderGroup, Snapshot
+
+if TYPE_CHECKING:
+    from agent.simulate.evaluation import StageEvaluation
 
 ASSIGNORS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}
@@ -29,12 +37,12 @@ PLACED = frozenset({FindingReason.REPLICAS_SHARE_RACK, FindingReason.LEADER_SKEW
 """What a proposal mends, and no setting."""
 _FOR_MEMBERS = (ProposalReason.SET_CLIENT_RACK, ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR)
 _FOR_BROKERS = {
-    OffCause.BROKER_RACK: ProposalReason.SET_BROKER_RACK,
-    OffCause.SELECTOR: ProposalReason.SET_SELECTOR,
+    RackBlindCause.BROKER_RACK: ProposalReason.SET_BROKER_RACK,
+    RackBlindCause.SELECTOR: ProposalReason.SET_SELECTOR,
 }
 
 
-class Fix(NamedTuple):
+class DoctorFix(NamedTuple):
     """What mends one cause."""
 
     who: tuple[str, ...]
@@ -47,8 +55,8 @@ def fixes_of(
     found: Sequence[Finding],
     wanted: Iterable[ProposalReason],
     advice: Sequence[AdvicePlan],
-    world: World,
-) -> tuple[Fix, ...]:
+    world: DoctorContext,
+) -> tuple[DoctorFix, ...]:
     """The fixes of a check's findings, in the order of these; empty where no line mends them."""
     by_lines: dict[tuple[str, ...], list[str]] = {}
     ids, reasons = {finding.id for finding in found}, frozenset(wanted)
@@ -66,7 +74,7 @@ def fixes_of(
         if finding.reason is FindingReason.RACK_SPELLING:
             for line, concerned in _spelling_lines(finding, world.snapshot):
                 by_lines.setdefault((line,), []).extend(concerned)
-    fixes = (Fix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
+    fixes = (DoctorFix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
     return tuple(fixes)
 
 
@@ -130,11 +138,11 @@ def _awareness_lines(
     causes = dict(finding.evidence).get("causes")
     of = frozenset(causes) if isinstance(causes, tuple) else frozenset()
     lines: list[str] = []
-    if OffCause.ASSIGNOR.value in of:
+    if RackBlindCause.ASSIGNOR.value in of:
         lines += assignor_lines(group, limits, racks_to_choose(snapshot))
     for plan in advice:
         mine = plan.subject_kind == "group" and plan.subject == group.id and plan.reason in _FOR_MEMBERS
-        if mine and OffCause.CLIENT_RACK.value in of:
+        if mine and RackBlindCause.CLIENT_RACK.value in of:
             lines += lines_of(plan)
         if any(cause.value in of and plan.reason is reason for cause, reason in _FOR_BROKERS.items()):
             lines += lines_of(plan)
@@ -147,18 +155,18 @@ SENTENCES = 10
 
 def told_infos(found: Iterable[Finding]) -> list[str]:
     """Findings of which nothing is wrong, as ``status`` calls them."""
-    return [f"info: {sentence}" for sentence in few(told_once(each_subject(found)), "infos")]
+    return [f"info: {sentence}" for sentence in few(merged_sentences(each_subject(found)), "infos")]
 
 
 def each_subject(found: Iterable[Finding]) -> list[Finding]:
     """The first finding of each subject."""
-    first: dict[Subject, Finding] = {}
+    first: dict[SubjectId, Finding] = {}
     for finding in found:
         first.setdefault(finding.subject, finding)
     return list(first.values())
 
 
-def told_once(findings: Iterable[Finding]) -> list[str]:
+def merged_sentences(findings: Iterable[Finding]) -> list[str]:
     """The sentences of these findings; where they differ in the subject's name alone, one with all the names."""
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
@@ -186,3 +194,126 @@ def few(sentences: list[str], what: str) -> list[str]:
     if len(sentences) <= SENTENCES:
         return sentences
     return [*sentences[:SENTENCES], f"and {len(sentences) - SENTENCES:,} more {what}: see rackwise status"]
+
+
+# What does a fault cost a day? For the checks of doctor whose fault sends bytes across racks.
+#
+# - No rack-aware selector: reads that cross although an in-sync replica is in the reader's rack.
+# - An assignor that does not look at racks: what its groups read across racks more than under the best assignment.
+# - Members in a rack that no broker has, by another spelling or otherwise: all that they read.
+# - Members that send no rack to Kafka: where they are is not known, so only a bound can be told, all that they read.
+#
+# Invariant: what is not known has no figure; a bound is named as one.
+
+SELECTOR = "reads go to the nearest replica"
+ASSIGNORS_CHECK = "assignors cost no local reads"
+SPELLING = "racks have one spelling"
+CLIENT_RACK_CHECK = "clients send client.rack"
+OLD_CLIENTS = "clients are new enough to send a rack"
+"""Names of checks of doctor."""
+
+
+class FaultCost(NamedTuple):
+    """What crosses racks because of a fault."""
+
+    bytes_per_s: float | None = None
+    """At least; None where it is not known."""
+    usd_per_day: float | None = None
+    at_most_usd_per_day: float | None = None
+    """A bound, where more may cross than is known."""
+
+
+NO_COST = FaultCost()
+
+
+def fault_cost(check: str, who: Iterable[str], costs: CrossRackCosts, look: StageEvaluation) -> FaultCost:
+    """The cost of a check's fault; ``who``: the groups that it names."""
+    limits = look.limits
+    if check == SELECTOR:
+        return FaultCost(costs.unserved.bytes_per_s, costs.unserved.usd_per_day(limits))
+    if check == SPELLING:
+        return _of_members(_spelled_otherwise(look), {}, look)
+    if check == CLIENT_RACK_CHECK:
+        racks = [broker.rack.name for broker in look.snapshot.brokers if broker.rack.name is not None]
+        away = _found(FindingReason.MEMBER_IN_NO_BROKERS_RACK, lambda member: is_away(member, racks), look)
+        return _of_members(away, _found(FindingReason.MEMBER_WITHOUT_RACK, _sends_none, look), look)
+    if check == OLD_CLIENTS:
+        return _of_members({}, _found(FindingReason.SUBSCRIPTION_TOO_OLD, is_too_old, look), look)
+    if check != ASSIGNORS_CHECK:
+        return NO_COST
+    found = [_saved(group, look) for group in dict.fromkeys(who)]
+    rates = [one.bytes_per_s for one in found if one.bytes_per_s is not None]
+    money = [one.usd_per_day for one in found if one.usd_per_day is not None]
+    return FaultCost(round(sum(rates), 3) if rates else None, round(sum(money), 8) if money else None)
+
+
+def _spelled_otherwise(look: StageEvaluation) -> dict[str, frozenset[str]]:
+    ids: dict[str, frozenset[str]] = {}
+    for finding in _of_reason(FindingReason.RACK_SPELLING, look):
+        for group, members in spelled_otherwise(finding, look.snapshot).items():
+            ids[group] = ids.get(group, frozenset()) | {member.id for member in members}
+    return ids
+
+
+def _of_reason(reason: FindingReason, look: StageEvaluation) -> list[Finding]:
+    return [finding for finding in look.detection.findings if finding.reason is reason]
+
+
+def _found(
+    reason: FindingReason, concerned: Callable[[Member], bool], look: StageEvaluation
+) -> dict[str, frozenset[str]]:
+    """Group -> ids of the members that its finding is about."""
+    groups = {finding.subject.name for finding in _of_reason(reason, look)}
+    return {
+        group.id: frozenset([member.id for member in group.members if concerned(member)])
+        for group in look.snapshot.groups.values()
+        if group.id in groups and not isinstance(group, OtherGroup)
+    }
+
+
+def _sends_none(member: Member) -> bool:
+    return member.rack.silent and not is_too_old(member)
+
+
+def _of_members(
+    away: Mapping[str, Collection[str]], silent: Mapping[str, Collection[str]], look: StageEvaluation
+) -> FaultCost:
+    """What the members in no broker's rack read, which crosses for certain, and what the silent ones may read so."""
+    certain, perhaps = costs_of_members(look.snapshot, away), costs_of_members(look.snapshot, silent)
+    known = certain.usd_per_day(look.limits) if certain.parts else None
+    bound = together((certain, perhaps)).at_most_usd_per_day(look.limits)
+    return FaultCost(certain.bytes_per_s if certain.parts else None, known, bound if bound and bound != known else None)
+
+
+def _saved(name: str, look: StageEvaluation) -> FaultCost:
+    """What the group reads across racks now, less what it would under the best assignment."""
+    snapshot, detection, limits = look.snapshot, look.detection, look.limits
+    group, assessment = snapshot.groups.get(name), detection.assessments.get(name)
+    if group is None or isinstance(group, OtherGroup) or assessment is None:
+        return NO_COST
+    if assessment.ground is None or assessment.result is None:
+        return NO_COST
+    ground = assessment.ground
+    now = _traffic(current_reads(group, ground), ground, snapshot)
+    best = _traffic(optimal_reads(group, ground, assessment.result), ground, snapshot)
+    if now.unknown or best.unknown:
+        return NO_COST
+    before, after = now.usd_per_day(limits), best.usd_per_day(limits)
+    return FaultCost(
+        max(0.0, (now.bytes_per_s or 0.0) - (best.bytes_per_s or 0.0)),
+        None if before is None or after is None else max(0.0, before - after),
+    )
+
+
+def _traffic(reads: Reads, ground: GroupLocality, snapshot: Snapshot) -> CrossRackTraffic:
+    states = states_of(snapshot.topics[name] for name in ground.masks)
+    racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
+    names = {bit: name for name, bit in ground.bits.bit_of.items()}
+    total = TrafficSum()
+    for bit, partitions in reads:
+        # A rack without brokers has no name here, but it is known, and known to be none of theirs.
+        rack = names.get(bit, "(no broker's)") if bit else None
+        for partition in partitions:
+            route = read_route(states.get(partition), rack, racks, serves=ground.bits.selector_is_rack_aware)
+            total.add(route, snapshot.bytes_per_s.get(partition))
+    return total.traffic()

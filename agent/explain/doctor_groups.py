@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from agent.detect.detect_context import count, listed
 from agent.detect.members import is_away, is_too_old
-from agent.detect.words import count, listed
-from agent.explain.doctor_sight import Sight, World, all_of, blind_brokers, brokers_named, each_named, racks_matter
-from agent.values.finding import FindingReason, Severity
+from agent.explain.doctor_coverage import (
+    CheckCoverage,
+    DoctorContext,
+    all_of,
+    blind_brokers,
+    brokers_named,
+    each_named,
+    racks_matter,
+)
+from agent.values.cycle import hidden_groups
+from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.kafka import RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
 from agent.values.snapshot import (
     COORDINATOR_KINDS,
@@ -23,17 +32,16 @@ from agent.values.snapshot import (
     StreamsGroup,
     StreamsProcess,
 )
-from agent.values.unseen import hidden_groups
 from assignors.problem import TaskId
 
 _HIDDEN = "shows no racks or assignments of its members", "show no racks or assignments of their members"
 _BLIND = frozenset({FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.RACK_AWARENESS_OFF})
 
 
-def known_racks(world: World) -> Sight:
+def known_racks(world: DoctorContext) -> CheckCoverage:
     """Whether the racks of brokers and members are known, from wherever."""
     if not any(broker.alive for broker in world.snapshot.brokers):
-        return Sight("", ("no broker answered",))
+        return CheckCoverage("", ("no broker answered",))
     brokers = [f"broker {b.id}" for b in world.snapshot.brokers if b.alive and b.rack.state is not RackState.KNOWN]
     groups = [g.id for g in world.groups if any(m.rack.state is not RackState.KNOWN for m in g.members)]
     told = (
@@ -42,10 +50,10 @@ def known_racks(world: World) -> Sight:
     told += [f"the racks of some members of {_groups(groups)} are not known"] if groups else []
     unseen = (*told, *_hidden_groups(world))
     nothing = "" if world.groups or unseen else "no member was seen"
-    return Sight("", unseen, nothing, who=(*brokers, *groups))
+    return CheckCoverage("", unseen, nothing, who=(*brokers, *groups))
 
 
-def spellings(world: World) -> Sight:
+def spellings(world: DoctorContext) -> CheckCoverage:
     """Whether brokers and members write each rack one way."""
     sight = known_racks(world)
     broken = [g.id for g in world.groups if not g.hidden and any(not _readable(g, m) for m in g.members)]
@@ -55,12 +63,12 @@ def spellings(world: World) -> Sight:
     away = sight.unseen if not any(broker.alive for broker in world.snapshot.brokers) else ()
     unseen = (*away, *told, *_hidden_groups(world))
     nothing = "" if world.groups or unseen else "no member was seen"
-    return Sight(
+    return CheckCoverage(
         "brokers and members write each rack one way", unseen, nothing, who=(*each_named("broker", unknown), *broken)
     )
 
 
-def client_racks(world: World) -> Sight:
+def client_racks(world: DoctorContext) -> CheckCoverage:
     """Whether members that could send their rack do, and name one that there is."""
     brokers = world.snapshot.brokers
     racks = {broker.rack.name for broker in brokers}
@@ -78,14 +86,14 @@ def client_racks(world: World) -> Sight:
     return sight._replace(unseen=(*sight.unseen, told), who=(*sight.who, *each_named("broker", lost)))
 
 
-def subscriptions(world: World) -> Sight:
+def subscriptions(world: DoctorContext) -> CheckCoverage:
     """Whether subscriptions have room for a rack."""
     return _of_members(
         world, _readable, "the subscriptions of all members have room for a rack ({})", "no member was seen"
     )
 
 
-def group_protocols(world: World) -> Sight:
+def group_protocols(world: DoctorContext) -> CheckCoverage:
     """Whether assignors look at racks."""
     sight = _of_members(
         world,
@@ -122,27 +130,27 @@ def group_protocols(world: World) -> Sight:
     )
 
 
-def of_unknown_gain(world: World) -> tuple[str, ...]:
+def of_unknown_gain(world: DoctorContext) -> tuple[str, ...]:
     """Groups whose assignments do not look at racks, of which it is not certain that they lose nothing by it."""
     assessments = world.detection.assessments
     names = [
         finding.subject.name
         for finding in world.detection.findings
-        if finding.reason in _BLIND and finding.severity is Severity.INFO
+        if finding.reason in _BLIND and finding.severity is FindingSeverity.INFO
     ]
     return tuple([name for name in dict.fromkeys(names) if not assessments[name].at_optimum])
 
 
-def readable(world: World) -> Sight:
+def readable(world: DoctorContext) -> CheckCoverage:
     """Whether members' bytes can be read."""
     groups = world.groups
     hidden = _hidden_groups(world)
     fine = f"the bytes of {all_of(sum(len(group.members) for group in groups), 'member')} can be read"
     nothing = "" if groups or hidden else "no group with members was seen"
-    return Sight(fine, hidden, nothing, who=_hiding(world))
+    return CheckCoverage(fine, hidden, nothing, who=_hiding(world))
 
 
-def assignments(world: World) -> Sight:
+def assignments(world: DoctorContext) -> CheckCoverage:
     """Whether each partition has one reader, and exists."""
     groups = world.groups
     held = sum(len(member.assigned or ()) for group in groups for member in group.members)
@@ -154,7 +162,7 @@ def assignments(world: World) -> Sight:
     told += [f"{_groups(moving)} {'is' if len(moving) == 1 else 'are'} not Stable"] if moving else []
     told += [f"topics of {_groups(dark)} are not shown"] if dark else []
     unseen = (*_hidden_groups(world), *told)
-    return Sight(
+    return CheckCoverage(
         f"{all_of(held, 'assigned partition')} {'exists' if held == 1 else 'exist'}, each with one reader",
         unseen,
         "" if held or unseen else "no assigned partition was seen",
@@ -162,7 +170,7 @@ def assignments(world: World) -> Sight:
     )
 
 
-def task_copies(world: World) -> Sight:
+def task_copies(world: DoctorContext) -> CheckCoverage:
     """Whether copies of tasks keep apart."""
     streams = [group for group in world.groups if isinstance(group, StreamsGroup)]
     twice: set[tuple[str, TaskId]] = set()
@@ -180,7 +188,7 @@ def task_copies(world: World) -> Sight:
     fine = (
         f"no two copies of a task share a rack or tag while another is free ({count(len(twice), 'task')} with standbys)"
     )
-    return Sight(fine, unseen, nothing, who=(*_hiding(world), *dark))
+    return CheckCoverage(fine, unseen, nothing, who=(*_hiding(world), *dark))
 
 
 def _copied(processes: Iterable[StreamsProcess]) -> list[TaskId]:
@@ -188,7 +196,9 @@ def _copied(processes: Iterable[StreamsProcess]) -> list[TaskId]:
     return [task for task, times in held.items() if times > 1]
 
 
-def _of_members(world: World, counts: Callable[[ReaderGroup, Member], bool], fine: str, nothing: str) -> Sight:
+def _of_members(
+    world: DoctorContext, counts: Callable[[ReaderGroup, Member], bool], fine: str, nothing: str
+) -> CheckCoverage:
     """A check of members: which of them count, and whether any was seen."""
     racks = racks_matter(world.snapshot)
     if racks.nothing:
@@ -198,7 +208,7 @@ def _of_members(world: World, counts: Callable[[ReaderGroup, Member], bool], fin
     broken = [group.id for group in groups if any(not _readable(group, m) for m in group.members) and not group.hidden]
     told = [f"the subscriptions of some members of {_groups(broken)} cannot be read"] if broken else []
     unseen = (*racks.unseen, *_hidden_groups(world), *told)
-    return Sight(
+    return CheckCoverage(
         fine.format(count(seen, "member")),
         unseen,
         "" if seen or unseen else nothing,
@@ -211,11 +221,11 @@ def _readable(group: ReaderGroup, member: Member) -> bool:
     return group.kind in COORDINATOR_KINDS or member.subscription_version is not None
 
 
-def _hiding(world: World) -> tuple[str, ...]:
+def _hiding(world: DoctorContext) -> tuple[str, ...]:
     return hidden_groups(world.snapshot, world.limits)
 
 
-def _hidden_groups(world: World) -> tuple[str, ...]:
+def _hidden_groups(world: DoctorContext) -> tuple[str, ...]:
     hiding = _hiding(world)
     told = [f"{_groups(hiding)} {_HIDDEN[len(hiding) > 1]}: rebalancing"] if hiding else []
     lost = world.snapshot.rights.groups_hidden

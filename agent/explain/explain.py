@@ -6,26 +6,24 @@ answer is about the very plan it is given, never about a new one: the rules are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
-from agent.detect.located import whence
-from agent.detect.words import named
-from agent.explain.facts import facts_of
+from agent.detect.detect_context import named, rack_source
 from agent.explain.group import about_group
 from agent.explain.topic import about_topic
-from agent.plan.found import scene
-from agent.plan.owners import group_of
+from agent.plan.advice_assignors import group_of
+from agent.plan.plan_context import plan_context
 from agent.predict.predict import predict
-from agent.probing.decide import Ground, decide
-from agent.probing.values import Off, Past, TriggerNow
-from agent.values.assessment import Detection
-from agent.values.explained import Answer, Explained, yes_or_no
+from agent.probing.decide import ProbingContext, decide
+from agent.probing.values import PastTrigger, ProbingOff, ProbingTrigger
+from agent.values.assessment import DetectionResult
 from agent.values.finding import Finding, FindingReason
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits, LocatorKind
-from agent.values.plan import Plan, Unplanned
-from agent.values.prediction import Prediction
-from agent.values.proposal import Proposal
+from agent.values.number_format import counted, lasted, sized
+from agent.values.plan import ExplainedRule, Plan, Prediction, RuleAnswer, Unplanned, Value, yes_or_no
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import (
     BrokerState,
     GroupKind,
@@ -36,7 +34,194 @@ from agent.values.snapshot import (
     Snapshot,
     StreamsGroup,
 )
-from agent.values.words import lasted
+from agent.values.weights import FigureBasis
+
+# The figures that a proposal rests on, each as a sentence with its unit; the name of a figure is for machines.
+#
+# A name that has no sentence here is written as it is called, so that no figure is ever left out.
+
+_BASES = {
+    FigureBasis.WEIGHTS.value: "figures rest on weights of the pipeline, in bytes per second",
+    FigureBasis.OWN_RATES.value: (
+        "figures rest on the agent's own rates, in bytes per second; the optimum counts partitions"
+    ),
+    FigureBasis.COUNTS.value: "figures rest on counts of partitions",
+}
+_BOUND = "lower_bound"
+_BEFORE, _AFTER, _LEADERS = "_before", "_after", "preferred_leaders_by"
+
+
+LABELS: Mapping[str, str] = {
+    "basis": "figures rest on",
+    "lags": "lags of warm-ups",
+    "tasks": "warm-ups",
+    "who": "subjects",
+    "acceptable_recovery_lag": "acceptable.recovery.lag",
+    "acceptable_recovery_lag_is": "source of acceptable.recovery.lag",
+    "next_probing_rebalance_ms": "next probing rebalance",
+    "weights_from_ms": "weights begin",
+    "weights_until_ms": "weights end",
+    "weights_age_s": "age of the weights",
+    "why_not_weights": "no weights",
+    "crossing_bytes_per_s_now": "bytes across racks now",
+    "crossing_bytes_per_s_own": "bytes across racks by its own assignor",
+    "crossing_bytes_per_s_at_best": "bytes across racks at best",
+    "lower_bound_cross_rack_bytes_per_s": "lower bound of bytes across racks",
+    "lower_bound_copied_bytes": "lower bound of copied bytes",
+}
+"""In a table: names of figures that carry units or are unclear without their sentence; the others are words."""
+
+
+def label(rule: str) -> str:
+    """The name of a rule or a figure as a table has it."""
+    return LABELS.get(rule, rule.replace("_", " "))
+
+
+def facts_of(proposal: Proposal, now_ms: int) -> list[ExplainedRule]:
+    """One row for each figure of the evidence, then the lower bound; ``now_ms`` is when the look was taken."""
+    evidence = dict(proposal.evidence)
+    rows = [
+        ExplainedRule(proposal.id, name, RuleAnswer.FACT, _sentence(name, value, now_ms), value)
+        for name, value in proposal.evidence
+        if value is not None and name != _BOUND and not _unchanged(name, evidence)
+    ]
+    return [*rows, *_lower_bound(proposal)]
+
+
+def _unchanged(name: str, evidence: Mapping[str, Value]) -> bool:
+    """Whether it is one of the two sides of what the proposal leaves as it is."""
+    stem = name.removesuffix(_BEFORE).removesuffix(_AFTER)
+    before, after = evidence.get(stem + _BEFORE), evidence.get(stem + _AFTER)
+    return stem != name and stem.startswith(_LEADERS) and before is not None and before == after
+
+
+def _sentence(name: str, value: Value, now_ms: int) -> str:
+    if name == "next_probing_rebalance_ms" and isinstance(value, int | float):
+        return _due(value, now_ms)
+    written = _SENTENCES.get(name)
+    return f"{name.replace('_', ' ')}: {_listed(value)}" if written is None else written(value)
+
+
+def _lower_bound(proposal: Proposal) -> list[ExplainedRule]:
+    bound = proposal.lower_bound
+    if bound is None:
+        return []
+    unit, amount = _bound_in(proposal, bound)
+    reached = "this proposal reaches it" if proposal.optimal else "whether less is possible is not proven"
+    answer = RuleAnswer.YES if proposal.optimal else RuleAnswer.UNKNOWN
+    if not proposal.optimal and not bound:
+        return [ExplainedRule(proposal.id, f"{_BOUND}_{unit}", answer, f"no lower bound is proven; {reached}", bound)]
+    return [ExplainedRule(proposal.id, f"{_BOUND}_{unit}", answer, f"{amount}; {reached}", bound)]
+
+
+def _bound_in(proposal: Proposal, bound: float) -> tuple[str, str]:
+    """The unit of the lower bound, and what no other change can undercut."""
+    number = round(bound)
+    if proposal.kind is ProposalKind.REASSIGN:
+        return "copied_bytes", f"any reassignment with this result copies at least {sized(bound)}"
+    if proposal.reason is ProposalReason.LEADERS_EVEN:
+        changes = counted(number, "preferred leader")
+        return "preferred_leaders_changed", f"any change with this result changes at least {changes}"
+    if dict(proposal.evidence).get("basis") == FigureBasis.WEIGHTS.value and proposal.kind is ProposalKind.TRIGGER:
+        return "cross_rack_bytes_per_s", f"under any assignment at least {sized(bound)}/s cross racks"
+    return "cross_rack_reads", f"under any assignment at least {counted(number, 'read crosses', 'reads cross')} racks"
+
+
+def _listed(value: Value) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _count(text: str, one: str, many: str | None = None) -> Callable[[Value], str]:
+    """``text`` with ``{}`` replaced by a number and its noun."""
+
+    def written(value: Value) -> str:
+        return text.format(counted(int(value), one, many) if isinstance(value, int | float) else value)
+
+    return written
+
+
+def _names(text: str) -> Callable[[Value], str]:
+    return lambda value: text.format(_listed(value))
+
+
+def _rate(text: str) -> Callable[[Value], str]:
+    return lambda value: text.format(f"{sized(value)}/s" if isinstance(value, int | float) else value)
+
+
+def _due(at_ms: float, now_ms: int) -> str:
+    """When an instant of epoch milliseconds is, by the look."""
+    left_ms = at_ms - now_ms
+    apart = lasted(abs(left_ms))
+    due = f"is due in {apart}" if left_ms >= 0 else f"was due {apart} ago"
+    return f"the application's next probing rebalance {due} (probing.rebalance.interval.ms)"
+
+
+def _age_of_weights(value: Value) -> str:
+    return f"the weights are {lasted(1_000 * value) if isinstance(value, int | float) else _listed(value)} old"
+
+
+def _instant(text: str) -> Callable[[Value], str]:
+    """``text`` with ``{}`` replaced by the time of epoch milliseconds."""
+
+    def written(value: Value) -> str:
+        if not isinstance(value, int | float):
+            return text.format(_listed(value))
+        return text.format(f"{datetime.fromtimestamp(value / 1_000, UTC):%Y-%m-%d %H:%M:%SZ}")
+
+    return written
+
+
+_SENTENCES: Mapping[str, Callable[[Value], str]] = {
+    "assignor": _names("the group's assignor is {}"),
+    "members": _count("the group has {}", "member"),
+    "measure": lambda _: "local is meant by Kafka's rule: a replica in the member's rack",
+    "prediction": _names("predicted is {}"),
+    "crossing_now": _count("{} racks now, by Kafka's rule", "read crosses", "reads cross"),
+    "crossing_own": _count("{} racks with its own assignor, as predicted", "read crosses", "reads cross"),
+    "crossing_at_best": _count("{} racks under the best assignment", "read crosses", "reads cross"),
+    "crossing_bytes_per_s_now": _rate("{} cross racks now, as read"),
+    "crossing_bytes_per_s_own": _rate("{} cross racks, as read, with its own assignor"),
+    "crossing_bytes_per_s_at_best": _rate("{} cross racks, as read, under the best assignment"),
+    "moved_own": _count("its own assignor moves {}", "partition or task", "partitions or tasks"),
+    "moved_at_best": _count("the best assignment moves {}", "partition or task", "partitions or tasks"),
+    "partitions": _count("the topic has {}", "partition"),
+    "partitions_changed": _count("the replica lists of {} change", "partition"),
+    "replica_racks_before": _names("racks of the replicas now: {}"),
+    "replica_racks_after": _names("racks of the replicas afterwards: {}"),
+    "readers": _count("{} by consumer groups: a read is one partition, read by one member", "read"),
+    "bytes_counted": lambda _: (
+        "traffic counts copies from leader to follower, and reads from the leader or from an in-sync replica in the "
+        "reader's rack"
+    ),
+    "preferred_leaders_changed": _count("{}", "preferred leader changes", "preferred leaders change"),
+    "preferred_leaders_by_broker_before": _names("preferred leaders of the topic now: {}"),
+    "preferred_leaders_by_broker_after": _names("preferred leaders of the topic afterwards: {}"),
+    "preferred_leaders_by_rack_before": _names("preferred leaders of the topic by rack now: {}"),
+    "preferred_leaders_by_rack_after": _names("preferred leaders of the topic by rack afterwards: {}"),
+    "fetches_across_racks_before": _count(
+        "{} racks now", "fetch of followers and readers crosses", "fetches of followers and readers cross"
+    ),
+    "fetches_across_racks_after": _count(
+        "{} racks afterwards", "fetch of followers and readers crosses", "fetches of followers and readers cross"
+    ),
+    "basis": lambda value: _BASES.get(str(value), f"figures rest on {value}"),
+    "weights_from_ms": _instant("the weights begin at {}"),
+    "weights_until_ms": _instant("the weights end at {}"),
+    "weights_age_s": _age_of_weights,
+    "why_not_weights": _names("no weights of the pipeline are used: {}"),
+    "why": _names("{}"),
+    "who": _names("it concerns {}"),
+    "count": _count("{} in all", "subject"),
+    "tasks": _names("warm-ups that may take over: {}"),
+    "lags": _names("their lags: {}"),
+    "acceptable_recovery_lag": _count("a warm-up has caught up at a lag of at most {}", "record"),
+    "acceptable_recovery_lag_is": _names("the value of acceptable.recovery.lag is {}"),
+}
+
 
 WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
 """Reasons that pass by themselves."""
@@ -48,11 +233,11 @@ _STABLE = "the rack has been stable"
 def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the cycle makes them)
     subject: str,
     snapshot: Snapshot,
-    detection: Detection,
+    detection: DetectionResult,
     plan: Plan | None,
     proposals: Sequence[Proposal],
     limits: Limits,
-) -> tuple[Explained, ...]:
+) -> tuple[ExplainedRule, ...]:
     """The rules about a subject, gravest part first; empty when nothing is known of it."""
     plan = plan or Plan()
     named = next((proposal for proposal in proposals if proposal.id == subject), None)
@@ -62,8 +247,8 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
             *explain(str(named.subject), snapshot, detection, plan, (), limits),
         )
     kind, _, name = subject.partition("/")
-    looked_at = scene(snapshot, detection, limits, None, _predicted(kind, name, snapshot, plan, limits))
-    rows: list[Explained] = []
+    looked_at = plan_context(snapshot, detection, limits, None, _predicted(kind, name, snapshot, plan, limits))
+    rows: list[ExplainedRule] = []
     mine = (p for p in proposals if (p.subject.kind, p.subject.name) == (kind, name))
     if kind == "topic":
         name, partition = _split(name, snapshot)
@@ -94,13 +279,13 @@ def _split(name: str, snapshot: Snapshot) -> tuple[str, int | None]:
     return (topic, int(number)) if topic in snapshot.topics and number.isdecimal() else (name, None)
 
 
-def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snapshot) -> list[Explained]:
+def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snapshot) -> list[ExplainedRule]:
     rest = _until(findings)
     return [
-        Explained(
+        ExplainedRule(
             str(finding.subject),
             finding.reason.value,
-            Answer.WAIT if finding.held else Answer.FOUND,
+            RuleAnswer.WAIT if finding.held else RuleAnswer.FOUND,
             f"{finding.sentence}; held until {_own_end(finding) or rest}"
             if _ends_unsaid(finding)
             else finding.sentence,
@@ -131,17 +316,19 @@ def _until(findings: Iterable[Finding]) -> str:
     return f"{back}, and racks have been stable" if racks else back
 
 
-def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan, snapshot: Snapshot) -> list[Explained]:
+def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan, snapshot: Snapshot) -> list[ExplainedRule]:
     """What was found or wanted here and is not planned, with its reason."""
     ids = {finding.id for finding in findings if _concerns(finding, kind, name, snapshot)}
     prefixes = (f"{kind}/{name}", f"{kind}/{name}-")
-    rows: list[Explained] = []
+    rows: list[ExplainedRule] = []
     words = {Unplanned.HELD: f"held until {_until(findings)}"}
     for key, why in plan.unplanned:
         mine = key in ids or key == prefixes[0] or (key.startswith(prefixes[1]) and key[len(prefixes[1]) :].isdecimal())
         if mine:
             rows.append(
-                Explained(key, "planned", Answer.WAIT if why in WAITING else Answer.NO, words.get(why, why.value))
+                ExplainedRule(
+                    key, "planned", RuleAnswer.WAIT if why in WAITING else RuleAnswer.NO, words.get(why, why.value)
+                )
             )
     return rows
 
@@ -152,13 +339,13 @@ def _concerns(finding: Finding, kind: str, name: str, snapshot: Snapshot) -> boo
     return (finding.subject.kind, finding.subject.name) == (kind, name)
 
 
-def _about_proposal(proposal: Proposal, now_ms: int) -> list[Explained]:
+def _about_proposal(proposal: Proposal, now_ms: int) -> list[ExplainedRule]:
     """Its sentence and its figures; of a topic the rows of its partitions have the racks of now."""
     facts = [row for row in facts_of(proposal, now_ms) if row.rule != _RACKS_NOW or proposal.subject.kind != "topic"]
-    return [Explained(proposal.id, proposal.reason.value, Answer.YES, proposal.sentence), *facts]
+    return [ExplainedRule(proposal.id, proposal.reason.value, RuleAnswer.YES, proposal.sentence), *facts]
 
 
-def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
+def about_broker(name: str, snapshot: Snapshot) -> list[ExplainedRule]:
     """What every rack locator says of a broker, and the rack that Kafka itself has."""
     broker = next((broker for broker in snapshot.brokers if str(broker.id) == name), None)
     if broker is None:
@@ -170,12 +357,12 @@ def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
     return [known, *_others(about, broker.rack), _to_kafka(about, broker)]
 
 
-def about_readers(name: str, snapshot: Snapshot) -> list[Explained]:
+def about_readers(name: str, snapshot: Snapshot) -> list[ExplainedRule]:
     """The racks of a group's members, where they are not simply what the members tell."""
     group = snapshot.groups.get(name)
     if not isinstance(group, ReaderGroup) or not snapshot.rack_locators:
         return []
-    rows: list[Explained] = []
+    rows: list[ExplainedRule] = []
     for member in group.members:
         if member.rack.source is not None or member.rack.others:
             rows.append(_known(member.id, member.rack, CLIENT_RACK, snapshot))
@@ -183,21 +370,27 @@ def about_readers(name: str, snapshot: Snapshot) -> list[Explained]:
     return rows
 
 
-def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> Explained:
+def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> ExplainedRule:
     if rack.state is RackState.KNOWN:
         said = f", where {setting} says {rack.sent}" if rack.source == LocatorKind.WIRE.value else ""
         age = _age(rack.source, snapshot.rack_locators)
-        return Explained(about, "rack known", Answer.YES, f"rack {rack.name}, from {whence(rack, setting)}{said}{age}")
+        return ExplainedRule(
+            about, "rack known", RuleAnswer.YES, f"rack {rack.name}, from {rack_source(rack, setting)}{said}{age}"
+        )
     if rack.state is RackState.CONFLICTING:
         who = f"{rack.source} says" if rack.source else "its sources give"
-        return Explained(about, "rack known", Answer.NO, f"{who} {' and '.join(rack.claims)}, so no rack is used")
+        return ExplainedRule(
+            about, "rack known", RuleAnswer.NO, f"{who} {' and '.join(rack.claims)}, so no rack is used"
+        )
     told = (
         f"{setting} says {rack.sent}, which is not used, as rack.locator.class leaves out wire"
         if rack.sent
         else f"{setting} is not set"
     )
     asked = ", ".join(locator.name for locator in snapshot.rack_locators if locator.name != LocatorKind.WIRE.value)
-    return Explained(about, "rack known", Answer.UNKNOWN, told + (f", and none of {asked} knows it" if asked else ""))
+    return ExplainedRule(
+        about, "rack known", RuleAnswer.UNKNOWN, told + (f", and none of {asked} knows it" if asked else "")
+    )
 
 
 def _age(source: str | None, locators: tuple[LocatorState, ...]) -> str:
@@ -205,14 +398,16 @@ def _age(source: str | None, locators: tuple[LocatorState, ...]) -> str:
     return f", answered {lasted(age_ms)} ago" if age_ms else ""
 
 
-def _others(about: str, rack: Rack) -> list[Explained]:
+def _others(about: str, rack: Rack) -> list[ExplainedRule]:
     return [
-        Explained(about, f"locator {locator} agrees", Answer.NO, f"it gives {other}, but another locator comes first")
+        ExplainedRule(
+            about, f"locator {locator} agrees", RuleAnswer.NO, f"it gives {other}, but another locator comes first"
+        )
         for locator, other in rack.others
     ]
 
 
-def _to_kafka(about: str, broker: BrokerState) -> Explained:
+def _to_kafka(about: str, broker: BrokerState) -> ExplainedRule:
     """Placement of new topics and consumers' choice of the nearest replica know nothing else."""
     told = broker.rack.told if broker.alive else None
     if not broker.alive:
@@ -221,23 +416,23 @@ def _to_kafka(about: str, broker: BrokerState) -> Explained:
         sentence = "it has no broker.rack, so Kafka places and assigns as for a broker without a rack"
     else:
         sentence = f"broker.rack is {told}"
-    return Explained(about, "Kafka knows its rack", yes_or_no(told is not None), sentence)
+    return ExplainedRule(about, "Kafka knows its rack", yes_or_no(told is not None), sentence)
 
 
 RULE = "probing"
 
 
-def about_probing(group_id: str, ground: Ground, past: Sequence[Past] = ()) -> tuple[Explained, ...]:
+def about_probing(group_id: str, ground: ProbingContext, past: Sequence[PastTrigger] = ()) -> tuple[ExplainedRule, ...]:
     """Whether its warm-ups are worth a rebalance now; nothing for groups that have none by their kind."""
     group = ground.snapshot.groups.get(group_id)
     if not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS:
         return ()
     decision = decide(group_id, ground, past)
     match decision:
-        case TriggerNow():
-            answer = Answer.YES
-        case Off():
-            answer = Answer.NO
+        case ProbingTrigger():
+            answer = RuleAnswer.YES
+        case ProbingOff():
+            answer = RuleAnswer.NO
         case _:
-            answer = Answer.WAIT
-    return (Explained(f"group/{group_id}", RULE, answer, decision.sentence),)
+            answer = RuleAnswer.WAIT
+    return (ExplainedRule(f"group/{group_id}", RULE, answer, decision.sentence),)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from agent.detect.tally import racks_by_partition
-from agent.plan.columns import Column, Columns, columns_of
-from agent.plan.found import Scene
+from agent.detect.assess_consumers import racks_by_partition
+from agent.plan.gain_thresholds import (
+    ComparisonColumn,
+    GroupComparison,
+    assignment_gain,
+    brings_worth,
+    group_comparison,
+    group_ground,
+    more_local_worth,
+    optimum_worth,
+    total_reads,
+)
+from agent.plan.plan_context import PlanContext
 from agent.plan.triggers import own_answer
-from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
-from agent.values.assessment import Assessment, Locality, Measure
-from agent.values.explained import Answer, Explained, yes_or_no
+from agent.values.assessment import UNKNOWN, Assessment, Locality, LocalityMeasure
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
-from agent.values.locality import UNKNOWN
-from agent.values.plan import Plan
-from agent.values.prediction import Prediction, told_once
+from agent.values.number_format import counted, in_full, records, sized
+from agent.values.plan import ExplainedRule, Plan, Prediction, RuleAnswer, merged_notes, yes_or_no
 from agent.values.snapshot import (
     CLASSIC_KINDS,
     ConsumerGroup,
@@ -20,19 +27,18 @@ from agent.values.snapshot import (
     Rack,
     RackState,
     ReaderGroup,
-    Role,
     StreamsGroup,
+    TaskRole,
 )
-from agent.values.words import counted, in_full, records, sized
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 LOCAL_BY = {
-    Measure.KAFKA: "as local as possible by Kafka's rule (a replica in the rack)",
-    Measure.READ_LOCAL: "as local as possible as read (leader or follower fetch in the rack)",
+    LocalityMeasure.KAFKA: "as local as possible by Kafka's rule (a replica in the rack)",
+    LocalityMeasure.READ_LOCAL: "as local as possible as read (leader or follower fetch in the rack)",
 }
 
 
-def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
+def about_group(name: str, scene: PlanContext, plan: Plan) -> list[ExplainedRule]:
     """Locality, then the rules for a rebalance, then who reads what, then warm-ups."""
     group = scene.snapshot.groups.get(name)
     assessment = scene.detection.assessments.get(name)
@@ -43,24 +49,24 @@ def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
         why = "the group assigns no partitions to readers"
         if group.kind is GroupKind.SHARE:
             why = "it is a share group (KIP-932): its members read the same partitions, so none is given to one of them"
-        return [Explained(about, "assessed", Answer.NO, why)]
+        return [ExplainedRule(about, "assessed", RuleAnswer.NO, why)]
     rows = _locality(about, assessment, "task" if isinstance(group, StreamsGroup) else "partition")
     rows += _columns(about, group, assessment, scene)
     rows += _rebalance_rules(about, group, assessment, scene)
     why = ", ".join(trigger.reason.value for trigger in plan.triggers if trigger.group_id == name)
     what = f"one rebalance is proposed: {why}" if why else "no rebalance is proposed"
-    rows.append(Explained(about, "rebalance planned", yes_or_no(bool(why)), what))
+    rows.append(ExplainedRule(about, "rebalance planned", yes_or_no(bool(why)), what))
     if assessment is not None and assessment.why_not is None:
         rows += _reads(group, assessment, scene)
     return rows + _warmups(name, scene)
 
 
-def _locality(about: str, assessment: Assessment | None, what: str) -> list[Explained]:
+def _locality(about: str, assessment: Assessment | None, what: str) -> list[ExplainedRule]:
     if assessment is None or assessment.why_not is not None:
         why = "it was not assessed" if assessment is None or assessment.why_not is None else assessment.why_not.value
-        return [Explained(about, "assessed", Answer.NO, why)]
+        return [ExplainedRule(about, "assessed", RuleAnswer.NO, why)]
     rows = [
-        Explained(
+        ExplainedRule(
             about,
             LOCAL_BY[now.measure] + (", in bytes" if now.unit == "bytes_per_s" else ""),
             _as_far_as_known(now.local >= best.local, now.unknown),
@@ -80,12 +86,12 @@ def _locality(about: str, assessment: Assessment | None, what: str) -> list[Expl
             f"{sized(weighing.crossing)}/s cross racks now, {sized(weighing.optimal_crossing)}/s at the optimum "
             f"({proven}, by weights of the pipeline), which moves {counted(assessment.moved, what)}"
         )
-    answer = Answer.YES if assessment.at_optimum else Answer.NO if assessment.improvable else Answer.UNKNOWN
-    if answer is Answer.UNKNOWN:
+    answer = RuleAnswer.YES if assessment.at_optimum else RuleAnswer.NO if assessment.improvable else RuleAnswer.UNKNOWN
+    if answer is RuleAnswer.UNKNOWN:
         sentence += f"; unknown: the locality of {counted(round(assessment.unknown), 'read')}, or the rack of a replica"
     if assessment.away:
         sentence += f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks"
-    return [*rows, Explained(about, "at its optimum", answer, sentence)]
+    return [*rows, ExplainedRule(about, "at its optimum", answer, sentence)]
 
 
 def _proven(assessment: Assessment, *, proven: bool) -> str:
@@ -106,33 +112,35 @@ def _shares(now: Locality, best: Locality) -> str:
     )
 
 
-def _as_far_as_known(best: bool, unknown: float) -> Answer:  # noqa: FBT001 (two facts, one answer)
+def _as_far_as_known(best: bool, unknown: float) -> RuleAnswer:  # noqa: FBT001 (two facts, one answer)
     """Yes only where nothing is unknown: what is unknown may be better or worse."""
-    return Answer.UNKNOWN if best and unknown else yes_or_no(best)
+    return RuleAnswer.UNKNOWN if best and unknown else yes_or_no(best)
 
 
-def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
+def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: PlanContext) -> list[ExplainedRule]:
     """Now, its own assignor, the optimum; what is assumed for it; whether it is worth it."""
     prediction = scene.predictions.get(group.id)
-    shown = columns_of(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
+    shown = group_comparison(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
     if shown.now is None or shown.optimum is None:
         return []
     what = "task" if isinstance(group, StreamsGroup) else "partition"
-    rows = [Explained(about, "reads across racks now", Answer.FACT, _cost(shown.now))]
+    rows = [ExplainedRule(about, "reads across racks now", RuleAnswer.FACT, _cost(shown.now))]
     if prediction is not None:
         rows.append(_own_column(about, shown, prediction, what))
-        rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in told_once(prediction.notes)]
+        rows += [
+            ExplainedRule(about, "prediction", RuleAnswer.UNKNOWN, note) for note in merged_notes(prediction.notes)
+        ]
     sentence = f"{_cost(shown.optimum)}; {_moved(shown.optimum.moved, what)}"
-    rows.append(Explained(about, "reads across racks at the optimum", Answer.FACT, sentence))
+    rows.append(ExplainedRule(about, "reads across racks at the optimum", RuleAnswer.FACT, sentence))
     gained = shown.own is not None and shown.own.crossing < shown.now.crossing
-    return [*rows, Explained(about, "worth a rebalance for reads across racks", yes_or_no(gained), shown.worth)]
+    return [*rows, ExplainedRule(about, "worth a rebalance for reads across racks", yes_or_no(gained), shown.worth)]
 
 
-def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -> Explained:
+def _own_column(about: str, shown: GroupComparison, prediction: Prediction, what: str) -> ExplainedRule:
     name = f"reads across racks with its own assignor, {prediction.assignor or 'not shown'}"
     if shown.own is None or shown.now is None:
         why = prediction.why_not.value if prediction.why_not is not None else "no prediction was asked for"
-        return Explained(about, name, Answer.UNKNOWN, f"unknown: {why}")
+        return ExplainedRule(about, name, RuleAnswer.UNKNOWN, f"unknown: {why}")
     rebalances = {None: "many rebalances", 1: "one rebalance"}
     after = rebalances.get(prediction.rebalances, counted(prediction.rebalances or 0, "rebalance"))
     parts = [_cost(shown.own), f"{_moved(shown.own.moved, what)} in {after}"]
@@ -146,10 +154,10 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
         )
         warming = counted(warmups.tasks, "task warms up", "tasks warm up")
         parts.append(f"{warming} on the way, {warmups.at_once} at once, {size}")
-    return Explained(about, name, Answer.FACT, "; ".join(parts))
+    return ExplainedRule(about, name, RuleAnswer.FACT, "; ".join(parts))
 
 
-def _cost(column: Column) -> str:
+def _cost(column: ComparisonColumn) -> str:
     rate = column.crossing_bytes_per_s
     in_bytes = "" if rate is None else f", {sized(rate)}/s as read"
     unknown = f", of {column.unknown} it is unknown" if column.unknown else ""
@@ -160,30 +168,35 @@ def _moved(number: int, what: str) -> str:
     return counted(number, f"{what} moves", f"{what}s move")
 
 
-def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
+def _rebalance_rules(
+    about: str, group: ReaderGroup, assessment: Assessment | None, scene: PlanContext
+) -> list[ExplainedRule]:
     """The rules of a proposed rebalance in the order in which they are asked."""
     classic = group.kind in CLASSIC_KINDS
     stable = group.state == STABLE and not group.hidden
     static = sum(member.instance_id is not None for member in group.members)
     cooperative = group.assignor in COOPERATIVE_ASSIGNORS
     rows = [
-        Explained(about, "classic group", yes_or_no(classic), f"it is a group of kind {group.kind.value}"),
-        Explained(about, "stable", Answer.YES if stable else Answer.WAIT, f"the group is {group.state}"),
-        Explained(
+        ExplainedRule(about, "classic group", yes_or_no(classic), f"it is a group of kind {group.kind.value}"),
+        ExplainedRule(about, "stable", RuleAnswer.YES if stable else RuleAnswer.WAIT, f"the group is {group.state}"),
+        ExplainedRule(
             about,
             "no static members",
             yes_or_no(not static),
             f"{static:,} of {counted(len(group.members), 'member')} have a group.instance.id",
         ),
-        Explained(about, "keeps partitions in a rebalance", yes_or_no(cooperative), _protocol(group)),
+        ExplainedRule(about, "keeps partitions in a rebalance", yes_or_no(cooperative), _protocol(group)),
         _looks_at_racks(about, group, scene),
         _racks_known(about, group),
     ]
     if isinstance(group, StreamsGroup) and len(group.metadata_versions) > 1:
         versions = ", ".join(map(str, group.metadata_versions))
         rows.append(
-            Explained(
-                about, "one version", Answer.WAIT, f"members are being upgraded: their metadata has versions {versions}"
+            ExplainedRule(
+                about,
+                "one version",
+                RuleAnswer.WAIT,
+                f"members are being upgraded: their metadata has versions {versions}",
             )
         )
     if assessment is not None and assessment.why_not is None:
@@ -201,7 +214,7 @@ def _protocol(group: ReaderGroup) -> str:
     return f"assignor {group.assignor}: members give up all partitions in a rebalance"
 
 
-def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
+def _looks_at_racks(about: str, group: ReaderGroup, scene: PlanContext) -> ExplainedRule:
     rule = "assignor looks at racks"
     if isinstance(group, StreamsGroup):
         settings = scene.limits.group(group.id)
@@ -213,15 +226,15 @@ def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
             if classic
             else "brokers assign its tasks without regard to racks"
         )
-        return Explained(about, rule, yes_or_no(classic and strategy != NO_STRATEGY), sentence)
+        return ExplainedRule(about, rule, yes_or_no(classic and strategy != NO_STRATEGY), sentence)
     looks = group.kind is GroupKind.CLASSIC_CONSUMER and group.assignor in RACK_AWARE_ASSIGNORS
     verb = "looks" if looks else "is not known to look" if group.kind is GroupKind.CLASSIC_CONSUMER else "does not look"
     verb = "does not look" if group.assignor in RACK_BLIND_ASSIGNORS else verb
     sentence = f"assignor {group.assignor} {verb} at racks" if group.assignor else "the group shows no assignor"
-    return Explained(about, rule, yes_or_no(looks), sentence)
+    return ExplainedRule(about, rule, yes_or_no(looks), sentence)
 
 
-def _racks_known(about: str, group: ReaderGroup) -> Explained:
+def _racks_known(about: str, group: ReaderGroup) -> ExplainedRule:
     known = sum(reader.rack.state is RackState.KNOWN for reader in group.readers)
     told = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in group.readers)
     consumers = isinstance(group, ConsumerGroup)
@@ -229,10 +242,10 @@ def _racks_known(about: str, group: ReaderGroup) -> Explained:
     sentence = f"{told} of {of} send their rack"
     if told < known:
         sentence += f", and locators know {known - told} more, which Kafka's assignors do not"
-    return Explained(about, "racks known", yes_or_no(known == len(group.readers)), sentence)
+    return ExplainedRule(about, "racks known", yes_or_no(known == len(group.readers)), sentence)
 
 
-def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Explained]:
+def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> list[ExplainedRule]:
     limits, total = scene.limits, total_reads(assessment)
     enough = optimum_worth(assessment, limits)
     sentence = (
@@ -246,10 +259,10 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
             f"and weights of the pipeline; the least gain is {sized(limits.gain.min_bytes_per_s)}/s and "
             f"{limits.gain.min_share * 100:g} % of them"
         )
-    rows = [Explained(about, "gain above the threshold", yes_or_no(enough), sentence)]
+    rows = [ExplainedRule(about, "gain above the threshold", yes_or_no(enough), sentence)]
     given = own_answer(scene.predictions.get(group.id))
     ground = group_ground(group, scene.snapshot, scene.memo)
-    does = change(group, assessment, ground, given)
+    does = assignment_gain(group, assessment, ground, given)
     if given is not None and does is not None:
         own = yes_or_no(brings_worth(does.kafka, assessment, limits))
         brings = does.kafka.brings()
@@ -257,11 +270,11 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
         if assessment.weighing is not None:
             brought = f"{sized(brings)}/s more of {sized(total)}/s"
         sentence = f"its own assignor is predicted to make {brought} local by Kafka's rule"
-        rows.append(Explained(about, "its own assignor brings the gain", own, sentence))
+        rows.append(ExplainedRule(about, "its own assignor brings the gain", own, sentence))
     if does is not None:
         read = does.read
         rows.append(
-            Explained(
+            ExplainedRule(
                 about,
                 "more reads stay in the rack, as read",
                 yes_or_no(more_local_worth(read, limits)),
@@ -272,12 +285,12 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
     return rows
 
 
-def _reads(group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Explained]:
+def _reads(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> list[ExplainedRule]:
     """Each read: local, crossing or unknown by Kafka's measure, and who reads it at the optimum."""
     ground = group_ground(group, scene.snapshot, scene.memo)
-    racks = racks_by_partition(ground, Measure.KAFKA)
+    racks = racks_by_partition(ground, LocalityMeasure.KAFKA)
     target = _owners(group, assessment)
-    rows: list[Explained] = []
+    rows: list[ExplainedRule] = []
     for reader, rack, partitions in _readers(group):
         bit = ground.bits.reader(rack)
         for partition in partitions:
@@ -287,7 +300,7 @@ def _reads(group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Exp
             sentence = f"{_reader(rack)}, {_replicas(near)}"
             if target.get(partition, reader) != reader:
                 sentence += f"; the optimum gives it to {target[partition]}"
-            rows.append(Explained(f"{reader} {partition}", "local", _local(bit, mask), sentence))
+            rows.append(ExplainedRule(f"{reader} {partition}", "local", _local(bit, mask), sentence))
     return rows
 
 
@@ -302,10 +315,10 @@ def _replicas(racks: list[str]) -> str:
     return f"replicas in rack{'' if len(racks) == 1 else 's'} {in_full(racks)}"
 
 
-def _local(bit: int, mask: int) -> Answer:
+def _local(bit: int, mask: int) -> RuleAnswer:
     if bit and mask & bit:
-        return Answer.YES
-    return Answer.UNKNOWN if not bit or mask & UNKNOWN else Answer.NO
+        return RuleAnswer.YES
+    return RuleAnswer.UNKNOWN if not bit or mask & UNKNOWN else RuleAnswer.NO
 
 
 def _readers(group: ReaderGroup) -> list[tuple[str, Rack, tuple[TopicPartition, ...]]]:
@@ -329,15 +342,15 @@ def _owners(group: ReaderGroup, assessment: Assessment) -> dict[TopicPartition, 
             return {}
 
 
-def _warmups(name: str, scene: Scene) -> list[Explained]:
+def _warmups(name: str, scene: PlanContext) -> list[ExplainedRule]:
     acceptable = scene.limits.group(name).acceptable_recovery_lag
-    rows: list[Explained] = []
+    rows: list[ExplainedRule] = []
     for copy in scene.snapshot.copies.get(name, ()):
-        if copy.role is not Role.WARMUP:
+        if copy.role is not TaskRole.WARMUP:
             continue
         lag = "its lag is unknown" if copy.lag is None else f"its lag is {records(copy.lag)}"
         source = f" ({copy.lag_source.value})" if copy.lag_source is not None else ""
-        answer = {True: Answer.YES, False: Answer.WAIT, None: Answer.UNKNOWN}[copy.caught_up]
+        answer = {True: RuleAnswer.YES, False: RuleAnswer.WAIT, None: RuleAnswer.UNKNOWN}[copy.caught_up]
         sentence = f"{lag}{source}, acceptable.recovery.lag is {counted(acceptable, 'record')}"
-        rows.append(Explained(f"{copy.task} on {copy.process_id}", "warm-up caught up", answer, sentence))
+        rows.append(ExplainedRule(f"{copy.task} on {copy.process_id}", "warm-up caught up", answer, sentence))
     return rows

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from agent.plan.found import Scene
 from agent.plan.placements import left_out
-from agent.values.explained import Answer, Explained, yes_or_no
-from agent.values.finding import FindingReason, Subject
-from agent.values.plan import Plan
+from agent.plan.plan_context import PlanContext
+from agent.values.finding import FindingReason, SubjectId
+from agent.values.number_format import counted, in_full
+from agent.values.plan import ExplainedRule, Plan, RuleAnswer, yes_or_no
 from agent.values.proposal import PlacementChange
 from agent.values.replicas import RackRoom, Replicas, crowding, original_replicas, rack_room, target_replicas
 from agent.values.snapshot import BrokerState, PartitionState, RackState, TopicState
-from agent.values.words import counted, in_full
 
 
-def about_topic(name: str, partition: int | None, scene: Scene, plan: Plan) -> list[Explained]:
+def about_topic(name: str, partition: int | None, scene: PlanContext, plan: Plan) -> list[ExplainedRule]:
     """Rules by partition; with one partition named, also every broker against every rule."""
     topic = scene.snapshot.topics.get(name)
     if topic is None:
@@ -37,72 +36,72 @@ def about_topic(name: str, partition: int | None, scene: Scene, plan: Plan) -> l
     return rows
 
 
-def _included(topic: TopicState, planned: int, scene: Scene) -> Explained:
+def _included(topic: TopicState, planned: int, scene: PlanContext) -> ExplainedRule:
     if left_out(topic, scene.limits):
         why = "rackwise's own topic, left out unless asked for" if topic.own else "excluded by the settings"
-        return Explained(f"topic/{topic.name}", "not excluded by settings", Answer.NO, why)
+        return ExplainedRule(f"topic/{topic.name}", "not excluded by settings", RuleAnswer.NO, why)
     if not topic.partitions:  # it is being created
         sentence = "the topic has no partitions yet, so there is nothing to place"
     else:
         of = counted(len(topic.partitions), "partition")
         sentence = f"planning includes the topic, and changes {planned:,} of {of}"
-    return Explained(f"topic/{topic.name}", "not excluded by settings", Answer.YES, sentence)
+    return ExplainedRule(f"topic/{topic.name}", "not excluded by settings", RuleAnswer.YES, sentence)
 
 
-def _spread(state: PartitionState, target: Replicas, room: RackRoom) -> Explained:
+def _spread(state: PartitionState, target: Replicas, room: RackRoom) -> ExplainedRule:
     at = ", ".join(f"{broker} (rack {room.rack_of.get(broker, 'unknown')})" for broker in target)
     crowded = crowding(target, room)
     are = "are" if target == state.replicas else "will be, after the reassignment in progress,"
     if crowded is None:
         sentence = f"its replicas {are} on brokers {at}; no rack holds more of them than it must"
-        return Explained(str(state.id), "spread over racks", Answer.YES, sentence)
+        return ExplainedRule(str(state.id), "spread over racks", RuleAnswer.YES, sentence)
     sentence = (
         f"its replicas {are} on brokers {at}: {len(crowded.replicas)} in rack {crowded.rack}, "
         f"while {_racks(crowded.free)} could take one"
     )
-    return Explained(str(state.id), "spread over racks", Answer.NO, sentence)
+    return ExplainedRule(str(state.id), "spread over racks", RuleAnswer.NO, sentence)
 
 
-def _movable(state: PartitionState, target: Replicas, scene: Scene) -> list[Explained]:
+def _movable(state: PartitionState, target: Replicas, scene: PlanContext) -> list[ExplainedRule]:
     about = str(state.id)
-    rows: list[Explained] = []
+    rows: list[ExplainedRule] = []
     running = scene.snapshot.reassignments.get(state.id)
     if running is not None:
         changes = [f"adds brokers {_brokers(running.adding)}"] if running.adding else []
         changes += [f"removes brokers {_brokers(running.removing)}"] if running.removing else []
         sentence = f"a reassignment in progress {' and '.join(changes) or 'reorders its replicas'}; nothing is planned"
         sentence += " for it until that has ended"
-        rows.append(Explained(about, "no reassignment runs", Answer.WAIT, sentence))
+        rows.append(ExplainedRule(about, "no reassignment runs", RuleAnswer.WAIT, sentence))
     states = {broker.id: broker for broker in scene.snapshot.brokers}
     unknown = [b for b in target if b not in states or states[b].rack.state is not RackState.KNOWN]
     if unknown:
         sentence = f"the rack of broker {unknown[0]} is not known, so no move is sure to help"
-        rows.append(Explained(about, "all racks known", Answer.NO, sentence))
+        rows.append(ExplainedRule(about, "all racks known", RuleAnswer.NO, sentence))
     away = [broker for broker in target if broker in states and not states[broker].alive]
-    rows += [Explained(about, "broker is there", _waits(b, scene), _absent(b, scene)) for b in away]
+    rows += [ExplainedRule(about, "broker is there", _waits(b, scene), _absent(b, scene)) for b in away]
     held = [broker for broker in target if broker in scene.held and broker not in away]
     if held:
         sentence = f"the rack of broker {held[0]} has not been stable for long enough"
-        rows.append(Explained(about, "all racks stable", Answer.WAIT, sentence))
+        rows.append(ExplainedRule(about, "all racks stable", RuleAnswer.WAIT, sentence))
     return rows
 
 
-def _waits(broker: int, scene: Scene) -> Answer:
-    return Answer.WAIT if broker in scene.held else Answer.NO
+def _waits(broker: int, scene: PlanContext) -> RuleAnswer:
+    return RuleAnswer.WAIT if broker in scene.held else RuleAnswer.NO
 
 
-def _absent(broker: int, scene: Scene) -> str:
+def _absent(broker: int, scene: PlanContext) -> str:
     """What was found about an absent broker."""
-    found = scene.found.about(FindingReason.BROKER_ABSENT, Subject("broker", str(broker)))
+    found = scene.found.about(FindingReason.BROKER_ABSENT, SubjectId("broker", str(broker)))
     return found[0].sentence if found else "not registered, as far as the brokers answered"
 
 
-def _planned(state: PartitionState, change: PlacementChange | None, *, leaders_only: bool) -> Explained:
+def _planned(state: PartitionState, change: PlacementChange | None, *, leaders_only: bool) -> ExplainedRule:
     if change is None:
-        return Explained(str(state.id), "planned", Answer.NO, "nothing is planned for it")
+        return ExplainedRule(str(state.id), "planned", RuleAnswer.NO, "nothing is planned for it")
     what = "only the preferred leader changes, no data moves" if leaders_only else "replicas move"
     sentence = f"brokers {_brokers(change.before)} -> {_brokers(change.after)}: {what}"
-    return Explained(str(state.id), "planned", Answer.YES, sentence)
+    return ExplainedRule(str(state.id), "planned", RuleAnswer.YES, sentence)
 
 
 def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
@@ -110,9 +109,9 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
     target: Replicas,
     broker: BrokerState,
     room: RackRoom,
-    scene: Scene,
+    scene: PlanContext,
     change: PlacementChange | None,
-) -> list[Explained]:
+) -> list[ExplainedRule]:
     """One broker as a home of one partition, rule by rule."""
     about = f"{state.id} on broker {broker.id}"
     rack = room.rack_of.get(broker.id)
@@ -121,16 +120,20 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
     told = (broker.rack.name or f"its rack is {broker.rack.state.value}") + source
     there = f"broker {broker.id} is registered" if broker.alive else _absent(broker.id, scene)
     rows = [
-        Explained(about, "holds it", yes_or_no(broker.id in state.replicas), _held(broker.id, target, before)),
-        Explained(about, "alive", yes_or_no(broker.alive), there),
-        Explained(about, "rack known", yes_or_no(rack is not None), f"it is in rack {told}" if rack else told),
+        ExplainedRule(about, "holds it", yes_or_no(broker.id in state.replicas), _held(broker.id, target, before)),
+        ExplainedRule(about, "alive", yes_or_no(broker.alive), there),
+        ExplainedRule(about, "rack known", yes_or_no(rack is not None), f"it is in rack {told}" if rack else told),
     ]
     if broker.fenced:
-        rows.append(Explained(about, "unfenced", Answer.WAIT, "it is fenced: it may be starting or stopping"))
+        rows.append(ExplainedRule(about, "unfenced", RuleAnswer.WAIT, "it is fenced: it may be starting or stopping"))
     if broker.cordoned:
-        rows.append(Explained(about, "not cordoned", Answer.NO, "all its log directories are cordoned (KIP-1066)"))
+        rows.append(
+            ExplainedRule(about, "not cordoned", RuleAnswer.NO, "all its log directories are cordoned (KIP-1066)")
+        )
     if broker.id in scene.held and broker.alive:
-        rows.append(Explained(about, "rack stable", Answer.WAIT, "its rack has not been stable for long enough"))
+        rows.append(
+            ExplainedRule(about, "rack stable", RuleAnswer.WAIT, "its rack has not been stable for long enough")
+        )
     if rack is not None:
         rows.append(_room(state, target, broker, rack, room))
     rows.append(_chosen(about, broker.id, target, change, scene))
@@ -146,28 +149,30 @@ def _held(broker: int, target: Replicas, before: Replicas) -> str:
     return "it has a replica now, and the reassignment that runs removes it"
 
 
-def _room(state: PartitionState, target: Replicas, broker: BrokerState, rack: str, room: RackRoom) -> Explained:
+def _room(state: PartitionState, target: Replicas, broker: BrokerState, rack: str, room: RackRoom) -> ExplainedRule:
     held = Counter(room.rack_of[b] for b in target if b in room.rack_of)
     fullest = max(held.values(), default=0)
     mine = held[rack]
     about = f"{state.id} on broker {broker.id}"
     if broker.id in target:
         answer = yes_or_no(mine < fullest or crowding(target, room) is None)
-        return Explained(about, "rack has room", answer, f"{_holds(rack, mine)}, the fullest rack {fullest}")
+        return ExplainedRule(about, "rack has room", answer, f"{_holds(rack, mine)}, the fullest rack {fullest}")
     better = fullest - mine >= 2
     helps = "helps" if better else "would not help"
     sentence = f"{_holds(rack, mine)}, the fullest rack {fullest}: one more {helps}"
-    return Explained(about, "rack has room", yes_or_no(better), sentence)
+    return ExplainedRule(about, "rack has room", yes_or_no(better), sentence)
 
 
-def _chosen(about: str, broker: int, target: Replicas, change: PlacementChange | None, scene: Scene) -> Explained:
+def _chosen(
+    about: str, broker: int, target: Replicas, change: PlacementChange | None, scene: PlanContext
+) -> ExplainedRule:
     load = sum(broker in other.replicas for topic in scene.snapshot.topics.values() for other in topic.partitions)
     before, after = broker in target, broker in (change.after if change is not None else target)
     if before == after:
         verb = "keeps its replica" if before else "gets no replica"
     else:
         verb = "gives its replica away" if before else "gets a replica"
-    return Explained(about, "chosen", yes_or_no(after), f"it {verb}; it holds {counted(load, 'replica')} in all")
+    return ExplainedRule(about, "chosen", yes_or_no(after), f"it {verb}; it holds {counted(load, 'replica')} in all")
 
 
 def _holds(rack: str, number: int) -> str:

@@ -1,6 +1,6 @@
 """May this proposal be acted on now? What is not surely safe is held.
 
-The order is from what could lose data to what is only impolite: what the cluster shows (`agent.guard.world_checks`),
+The order is from what could lose data to what is only impolite: what the cluster shows (`agent.guard.cluster_checks`),
 then, in mode execute, who leads, what was begun, what the settings and the schedule say, what it is worth
 (`acting_checks`, `worth`, `budgets`), and last whether it is approved (`approving`). The first reason found is
 the answer, so the sentence an operator reads is always the gravest one, also in a dry run.
@@ -13,24 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.guard.acting_checks import ACTING_CHECKS, JOURNAL_CHECKS
-from agent.guard.approving import approved
-from agent.guard.budgets import BUDGET_CHECKS
-from agent.guard.ground import EMPTY, Check, Ground, Records
-from agent.guard.world_checks import CHECKS
-from agent.guard.worth import WORTH_CHECKS
-from agent.journal.clocks import in_past
-from agent.memory.sightings import sightings, unsteady
-from agent.propose.rests import Rests
-from agent.values.absences import absences
-from agent.values.explained import Answer, Explained
-from agent.values.journal import View
+from agent.guard.approval_checks import approved
+from agent.guard.cluster_checks import CHECKS
+from agent.guard.execute_checks import ACTING_CHECKS, JOURNAL_CHECKS
+from agent.guard.gain_checks import WORTH_CHECKS
+from agent.guard.guard_context import BUDGET_CHECKS, EMPTY, Check, GuardContext, GuardJournal
+from agent.journal.leader import in_past
+from agent.memory.rack_history import sightings, unsteady
+from agent.propose.preconditions import ProposalPreconditions
+from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.memo import Memo
-from agent.values.memory import Memory
+from agent.values.memory import Memory, absences
+from agent.values.plan import ExplainedRule, RuleAnswer
 from agent.values.proposal import Proposal
 from agent.values.snapshot import Snapshot
-from agent.values.verdict import Allow, Fine, Hold, Verdict
+from agent.values.verdict import Allow, CheckPassed, Hold, Verdict
 
 ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *ACTING_CHECKS, *WORTH_CHECKS, *BUDGET_CHECKS)
 """Gravest first; whether it is approved is asked after all of them."""
@@ -45,7 +43,7 @@ def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that le
     fresh: Snapshot,
     memory: Memory,
     limits: Limits,
-    view: View | None = None,
+    view: JournalState | None = None,
     now_ms: int | None = None,
 ) -> tuple[Verdict, ...]:
     """One verdict per proposal, in their order.
@@ -53,7 +51,7 @@ def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that le
     ``view`` is what the journal says, and None for an agent that does not lead. ``now_ms`` is the time by the wall
     clock, by default that of the snapshot.
     """
-    ground = ground_of(fresh, memory, limits, view, now_ms)
+    ground = guard_context(fresh, memory, limits, view, now_ms)
     verdicts: list[Verdict] = []
     for proposal in proposals:
         verdict = _judge(proposal, ground)
@@ -63,15 +61,15 @@ def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that le
     return tuple(verdicts)
 
 
-def still(proposal: Proposal, fresh: Snapshot, limits: Limits, view: View | None, now_ms: int) -> Verdict:
+def recheck(proposal: Proposal, fresh: Snapshot, limits: Limits, view: JournalState | None, now_ms: int) -> Verdict:
     """The verdict on what was allowed by that snapshot a moment ago, by what the journal says now.
 
     Operators may have paused acting, cancelled or approved otherwise since: asked right before it is carried out.
     """
-    ground = ground_of(fresh, Memory(), limits, view, now_ms)
+    ground = guard_context(fresh, Memory(), limits, view, now_ms)
     for check in JOURNAL_CHECKS:
         answer = check(proposal, ground)
-        if answer is not None and not isinstance(answer, Fine):
+        if answer is not None and not isinstance(answer, CheckPassed):
             return answer
     return approved(proposal, ground)
 
@@ -81,15 +79,15 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
     fresh: Snapshot,
     memory: Memory,
     limits: Limits,
-    view: View | None = None,
+    view: JournalState | None = None,
     now_ms: int | None = None,
-) -> tuple[Explained, ...]:
+) -> tuple[ExplainedRule, ...]:
     """What every check says of one proposal, with its numbers, in the order in which they are asked; also in a dry run.
 
     Without a journal (``view`` is None) checks that need it are left out after ``leading``, which says so.
     """
-    ground = ground_of(fresh, memory, limits, view, now_ms)
-    lines: list[Explained] = []
+    ground = guard_context(fresh, memory, limits, view, now_ms)
+    lines: list[ExplainedRule] = []
     readable = True
     for check in ALL_CHECKS:
         if not readable and check not in _WITHOUT_JOURNAL:
@@ -101,33 +99,37 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
     return (*lines, _line(proposal.id, "approval", approved(proposal, ground))) if readable else tuple(lines)
 
 
-def ground_of(fresh: Snapshot, memory: Memory, limits: Limits, view: View | None, now_ms: int | None) -> Ground:
+def guard_context(
+    fresh: Snapshot, memory: Memory, limits: Limits, view: JournalState | None, now_ms: int | None
+) -> GuardContext:
     """What verdicts are made of."""
     steady = unsteady(sightings(memory, fresh), fresh.monotonic_ms, limits)
     at_ms = fresh.taken_ms if now_ms is None else now_ms
-    records = Records(EMPTY if view is None else in_past(view, at_ms))
+    records = GuardJournal(EMPTY if view is None else in_past(view, at_ms))
     leads, absent = view is not None, absences(memory, fresh)
-    return Ground(fresh, memory, limits, Rests(fresh, Memo()), steady, records, leads, at_ms, absences=absent)
+    return GuardContext(
+        fresh, memory, limits, ProposalPreconditions(fresh, Memo()), steady, records, leads, at_ms, absences=absent
+    )
 
 
-def _judge(proposal: Proposal, ground: Ground) -> Verdict:
+def _judge(proposal: Proposal, ground: GuardContext) -> Verdict:
     for check in ALL_CHECKS:
         answer = check(proposal, ground)
-        if answer is not None and not isinstance(answer, Fine):
+        if answer is not None and not isinstance(answer, CheckPassed):
             return answer
     return approved(proposal, ground)
 
 
-def _line(about: str, rule: str, answer: Verdict | Fine) -> Explained:
+def _line(about: str, rule: str, answer: Verdict | CheckPassed) -> ExplainedRule:
     """``wait`` only for what can come without a change of settings."""
     match answer:
-        case Fine() | Allow():
-            return Explained(about, rule, Answer.YES, answer.sentence)
+        case CheckPassed() | Allow():
+            return ExplainedRule(about, rule, RuleAnswer.YES, answer.sentence)
         case Hold():
-            word = Answer.WAIT if answer.passes else Answer.NO
-            return Explained(about, rule, word, answer.sentence.removeprefix("held: "))
+            word = RuleAnswer.WAIT if answer.passes else RuleAnswer.NO
+            return ExplainedRule(about, rule, word, answer.sentence.removeprefix("held: "))
         case _:
-            return Explained(about, rule, Answer.NO, answer.sentence.removeprefix("refused: "))
+            return ExplainedRule(about, rule, RuleAnswer.NO, answer.sentence.removeprefix("refused: "))
 
 
 def _name(check: Check) -> str:

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.journal.triggers import Effect, triggers
-from agent.values.attempts import Attempt
-from agent.values.journal import Entry, View, Write, under
+from agent.journal.triggers import TriggerEffect, triggers
+from agent.values.journal import Entry, JournalState, JournalWrite, under
+from agent.values.number_format import lasted
 from agent.values.proposal import Proposal
+from agent.values.reassignment import PlanAttempt
 from agent.values.typed_json import UnreadableError, from_json, to_json
-from agent.values.words import lasted
 
 PREFIX = "approval"
-NO_REBALANCE = (Effect.NOT_SENT, Effect.REFUSED)
+NO_REBALANCE = (TriggerEffect.NOT_SENT, TriggerEffect.REFUSED)
 """Effects of a trigger that uses no approval up."""
 KEPT = 200
 """Void approvals that stay, and so many noes of persons to what is proposed no more."""
@@ -42,7 +42,7 @@ class ApprovalState(StrEnum):
     VOID = "void"
 
 
-class Approval(NamedTuple):
+class ProposalApproval(NamedTuple):
     """One person's, or one rule's, yes to one exact plan."""
 
     proposal_id: str
@@ -80,7 +80,7 @@ class Approval(NamedTuple):
     @property
     def plan(self) -> str:
         """Name of the plan that it lets begin."""
-        return str(Attempt(self.proposal_id, self.attempt))
+        return str(PlanAttempt(self.proposal_id, self.attempt))
 
     def is_no_to(self, hashed: str) -> bool:
         """Whether a person cancelled the plan of this hash and no person has approved it since."""
@@ -105,12 +105,12 @@ def plan_hash(proposal: Proposal) -> str:
     return hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest()
 
 
-def written(approval: Approval) -> Write:
+def written(approval: ProposalApproval) -> JournalWrite:
     """What is to be said of it."""
-    return Write(_key(approval), approval.state.value, to_json(Approval, approval))
+    return JournalWrite(_key(approval), approval.state.value, to_json(ProposalApproval, approval))
 
 
-def in_place_of(before: Approval | None, approval: Approval) -> Approval:
+def replacing_approval(before: ProposalApproval | None, approval: ProposalApproval) -> ProposalApproval:
     """The approval that takes the place of an earlier one of the same attempt, with the noes to other plans."""
     if before is None:
         return approval
@@ -118,9 +118,9 @@ def in_place_of(before: Approval | None, approval: Approval) -> Approval:
     return approval._replace(noes=tuple(one for one in every if one != approval.plan_hash)[-KEPT_NOES:])
 
 
-def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: int) -> Approval:
+def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: int) -> ProposalApproval:
     """The approval that a rule gave, so that the journal tells by which rule something was done."""
-    return Approval(
+    return ProposalApproval(
         proposal.id,
         plan_hash(proposal),
         ApprovalState.APPROVED,
@@ -133,20 +133,20 @@ def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: i
     )
 
 
-def voided(approval: Approval, now_ms: int, why: str) -> Approval:
+def voided(approval: ProposalApproval, now_ms: int, why: str) -> ProposalApproval:
     """The same, no longer in force."""
     return approval._replace(state=ApprovalState.VOID, at_ms=now_ms, sentence=f"void: {why}")
 
 
-def used(approval: Approval, at_ms: int) -> Approval:
+def used(approval: ProposalApproval, at_ms: int) -> ProposalApproval:
     """The same, void because the rebalance that it approved was triggered at this time: it lets no other one begin."""
     sentence = "used: the rebalance that it approved was triggered"
     return approval._replace(state=ApprovalState.VOID, at_ms=at_ms, sentence=sentence, used=True)
 
 
-def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str) -> Approval:
+def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str) -> ProposalApproval:
     """A person's no to one exact plan that no person has approved."""
-    return Approval(
+    return ProposalApproval(
         proposal.id,
         plan_hash(proposal),
         ApprovalState.VOID,
@@ -159,7 +159,7 @@ def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str)
     )
 
 
-def why_void(approval: Approval, standing: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
+def why_void(approval: ProposalApproval, standing: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
     """Why it no longer holds, given the open proposal with its id; None when it does.
 
     ``rests`` is true unless what the approved plan rests on was seen to be another.
@@ -175,25 +175,25 @@ def why_void(approval: Approval, standing: Proposal | None, now_ms: int, *, rest
     return None
 
 
-def approvals(view: View) -> tuple[Approval, ...]:
+def approvals(view: JournalState) -> tuple[ProposalApproval, ...]:
     """All that can be read, in the order in which they were written."""
     found = (_read(entry) for entry in under(view, PREFIX))
     return tuple(one for one in found if one is not None)
 
 
-def approval_of(view: View, plan: str) -> Approval | None:
+def approval_of(view: JournalState, plan: str) -> ProposalApproval | None:
     """What was said about that attempt, by the plan's name; None when nothing readable was."""
     entry = view.get(f"{PREFIX}/{plan}")
     return None if entry is None else _read(entry)
 
 
-def swept(
-    view: View,
+def approval_cleanup(
+    view: JournalState,
     standing: Iterable[Proposal],
     begun: frozenset[str],
     now_ms: int,
-    rests: Callable[[Approval], bool] = lambda _: False,
-) -> tuple[Write, ...]:
+    rests: Callable[[ProposalApproval], bool] = lambda _: False,
+) -> tuple[JournalWrite, ...]:
     """Voids what no longer holds, and deletes the oldest of what is long void. What was begun stays as it is.
 
     ``begun`` holds names of plans; ``rests`` says whether what an approved plan rests on may be as it was, so that one
@@ -202,9 +202,9 @@ def swept(
     """
     by_id = {proposal.id: proposal for proposal in standing}
     triggered = {entry.proposal_id: entry.intended_ms for entry in triggers(view) if entry.effect not in NO_REBALANCE}
-    writes: list[Write] = []
-    old: list[Approval] = []
-    noes: list[Approval] = []
+    writes: list[JournalWrite] = []
+    old: list[ProposalApproval] = []
+    noes: list[ProposalApproval] = []
     for one in approvals(view):
         if one.state is ApprovalState.VOID or one.plan in begun:
             if not (one.vetoed or one.noes):
@@ -216,10 +216,10 @@ def swept(
             gone = used(one, at_ms) if one.at_ms <= at_ms < one.expires_ms else voided(one, now_ms, why)
             writes.append(written(gone))
     dropped = (*old[: max(0, len(old) - KEPT)], *_forgotten(noes, rests))
-    return (*writes, *(Write(_key(one), "deleted", None) for one in dropped))
+    return (*writes, *(JournalWrite(_key(one), "deleted", None) for one in dropped))
 
 
-def _forgotten(noes: list[Approval], rests: Callable[[Approval], bool]) -> Iterable[Approval]:
+def _forgotten(noes: list[ProposalApproval], rests: Callable[[ProposalApproval], bool]) -> Iterable[ProposalApproval]:
     """The oldest noes to what is not proposed, those last whose plan this planning may only have missed."""
     if len(noes) <= KEPT:
         return ()
@@ -229,12 +229,12 @@ def _forgotten(noes: list[Approval], rests: Callable[[Approval], bool]) -> Itera
     return (*seen_gone[: max(0, len(seen_gone) - KEPT)], *hidden[: max(0, len(hidden) - KEPT_HIDDEN)])
 
 
-def _key(approval: Approval) -> str:
+def _key(approval: ProposalApproval) -> str:
     return f"{PREFIX}/{approval.plan}"
 
 
-def _read(entry: Entry) -> Approval | None:
+def _read(entry: Entry) -> ProposalApproval | None:
     try:
-        return from_json(Approval, entry.value)
+        return from_json(ProposalApproval, entry.value)
     except UnreadableError:
         return None

@@ -12,12 +12,14 @@ rights. Its text is foreign and shown as such. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from agent.values.foreign_json import MOST_INT, is_time
-from agent.values.journal import Entry, View, Write, under
+from agent.values.journal import Entry, JournalState, JournalWrite, under
+from agent.values.reassignment import PlanAttempt, ReassignmentPlan, attempt, latest, of_plan, rolled_back_plan
 from agent.values.typed_json import UnreadableError, from_json, to_json
 
 COMMANDS = "command"
@@ -30,7 +32,7 @@ MAX_TEXT = 500
 T = TypeVar("T")
 
 
-class Verb(StrEnum):
+class CommandVerb(StrEnum):
     """What can be asked."""
 
     APPROVE = "approve"
@@ -46,12 +48,12 @@ class Verb(StrEnum):
     RESUME = "resume"
 
 
-class Command(NamedTuple):
+class OperatorCommand(NamedTuple):
     """One wish of an operator."""
 
     id: str
     """Unique: the same id is the same command."""
-    verb: Verb
+    verb: CommandVerb
     who: str
     """As ``user@host`` while it travels, and only as true as its sender; once answered, the person, or marked."""
     at_ms: int
@@ -70,7 +72,7 @@ class Command(NamedTuple):
     """Who that is beyond doubt, as the agent found; None: self-declared. What a sender writes here is not believed."""
 
 
-class Answer(NamedTuple):
+class LeaderAnswer(NamedTuple):
     """What became of it, as soon as that is known."""
 
     done: bool
@@ -87,14 +89,14 @@ class Answer(NamedTuple):
     """The remedy of a refusal, as a sentence; empty where the agent names none."""
 
 
-class Answered(NamedTuple):
+class CommandAnswered(NamedTuple):
     """A command with its answer."""
 
-    command: Command
-    answer: Answer
+    command: OperatorCommand
+    answer: LeaderAnswer
 
 
-class Pause(NamedTuple):
+class ExecutionPause(NamedTuple):
     """Acting is paused; observing goes on."""
 
     who: str
@@ -103,42 +105,46 @@ class Pause(NamedTuple):
     """Epoch milliseconds."""
 
 
-def answered(command: Command, answer: Answer) -> Write:
+def answered(command: OperatorCommand, answer: LeaderAnswer) -> JournalWrite:
     """The command with its answer."""
     kind = "done" if answer.done else "refused"
-    return Write(f"{COMMANDS}/{command.id}", kind, to_json(Answered, Answered(command, answer)))
+    return JournalWrite(f"{COMMANDS}/{command.id}", kind, to_json(CommandAnswered, CommandAnswered(command, answer)))
 
 
-def paused(pause: Pause) -> Write:
+def paused(pause: ExecutionPause) -> JournalWrite:
     """Acting is paused from now on."""
-    return Write(PAUSE, "paused", to_json(Pause, pause))
+    return JournalWrite(PAUSE, "paused", to_json(ExecutionPause, pause))
 
 
-def resumed() -> Write:
+def resumed() -> JournalWrite:
     """Acting is no longer paused."""
-    return Write(PAUSE, "resumed", None)
+    return JournalWrite(PAUSE, "resumed", None)
 
 
-def answer_to(view: View, command_id: str) -> Answered | None:
+def answer_to(view: JournalState, command_id: str) -> CommandAnswered | None:
     """What was answered; None while nothing was."""
-    return _read(Answered, view.get(f"{COMMANDS}/{command_id}"))
+    return _read(CommandAnswered, view.get(f"{COMMANDS}/{command_id}"))
 
 
-def history(view: View) -> tuple[Answered, ...]:
+def history(view: JournalState) -> tuple[CommandAnswered, ...]:
     """All answered commands that are kept, in the order in which they were answered."""
-    found = (_read(Answered, entry) for entry in under(view, COMMANDS))
+    found = (_read(CommandAnswered, entry) for entry in under(view, COMMANDS))
     return tuple(one for one in found if one is not None)
 
 
-def pause_in(view: View) -> Pause | None:
+def pause_in(view: JournalState) -> ExecutionPause | None:
     """Who paused acting; None while it is not paused. An entry that cannot be read counts as a pause."""
     entry = view.get(PAUSE)
     if entry is None:
         return None
-    return _read(Pause, entry) or Pause("an unknown operator", "the pause in the journal is unreadable", entry.at_ms)
+    return _read(ExecutionPause, entry) or ExecutionPause(
+        "an unknown operator", "the pause in the journal is unreadable", entry.at_ms
+    )
 
 
-def forgotten(view: View, signed_until_ms: int = 0, needed: AbstractSet[str] = frozenset()) -> tuple[Write, ...]:
+def command_cleanup(
+    view: JournalState, signed_until_ms: int = 0, needed: AbstractSet[str] = frozenset()
+) -> tuple[JournalWrite, ...]:
     """Deletes the oldest answered commands beyond `KEPT`; those that are needed, and of persons since then, stay.
 
     So a copy of a proven command is known as answered for as long as it counts, however many others come in between.
@@ -146,42 +152,42 @@ def forgotten(view: View, signed_until_ms: int = 0, needed: AbstractSet[str] = f
     no command counts that was signed by then.
     """
     every = tuple(under(view, COMMANDS))
-    old = [(entry.key, _read(Answered, entry)) for entry in every[: max(0, len(every) - KEPT)]]
+    old = [(entry.key, _read(CommandAnswered, entry)) for entry in every[: max(0, len(every) - KEPT)]]
     gone = [(key, one) for key, one in old if one is None or not _stays(one, signed_until_ms, needed)]
-    deleted = tuple(Write(key, "deleted", None) for key, _ in gone)
+    deleted = tuple(JournalWrite(key, "deleted", None) for key, _ in gone)
     until, before = max((_signed_ms(one) for _, one in gone if one is not None), default=0), signed_until(view)
-    return deleted if until <= before else (*deleted, Write(FORGOTTEN, "signed", {"until_ms": until}))
+    return deleted if until <= before else (*deleted, JournalWrite(FORGOTTEN, "signed", {"until_ms": until}))
 
 
-def signed_until(view: View) -> int:
+def signed_until(view: JournalState) -> int:
     """Epoch milliseconds: a command that was signed by then may have been answered, and the answer is gone; 0: none."""
     entry = view.get(FORGOTTEN)
     until = None if entry is None else entry.value.get("until_ms")
     return until if isinstance(until, int) and is_time(until) else 0
 
 
-def _stays(one: Answered, signed_until_ms: int, needed: AbstractSet[str]) -> bool:
+def _stays(one: CommandAnswered, signed_until_ms: int, needed: AbstractSet[str]) -> bool:
     proven = one.command.person is not None and one.answer.at_ms >= signed_until_ms
     return proven or one.command.id in needed
 
 
-def _signed_ms(one: Answered) -> int:
+def _signed_ms(one: CommandAnswered) -> int:
     if one.answer.signed_ms is not None:
         return one.answer.signed_ms
     return 0 if one.command.person is None else one.command.at_ms
 
 
-def command_to_json(command: Command) -> dict[str, object]:
+def command_to_json(command: OperatorCommand) -> dict[str, object]:
     """As it travels in the commands topic or directory."""
-    data: dict[str, object] = to_json(Command, command)
+    data: dict[str, object] = to_json(OperatorCommand, command)
     return data
 
 
-def command_from_json(data: object) -> Command:
+def command_from_json(data: object) -> OperatorCommand:
     """A command that came from outside, its texts cut. Raises UnreadableError."""
     if not isinstance(data, dict):
         raise UnreadableError("no command: an object is expected")
-    command = from_json(Command, data)
+    command = from_json(OperatorCommand, data)
     if not command.id or len(command.id) > 64 or not command.id.isascii() or not command.id.isprintable():
         raise UnreadableError("no command: its id is not a short text")
     if not is_time(command.at_ms):
@@ -201,3 +207,32 @@ def _read(kind: type[T], entry: Entry | None) -> T | None:
         return from_json(kind, entry.value)
     except UnreadableError:
         return None
+
+
+# Which attempts at a proposal does the journal know, and which one is next? Pure.
+#
+# Invariant: no two plans ever have the same name, also where the journal has dropped the oldest of them: the number of
+# an attempt is above all that plans and answers to operators name.
+
+_APPROVING = (CommandVerb.APPROVE, CommandVerb.APPLY)
+"""What these name has not begun."""
+
+
+def next_attempt(plans: Iterable[ReassignmentPlan], view: JournalState, proposal_id: str) -> PlanAttempt:
+    """The attempt that an approval given now is for; that of the newest plan while it has not ended.
+
+    ``plans`` are those of the journal, read already.
+    """
+    newest = latest(plans, proposal_id)
+    if newest is not None and not newest.ended:
+        return of_plan(newest)
+    named = [answer.plan for command, answer in history(view) if answer.plan and command.verb not in _APPROVING]
+    every = (attempt(name) for plan in named for name in (plan, rolled_back_plan(plan)) if name is not None)
+    began = [one.number for one in every if one.of == proposal_id]
+    return PlanAttempt(proposal_id, 1 + max((*began, 0 if newest is None else of_plan(newest).number)))
+
+
+def attempt_text(plan: ReassignmentPlan) -> str:
+    """An attempt and its state in words: ``attempt 1 rolled back (rollback requested by ann@desk)``."""
+    how = f" ({plan.sentence})" if plan.sentence else ""
+    return f"attempt {of_plan(plan).number} {plan.state.value}{how}"

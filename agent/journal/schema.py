@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.journal.codec import SCHEMA_ID, Record
-from agent.journal.columns import Table
-from agent.journal.targets import NOT_SAID, Split
+from agent.journal.codec import SCHEMA_ID, JournalRecord, TargetColumns
+from agent.journal.targets import NOT_SAID, TargetManifest
 from agent.telemetry.schema import schema_of
-from agent.values.reassignment import Plan
+from agent.values.reassignment import ReassignmentPlan
 
 
 def journal_schema() -> dict[str, Any]:
@@ -17,9 +16,9 @@ def journal_schema() -> dict[str, Any]:
     The shapes of a plan are among the definitions: its header, and the columns that its partitions stand in.
     """
     definitions: dict[str, Any] = {}
-    for kind in (Record, Plan, Split, Table):
+    for kind in (JournalRecord, ReassignmentPlan, TargetManifest, TargetColumns):
         schema_of(kind, definitions)
-    record, plan, split = definitions["Record"], definitions["Plan"], definitions["Split"]
+    record, plan, split = definitions["JournalRecord"], definitions["ReassignmentPlan"], definitions["TargetManifest"]
     record["properties"]["value"] = {"type": "object"}
     said = {name: one for name, one in plan["properties"].items() if name not in NOT_SAID}
     return {
@@ -34,6 +33,6 @@ def journal_schema() -> dict[str, Any]:
                 "properties": {**said, **split["properties"]},
                 "required": [*(name for name in plan["required"] if name in said), *split["required"]],
             },
-            "Targets": {**definitions["Table"], "description": "The value under targets/<plan>/<number>."},
+            "Targets": {**definitions["TargetColumns"], "description": "The value under targets/<plan>/<number>."},
         },
     }

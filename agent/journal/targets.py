@@ -11,16 +11,59 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from agent.journal.columns import columns, runs, targets_of
-from agent.journal.kept import Kept
-from agent.values.journal import Entry, View, Write
-from agent.values.reassignment import Plan, Target
+from agent.journal.codec import MOST_NAMED, columns, runs, targets_of
+from agent.values.journal import Entry, JournalState, JournalWrite, under
+from agent.values.number_format import counted, sized
+from agent.values.proposal import Proposal
+from agent.values.reassignment import ENDED, ReassignmentPlan, ReassignmentTarget
 from agent.values.typed_json import UnreadableError, from_json, to_json
-from agent.values.words import counted
+
+# What was read of a journal's entries before: an entry never changes, so it is read once.
+#
+# The entries themselves are the key, and are held with what was read of them, so that none can take another's place.
+# What was not asked for the longest goes first, once everything together is too much. Safe to use from several threads.
+
+T = TypeVar("T")
+
+
+class IdentityMemo(Generic[T]):
+    """Values by the identity of what they were made of."""
+
+    def __init__(self, most: int) -> None:
+        """``most`` is the greatest sum of sizes that is kept, as the values' own measure has it."""
+        self._most = most
+        self._size = 0
+        self._found: OrderedDict[tuple[int, ...], tuple[tuple[object, ...], T, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, sources: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """What was made of these very objects before, or what ``make`` makes of them now."""
+        key = tuple(map(id, sources))
+        with self._lock:
+            found = self._found.get(key)
+            if found is not None:
+                self._found.move_to_end(key)
+                return found[1]
+        made = make()
+        self.put(sources, made, size(made))
+        return made
+
+    def put(self, sources: tuple[object, ...], made: T, size: int) -> None:
+        """Keep what was made of these objects."""
+        key = tuple(map(id, sources))
+        with self._lock:
+            former = self._found.pop(key, None)
+            self._size += size - (0 if former is None else former[2])
+            self._found[key] = (sources, made, size)
+            while self._size > self._most and len(self._found) > 1:
+                self._size -= self._found.popitem(last=False)[1][2]
+
 
 TARGETS = "targets"
 """First part of the keys."""
@@ -35,7 +78,7 @@ _MOST_KEPT = 1_500_000
 """Targets in memory beside those of open plans, at most; they are read again where that is not enough."""
 
 
-class Split(NamedTuple):
+class TargetManifest(NamedTuple):
     """What a header says of the partitions of its plan."""
 
     partitions: int
@@ -50,41 +93,41 @@ class Split(NamedTuple):
 class _Read(NamedTuple):
     """Partitions as they were read, and digest and size of what they were read from."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[ReassignmentTarget, ...]
     digest: str
     bytes: int
 
 
-_SPLITS: Kept[Split] = Kept(_MOST_KEPT)
-_READ: Kept[_Read] = Kept(_MOST_KEPT)
-_PLANS: Kept[Plan] = Kept(_MOST_KEPT)
+_SPLITS: IdentityMemo[TargetManifest] = IdentityMemo(_MOST_KEPT)
+_READ: IdentityMemo[_Read] = IdentityMemo(_MOST_KEPT)
+_PLANS: IdentityMemo[ReassignmentPlan] = IdentityMemo(_MOST_KEPT)
 
 
-def split_of(targets: tuple[Target, ...]) -> Split:
+def split_of(targets: tuple[ReassignmentTarget, ...]) -> TargetManifest:
     """What a header says of these partitions; worked out once for the same tuple."""
     return _SPLITS.of((targets,), lambda: _split(targets), lambda _: len(targets) + 1)
 
 
-def part_writes(name: str, targets: tuple[Target, ...]) -> tuple[Write, ...]:
+def part_writes(name: str, targets: tuple[ReassignmentTarget, ...]) -> tuple[JournalWrite, ...]:
     """The entries with the partitions of a plan of that name."""
     return tuple(
-        Write(f"{TARGETS}/{name}/{number}", TARGETS, value) for number, value in enumerate(_values(targets), 1)
+        JournalWrite(f"{TARGETS}/{name}/{number}", TARGETS, value) for number, value in enumerate(_values(targets), 1)
     )
 
 
-def header_value(plan: Plan) -> Mapping[str, Any]:
-    """Everything of a plan but its partitions, of which it says what `Split` has."""
-    value = to_json(Plan, plan._replace(targets=()))
+def header_value(plan: ReassignmentPlan) -> Mapping[str, Any]:
+    """Everything of a plan but its partitions, of which it says what `TargetManifest` has."""
+    value = to_json(ReassignmentPlan, plan._replace(targets=()))
     told = {name: one for name, one in value.items() if name not in NOT_SAID}
     return {**told, **split_of(plan.targets)._asdict()}
 
 
-def plan_in(entry: Entry, parts: Sequence[Entry]) -> Plan:
+def plan_in(entry: Entry, parts: Sequence[Entry]) -> ReassignmentPlan:
     """The plan of a header, with its partitions from these entries. Raises UnreadableError."""
     return _PLANS.of((entry, *parts), lambda: _plan(entry, parts), lambda plan: len(plan.targets) + 1)
 
 
-def parts_in(view: View, name: str | None = None) -> dict[str, list[Entry]]:
+def parts_in(view: JournalState, name: str | None = None) -> dict[str, list[Entry]]:
     """Plan -> the entries with its partitions, of one plan or of all."""
     found: dict[str, list[Entry]] = {}
     begin = f"{TARGETS}/" if name is None else f"{TARGETS}/{name}/"
@@ -106,25 +149,25 @@ def digest_in(header: Entry) -> object:
 
 def size_in(header: Entry) -> int:
     """Bytes of the partitions of a plan that can be read."""
-    return from_json(Split, header.value).bytes
+    return from_json(TargetManifest, header.value).bytes
 
 
-def _values(targets: tuple[Target, ...]) -> Iterator[Mapping[str, Any]]:
+def _values(targets: tuple[ReassignmentTarget, ...]) -> Iterator[Mapping[str, Any]]:
     return (columns(run) for run in runs(targets, PART_BYTES))
 
 
-def _split(targets: tuple[Target, ...]) -> Split:
+def _split(targets: tuple[ReassignmentTarget, ...]) -> TargetManifest:
     texts = [_text(value) for value in _values(targets)]
-    return Split(len(targets), len(texts), sum(map(len, texts)), hashlib.sha256(b"\n".join(texts)).hexdigest())
+    return TargetManifest(len(targets), len(texts), sum(map(len, texts)), hashlib.sha256(b"\n".join(texts)).hexdigest())
 
 
 def _text(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
 
 
-def _plan(entry: Entry, parts: Sequence[Entry]) -> Plan:
-    plan = from_json(Plan, {**entry.value, "targets": [], "dropped": 0})
-    told = from_json(Split, entry.value)
+def _plan(entry: Entry, parts: Sequence[Entry]) -> ReassignmentPlan:
+    plan = from_json(ReassignmentPlan, {**entry.value, "targets": [], "dropped": 0})
+    told = from_json(TargetManifest, entry.value)
     name = entry.key.partition("/")[2]
     if plan.proposal_id != name:
         raise UnreadableError(f"the record of plan {name[:80]} is of another plan")
@@ -151,3 +194,72 @@ def _joined(parts: Sequence[Entry]) -> _Read:
     texts = [_text(part.value) for part in parts]
     digest = hashlib.sha256(b"\n".join(texts)).hexdigest()
     return _Read(tuple(chain.from_iterable(targets_of(part.value) for part in parts)), digest, sum(map(len, texts)))
+
+
+# Is there room in the journal for one more plan? Asked before a plan is accepted, so that none ends in silence. Pure.
+#
+# What is accepted is written in every state that it can come to: its partitions once, its header with room for all that
+# is added to it, and batches cut to the size of a record.
+
+MOST_OPEN_BYTES = 64_000_000
+"""Partitions of all plans that have not ended, some million of them; their batches take twice as much."""
+MOST_HEADER_BYTES = 400_000
+"""Of a plan that is accepted; its sentences and what it has moved come to it."""
+_ROW_BYTES = 100
+_BROKER_BYTES = 13
+"""A broker's id has ten digits at most."""
+_ENDED = frozenset(state.value for state in ENDED)
+
+
+def open_bytes(view: JournalState) -> int:
+    """Bytes that the partitions of plans take that have not ended. Raises UnreadableError."""
+    return sum(size_in(entry) for entry in under(view, "plan") if entry.kind not in _ENDED)
+
+
+class PlanSize(NamedTuple):
+    """What a plan takes."""
+
+    partitions: int
+    replicas: int
+    """That its partitions name, before and after."""
+    bytes: int
+    """Of its partitions as they are written, or more."""
+    header_bytes: int = 0
+
+
+def plan_size(plan: ReassignmentPlan) -> PlanSize:
+    """What that plan takes."""
+    named = sum(len(target.before) + len(target.after) for target in plan.targets)
+    return PlanSize(plan.partitions, named, split_of(plan.targets).bytes, len(json.dumps(header_value(plan))))
+
+
+def estimated_plan_size(proposal: Proposal) -> PlanSize:
+    """What the plan of a reassignment is going to take at most, worked out quickly."""
+    rows = (*proposal.before, *proposal.after)
+    named = sum(len(row.value) for row in rows)
+    names = len(json.dumps(proposal.subject.name)) * (1 + len(proposal.after) // 1_000)
+    return PlanSize(len(proposal.after), named, _ROW_BYTES * len(proposal.after) + _BROKER_BYTES * named + names)
+
+
+def too_large_reason(need: PlanSize) -> str | None:
+    """Why no journal has room for such a plan; None when one has."""
+    if need.partitions > MOST_TARGETS:
+        return f"it moves {counted(need.partitions, 'partition')}, and one plan may move {MOST_TARGETS:,}"
+    if need.replicas > MOST_NAMED:
+        return f"its partitions name {counted(need.replicas, 'replica')}, and those of one plan may name {MOST_NAMED:,}"
+    if need.bytes > MOST_OPEN_BYTES:
+        return f"its partitions take {sized(need.bytes)} in the journal, and plans may take {sized(MOST_OPEN_BYTES)}"
+    if need.header_bytes > MOST_HEADER_BYTES:
+        return f"its reason and racks take {sized(need.header_bytes)}, and may take {sized(MOST_HEADER_BYTES)}"
+    return None
+
+
+def no_room_reason(view: JournalState, need: PlanSize) -> str | None:
+    """Why there is no room beside the plans that have not ended; None when there is. Raises UnreadableError."""
+    taken = open_bytes(view)
+    if taken + need.bytes <= MOST_OPEN_BYTES:
+        return None
+    return (
+        f"its partitions take {sized(need.bytes)} in the journal, and those of plans that have not ended take"
+        f" {sized(taken)} of {sized(MOST_OPEN_BYTES)}: it can begin when one of them has ended"
+    )

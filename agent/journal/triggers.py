@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from agent.values.journal import Entry, View, Write, under
+from agent.values.journal import Entry, JournalState, JournalWrite, under
 from agent.values.typed_json import UnreadableError, from_json, to_json
 
 TRIGGERS = "trigger"
@@ -37,7 +37,7 @@ _HARMLESS = ("NOT_SENT", "REFUSED")
 T = TypeVar("T")
 
 
-class Path(StrEnum):
+class TriggerPath(StrEnum):
     """How a group is asked to rebalance without taking part in it."""
 
     PENDING_LEAVE = "pending leave"
@@ -46,7 +46,7 @@ class Path(StrEnum):
     """Join, and leave before the group has assembled: for coordinators that ignore the former."""
 
 
-class Effect(StrEnum):
+class TriggerEffect(StrEnum):
     """What was seen right after asking."""
 
     REBALANCING = "the group began to rebalance"
@@ -79,7 +79,7 @@ class ItemMove(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class TriggerExpectation:
     """What was there before, and what is to come."""
 
     generation: int | None
@@ -95,7 +95,7 @@ class Expectation:
     """What it is good for and what it costs, as the proposal says it."""
 
 
-class Judgement(NamedTuple):
+class TriggerJudgement(NamedTuple):
     """What came of a trigger."""
 
     verdict: TriggerVerdict
@@ -120,15 +120,15 @@ class TriggerEntry:
     """Name of the `ProposalReason`."""
     intended_ms: int
     """Epoch milliseconds."""
-    expected: Expectation
+    expected: TriggerExpectation
     earlier_ms: tuple[int, ...] = ()
     """When the same proposal was acted upon before."""
-    path: Path | None = None
-    effect: Effect | None = None
+    path: TriggerPath | None = None
+    effect: TriggerEffect | None = None
     acted_ms: int | None = None
     sentence: str = ""
     """What happened, for people."""
-    judgement: Judgement | None = None
+    judgement: TriggerJudgement | None = None
 
     @property
     def open(self) -> bool:
@@ -162,14 +162,14 @@ class LearnedGroup:
 class LearnedPath(NamedTuple):
     """Which way worked last at a release of the broker."""
 
-    path: Path
+    path: TriggerPath
     at_ms: int
 
 
 # --- writing ----------------------------------------------------------------------------------------------------
 
 
-def with_earlier(entry: TriggerEntry, view: View) -> TriggerEntry:
+def with_earlier(entry: TriggerEntry, view: JournalState) -> TriggerEntry:
     """The same entry with the times of earlier ones under its key, which it is about to replace."""
     before = _read(TriggerEntry, view.get(_key(entry)))
     if before is None:
@@ -180,71 +180,73 @@ def with_earlier(entry: TriggerEntry, view: View) -> TriggerEntry:
     return replace(entry, earlier_ms=max(times[-KEPT_TIMES:], tuple(of_a_day[-MOST_TIMES:]), key=len))
 
 
-def intent(entry: TriggerEntry) -> Write:
+def intent(entry: TriggerEntry) -> JournalWrite:
     """To be durable before the coordinator is asked for anything."""
-    return Write(_key(entry), "intent", to_json(TriggerEntry, entry))
+    return JournalWrite(_key(entry), "intent", to_json(TriggerEntry, entry))
 
 
-def outcome(entry: TriggerEntry) -> Write:
+def outcome(entry: TriggerEntry) -> JournalWrite:
     """What became of it."""
-    return Write(_key(entry), "outcome", to_json(TriggerEntry, entry))
+    return JournalWrite(_key(entry), "outcome", to_json(TriggerEntry, entry))
 
 
-def judged(entry: TriggerEntry, judgement: Judgement) -> Write:
+def judged(entry: TriggerEntry, judgement: TriggerJudgement) -> JournalWrite:
     """Its verdict; what was only needed to find it is left out from now on."""
     expected = replace(entry.expected, holds={}, moves=())
     closed = replace(entry, judgement=judgement, expected=expected)
-    return Write(_key(entry), "judged", to_json(TriggerEntry, closed))
+    return JournalWrite(_key(entry), "judged", to_json(TriggerEntry, closed))
 
 
-def worked(release: str, path: Path, at_ms: int) -> Write:
+def path_learned(release: str, path: TriggerPath, at_ms: int) -> JournalWrite:
     """That way of asking made a group of that release rebalance."""
-    return Write(f"{PATHS}/{release}", "learned", to_json(LearnedPath, LearnedPath(path, at_ms)))
+    return JournalWrite(f"{PATHS}/{release}", "learned", to_json(LearnedPath, LearnedPath(path, at_ms)))
 
 
-def learned(group: LearnedGroup) -> Write:
+def learned(group: LearnedGroup) -> JournalWrite:
     """What is known of a group by now."""
-    return Write(f"{GROUPS}/{group.group_id}", "learned", to_json(LearnedGroup, group))
+    return JournalWrite(f"{GROUPS}/{group.group_id}", "learned", to_json(LearnedGroup, group))
 
 
-def forgotten(view: View, now_ms: int) -> tuple[Write, ...]:
+def trigger_cleanup(view: JournalState, now_ms: int) -> tuple[JournalWrite, ...]:
     """Deletes the oldest judged triggers beyond `KEPT`; none that a budget still counts."""
     closed = [entry for entry in _rows(view) if entry.value.get("judgement") is not None]
     oldest = sorted(closed, key=lambda entry: (_whole(entry.value.get("intended_ms")), entry.key))
     old = oldest[: max(0, len(closed) - KEPT)]
-    return tuple(Write(one.key, "forgotten", None) for one in old if all(now_ms - at >= DAY_MS for at in _asked(one)))
+    return tuple(
+        JournalWrite(one.key, "forgotten", None) for one in old if all(now_ms - at >= DAY_MS for at in _asked(one))
+    )
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
-def triggers(view: View, group_id: str | None = None) -> tuple[TriggerEntry, ...]:
+def triggers(view: JournalState, group_id: str | None = None) -> tuple[TriggerEntry, ...]:
     """All triggers, or those of one group, by the time of their intents."""
     return _read_all(_rows(view, group_id))
 
 
-def open_triggers(view: View, group_id: str | None = None) -> tuple[TriggerEntry, ...]:
+def open_triggers(view: JournalState, group_id: str | None = None) -> tuple[TriggerEntry, ...]:
     """Those that are not judged yet, by the time of their intents."""
     return _read_all(entry for entry in _rows(view, group_id) if entry.value.get("judgement") is None)
 
 
-def acted_at(view: View, group_id: str | None = None) -> tuple[int, ...]:
+def acted_at(view: JournalState, group_id: str | None = None) -> tuple[int, ...]:
     """Epoch milliseconds of everything that was or may have been asked of groups, for budgets and cooldowns."""
     return tuple(sorted(at for entry in _rows(view, group_id) for at in _asked(entry)))
 
 
-def path_at(view: View, release: str) -> Path | None:
+def path_at(view: JournalState, release: str) -> TriggerPath | None:
     """Which way worked last at that release; None when none is known."""
     found = _read(LearnedPath, view.get(f"{PATHS}/{release}"))
     return None if found is None else found.path
 
 
-def learned_of(view: View, group_id: str) -> LearnedGroup | None:
+def learned_of(view: JournalState, group_id: str) -> LearnedGroup | None:
     """What is known of a group; None before anything was learned."""
     return _read(LearnedGroup, view.get(f"{GROUPS}/{group_id}"))
 
 
-def learned_groups(view: View) -> Iterable[LearnedGroup]:
+def learned_groups(view: JournalState) -> Iterable[LearnedGroup]:
     """All groups of which something was learned."""
     found = (_read(LearnedGroup, entry) for entry in under(view, GROUPS))
     return [one for one in found if one is not None]
@@ -264,7 +266,7 @@ def _key(entry: TriggerEntry) -> str:
     return f"{TRIGGERS}/{entry.group_id}/{entry.proposal_id}"
 
 
-def _rows(view: View, group_id: str | None = None) -> Iterator[Entry]:
+def _rows(view: JournalState, group_id: str | None = None) -> Iterator[Entry]:
     """Triggers as they were written, in no order."""
     begin = f"{TRIGGERS}/" if group_id is None else f"{TRIGGERS}/{group_id}/"
     for key, entry in view.items():

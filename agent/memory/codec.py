@@ -22,10 +22,10 @@ from agent.values.foreign_json import read_json
 from agent.values.memory import (
     ChangeCause,
     CopyMemory,
-    Foretold,
     Join,
     Memory,
     PartitionChange,
+    PredictionMemory,
     RackChange,
     RackSighting,
     RateBase,
@@ -233,7 +233,7 @@ def _memory(value: _Json) -> Memory:
         streams={name: _read_streams(row) for name, row in told.streams.items()},
         rate_bases=tuple(_read_rate_base(*row) for row in told.rate_bases),
         size_base=None if told.size_base is None else _read_rate_base(*told.size_base),
-        foretold={name: Foretold(*row) for name, row in told.foretold.items()},
+        foretold={name: PredictionMemory(*row) for name, row in told.foretold.items()},
     )
 
 

@@ -6,27 +6,244 @@ witness says that it is gone; nothing grows with time but with the size of the c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from zlib import crc32
 
-from agent.memory.changes import moves_hidden, rack_changes, topic_memory, topics_to_compare, widened_partitions
-from agent.memory.foretold import after_look, foretold_of
-from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases, next_size_base
-from agent.memory.sightings import sightings
+from agent.memory.rack_history import (
+    moves_hidden,
+    rack_changes,
+    sightings,
+    topic_memory,
+    topics_to_compare,
+    widened_partitions,
+)
 from agent.memory.streams import last_look_of, remember_streams
-from agent.values.absences import absent_since
-from agent.values.assessment import Detection
-from agent.values.kafka import SETTLED_STATES
-from agent.values.memory import Foretold, Memory, RunningReassignment, StreamsMemory, TopicMemory
-from agent.values.observation import Part
-from agent.values.snapshot import OtherGroup, Snapshot, StreamsGroup
+from agent.values.assessment import DetectionResult
+from agent.values.kafka import SETTLED_STATES, STABLE
+from agent.values.memory import (
+    Memory,
+    PredictionMemory,
+    RateBase,
+    RunningReassignment,
+    StreamsMemory,
+    TopicMemory,
+    absent_since,
+)
+from agent.values.number_format import counted
+from agent.values.observation import ObservationPart
+from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, ReaderGroup, Snapshot, StreamsGroup
 from agent.values.throttles import idle_throttles
 from assignors.problem import TopicPartition
 
-if TYPE_CHECKING:  # what predicts reads this package
-    from agent.values.prediction import Prediction
+if TYPE_CHECKING:
+    from agent.values.plan import PredictedAssignment, Prediction
+
+# Keeps the looks from which byte rates are taken, and learns how large a record is.
+#
+# End offsets of two looks give records per second. Two bases are kept, so that there is always one that is old enough
+# to be smooth and young enough to be true. Sizes on disk are asked less often than offsets, so bytes per record are
+# learned from looks in which both were asked, and from no other.
+#
+# Above `MAX_PARTITIONS` nothing is kept: the memory travels with every cycle, and there rates come from the pipeline.
+
+MAX_PARTITIONS = 10_000
+WINDOW_MS = 60_000
+"""A base for rates is replaced when it is twice as old, one for sizes when it is this old."""
+
+
+def next_rate_bases(memory: Memory, snapshot: Snapshot) -> tuple[RateBase, ...]:
+    """The bases for the next look: this look joins them when the youngest is a window old."""
+    if _unusable(snapshot):
+        return memory.rate_bases if not snapshot.end_offsets else ()
+    if memory.rate_bases and snapshot.monotonic_ms - memory.rate_bases[-1].monotonic_ms < WINDOW_MS:
+        return memory.rate_bases
+    return (*memory.rate_bases, rate_base(snapshot))[-2:]
+
+
+def rate_base(snapshot: Snapshot) -> RateBase:
+    """This look as the base for rates."""
+    return RateBase(snapshot.monotonic_ms, snapshot.end_offsets)
+
+
+def next_size_base(memory: Memory, snapshot: Snapshot) -> RateBase | None:
+    """The base for the size of records: this look when it asked for sizes and the one before is a window old."""
+    base = memory.size_base
+    if _unusable(snapshot):
+        return base if not snapshot.end_offsets else None
+    if not snapshot.sizes_fresh or not snapshot.size_bytes:
+        return base
+    if base is not None and snapshot.monotonic_ms - base.monotonic_ms < WINDOW_MS:
+        return base
+    return size_base(snapshot)
+
+
+def size_base(snapshot: Snapshot) -> RateBase:
+    """This look as the base for the size of records."""
+    sizes = {partition: size for partition, size in snapshot.size_bytes.items() if partition in snapshot.end_offsets}
+    return RateBase(snapshot.monotonic_ms, snapshot.end_offsets, sizes)
+
+
+def learned_bytes_per_record(memory: Memory, snapshot: Snapshot) -> Mapping[str, float]:
+    """Bytes per record of each topic: what grew on disk over what was appended, between two looks that asked for both.
+
+    A partition that did not grow teaches nothing: old segments may have been deleted meanwhile.
+    """
+    known = {topic: size for topic, size in memory.bytes_per_record.items() if topic in snapshot.topics}
+    base = memory.size_base
+    if base is None or not snapshot.sizes_fresh or not snapshot.end_offsets:
+        return known
+    grown: dict[str, tuple[int, int]] = {}
+    for partition, was in base.size_bytes.items():
+        records = snapshot.end_offsets.get(partition, 0) - base.end_offsets[partition]
+        size_bytes = snapshot.size_bytes.get(partition, was) - was
+        if records > 0 and size_bytes > 0:
+            so_far = grown.get(partition.topic, (0, 0))
+            grown[partition.topic] = so_far[0] + size_bytes, so_far[1] + records
+    known |= {topic: size_bytes / records for topic, (size_bytes, records) in grown.items()}
+    return dict(sorted(known.items()))
+
+
+def _unusable(snapshot: Snapshot) -> bool:
+    return not snapshot.end_offsets or len(snapshot.end_offsets) > MAX_PARTITIONS
+
+
+# Was the last prediction right? What was foretold of a group, kept small, and compared once it has rebalanced.
+#
+# Only where something was set or assumed, or where Kafka is deterministic: a prediction that comes out wrong there
+# means that the group does not run what rackwise believes. A group whose readers or topics have changed since proves
+# nothing, and neither does one that is still handing work over.
+
+Reads = Mapping[str, Iterable[TopicPartition]]
+
+
+def prediction_memory(
+    prediction: Prediction, group: Group, snapshot: Snapshot, before: PredictionMemory | None
+) -> PredictionMemory | None:
+    """What is to be remembered of a prediction; None where it proves nothing or cannot be compared."""
+    if not isinstance(group, ReaderGroup) or prediction.first is None or prediction.settled is None:
+        return None
+    exact = prediction.certainty.name == "EXACT"
+    if not exact and prediction.basis.name == "READ":
+        return None
+    rebalance = _rebalance(group)
+    if rebalance is None:
+        return None
+    return PredictionMemory(
+        rebalance=rebalance,
+        subject=_subject(group, snapshot),
+        by=", ".join(part for part in (prediction.assignor, prediction.settings) if part),
+        basis=prediction.basis.value,
+        crossing=_crossing(prediction.settled.reads, group, snapshot),
+        outcomes=tuple(
+            dict.fromkeys(
+                _outcome(given.reads, _copies(given), group, snapshot, exact=exact)
+                for given in (prediction.first, prediction.settled)
+            )
+        ),
+        exact=exact,
+        missed=before.missed if before is not None and before.rebalance == rebalance else None,
+    )
+
+
+def prediction_mismatch(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> str | None:
+    """How the group's last rebalance differs from what was foretold, as a clause; None where nothing says so."""
+    if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
+        return foretold.missed
+    if _rebalance(group) == foretold.rebalance:
+        return foretold.missed
+    reads = _reads(group)
+    if _subject(group, snapshot) != foretold.subject or not _complete(group, reads):
+        return None
+    copies = sum(len(p.standby) + len(p.warmup) for p in group.processes) if isinstance(group, StreamsGroup) else 0
+    if _outcome(reads, copies, group, snapshot, exact=foretold.exact) in foretold.outcomes:
+        return None
+    got = _crossing(reads, group, snapshot)
+    return (
+        f"{foretold.by} ({foretold.basis}) predicted {counted(foretold.crossing, 'read')} across racks; after the "
+        f"rebalance the group has another assignment, with {got}"
+    )
+
+
+def kept_prediction(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> PredictionMemory | None:
+    """What stays remembered after a look that predicted nothing new; None once it has been proven right or void."""
+    if not isinstance(group, ReaderGroup):
+        return None
+    rebalance = _rebalance(group)
+    if group.hidden or group.state != STABLE or rebalance is None or rebalance == foretold.rebalance:
+        return foretold
+    reads = _reads(group)
+    if _subject(group, snapshot) == foretold.subject and not _complete(group, reads):
+        return foretold  # work is still being handed over
+    why = prediction_mismatch(foretold, group, snapshot)
+    return None if why is None else foretold._replace(rebalance=rebalance, missed=why)
+
+
+def _rebalance(group: ReaderGroup) -> str | None:
+    """Tells one rebalance from the next; None where nothing does."""
+    if isinstance(group, StreamsGroup):
+        return group.join
+    if group.assignment_epoch is not None:
+        return f"epoch {group.assignment_epoch}"
+    generations = [member.generation for member in group.members if member.generation is not None]
+    return f"generation {max(generations)}" if generations else None
+
+
+def _subject(group: ReaderGroup, snapshot: Snapshot) -> int:
+    """Digest of who shares what: readers, and where the replicas of their topics are."""
+    parts = sorted(reader.id for reader in group.readers)
+    for topic in sorted({tp.topic for held in _reads(group).values() for tp in held}):
+        state = snapshot.topics.get(topic)
+        parts.append(f"{topic} {[one.replicas for one in state.partitions] if state is not None else None}")
+    return crc32("\n".join(parts).encode(errors="surrogatepass"))
+
+
+def _reads(group: ReaderGroup) -> Reads:
+    if isinstance(group, ConsumerGroup):
+        return {member.id: member.assigned or () for member in group.members}
+    sources = {task.id: task.sources for task in group.topology.tasks} if group.topology is not None else {}
+    return {process.id: [tp for t in process.active for tp in sources.get(t, ())] for process in group.processes}
+
+
+def _complete(group: ReaderGroup, reads: Reads) -> bool:
+    """Whether nothing is waiting to be handed over: all tasks run, or each partition up to the highest is read."""
+    if isinstance(group, StreamsGroup):
+        tasks = {task.id for task in group.topology.tasks} if group.topology is not None else set()
+        return {task for process in group.processes for task in process.active} == tasks
+    numbers: dict[str, set[int]] = {}
+    for held in reads.values():
+        for topic, number in held:
+            numbers.setdefault(topic, set()).add(number)
+    return bool(numbers) and all(len(seen) == max(seen) + 1 for seen in numbers.values())
+
+
+def _outcome(reads: Reads, copies: int, group: ReaderGroup, snapshot: Snapshot, *, exact: bool) -> str:
+    """What two equal assignments have in common: who reads what, or only loads and cost; and the number of copies."""
+    if exact:
+        text = "\n".join(f"{name} {sorted(held)}" for name, held in sorted(reads.items()))
+        return f"{crc32(text.encode(errors='surrogatepass')):08x} {copies}"
+    loads = sorted(len(list(held)) for held in reads.values())
+    return f"{crc32(repr(loads).encode()):08x} {_crossing(reads, group, snapshot)} {copies}"
+
+
+def _copies(given: PredictedAssignment) -> int:
+    return sum(len(held) for kind in (given.standby, given.warmup) for held in kind.values())
+
+
+def _crossing(reads: Reads, group: ReaderGroup, snapshot: Snapshot) -> int:
+    """Reads without a replica in the rack that the reader tells."""
+    rack_of = {reader.id: reader.rack.told for reader in group.readers}
+    told = {broker.id: broker.rack.told for broker in snapshot.brokers if broker.rack.told}
+    crossing = 0
+    for name, held in reads.items():
+        for topic, number in held:
+            state = snapshot.topics.get(topic)
+            if state is not None and number < len(state.partitions):
+                crossing += rack_of.get(name) not in {told.get(broker) for broker in state.partitions[number].replicas}
+    return crossing
+
 
 GONE_KEPT_MS = 300_000
 """A finding that comes back within this time keeps its age."""
@@ -36,7 +253,7 @@ ACTS_KEPT_MS = 86_400_000
 def remember(
     memory: Memory,
     snapshot: Snapshot,
-    detection: Detection,
+    detection: DetectionResult,
     predictions: Mapping[str, Prediction] = MappingProxyType({}),
 ) -> Memory:
     """The memory after this look, and after what was predicted from it."""
@@ -69,15 +286,17 @@ def remember(
     )
 
 
-def _foretold(memory: Memory, snapshot: Snapshot, predictions: Mapping[str, Prediction]) -> Mapping[str, Foretold]:
+def _foretold(
+    memory: Memory, snapshot: Snapshot, predictions: Mapping[str, Prediction]
+) -> Mapping[str, PredictionMemory]:
     """The last prediction of each group, until its next rebalance has shown whether it was right."""
     if not memory.foretold and not predictions:
         return memory.foretold
     groups = snapshot.groups
-    kept = {name: after_look(known, groups.get(name), snapshot) for name, known in memory.foretold.items()}
+    kept = {name: kept_prediction(known, groups.get(name), snapshot) for name, known in memory.foretold.items()}
     for name, prediction in predictions.items():
         if name in groups:
-            new = foretold_of(prediction, groups[name], snapshot, kept.get(name))
+            new = prediction_memory(prediction, groups[name], snapshot, kept.get(name))
             kept[name] = new if new is not None else kept.get(name)
     return {name: known for name, known in sorted(kept.items()) if known is not None}
 
@@ -91,7 +310,7 @@ def _gone(memory: Memory, seen: Mapping[str, int], now_ms: int) -> dict[str, tup
 def _topics(memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]) -> Mapping[str, TopicMemory]:
     """Topics as they are, and those that are only not shown as they were."""
     blind = moves_hidden(snapshot)
-    missing = {gap.subject for gap in snapshot.gaps if gap.part is Part.TOPICS}
+    missing = {gap.subject for gap in snapshot.gaps if gap.part is ObservationPart.TOPICS}
     compared = {topic.name for topic in topics_to_compare(memory, snapshot)}
     if snapshot.topics is memory.topic_states and not compared and not missing:
         return memory.topics
@@ -113,7 +332,7 @@ def _topics(memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartit
 
 def _groups(memory: Memory, snapshot: Snapshot) -> tuple[str, ...]:
     shown = tuple(snapshot.groups)
-    if any(gap.part is Part.GROUPS for gap in snapshot.gaps):
+    if any(gap.part is ObservationPart.GROUPS for gap in snapshot.gaps):
         hidden = set(memory.groups) - snapshot.groups.keys() - set(snapshot.vanished_groups)
         shown = tuple(sorted({*shown, *hidden}))
     return memory.groups if shown == memory.groups else shown
@@ -157,6 +376,6 @@ def _streams(memory: Memory, snapshot: Snapshot) -> dict[str, StreamsMemory]:
         for name, group in snapshot.groups.items()
         if isinstance(group, StreamsGroup)
     }
-    if any(gap.part is Part.GROUPS for gap in snapshot.gaps):
+    if any(gap.part is ObservationPart.GROUPS for gap in snapshot.gaps):
         streams |= {name: known for name, known in memory.streams.items() if name not in snapshot.groups}
     return dict(sorted(streams.items()))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent.values.memory import CopyKey, CopyMemory, Join, Memory, RestoreRate, StreamsMemory
-from agent.values.snapshot import LagSource, Role, StreamsGroup, TaskCopy
+from agent.values.snapshot import LagSource, StreamsGroup, TaskCopy, TaskRole
 from assignors.problem import TaskId
 
 SAMPLES_KEPT = 8
@@ -102,7 +102,7 @@ def _key(copy: TaskCopy) -> CopyKey:
 
 def _is_followed(copy: TaskCopy) -> bool:
     """True for copies that restore or follow: standbys, warm-ups, active tasks that were not running at the join."""
-    return copy.role is not Role.ACTIVE or copy.offset_sum is not None
+    return copy.role is not TaskRole.ACTIVE or copy.offset_sum is not None
 
 
 def _copy(before: CopyMemory | None, copy: TaskCopy, now_ms: int) -> CopyMemory:
@@ -113,12 +113,12 @@ def _copy(before: CopyMemory | None, copy: TaskCopy, now_ms: int) -> CopyMemory:
         samples = with_reading(samples, taken_ms, lag, copy.lag_source)
         nearest = (taken_ms, lag) if nearest is None or lag < nearest[1] else nearest
     since_ms = before.since_ms if before is not None else now_ms
-    return CopyMemory(since_ms, samples, copy.role is Role.WARMUP, nearest)
+    return CopyMemory(since_ms, samples, copy.role is TaskRole.WARMUP, nearest)
 
 
 def _ready_ms(before: int | None, copies: Iterable[TaskCopy], now_ms: int) -> int | None:
     """Since when a warm-up has caught up, surely or probably."""
-    ready = any(copy.role is Role.WARMUP and (copy.caught_up or _probably(copy)) for copy in copies)
+    ready = any(copy.role is TaskRole.WARMUP and (copy.caught_up or _probably(copy)) for copy in copies)
     return (now_ms if before is None else before) if ready else None
 
 

@@ -17,10 +17,10 @@ from operator import itemgetter, not_
 from typing import NamedTuple
 
 from agent.decode.values import DecodedGroup, DecodedGroups, StreamsAssignment
-from agent.model.located import Located
-from agent.model.members import Racks, classic_member, consumer_member
+from agent.model.members import MemberRacks, classic_member, consumer_member
+from agent.model.rack_locators import RackLocatorChain
 from agent.model.streams import OffsetFacts, blank_streams_group, classic_streams_group, streams_group
-from agent.model.topology import CHANGELOG_SUFFIX, TopicNames
+from agent.model.topology import CHANGELOG_SUFFIX, ApplicationTopics
 from agent.values.kafka import (
     CLASSIC_GROUP,
     CONSUMER_PROTOCOL_TYPE,
@@ -34,7 +34,7 @@ from agent.values.memo import Memo, each
 from agent.values.memory import Memory
 from agent.values.observation import (
     Observation,
-    Part,
+    ObservationPart,
     RawClassicGroup,
     RawConsumerGroup,
     RawListedGroup,
@@ -45,7 +45,7 @@ from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Member, Other
 _ID = itemgetter(0)
 
 
-class Groups(NamedTuple):
+class SnapshotGroups(NamedTuple):
     """The groups, and what only lags are made of."""
 
     by_id: Mapping[str, Group]
@@ -62,10 +62,10 @@ def groups_of(
     memory: Memory,
     limits: Limits,
     memo: Memo,
-    located: Located | None = None,
-) -> Groups:
+    located: RackLocatorChain | None = None,
+) -> SnapshotGroups:
     """Every group by id."""
-    racks: Racks = memo.of(("racks",), (located,), lambda: Racks(located))
+    racks: MemberRacks = memo.of(("racks",), (located,), lambda: MemberRacks(located))
     # A locator's answer may change in every look; groups of which it says the same stay the same objects.
     before: list[Mapping[str, Group]] = memo.of(("groups before",), (), lambda: [{}])
     classic, consumer = partial(_classic, racks, before[0]), partial(_consumer, racks, before[0])
@@ -101,7 +101,7 @@ def groups_of(
     groups = tuple(found.values())
     by_id = memo.of(("groups",), (groups,), lambda: _by_name(found, before[0]))
     before[0] = by_id
-    return Groups(by_id, offsets)
+    return SnapshotGroups(by_id, offsets)
 
 
 def _raw_id(group: DecodedGroup) -> str:
@@ -119,21 +119,21 @@ class _Names:
 
     def __init__(self, observation: Observation, topics: Mapping[str, TopicState], memo: Memo) -> None:
         self._topics = topics
-        self._complete = not any(gap.part is Part.TOPICS for gap in observation.gaps)
+        self._complete = not any(gap.part is ObservationPart.TOPICS for gap in observation.gaps)
         self._changelogs: list[str] = memo.of(
             ("changelogs",), (topics,), lambda: [name for name in topics if name.endswith(CHANGELOG_SUFFIX)]
         )
         self._listed = observation.listed_groups
         self._memo = memo
 
-    def of(self, group: DecodedGroup) -> TopicNames:
+    def of(self, group: DecodedGroup) -> ApplicationTopics:
         """Partition counts of the group's topics, and the changelogs that carry its name."""
         application = group.raw.group_id
         changelogs = self._starting(self._changelogs, f"{application}-")
         longer = [f"{other}-" for other in self._starting(self._groups(), f"{application}-")]
         own = tuple([name for name in changelogs if not any(name.startswith(other) for other in longer)])
         sizes = {name: len(self._topics[name].partitions) for name in {*own, *_sources(group)} if name in self._topics}
-        return TopicNames(sizes, own, self._complete)
+        return ApplicationTopics(sizes, own, self._complete)
 
     def declared(self, group: RawStreamsGroup) -> tuple[tuple[str, int], ...]:
         """Partition counts of the topics that a KIP-1071 group declares, as far as they are shown."""
@@ -171,7 +171,7 @@ def _by_name(found: Mapping[str, Group], before: Mapping[str, Group]) -> dict[st
     return dict(zip(names, map(found.__getitem__, names), strict=True))
 
 
-def _classic(racks: Racks, before: Mapping[str, Group], group: DecodedGroup) -> ConsumerGroup | None:
+def _classic(racks: MemberRacks, before: Mapping[str, Group], group: DecodedGroup) -> ConsumerGroup | None:
     """A stable group of plain consumers; None for any other."""
     if not _is_plain(group):
         return None
@@ -180,7 +180,7 @@ def _classic(racks: Racks, before: Mapping[str, Group], group: DecodedGroup) -> 
     return _same(_consumers(raw, raw.protocol or None, members, hidden=False), before)
 
 
-def _unsettled(group: DecodedGroup, racks: Racks, *, was_streams: bool) -> Group:
+def _unsettled(group: DecodedGroup, racks: MemberRacks, *, was_streams: bool) -> Group:
     """A classic group that shows nothing of its members, or that holds no consumers."""
     raw = group.raw
     if raw.protocol_type not in (CONSUMER_PROTOCOL_TYPE, ""):
@@ -205,7 +205,7 @@ def _consumers(raw: RawClassicGroup, assignor: str | None, members: list[Member]
     )
 
 
-def _consumer(racks: Racks, before: Mapping[str, Group], raw: RawConsumerGroup) -> ConsumerGroup:
+def _consumer(racks: MemberRacks, before: Mapping[str, Group], raw: RawConsumerGroup) -> ConsumerGroup:
     group = ConsumerGroup(
         raw.group_id,
         GroupKind.CONSUMER,

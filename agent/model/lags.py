@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from agent.decode.values import RUNNING_ACTIVE
 from agent.memory.streams import NOTHING, appended_per_s, current_join, last_look_of, with_reading
 from agent.model.rates import closing_rate, eta_s, restore_rate, shared_rate, still_missing
-from agent.model.roles import RoleVerdict, tell_roles
 from agent.model.streams import OffsetFacts
+from agent.values.kafka import NO_STRATEGY
 from agent.values.limits import GroupLimits
 from agent.values.memory import CopyKey, Join, Memory, StreamsMemory
 from agent.values.observation import RawApplicationLag
@@ -30,23 +31,120 @@ from agent.values.snapshot import (
     GroupKind,
     LagSource,
     Range,
-    Role,
-    Statefulness,
     StreamsGroup,
     StreamsProcess,
     TaskCopy,
+    TaskRole,
     TaskState,
+    TaskStatefulness,
 )
 from agent.values.weights import RestoreWeight
 from assignors.problem import TaskId, TopicPartition
 
+# Tells the warm-ups of a classic Streams application from its standbys.
+#
+# Warm-ups (KIP-441) travel as standbys and look the same. What tells them apart:
+#
+# - the application's own probing deadline: the leader sets one exactly when it wants to move tasks, so without a
+# deadline there is no warm-up;
+# - the lag at the assignment: a warm-up goes where the task is *not* caught up, so a copy that was is a standby;
+# - ``num.standby.replicas``, where the user told it: with 0 there are no standbys at all, and a copy beyond the number
+# of standbys is a warm-up;
+# - where the leader wants the active task: the assignor deals stateful tasks round over the processes in the order of
+#   their ids before it looks at lags, and warms a task up where it was dealt to. That is looked at only while every
+#   process has the same number of threads and no rack-aware strategy redeals.
+#
+# Invariant: what rests on the deal alone is marked as not certain.
+
+_SIGN = 1 << 63
+
+
+class InferredRole(NamedTuple):
+    """A role, and whether it could be another."""
+
+    role: TaskRole
+    certain: bool
+
+
+def tell_roles(
+    group: StreamsGroup,
+    stateful: Sequence[TaskId],
+    caught_up: Mapping[CopyKey, bool | None],
+    settings: GroupLimits,
+    *,
+    follow_up: bool,
+) -> Mapping[CopyKey, InferredRole]:
+    """The role of every standby copy of a classic group.
+
+    ``stateful``: all tasks with state, in the order of their ids; ``caught_up``: of each copy whether it had caught up
+    when it was assigned, None where that is unknown.
+    """
+    holders: dict[TaskId, list[str]] = {}
+    for process in group.processes:
+        for task in process.standby:
+            holders.setdefault(task, []).append(process.id)
+    if settings.known and settings.num_standby_replicas == 0:
+        return _all(holders, InferredRole(TaskRole.WARMUP, certain=True))
+    if group.next_rebalance_ms is None:
+        return _all(holders, InferredRole(TaskRole.STANDBY, certain=not follow_up))
+    dealt = _dealt(group.processes, stateful, settings)
+    return {
+        (process, task): _verdict((process, task), processes, caught_up, settings, dealt)
+        for task, processes in holders.items()
+        for process in processes
+    }
+
+
+def java_uuid_order(process_id: str) -> tuple[int, int] | tuple[int, int, str]:
+    """Sorts process ids as Java compares UUIDs: both halves as signed numbers. Other texts come last."""
+    try:
+        number = UUID(process_id).int
+    except ValueError:
+        return _SIGN, 0, process_id
+    high, low = number >> 64, number & ((1 << 64) - 1)
+    return high - 2 * (high & _SIGN), low - 2 * (low & _SIGN)
+
+
+def _all(holders: Mapping[TaskId, Iterable[str]], verdict: InferredRole) -> dict[CopyKey, InferredRole]:
+    return {(process, task): verdict for task, processes in holders.items() for process in processes}
+
+
+def _dealt(
+    processes: Sequence[StreamsProcess], stateful: Sequence[TaskId], settings: GroupLimits
+) -> Mapping[TaskId, str] | None:
+    """Task -> the process that the assignor deals it to; None where more than the order decides."""
+    capacities = {process.capacity for process in processes}
+    if len(capacities) != 1 or settings.rack_aware_assignment_strategy != NO_STRATEGY:
+        return None
+    ids = sorted([process.id for process in processes], key=java_uuid_order)
+    return {task: ids[index % len(ids)] for index, task in enumerate(stateful)}
+
+
+def _verdict(
+    copy: CopyKey,
+    holders: Sequence[str],
+    caught_up: Mapping[CopyKey, bool | None],
+    settings: GroupLimits,
+    dealt: Mapping[TaskId, str] | None,
+) -> InferredRole:
+    process, task = copy
+    if caught_up.get(copy):
+        return InferredRole(TaskRole.STANDBY, certain=True)
+    behind = [holder for holder in holders if caught_up.get((holder, task)) is not True]
+    surplus = len(holders) - settings.num_standby_replicas if settings.known else 0
+    if surplus > 0 and len(behind) == surplus:
+        return InferredRole(TaskRole.WARMUP, certain=True)
+    wanted = dealt is None or dealt.get(task) == process
+    return InferredRole(TaskRole.WARMUP if wanted else TaskRole.STANDBY, certain=False)
+
+
 FRESH_MS = 30_000
 """A reading of the application older than this proves nothing about now."""
-WITH_CHANGELOG = frozenset((Statefulness.CHANGELOG, Statefulness.SOURCE_CHANGELOG))
-_ROLES = tuple(Role)
+WITH_CHANGELOG = frozenset((TaskStatefulness.CHANGELOG, TaskStatefulness.SOURCE_CHANGELOG))
+_ROLES = tuple(TaskRole)
 
 
-class Offsets(NamedTuple):
+class LagOffsets(NamedTuple):
     """What lags are measured against."""
 
     end: Mapping[TopicPartition, int]
@@ -54,7 +152,7 @@ class Offsets(NamedTuple):
     """The group's own; None when they did not answer."""
 
 
-class Clock(NamedTuple):
+class ObservationTime(NamedTuple):
     """The instant of the look, on both clocks."""
 
     taken_ms: int
@@ -80,7 +178,7 @@ class _View(NamedTuple):
     known: StreamsMemory
     join: Join
     settings: GroupLimits
-    clock: Clock
+    clock: ObservationTime
     learned: tuple[RestoreWeight, ...]
     """How fast the pipeline found it to restore."""
     backlog: Mapping[str, int | None]
@@ -93,12 +191,12 @@ class _View(NamedTuple):
 def copies_of(
     group: StreamsGroup,
     facts: OffsetFacts,
-    offsets: Offsets,
+    offsets: LagOffsets,
     told: Sequence[RawApplicationLag],
     *,
     memory: Memory,
     settings: GroupLimits,
-    clock: Clock,
+    clock: ObservationTime,
     learned: tuple[RestoreWeight, ...] = (),
 ) -> tuple[TaskCopy, ...]:
     """Every copy of the group's tasks that have or may have state, sorted by task, role and process."""
@@ -130,7 +228,7 @@ def copies_of(
     return tuple(sorted(copies, key=lambda copy: (numbers[copy.task], _ROLES.index(copy.role), copy.process_id)))
 
 
-def _end_sum(task: TaskState, offsets: Offsets) -> int | None:
+def _end_sum(task: TaskState, offsets: LagOffsets) -> int | None:
     """Where the task's changelogs end; None when one end is missing or no changelog is known."""
     if not task.changelogs:
         return None
@@ -160,9 +258,9 @@ def _backlog(
     return total
 
 
-def _placed(view: _View) -> Iterable[tuple[str, TaskId, RoleVerdict]]:
+def _placed(view: _View) -> Iterable[tuple[str, TaskId, InferredRole]]:
     """Every (process, task) of the group with its role."""
-    roles: Mapping[CopyKey, RoleVerdict] = {}
+    roles: Mapping[CopyKey, InferredRole] = {}
     if view.group.kind is GroupKind.CLASSIC_STREAMS:
         caught_up = {
             (process.id, task): _was_caught_up(view, process.id, task)
@@ -172,11 +270,11 @@ def _placed(view: _View) -> Iterable[tuple[str, TaskId, RoleVerdict]]:
         roles = tell_roles(view.group, tuple(view.tasks), caught_up, view.settings, follow_up=view.facts.follow_up)
     for process in view.group.processes:
         for task in process.active:
-            yield process.id, task, RoleVerdict(Role.ACTIVE, certain=True)
+            yield process.id, task, InferredRole(TaskRole.ACTIVE, certain=True)
         for task in process.standby:
-            yield process.id, task, roles.get((process.id, task), RoleVerdict(Role.STANDBY, certain=True))
+            yield process.id, task, roles.get((process.id, task), InferredRole(TaskRole.STANDBY, certain=True))
         for task in process.warmup:
-            yield process.id, task, RoleVerdict(Role.WARMUP, certain=True)
+            yield process.id, task, InferredRole(TaskRole.WARMUP, certain=True)
 
 
 def _was_caught_up(view: _View, process: str, task: TaskId) -> bool | None:
@@ -196,7 +294,7 @@ def _missing(end: int, told: int) -> int:
     return end if end < told else end - told
 
 
-def _copy(view: _View, process: str, task: TaskId, verdict: RoleVerdict) -> TaskCopy:
+def _copy(view: _View, process: str, task: TaskId, verdict: InferredRole) -> TaskCopy:
     reading = (
         _from_application(view, process, task, verdict.role)
         or _from_broker(view, process, task)
@@ -223,9 +321,9 @@ def _copy(view: _View, process: str, task: TaskId, verdict: RoleVerdict) -> Task
     )
 
 
-def _from_application(view: _View, process: str, task: TaskId, role: Role) -> _Reading | None:
+def _from_application(view: _View, process: str, task: TaskId, role: TaskRole) -> _Reading | None:
     """The newest reading of the copy; one of the other role was taken before the last rebalance."""
-    wanted = "active" if role is Role.ACTIVE else "standby"
+    wanted = "active" if role is TaskRole.ACTIVE else "standby"
     rows = [row for row in view.applications.get((process, task), ()) if row.role == wanted and row.lag >= 0]
     if not rows:
         return None
@@ -242,14 +340,14 @@ def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
     return _Reading(_exactly(max(0, told[1] - told[0])), LagSource.BROKER, None)
 
 
-def _from_join(view: _View, process: str, task: TaskId, role: Role) -> _Reading | None:
+def _from_join(view: _View, process: str, task: TaskId, role: TaskRole) -> _Reading | None:
     """From the offset sum that the process told when it joined."""
     end = view.ends.get(task)
     if end is None or view.group.kind is not GroupKind.CLASSIC_STREAMS:
         return None
     told = view.facts.sums.get((process, task), 0)
     age_ms = view.clock.monotonic_ms - view.join.seen_ms if view.join.after_ms is not None else None
-    if told == RUNNING_ACTIVE and role is Role.ACTIVE:
+    if told == RUNNING_ACTIVE and role is TaskRole.ACTIVE:
         return _Reading(_exactly(0), LagSource.LAST_JOIN, age_ms, running=True)
     if told == RUNNING_ACTIVE:  # it was at the end then
         then = view.join.end_sums.get(task)
@@ -306,7 +404,7 @@ def _caught_up(view: _View, task: TaskId, reading: _Reading | None) -> bool | No
 
 def _supposed(view: _View, task: TaskId) -> bool:
     """True where a source topic was only taken for the changelog: then the ends may be those of another topic."""
-    return view.tasks[task].statefulness is Statefulness.SOURCE_CHANGELOG and bool(view.tasks[task].note)
+    return view.tasks[task].statefulness is TaskStatefulness.SOURCE_CHANGELOG and bool(view.tasks[task].note)
 
 
 def _exactly(lag: int) -> Range:

@@ -5,7 +5,7 @@ Invariant: what was not shown or could not be read is None with a defect beside 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent.decode.values import (
     Assignment,
@@ -15,22 +15,127 @@ from agent.decode.values import (
     Subscription,
     Undecodable,
 )
-from agent.model.located import Located, client_subject
-from agent.model.racks import known_rack
-from agent.values.observation import RawConsumerMember, RawMember, RawStreamsMember
-from agent.values.snapshot import UNKNOWN_RACK, Defect, Member, Rack, RackState
-from agent.values.words import counted
+from agent.model.rack_locators import RackLocatorChain, broker_subject, client_subject
+from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
+from agent.values.memory import Memory
+from agent.values.number_format import counted
+from agent.values.observation import (
+    Observation,
+    ObservationPart,
+    RawBroker,
+    RawConsumerMember,
+    RawMember,
+    RawStreamsMember,
+)
+from agent.values.snapshot import UNKNOWN_RACK, BrokerState, Member, MemberDefect, Rack, RackState
 from assignors.problem import TopicPartition
 
-_NO_DEFECTS: tuple[Defect, ...] = ()
+# In which rack each broker and each member is, and how far that can be relied upon.
+#
+# Three-valued: known, unknown, conflicting. An empty rack is no rack. A broker that is absent keeps the rack that it
+# told last, marked as remembered, because replicas stay where the machine stands. Members of one process stand on one
+# machine: where they claim different racks, none of the claims is believed.
+#
+# KIP-881 and KIP-925 compare rack ids exactly, so nothing is trimmed or folded here.
 
 
-class Racks:
+def known_rack(name: str | None) -> Rack:
+    """A rack as it was told, or unknown for none."""
+    return Rack(RackState.KNOWN, name) if name else UNKNOWN_RACK
+
+
+def agreed_racks(racks: Sequence[Rack]) -> Rack:
+    """The one rack of all that are known; conflicting when they differ. As it was told, where it was told by one."""
+    known = [rack for rack in racks if rack.name is not None]
+    names = tuple(sorted({str(rack.name) for rack in known}))
+    if len(names) > 1:
+        told = {rack.told for rack in racks} - {None}
+        source = None if len(told) > 1 else min(rack.source for rack in known if rack.source is not None)
+        return Rack(RackState.CONFLICTING, None, names, source=source)
+    return min(known, key=lambda rack: (rack.source or "", rack.sent or "", rack.others), default=UNKNOWN_RACK)
+
+
+def agreed_rack(claims: Iterable[str | None]) -> Rack:
+    """The one rack that all who claim one agree on; unknown when none does, conflicting when they differ."""
+    told = sorted({claim for claim in claims if claim})
+    if not told:
+        return UNKNOWN_RACK
+    return known_rack(told[0]) if len(told) == 1 else Rack(RackState.CONFLICTING, None, tuple(told))
+
+
+def brokers_of(
+    observation: Observation, named: Iterable[int], memory: Memory, located: RackLocatorChain | None = None
+) -> tuple[BrokerState, ...]:
+    """Every broker that answered or that is named by a replica list or remembered with replicas, sorted by id."""
+    answered: dict[int, list[RawBroker]] = {}
+    for row in observation.brokers:
+        answered.setdefault(row.id, []).append(row)
+    unanswered = any(gap.part is ObservationPart.RACK_LOCATORS for gap in observation.gaps)
+    brokers: list[BrokerState] = []
+    for broker, rows in answered.items():
+        rack = _told(rows, located)
+        if unanswered and rack.state is RackState.UNKNOWN:  # a locator that did not answer may well know
+            rack = _remembered(broker, memory)._replace(source=rack.source or "", sent=rack.sent)
+        brokers.append(_present(rows, rack, observation.cordoned))
+    brokers += [_absent(broker, memory, located) for broker in set(named) - answered.keys()]
+    return tuple(sorted(brokers, key=lambda broker: broker.id))
+
+
+def selector_is_rack_aware(brokers: Iterable[BrokerState], configs: Mapping[int, Mapping[str, str]]) -> bool | None:
+    """True when every live broker serves reads from the nearest replica; None when one is unknown.
+
+    Of a selector that is not Kafka's own it is unknown.
+    """
+    told: list[bool | None] = []
+    for broker in brokers:
+        if not broker.alive:
+            continue
+        config = configs.get(broker.id)
+        if config is None:
+            told.append(None)
+        else:
+            selector = config.get(REPLICA_SELECTOR)
+            told.append(False if not selector else (selector == RACK_AWARE_SELECTOR or None))
+    if not told:
+        return None
+    if False in told:
+        return False
+    return None if None in told else True
+
+
+def _told(rows: list[RawBroker], located: RackLocatorChain | None) -> Rack:
+    claims = sorted({row.rack for row in rows if row.rack})
+    return agreed_rack(claims) if located is None else located.rack(broker_subject(rows[0].id, rows[0].host), claims)
+
+
+def _present(rows: list[RawBroker], rack: Rack, cordoned: frozenset[int]) -> BrokerState:
+    row = rows[0]
+    fenced = None if any(r.fenced is None for r in rows) else all(r.fenced for r in rows)
+    return BrokerState(row.id, row.host, row.port, rack, fenced is not True, fenced, row.id in cordoned)
+
+
+def _absent(broker: int, memory: Memory, located: RackLocatorChain | None) -> BrokerState:
+    rack = UNKNOWN_RACK if located is None else located.rack(broker_subject(broker, None), ())
+    if rack.state is RackState.UNKNOWN:
+        rack = _remembered(broker, memory)
+    return BrokerState(broker, None, None, rack, alive=False, fenced=None, cordoned=False)
+
+
+def _remembered(broker: int, memory: Memory) -> Rack:
+    seen = memory.brokers.get(broker)
+    rack = known_rack(seen.known if seen is not None else None)
+    return rack if rack is UNKNOWN_RACK else rack._replace(remembered=True)
+
+
+_NO_DEFECTS: tuple[MemberDefect, ...] = ()
+
+
+class MemberRacks:
     """The racks of members: as members send them, or as the locators know them. Equal racks are one object."""
 
     __slots__ = ("_located", "_told")
 
-    def __init__(self, located: Located | None = None) -> None:
+    def __init__(self, located: RackLocatorChain | None = None) -> None:
         self._located = located
         self._told: dict[str, Rack] = {}
 
@@ -47,7 +152,7 @@ class Racks:
         return rack
 
 
-def classic_member(decoded: DecodedMember, racks: Racks, *, stable: bool) -> Member:
+def classic_member(decoded: DecodedMember, racks: MemberRacks, *, stable: bool) -> Member:
     """A member of a classic group. What it tells while it shows no bytes is unknown, and so is its rack then."""
     raw, subscription, user_data, assignment, assignment_data = decoded
     if isinstance(subscription, Subscription):
@@ -94,7 +199,7 @@ def classic_member(decoded: DecodedMember, racks: Racks, *, stable: bool) -> Mem
     )
 
 
-def consumer_member(raw: RawConsumerMember, racks: Racks) -> Member:
+def consumer_member(raw: RawConsumerMember, racks: MemberRacks) -> Member:
     """A member of a KIP-848 group."""
     return Member(
         raw.member_id,
@@ -147,7 +252,7 @@ def with_process_rack(members: Iterable[Member], rack: Rack) -> list[Member]:
     return [member._replace(rack=rack._replace(sent=member.rack.told)) for member in members]
 
 
-def _defects(decoded: DecodedMember) -> tuple[Defect, ...]:
+def _defects(decoded: DecodedMember) -> tuple[MemberDefect, ...]:
     parts = (
         ("subscription", decoded.subscription),
         ("subscription user data", decoded.user_data),
@@ -155,15 +260,15 @@ def _defects(decoded: DecodedMember) -> tuple[Defect, ...]:
         ("assignment user data", decoded.assignment_data),
     )
     return tuple(
-        Defect(what, str(value.reason), f"{value.sentence} (byte {value.offset})")
+        MemberDefect(what, str(value.reason), f"{value.sentence} (byte {value.offset})")
         for what, value in parts
         if isinstance(value, Undecodable)
     )
 
 
-def _misfit(data: StreamsAssignment, assigned: tuple[TopicPartition, ...]) -> tuple[Defect, ...]:
+def _misfit(data: StreamsAssignment, assigned: tuple[TopicPartition, ...]) -> tuple[MemberDefect, ...]:
     """Tasks and partitions belong together by position, so their numbers must agree."""
     if len(data.active) == len(assigned):
         return _NO_DEFECTS
     sentence = f"listed for {counted(len(assigned), 'assigned partition')}: {counted(len(data.active), 'active task')}"
-    return (Defect("assignment user data", "tasks and partitions do not match", sentence),)
+    return (MemberDefect("assignment user data", "tasks and partitions do not match", sentence),)

@@ -34,7 +34,7 @@ def closing_rate(samples: Sequence[tuple[int, int]]) -> Range | None:
     return Range(low / wider if low > 0 else low * wider, overall, high * wider if high > 0 else high / wider)
 
 
-class Measured(NamedTuple):
+class MeasuredRestoreRate(NamedTuple):
     """Records that a process restores per second."""
 
     low: float
@@ -43,7 +43,7 @@ class Measured(NamedTuple):
     """None when nothing bounds it from above."""
 
 
-def restore_rate(measured: Sequence[RestoreRate], learned: Sequence[RestoreWeight] = ()) -> Measured | None:
+def restore_rate(measured: Sequence[RestoreRate], learned: Sequence[RestoreWeight] = ()) -> MeasuredRestoreRate | None:
     """How fast a process restores, as measured in earlier rounds; None when nothing was.
 
     Measurements that are bounded on both sides say most; one that is bounded from below only counts where there is
@@ -57,25 +57,27 @@ def restore_rate(measured: Sequence[RestoreRate], learned: Sequence[RestoreWeigh
         return None
     if not bounded:
         lows = [rate.low for rate in measured]
-        return Measured(min(lows) / 2, max(lows), None)
+        return MeasuredRestoreRate(min(lows) / 2, max(lows), None)
     spread = 1.0 if len(bounded) >= SURE_RATES else 2.0
     middles = sorted((low + high) / 2 for low, high in bounded)
-    return Measured(
+    return MeasuredRestoreRate(
         min(low for low, _ in bounded) / spread,
         middles[len(middles) // 2],
         max(high for _, high in bounded) * spread,
     )
 
 
-def _with_learned(bounded: Sequence[tuple[float, float]], learned: Sequence[RestoreWeight]) -> Measured:
+def _with_learned(bounded: Sequence[tuple[float, float]], learned: Sequence[RestoreWeight]) -> MeasuredRestoreRate:
     """Few measurements, or none, beside what the pipeline learned of the application's subtopologies."""
     lows = [low for low, _ in bounded] + [one.low for one in learned]
     highs = [high for _, high in bounded] + [one.high for one in learned]
     middles = sorted([(low + high) / 2 for low, high in bounded] + [one.median for one in learned])
-    return Measured(min(lows) / 2, middles[len(middles) // 2], max(highs) * 2)
+    return MeasuredRestoreRate(min(lows) / 2, middles[len(middles) // 2], max(highs) * 2)
 
 
-def still_missing(missing: float, backlog: float, rate: Measured, shortest_s: float, longest_s: float | None) -> Range:
+def still_missing(
+    missing: float, backlog: float, rate: MeasuredRestoreRate, shortest_s: float, longest_s: float | None
+) -> Range:
     """Records of one copy not yet restored, when its process has restored for that long.
 
     A thread restores its tasks in turn: at best this copy was the first, at worst it is the last of the backlog, and
@@ -88,7 +90,7 @@ def still_missing(missing: float, backlog: float, rate: Measured, shortest_s: fl
     return Range(least, min(most, max(least, missing * (1 - restored_share))), most)
 
 
-def shared_rate(rate: Measured, share: float, appended_per_s: float) -> Range | None:
+def shared_rate(rate: MeasuredRestoreRate, share: float, appended_per_s: float) -> Range | None:
     """Net closing rate of one copy: between its share of what its process restores and all of it."""
     if rate.high is None:
         return None

@@ -22,13 +22,12 @@ from agent.decode.values import (
     StreamsSubscriptionHeader,
     Subscription,
 )
-from agent.model.members import Racks, classic_member, streams_member, with_process_rack
-from agent.model.racks import agreed_racks
-from agent.model.topology import Clues, TopicNames, declared_topology, inferred_topology
+from agent.model.members import MemberRacks, agreed_racks, classic_member, streams_member, with_process_rack
+from agent.model.topology import ApplicationTopics, TopologyEvidence, declared_topology, inferred_topology
 from agent.values.limits import TopologyHint
 from agent.values.memory import CopyKey
 from agent.values.observation import RawStreamsGroup, RawStreamsMember
-from agent.values.snapshot import GroupKind, Member, MemberTasks, Rack, StreamsGroup, StreamsProcess, Topology
+from agent.values.snapshot import GroupKind, Member, MemberTasks, Rack, StreamsGroup, StreamsProcess, StreamsTopology
 from assignors.problem import TaskId, TopicPartition
 
 
@@ -64,7 +63,7 @@ _Thread = tuple[DecodedMember, Member]
 
 
 def classic_streams_group(
-    decoded: DecodedGroup, topics: TopicNames, hint: TopologyHint, racks: Racks
+    decoded: DecodedGroup, topics: ApplicationTopics, hint: TopologyHint, racks: MemberRacks
 ) -> tuple[StreamsGroup, OffsetFacts]:
     """A classic group whose protocol is ``stream``, in state Stable, and the offsets that its members told."""
     raw = decoded.raw
@@ -159,7 +158,7 @@ def _sums(members: Iterable[DecodedMember]) -> Mapping[CopyKey, int]:
     return sums
 
 
-def _clues(members: Iterable[DecodedMember]) -> Clues:
+def _clues(members: Iterable[DecodedMember]) -> TopologyEvidence:
     sources: dict[TaskId, set[TopicPartition]] = {}
     stateful: set[TaskId] = set()
     owned: list[tuple[StreamsSubscription, tuple[TopicPartition, ...]]] = []
@@ -184,7 +183,9 @@ def _clues(members: Iterable[DecodedMember]) -> Clues:
         for partition in held
         if partition in reader and reader[partition] not in told.offset_sums
     }
-    return Clues({task: frozenset(read) for task, read in sources.items()}, frozenset(stateful), frozenset(unlogged))
+    return TopologyEvidence(
+        {task: frozenset(read) for task, read in sources.items()}, frozenset(stateful), frozenset(unlogged)
+    )
 
 
 def _positional(member: DecodedMember) -> Iterable[tuple[TaskId, TopicPartition]]:
@@ -196,7 +197,7 @@ def _positional(member: DecodedMember) -> Iterable[tuple[TaskId, TopicPartition]
 
 
 def streams_group(
-    raw: RawStreamsGroup, partitions_of: Mapping[str, int], hint: TopologyHint, racks: Racks
+    raw: RawStreamsGroup, partitions_of: Mapping[str, int], hint: TopologyHint, racks: MemberRacks
 ) -> tuple[StreamsGroup, OffsetFacts]:
     """The group in any state, and the offsets that its members reported."""
     topology = None
@@ -262,7 +263,7 @@ def _process_of(process_id: str, rack: Rack, threads: list[RawStreamsMember]) ->
 
 
 def _partitions(
-    tasks: Iterable[TaskId], topology: Topology | None, sources: Mapping[TaskId, tuple[TopicPartition, ...]]
+    tasks: Iterable[TaskId], topology: StreamsTopology | None, sources: Mapping[TaskId, tuple[TopicPartition, ...]]
 ) -> tuple[TopicPartition, ...] | None:
     """The source partitions of some tasks; None while the topology is not declared."""
     if topology is None:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from agent.values.limits import TopologyHint
 from agent.values.observation import RawSubtopology
-from agent.values.snapshot import Statefulness, TaskState, Topology
+from agent.values.snapshot import StreamsTopology, TaskState, TaskStatefulness
 from assignors.problem import TaskId, TopicPartition
 
 CHANGELOG_SUFFIX = "-changelog"
@@ -37,7 +37,7 @@ TAKEN_FOR_CHANGELOG = "it has state but no changelog topic, so its source topic 
 _Subtopology = int | str
 
 
-class Clues(NamedTuple):
+class TopologyEvidence(NamedTuple):
     """What the members' bytes tell about the tasks of a classic group."""
 
     sources: Mapping[TaskId, frozenset[TopicPartition]]
@@ -48,7 +48,7 @@ class Clues(NamedTuple):
     """Tasks that some member owned at its last join without an offset sum."""
 
 
-class TopicNames(NamedTuple):
+class ApplicationTopics(NamedTuple):
     """What the cluster tells about the topics of one application."""
 
     partitions_of: Mapping[str, int]
@@ -67,12 +67,14 @@ class _Shape(NamedTuple):
 
 
 class _Verdict(NamedTuple):
-    statefulness: Statefulness
+    statefulness: TaskStatefulness
     changelogs: tuple[str, ...]
     note: str = ""
 
 
-def inferred_topology(application: str, clues: Clues, topics: TopicNames, hint: TopologyHint) -> Topology | None:
+def inferred_topology(
+    application: str, clues: TopologyEvidence, topics: ApplicationTopics, hint: TopologyHint
+) -> StreamsTopology | None:
     """The topology of a classic group; None when no member shows a task."""
     reads: dict[_Subtopology, set[str]] = {}
     highest: dict[_Subtopology, int] = {}
@@ -95,35 +97,35 @@ def inferred_topology(application: str, clues: Clues, topics: TopicNames, hint: 
         )
     ]
     hinted = hint != TopologyHint()
-    return Topology(tuple(tasks), inferred=True, source="hint" if hinted else "inferred")
+    return StreamsTopology(tuple(tasks), inferred=True, source="hint" if hinted else "inferred")
 
 
 def declared_topology(
     subtopologies: Iterable[RawSubtopology], partitions_of: Mapping[str, int], hint: TopologyHint
-) -> Topology:
+) -> StreamsTopology:
     """The topology that a KIP-1071 group declared."""
     tasks: list[TaskState] = []
     for raw in sorted(subtopologies, key=lambda raw: _order(_as_number(raw.id))):
         reads = {*raw.source_topics, *raw.repartition_source_topics}
         own = tuple(sorted(raw.changelog_topics))
         if not own:
-            verdict = _Verdict(Statefulness.UNKNOWN, (), NO_CHANGELOG_SEEN)
+            verdict = _Verdict(TaskStatefulness.UNKNOWN, (), NO_CHANGELOG_SEEN)
         elif reads.issuperset(own):
-            verdict = _Verdict(Statefulness.SOURCE_CHANGELOG, own)
+            verdict = _Verdict(TaskStatefulness.SOURCE_CHANGELOG, own)
         else:
-            verdict = _Verdict(Statefulness.CHANGELOG, own)
+            verdict = _Verdict(TaskStatefulness.CHANGELOG, own)
         verdict = _hinted(raw.id, reads, {raw.id: verdict}, hint) or verdict
         size = max((partitions_of.get(topic, 0) for topic in reads), default=0)
         tasks.extend(_tasks(raw.id, size, reads, partitions_of, verdict))
     hinted = hint != TopologyHint()
-    return Topology(tuple(tasks), inferred=False, source="hint" if hinted else "declared")
+    return StreamsTopology(tuple(tasks), inferred=False, source="hint" if hinted else "declared")
 
 
 def _owners(
     application: str,
-    clues: Clues,
+    clues: TopologyEvidence,
     shapes: Mapping[_Subtopology, _Shape],
-    topics: TopicNames,
+    topics: ApplicationTopics,
     hint: TopologyHint,
 ) -> dict[_Subtopology, _Verdict]:
     """For each subtopology what is known of its state, the user's hints on changelogs left out."""
@@ -144,13 +146,13 @@ def _owners(
     for name in shapes:
         if disputed[name]:
             note = SEVERAL_OWNERS.format(topics=", ".join(disputed[name]))
-            verdicts[name] = _Verdict(Statefulness.UNKNOWN, (), note)
+            verdicts[name] = _Verdict(TaskStatefulness.UNKNOWN, (), note)
         elif own[name]:
-            verdicts[name] = _Verdict(Statefulness.CHANGELOG, tuple(own[name]))
+            verdicts[name] = _Verdict(TaskStatefulness.CHANGELOG, tuple(own[name]))
         elif name not in stateful:
-            verdicts[name] = _Verdict(Statefulness.UNKNOWN, (), NO_CHANGELOG_SEEN)
+            verdicts[name] = _Verdict(TaskStatefulness.UNKNOWN, (), NO_CHANGELOG_SEEN)
         elif not topics.complete:
-            verdicts[name] = _Verdict(Statefulness.UNKNOWN, (), TOPICS_NOT_SHOWN)
+            verdicts[name] = _Verdict(TaskStatefulness.UNKNOWN, (), TOPICS_NOT_SHOWN)
         else:
             verdicts[name] = _source_changelog(application, shapes[name].reads)
     return verdicts
@@ -161,8 +163,8 @@ def _source_changelog(application: str, reads: Collection[str]) -> _Verdict:
     internal = f"{application}-"
     tables = [topic for topic in reads if not (topic.startswith(internal) and topic.endswith(REPARTITION_SUFFIX))]
     if len(tables) == 1:
-        return _Verdict(Statefulness.SOURCE_CHANGELOG, tuple(tables), TAKEN_FOR_CHANGELOG)
-    return _Verdict(Statefulness.UNKNOWN, (), SEVERAL_SOURCES)
+        return _Verdict(TaskStatefulness.SOURCE_CHANGELOG, tuple(tables), TAKEN_FOR_CHANGELOG)
+    return _Verdict(TaskStatefulness.UNKNOWN, (), SEVERAL_SOURCES)
 
 
 def _hinted(
@@ -171,18 +173,18 @@ def _hinted(
     """What the user says of a subtopology; None when nothing was said."""
     text = str(name)
     if text in hint.stateless_subtopologies:
-        return _Verdict(Statefulness.STATELESS, ())
+        return _Verdict(TaskStatefulness.STATELESS, ())
     if text in hint.no_changelog_subtopologies:
-        return _Verdict(Statefulness.NO_CHANGELOG, ())
+        return _Verdict(TaskStatefulness.NO_CHANGELOG, ())
     tables = tuple(sorted(set(reads) & set(hint.source_changelogs)))
     topics = tuple(hint.changelogs.get(text, ()))
     if topics:
-        return _Verdict(Statefulness.CHANGELOG, tuple(sorted({*topics, *tables})))
+        return _Verdict(TaskStatefulness.CHANGELOG, tuple(sorted({*topics, *tables})))
     if not tables:
         return None
-    if found[name].statefulness is Statefulness.CHANGELOG:
-        return _Verdict(Statefulness.CHANGELOG, tuple(sorted({*found[name].changelogs, *tables})))
-    return _Verdict(Statefulness.SOURCE_CHANGELOG, tables)
+    if found[name].statefulness is TaskStatefulness.CHANGELOG:
+        return _Verdict(TaskStatefulness.CHANGELOG, tuple(sorted({*found[name].changelogs, *tables})))
+    return _Verdict(TaskStatefulness.SOURCE_CHANGELOG, tables)
 
 
 def _tasks(

@@ -14,24 +14,33 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.detect.assess import bits_of
+from agent.detect.assess import bits_of, topics_of
 from agent.detect.traffic import states_of
-from agent.money.traffic import Sum, Traffic, copy_routes, read_route, together
+from agent.money.traffic import CrossRackTraffic, TrafficSum, copy_routes, read_route, together
+from agent.values.cycle import gaps_of
 from agent.values.memo import Memo
-from agent.values.observation import Part
-from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Rack, RackState, Snapshot, Statefulness, TopicState
-from agent.values.unseen import gaps_of
+from agent.values.observation import ObservationPart
+from agent.values.snapshot import (
+    ConsumerGroup,
+    Group,
+    OtherGroup,
+    Rack,
+    RackState,
+    Snapshot,
+    TaskStatefulness,
+    TopicState,
+)
 from assignors.problem import TopicPartition
 
 
-class Reading(NamedTuple):
+class GroupTopicTraffic(NamedTuple):
     """What one group reads of one topic in one rack."""
 
     group: str
     rack: str | None
     """None for readers whose rack is not known."""
     partitions: int
-    traffic: Traffic
+    traffic: CrossRackTraffic
 
 
 class TopicCost(NamedTuple):
@@ -43,50 +52,50 @@ class TopicCost(NamedTuple):
     """Partitions whose rate is not known."""
     leaders: Mapping[str | None, int]
     """Rack -> partitions that are led there; None: no leader, or one of unknown rack."""
-    replicate: Traffic
-    consume: Traffic
-    readings: tuple[Reading, ...]
+    replicate: CrossRackTraffic
+    consume: CrossRackTraffic
+    readings: tuple[GroupTopicTraffic, ...]
     """By group and rack."""
 
     @property
-    def crossing(self) -> Traffic:
+    def crossing(self) -> CrossRackTraffic:
         """Copies and reads together."""
         return together((self.replicate, self.consume))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
+class CrossRackCosts:
     """Everything that crosses racks, as far as it is visible."""
 
-    groups: Mapping[str, Traffic | None]
+    groups: Mapping[str, CrossRackTraffic | None]
     """What each group reads; None for a group of which that is not visible, such as a share group."""
     topics: Mapping[str, TopicCost]
-    replicate: Traffic
-    consume: Traffic
-    unserved: Traffic
+    replicate: CrossRackTraffic
+    consume: CrossRackTraffic
+    unserved: CrossRackTraffic
     """Reads that cross although an in-sync replica is in the reader's rack, as brokers have no rack-aware selector."""
     untold: tuple[str, ...]
     """Groups with a member whose reads are not visible: what they read is missing at the topics."""
 
     @property
-    def crossing(self) -> Traffic:
+    def crossing(self) -> CrossRackTraffic:
         """Copies and reads together."""
         return together((self.replicate, self.consume))
 
 
-class Read(NamedTuple):
+class PartitionRead(NamedTuple):
     """A partition read by one reader; None: it is not visible what this reader reads."""
 
     rack: Rack
     partition: TopicPartition | None
 
 
-def costs_of(snapshot: Snapshot) -> Costs:
+def costs_of(snapshot: Snapshot) -> CrossRackCosts:
     """What crosses racks now."""
     return _Ledger(snapshot).costs()
 
 
-def costs_of_members(snapshot: Snapshot, members: Mapping[str, Collection[str]]) -> Traffic:
+def costs_of_members(snapshot: Snapshot, members: Mapping[str, Collection[str]]) -> CrossRackTraffic:
     """What some members read across racks now; ``members``: group -> ids of members."""
     ledger = _Ledger(snapshot)
     return together(filter(None, [ledger.group(snapshot.groups[group], ids) for group, ids in members.items()]))
@@ -101,33 +110,33 @@ class _Ledger:
         self._states = states_of(snapshot.topics.values())
         self._bits = bits_of(snapshot, Memo())
         self._serves: dict[Rack, bool | None] = {}
-        self._readings: dict[tuple[str, str, str | None], Sum] = {}
+        self._readings: dict[tuple[str, str, str | None], TrafficSum] = {}
         self._held: Counter[tuple[str, str, str | None]] = Counter()
-        self._unserved = Sum()
+        self._unserved = TrafficSum()
         self._untold: list[str] = []
 
-    def costs(self) -> Costs:
+    def costs(self) -> CrossRackCosts:
         """The whole ledger."""
         groups = {name: self.group(group) for name, group in self._snapshot.groups.items()}
-        readings: dict[str, list[Reading]] = {}
+        readings: dict[str, list[GroupTopicTraffic]] = {}
         for (topic, group, rack), sum_ in self._readings.items():
-            read = Reading(group, rack, self._held[topic, group, rack], sum_.traffic())
+            read = GroupTopicTraffic(group, rack, self._held[topic, group, rack], sum_.traffic())
             readings.setdefault(topic, []).append(read)
         topics = {name: self._topic(topic, readings.get(name, [])) for name, topic in self._snapshot.topics.items()}
-        return Costs(
+        return CrossRackCosts(
             groups=groups,
             topics=topics,
-            replicate=together((*(topic.replicate for topic in topics.values()), self._unseen(Part.TOPICS))),
-            consume=together((*filter(None, groups.values()), self._unseen(Part.GROUPS))),
+            replicate=together((*(topic.replicate for topic in topics.values()), self._unseen(ObservationPart.TOPICS))),
+            consume=together((*filter(None, groups.values()), self._unseen(ObservationPart.GROUPS))),
             unserved=self._unserved.traffic(),
             untold=tuple(self._untold),
         )
 
-    def group(self, group: Group, members: Collection[str] | None = None) -> Traffic | None:
+    def group(self, group: Group, members: Collection[str] | None = None) -> CrossRackTraffic | None:
         """What a group reads, or these members of it; None for a group of which that is not visible."""
         if isinstance(group, OtherGroup):
             return None
-        total, untold = Sum(), False
+        total, untold = TrafficSum(), False
         weighed = self._snapshot.weighed.groups.get(group.id, {})
         for rack, partition in reads_of(group, members):
             if partition is None:
@@ -144,7 +153,7 @@ class _Ledger:
             if partition.topic in self._snapshot.topics:
                 key = partition.topic, group.id, name
                 self._held[key] += 1
-                self._readings.setdefault(key, Sum()).add(route, rate)
+                self._readings.setdefault(key, TrafficSum()).add(route, rate)
         if untold:
             self._untold.append(group.id)
         return total.traffic()
@@ -156,15 +165,15 @@ class _Ledger:
             self._serves[rack] = self._bits.serves((rack,)) if by_locators else self._bits.selector_is_rack_aware
         return self._serves[rack]
 
-    def _unseen(self, part: Part) -> Traffic:
+    def _unseen(self, part: ObservationPart) -> CrossRackTraffic:
         """One unknown read or copy for each answer of that part that is missing."""
-        hidden = Sum()
+        hidden = TrafficSum()
         for _gap in gaps_of(self._snapshot, (part,)):
             hidden.add(None, None)
         return hidden.traffic()
 
-    def _topic(self, topic: TopicState, readings: list[Reading]) -> TopicCost:
-        copies = Sum()
+    def _topic(self, topic: TopicState, readings: list[GroupTopicTraffic]) -> TopicCost:
+        copies = TrafficSum()
         rates = [self._snapshot.bytes_per_s.get(state.id) for state in topic.partitions]
         for state, rate in zip(topic.partitions, rates, strict=True):
             for route in copy_routes(state, self._racks):
@@ -175,7 +184,7 @@ class _Ledger:
             in_unknown=rates.count(None),
             leaders=dict(sorted(leaders.items(), key=lambda row: (row[0] is None, row[0] or ""))),
             replicate=copies.traffic(),
-            consume=together((*(reading.traffic for reading in readings), self._unseen(Part.GROUPS))),
+            consume=together((*(reading.traffic for reading in readings), self._unseen(ObservationPart.GROUPS))),
             readings=tuple(sorted(readings, key=lambda row: (row.group, row.rack is None, row.rack or ""))),
         )
 
@@ -186,33 +195,96 @@ def _known(rates: list[float | None]) -> float | None:
     return round(sum(known), 3) if known or not rates else None
 
 
-def reads_of(group: Group, members: Collection[str] | None = None) -> Iterator[Read]:
+def reads_of(group: Group, members: Collection[str] | None = None) -> Iterator[PartitionRead]:
     """Who reads what now, or these members of it alone; nothing of a group whose members are not visible."""
     if isinstance(group, OtherGroup):
         return
     if isinstance(group, ConsumerGroup):
         for member in group.members:
             if members is None or member.id in members:
-                yield from (Read(member.rack, partition) for partition in _or_unknown(member.assigned))
+                yield from (PartitionRead(member.rack, partition) for partition in _or_unknown(member.assigned))
         return
     topology = group.topology
     sources = {} if topology is None else {task.id: task.sources for task in topology.tasks}
-    told = (Statefulness.CHANGELOG, Statefulness.SOURCE_CHANGELOG)
+    told = (TaskStatefulness.CHANGELOG, TaskStatefulness.SOURCE_CHANGELOG)
     changelogs = {
         task.id: task.changelogs
         for task in (topology.tasks if topology is not None else ())
         if task.changelogs and task.statefulness in told and (task.statefulness is told[0] or not task.note)
     }
     if not group.processes:  # nothing is shown of what the members run
-        yield from (Read(member.rack, None) for member in group.members if members is None or member.id in members)
+        yield from (
+            PartitionRead(member.rack, None) for member in group.members if members is None or member.id in members
+        )
     for process in group.processes:
         if members is not None and not {*process.member_ids} & {*members}:
             continue
         for task in process.active:
-            yield from (Read(process.rack, partition) for partition in _or_unknown(sources.get(task)))
+            yield from (PartitionRead(process.rack, partition) for partition in _or_unknown(sources.get(task)))
         for task in (*process.standby, *process.warmup):
-            yield from (Read(process.rack, partition) for partition in _or_unknown(changelogs.get(task)))
+            yield from (PartitionRead(process.rack, partition) for partition in _or_unknown(changelogs.get(task)))
 
 
 def _or_unknown(partitions: tuple[TopicPartition, ...] | None) -> tuple[TopicPartition | None, ...]:
     return (None,) if partitions is None else partitions
+
+
+# How many records is a group behind? End offsets minus committed offsets, over the topics that it reads.
+#
+# Invariant: a partition that is held but has no commit, or no end offset, is unknown and never counted as caught up.
+
+
+class GroupLag(NamedTuple):
+    """How far behind a group is."""
+
+    records: int | None
+    """Over all partitions, at least; None where nothing is known."""
+    worst: TopicPartition | None
+    """The partition with the most records to go; None where none is behind."""
+    worst_records: int | None
+    partitions: int
+    unknown: int
+    """Partitions of which it is unknown."""
+
+    @property
+    def known(self) -> int | None:
+        """Records behind, at least; None also where all that is known is that some partitions have none to go."""
+        return None if self.unknown and not self.records else self.records
+
+
+def lag_of(snapshot: Snapshot, group_id: str) -> GroupLag | None:
+    """The lag of a group that commits offsets; None for another, and where its commits did not answer.
+
+    Counted are partitions of the topics that it reads now (of all topics, where it has no members), and those that
+    its members hold.
+    """
+    group = snapshot.groups[group_id]
+    committed = snapshot.committed_offsets.get(group_id)
+    if isinstance(group, OtherGroup) or committed is None:
+        return None
+    topics = set(topics_of(group)) if group.members else {partition.topic for partition in committed}
+    held = {p for member in group.members for p in member.assigned or ()} if isinstance(group, ConsumerGroup) else set()
+    wanted = {p for p in committed if p.topic in topics or (group.members and not topics)} | held
+    hidden = bool(gaps_of(snapshot, (ObservationPart.TOPICS,)))  # else a topic that is not there was deleted
+    there = [partition for partition in wanted if hidden or partition.topic in snapshot.topics]
+    lags = {partition: _lag(snapshot.end_offsets.get(partition), committed.get(partition)) for partition in there}
+    known = {partition: lag for partition, lag in lags.items() if lag is not None}
+    worst = max(sorted(known), key=lambda partition: known[partition], default=None)
+    behind = worst is not None and known[worst] > 0
+    return GroupLag(
+        records=sum(known.values()) if known or not lags else None,
+        worst=worst if behind else None,
+        worst_records=known[worst] if worst is not None else None,
+        partitions=len(lags),
+        unknown=len(lags) - len(known),
+    )
+
+
+def _lag(end: int | None, committed: int | None) -> int | None:
+    # A commit may be newer than the end offset that was asked before it; it is caught up then.
+    return None if end is None or committed is None else max(0, end - committed)
+
+
+def worst_task_lag(snapshot: Snapshot, group_id: str) -> float | None:
+    """The likely lag of the copy of a task that is farthest behind; None where no lag is known."""
+    return max((copy.lag.likely for copy in snapshot.copies.get(group_id, ()) if copy.lag is not None), default=None)

@@ -11,22 +11,23 @@ a bound, and one part without a rate takes the bound away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from agent.values.flows import Flows, Racks, highest_price, priced, usd_per_day
 from agent.values.limits import Limits
+from agent.values.number_format import usd
+from agent.values.rates import Flows, Racks, highest_price, priced, usd_per_day
 from agent.values.snapshot import PartitionState
 
 
-class Route(NamedTuple):
+class RackRoute(NamedTuple):
     """From which rack to which bytes go; both are one rack where they stay in it."""
 
     source: str
     target: str
 
 
-class Traffic(NamedTuple):
+class CrossRackTraffic(NamedTuple):
     """What crosses racks of some reads and copies."""
 
     flows: Flows
@@ -66,18 +67,18 @@ class Traffic(NamedTuple):
         return None if dearest is None else priced(self.open_bytes_per_s, dearest) + known
 
 
-NO_TRAFFIC = Traffic({}, 0, 0)
+NO_TRAFFIC = CrossRackTraffic({}, 0, 0)
 
 
-class Sum:
+class TrafficSum:
     """Adds up reads and copies, one after the other."""
 
     def __init__(self) -> None:
-        self._flows: dict[Route, float] = {}
+        self._flows: dict[RackRoute, float] = {}
         self._parts = self._unknown = self._unbounded = 0
         self._open = 0.0
 
-    def add(self, route: Route | None, rate: float | None) -> None:
+    def add(self, route: RackRoute | None, rate: float | None) -> None:
         """One read or copy; None for a route or a rate that is unknown."""
         self._parts += 1
         if rate == 0.0 or (route is not None and route.source == route.target):
@@ -89,13 +90,13 @@ class Sum:
         else:
             self._flows[route] = self._flows.get(route, 0.0) + rate
 
-    def traffic(self) -> Traffic:
+    def traffic(self) -> CrossRackTraffic:
         """The sum so far."""
         flows = {(route.source, route.target): rate for route, rate in sorted(self._flows.items())}
-        return Traffic(flows, self._parts, self._unknown, self._open, self._unbounded)
+        return CrossRackTraffic(flows, self._parts, self._unknown, self._open, self._unbounded)
 
 
-def together(parts: Iterable[Traffic]) -> Traffic:
+def together(parts: Iterable[CrossRackTraffic]) -> CrossRackTraffic:
     """The sum of sums."""
     flows: dict[tuple[str, str], float] = {}
     number = unknown = unbounded = 0
@@ -105,10 +106,12 @@ def together(parts: Iterable[Traffic]) -> Traffic:
         open_, unbounded = open_ + part.open_bytes_per_s, unbounded + part.unbounded
         for pair, rate in part.flows.items():
             flows[pair] = flows.get(pair, 0.0) + rate
-    return Traffic(dict(sorted(flows.items())), number, unknown, open_, unbounded)
+    return CrossRackTraffic(dict(sorted(flows.items())), number, unknown, open_, unbounded)
 
 
-def read_route(state: PartitionState | None, reader: str | None, racks: Racks, *, serves: bool | None) -> Route | None:
+def read_route(
+    state: PartitionState | None, reader: str | None, racks: Racks, *, serves: bool | None
+) -> RackRoute | None:
     """The way of a read by a reader in that rack; None where it is unknown, as without a leader.
 
     ``serves``: whether the nearest replica serves this reader; None when that is not known. A rack in which no broker
@@ -119,30 +122,104 @@ def read_route(state: PartitionState | None, reader: str | None, racks: Racks, *
     source = racks.get(state.leader)
     near = [racks.get(broker) for broker in state.isr]
     if source == reader or (serves and reader in near):
-        return Route(reader, reader)
+        return RackRoute(reader, reader)
     maybe_near = serves is not False and (reader in near or None in near)
-    return None if source is None or maybe_near else Route(source, reader)
+    return None if source is None or maybe_near else RackRoute(source, reader)
 
 
-def copy_routes(state: PartitionState, racks: Racks) -> Iterator[Route | None]:
+def copy_routes(state: PartitionState, racks: Racks) -> Iterator[RackRoute | None]:
     """The way of every follower's copy, None where it is unknown; an offline follower fetches nothing."""
     source = racks.get(state.leader) if state.leader is not None else None
     for broker in state.replicas:
         if broker == state.leader or broker in state.offline:
             continue
         target = racks.get(broker)
-        yield Route(source, target) if source is not None and target is not None else None
+        yield RackRoute(source, target) if source is not None and target is not None else None
 
 
-class Border(NamedTuple):
+class RackBorderTraffic(NamedTuple):
     """What crosses the border of one rack. What is unknown in all is unknown of each rack."""
 
-    into: Traffic
-    out: Traffic
+    into: CrossRackTraffic
+    out: CrossRackTraffic
 
 
-def border(traffic: Traffic, rack: str) -> Border:
+def border(traffic: CrossRackTraffic, rack: str) -> RackBorderTraffic:
     """What comes into a rack from others, and what goes out to them."""
     into = {pair: rate for pair, rate in traffic.flows.items() if pair[1] == rack}
     out = {pair: rate for pair, rate in traffic.flows.items() if pair[0] == rack}
-    return Border(traffic._replace(flows=into), traffic._replace(flows=out))
+    return RackBorderTraffic(traffic._replace(flows=into), traffic._replace(flows=out))
+
+
+_UNITS = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
+_WHOLE = 99.95
+"""From here on a figure has three digits without its tenths."""
+
+
+def bytes_words(rate: float | None, *, at_least: bool = False) -> str | None:
+    """``1.2 MB/s``; units are powers of ten, as prices are."""
+    if rate is None:
+        return None
+    for size, unit in _UNITS:
+        if rate >= size:
+            figure = rate / size
+            return f"{'≥ ' if at_least else ''}{figure:,.{0 if figure >= _WHOLE else 1}f} {unit}"
+    return f"{'≥ ' if at_least else ''}{rate:,.0f} B/s" if not 0 < rate < 1 else "< 1 B/s"
+
+
+def usd_words(dollars: float | None, *, at_least: bool = False) -> str | None:
+    """``$3.10``."""
+    return None if dollars is None else f"{'≥ ' if at_least else ''}{usd(dollars)}"
+
+
+def saving_words(dollars: float | None) -> str | None:
+    """``$3.10``; a saving that is none says so: ``costs $0.02``."""
+    if dollars is None:
+        return None
+    return f"costs {usd(-dollars)}" if dollars < 0 else usd(dollars)
+
+
+def bytes_between(least: float | None, most: float | None) -> str | None:
+    """``1.0 MB/s`` for what is known, ``1.0 MB/s to 2.0 MB/s``, ``≥ 1.0 MB/s`` or ``≤ 2.0 MB/s`` for what is not."""
+    return _between(least, most, bytes_words)
+
+
+def usd_between(least: float | None, most: float | None) -> str | None:
+    """The same for dollars."""
+    return _between(least, most, usd_words)
+
+
+def _between(least: float | None, most: float | None, words: Callable[[float | None], str | None]) -> str | None:
+    low, high = words(least), words(most)
+    if high is None:
+        return low if low is None else f"≥ {low}"
+    if not least and least != most:
+        return f"≤ {high}"
+    return high if low == high else f"{low} to {high}"
+
+
+def traffic_words(traffic: CrossRackTraffic | None) -> str | None:
+    """Bytes per second of that traffic."""
+    return None if traffic is None else bytes_between(traffic.bytes_per_s, traffic.at_most_bytes_per_s)
+
+
+def money_words(traffic: CrossRackTraffic | None, limits: Limits) -> str | None:
+    """Dollars a day of that traffic."""
+    if traffic is None:
+        return None
+    return usd_between(traffic.usd_per_day(limits), traffic.at_most_usd_per_day(limits))
+
+
+def worst_first(traffic: CrossRackTraffic | None, limits: Limits) -> tuple[int, float, float]:
+    """Sorts by what it may cost at most, then by bytes, the most first; by the least where there is no such bound.
+
+    What may cost anything comes after what has a figure, and before what costs nothing for certain.
+    """
+    if traffic is None:
+        return 1, 0.0, 0.0
+    rate, money = traffic.at_most_bytes_per_s, traffic.at_most_usd_per_day(limits)
+    if rate is None:
+        rate, money = traffic.bytes_per_s, traffic.usd_per_day(limits)
+    if rate is None:
+        return 1, 0.0, 0.0
+    return 0 if rate else 2, -(money or 0.0), -rate

@@ -6,37 +6,36 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.observe.context import Context
-from agent.observe.doubt import Judgement, Word, judge
-from agent.observe.insides import Insides, names_on_disk
-from agent.observe.world import World
-from agent.values.observation import Gap, GapCause, Observation, Part, Rights
+from agent.observe.cluster_details import ClusterDetails, NameVisibility, VanishedNames, names_on_disk, vanished_names
+from agent.observe.cluster_listing import ClusterListing
+from agent.observe.context import ObserveContext
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart, PrincipalRights
 from agent.wire.offset_calls import EndOffsets
 
-_NOTHING_JUDGED = Judgement(frozenset(), frozenset(), ())
+_NOTHING_JUDGED = VanishedNames(frozenset(), frozenset(), ())
 
 
-class Answers(NamedTuple):
+class ObservationAnswers(NamedTuple):
     """All three waves."""
 
-    world: World
-    insides: Insides
+    world: ClusterListing
+    insides: ClusterDetails
     ends: EndOffsets
 
 
-class Judgements(NamedTuple):
+class VanishedNamesByKind(NamedTuple):
     """What to believe about names that are no longer shown."""
 
-    topics: Judgement
-    groups: Judgement
+    topics: VanishedNames
+    groups: VanishedNames
 
 
-def judge_names(context: Context, answers: Answers) -> Judgements:
+def judge_names(context: ObserveContext, answers: ObservationAnswers) -> VanishedNamesByKind:
     """Who is gone and who is hidden; a part that did not answer is not judged, and all of it stays known."""
-    return Judgements(_judge_topics(context, answers), _judge_groups(context, answers))
+    return VanishedNamesByKind(_judge_topics(context, answers), _judge_groups(context, answers))
 
 
-def assemble(context: Context, answers: Answers, judged: Judgements) -> Observation:
+def assemble(context: ObserveContext, answers: ObservationAnswers, judged: VanishedNamesByKind) -> Observation:
     """The observation; ``took_ms`` is left to the caller."""
     world, insides, ends = answers
     rights = _rights(context, judged)
@@ -68,37 +67,37 @@ def assemble(context: Context, answers: Answers, judged: Judgements) -> Observat
     )
 
 
-def asked_whole(answers: Answers) -> tuple[Part, ...]:
+def asked_whole(answers: ObservationAnswers) -> tuple[ObservationPart, ...]:
     """Slow parts that were asked for as a whole in this look and answered."""
     world, insides, _ = answers
     fresh = {
-        Part.LOG_DIRS: world.log_dirs_fresh and not world.log_dirs.gaps,
-        Part.BROKER_CONFIGS: world.broker_configs.asked_all,
-        Part.TOPIC_CONFIGS: insides.topic_configs.asked_all,
-        Part.GROUP_CONFIGS: insides.group_configs.asked_all,
+        ObservationPart.LOG_DIRS: world.log_dirs_fresh and not world.log_dirs.gaps,
+        ObservationPart.BROKER_CONFIGS: world.broker_configs.asked_all,
+        ObservationPart.TOPIC_CONFIGS: insides.topic_configs.asked_all,
+        ObservationPart.GROUP_CONFIGS: insides.group_configs.asked_all,
     }
     return tuple(part for part, whole in fresh.items() if whole)
 
 
-def _judge_topics(context: Context, answers: Answers) -> Judgement:
+def _judge_topics(context: ObserveContext, answers: ObservationAnswers) -> VanishedNames:
     world, insides, _ = answers
     if world.topics is None:
         return _NOTHING_JUDGED
     shown = frozenset(topic.name for topic in world.topics)
     # What only log dirs hold may be a topic made or deleted just now; it counts only when a broker says "not allowed".
-    stored = frozenset(name for name in names_on_disk(world) if insides.topic_words.get(name) is Word.HIDDEN)
+    stored = frozenset(name for name in names_on_disk(world) if insides.topic_words.get(name) is NameVisibility.HIDDEN)
     known = context.recall.known_topics | stored
     share = context.scope.shrink_share
-    return judge(Part.TOPICS, known, shown, insides.topic_words, complete=True, shrink_share=share)
+    return vanished_names(ObservationPart.TOPICS, known, shown, insides.topic_words, complete=True, shrink_share=share)
 
 
-def _judge_groups(context: Context, answers: Answers) -> Judgement:
+def _judge_groups(context: ObserveContext, answers: ObservationAnswers) -> VanishedNames:
     world, insides, _ = answers
     if world.groups is None:
         return _NOTHING_JUDGED
     shown = frozenset(group.group_id for group in world.groups)
-    return judge(
-        Part.GROUPS,
+    return vanished_names(
+        ObservationPart.GROUPS,
         context.recall.known_groups,
         shown,
         insides.group_words,
@@ -107,7 +106,7 @@ def _judge_groups(context: Context, answers: Answers) -> Judgement:
     )
 
 
-def _rights(context: Context, judged: Judgements) -> Rights:
+def _rights(context: ObserveContext, judged: VanishedNamesByKind) -> PrincipalRights:
     """Rights with hidden counts: a count of zero needs the right to know, else it is unknown."""
     told = rights_of(context.cluster.operations, topics_hidden=None, groups_hidden=None)
     none_hidden = 0 if told.cluster_describe else None
@@ -118,25 +117,25 @@ def _rights(context: Context, judged: Judgements) -> Rights:
     )
 
 
-def _ages(context: Context, answers: Answers) -> Mapping[Part, int]:
+def _ages(context: ObserveContext, answers: ObservationAnswers) -> Mapping[ObservationPart, int]:
     world, insides, _ = answers
     fresh = asked_whole(answers)
     ages = {part: context.recall.age_ms(part, context.now_ms) for part in context.scope.refresh_ms if part not in fresh}
     carried = {
-        Part.LOG_DIRS: not world.log_dirs_fresh and bool(world.log_dirs.replica_bytes),
-        Part.BROKER_CONFIGS: bool(world.broker_configs.values),
-        Part.TOPIC_CONFIGS: bool(insides.topic_configs.values),
-        Part.GROUP_CONFIGS: bool(insides.group_configs.values),
+        ObservationPart.LOG_DIRS: not world.log_dirs_fresh and bool(world.log_dirs.replica_bytes),
+        ObservationPart.BROKER_CONFIGS: bool(world.broker_configs.values),
+        ObservationPart.TOPIC_CONFIGS: bool(insides.topic_configs.values),
+        ObservationPart.GROUP_CONFIGS: bool(insides.group_configs.values),
     }
     return {part: age for part, age in ages.items() if age is not None and carried.get(part, False)}
 
 
-def _all_gaps(answers: Answers, judged: Judgements) -> tuple[Gap, ...]:
+def _all_gaps(answers: ObservationAnswers, judged: VanishedNamesByKind) -> tuple[Gap, ...]:
     world, insides, ends = answers
     return (*world.gaps, *insides.gaps, *ends.gaps, *judged.topics.gaps, *judged.groups.gaps)
 
 
-def _rights_gaps(world: World, rights: Rights) -> tuple[Gap, ...]:
+def _rights_gaps(world: ClusterListing, rights: PrincipalRights) -> tuple[Gap, ...]:
     # No group while a broker is silent says nothing about rights.
     unclear = world.groups is None or (not world.groups and not world.groups_complete)
     return rights_gaps(
@@ -152,7 +151,7 @@ _NAMED = 3
 
 def folded(gaps: Iterable[Gap], *, most: int = MOST_OF_A_KIND) -> tuple[Gap, ...]:
     """Sorted and without duplicates; more than ``most`` of one part and cause become one that counts them."""
-    by_kind: dict[tuple[Part, GapCause], list[Gap]] = defaultdict(list)
+    by_kind: dict[tuple[ObservationPart, GapCause], list[Gap]] = defaultdict(list)
     for gap in sorted(set(gaps)):
         by_kind[gap.part, gap.cause].append(gap)
     result: list[Gap] = []
@@ -163,7 +162,7 @@ def folded(gaps: Iterable[Gap], *, most: int = MOST_OF_A_KIND) -> tuple[Gap, ...
     return tuple(sorted(result))
 
 
-def _counted(part: Part, cause: GapCause, same: list[Gap]) -> Gap:
+def _counted(part: ObservationPart, cause: GapCause, same: list[Gap]) -> Gap:
     names = ", ".join(gap.subject for gap in same[:_NAMED])
     # Not the empty subject: that would say that the whole part is missing.
     return Gap(part, cause, f"{len(same)} of them", f"among them {names}: {same[0].detail}")
@@ -178,11 +177,13 @@ _DESCRIBE = 8
 _DESCRIBE_CONFIGS = 10
 
 
-def rights_of(operations: frozenset[int] | None, *, topics_hidden: int | None, groups_hidden: int | None) -> Rights:
+def rights_of(
+    operations: frozenset[int] | None, *, topics_hidden: int | None, groups_hidden: int | None
+) -> PrincipalRights:
     """Rights on the cluster as the broker told them; None where it did not."""
     if operations is None:
-        return Rights(topics_hidden=topics_hidden, groups_hidden=groups_hidden)
-    return Rights(
+        return PrincipalRights(topics_hidden=topics_hidden, groups_hidden=groups_hidden)
+    return PrincipalRights(
         cluster_describe=_DESCRIBE in operations,
         cluster_describe_configs=_DESCRIBE_CONFIGS in operations,
         cluster_alter=_ALTER in operations,
@@ -191,18 +192,23 @@ def rights_of(operations: frozenset[int] | None, *, topics_hidden: int | None, g
     )
 
 
-def rights_gaps(rights: Rights, *, topics_shown: int | None, groups_shown: int | None) -> tuple[Gap, ...]:
+def rights_gaps(rights: PrincipalRights, *, topics_shown: int | None, groups_shown: int | None) -> tuple[Gap, ...]:
     """What may be hidden for want of rights; a count is None when that part did not answer (it has its own gap)."""
     gaps: list[Gap] = []
     if rights.cluster_describe is None:
         gaps.append(
-            Gap(Part.RIGHTS, GapCause.UNSUPPORTED, "", "the broker does not report rackwise's authorized operations")
+            Gap(
+                ObservationPart.RIGHTS,
+                GapCause.UNSUPPORTED,
+                "",
+                "the broker does not report rackwise's authorized operations",
+            )
         )
     if groups_shown is not None and not rights.cluster_describe:
         gaps.append(_groups_gap(groups_shown))
     if topics_shown == 0 and not rights.cluster_describe:
         detail = "no topic is listed; without DESCRIBE on topics a broker lists none, and returns no error"
-        gaps.append(Gap(Part.TOPICS, GapCause.NOT_ALLOWED, "", detail))
+        gaps.append(Gap(ObservationPart.TOPICS, GapCause.NOT_ALLOWED, "", detail))
     return tuple(gaps)
 
 
@@ -211,6 +217,6 @@ def _groups_gap(shown: int) -> Gap:
         detail = (
             "no group is listed; without DESCRIBE on the cluster or on groups a broker lists none, and returns no error"
         )
-        return Gap(Part.GROUPS, GapCause.NOT_ALLOWED, "", detail)
+        return Gap(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "", detail)
     detail = "only groups with DESCRIBE are listed; grant DESCRIBE on the cluster to see all"
-    return Gap(Part.RIGHTS, GapCause.NOT_ALLOWED, "groups", detail)
+    return Gap(ObservationPart.RIGHTS, GapCause.NOT_ALLOWED, "groups", detail)

@@ -11,16 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from agent.detect.meant import meant_rack
-from agent.detect.members import is_away, is_too_old
-from agent.detect.software import drop_in, libraries_of, python_library
-from agent.detect.words import listed
-from agent.plan.advice_assignors import change_assignors
-from agent.plan.found import Scene
-from agent.plan.owners import Advised, findings_by_group, racks_to_choose, unless_held
+from agent.detect.detect_context import listed
+from agent.detect.members import is_away, is_too_old, libraries_of, likely_rack, python_library, rack_aware_arguments
+from agent.plan.advice_assignors import Advised, change_assignors, findings_by_group, racks_to_choose, unless_held
 from agent.plan.placements import Skipped
-from agent.plan.tools import bootstrap_of, tool
-from agent.values.finding import Finding, FindingReason, Severity
+from agent.plan.plan_context import PlanContext
+from agent.values.finding import Finding, FindingReason, FindingSeverity
 from agent.values.kafka import (
     BROKER_RACK,
     CLIENT_RACK,
@@ -36,6 +32,22 @@ from agent.values.proposal import ProposalReason
 from agent.values.snapshot import GroupKind, Member, OtherGroup, RackState, ReaderGroup, Snapshot, StreamsGroup
 from agent.values.throttles import BROKER_RATES
 
+
+def bootstrap_of(snapshot: Snapshot) -> str | None:
+    """``host:port`` of a live broker, by its advertised listener; None where no broker shows one."""
+    for broker in snapshot.brokers:
+        if broker.alive and broker.host and broker.port:
+            host = f"[{broker.host}]" if ":" in broker.host else broker.host
+            return f"{host}:{broker.port}"
+    return None
+
+
+def tool(name: str, servers: str, command_config: str | None = None) -> str:
+    """The beginning of a command of that tool; ``command_config`` is a client's properties file."""
+    config = "" if command_config is None else f" --command-config {shlex.quote(command_config)}"
+    return f"{name}.sh --bootstrap-server {shlex.quote(servers)}{config}"
+
+
 _GUESSED = 5
 """Racks that are looked at for what may be meant; members may send as many as they like."""
 _UNHEARD = (
@@ -44,7 +56,7 @@ _UNHEARD = (
 )
 
 
-def plan_advice(scene: Scene) -> tuple[list[AdvicePlan], Skipped]:
+def plan_advice(scene: PlanContext) -> tuple[list[AdvicePlan], Skipped]:
     """All advice, and which findings were left out and why."""
     advised: Advised = []
     for advise in (_broker_racks, _selector, _client_racks, _upgrades, _drop_ins, _standbys, plan_throttles):
@@ -57,7 +69,7 @@ def plan_advice(scene: Scene) -> tuple[list[AdvicePlan], Skipped]:
 # --- brokers ----------------------------------------------------------------------------------------------------
 
 
-def _broker_racks(scene: Scene) -> Advised:
+def _broker_racks(scene: PlanContext) -> Advised:
     findings = scene.found.of(FindingReason.BROKER_RACK_MISSING)
     who = tuple(sorted({finding.subject.name for finding in findings}, key=lambda name: (len(name), name)))
     located = {str(b.id): b.rack.name for b in scene.snapshot.brokers if b.rack.silent and b.rack.name is not None}
@@ -82,7 +94,7 @@ def _broker_racks(scene: Scene) -> Advised:
     return unless_held(findings, plan)
 
 
-def _selector(scene: Scene) -> Advised:
+def _selector(scene: PlanContext) -> Advised:
     findings = scene.found.of(FindingReason.SELECTOR_NOT_RACK_AWARE)
     setting = REPLICA_SELECTOR
     configs = {broker: of.get(setting) for broker, of in scene.snapshot.broker_configs.items()}
@@ -109,7 +121,7 @@ def _selector(scene: Scene) -> Advised:
 # --- members ----------------------------------------------------------------------------------------------------
 
 
-def _client_racks(scene: Scene) -> Advised:
+def _client_racks(scene: PlanContext) -> Advised:
     """For members that send no rack, and for those that send one that no broker has."""
     choice, racks = racks_to_choose(scene.snapshot), _broker_racks_of(scene.snapshot)
 
@@ -119,7 +131,7 @@ def _client_racks(scene: Scene) -> Advised:
     def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
         told = sorted({str(m.rack.told or m.rack.name) for m in group.members if is_away(m, racks)})
         silent = any(map(_sends_no_rack, group.members))
-        meant = {meant_rack(rack, racks) for rack in told[:_GUESSED]} if len(told) <= _GUESSED else {None}
+        meant = {likely_rack(rack, racks) for rack in told[:_GUESSED]} if len(told) <= _GUESSED else {None}
         wanted = next((rack for rack in meant if len(meant) == 1 and rack and not silent), None) or choice
         why = _UNHEARD if silent else f"no broker is in rack {listed(told)}, so none of their reads can be local"
         return AdvicePlan(
@@ -143,7 +155,7 @@ def _broker_racks_of(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(sorted({b.rack.name for b in snapshot.brokers if b.rack.name is not None}))
 
 
-def _upgrades(scene: Scene) -> Advised:
+def _upgrades(scene: PlanContext) -> Advised:
     choice = racks_to_choose(scene.snapshot)
 
     def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
@@ -167,7 +179,7 @@ def _upgrades(scene: Scene) -> Advised:
     return _by_group(scene, (FindingReason.SUBSCRIPTION_TOO_OLD,), is_too_old, plan, python=False)
 
 
-def _drop_ins(scene: Scene) -> Advised:
+def _drop_ins(scene: PlanContext) -> Advised:
     """kafka-python and aiokafka send a rack in no version; an assignor of `assignors.clients` does it for them."""
     choice = racks_to_choose(scene.snapshot)
 
@@ -181,7 +193,7 @@ def _drop_ins(scene: Scene) -> Advised:
             setting="partition_assignment_strategy",
             now=group.assignor,
             wanted=f"Strategy of assignors.clients for {listed(libraries)}",
-            line="\n".join(drop_in(library, group.assignor, choice) for library in libraries),
+            line="\n".join(rack_aware_arguments(library, group.assignor, choice) for library in libraries),
             why=f"no version of {listed(libraries)} sends a rack in its subscription, and their assignors ignore racks",
             who=who,
             findings=ids,
@@ -191,7 +203,7 @@ def _drop_ins(scene: Scene) -> Advised:
 
 
 def _by_group(
-    scene: Scene,
+    scene: PlanContext,
     reasons: tuple[FindingReason, ...],
     concerned: Callable[[Member], bool],
     plan: Callable[[ReaderGroup, tuple[str, ...], tuple[str, ...]], AdvicePlan],
@@ -228,7 +240,7 @@ def _sends_no_rack(member: Member) -> bool:
 # --- standbys ---------------------------------------------------------------------------------------------------
 
 
-def _standbys(scene: Scene) -> Advised:
+def _standbys(scene: PlanContext) -> Advised:
     advised: Advised = []
     for group_id, findings in findings_by_group(scene, FindingReason.COPIES_SHARE_RACK).items():
         group = scene.snapshot.groups[group_id]
@@ -240,8 +252,8 @@ def _standbys(scene: Scene) -> Advised:
             advised.append([(finding.id, Unplanned.NO_LEVER) for finding in findings])
         else:
             # A tag by which no spread is asked for may be shared on purpose.
-            asked = [finding for finding in findings if finding.severity is not Severity.INFO]
-            advised.append([(f.id, Unplanned.MAY_BE_MEANT) for f in findings if f.severity is Severity.INFO])
+            asked = [finding for finding in findings if finding.severity is not FindingSeverity.INFO]
+            advised.append([(f.id, Unplanned.MAY_BE_MEANT) for f in findings if f.severity is FindingSeverity.INFO])
             advised += unless_held(asked, partial(_tags, group, scene.snapshot))
     return advised
 
@@ -288,7 +300,7 @@ class _Left(NamedTuple):
     values: tuple[str, ...]
 
 
-def plan_throttles(scene: Scene) -> Advised:
+def plan_throttles(scene: PlanContext) -> Advised:
     """One advice for all brokers, and for all topics, on which the same settings are left."""
     advised: Advised = []
     alike: dict[tuple[str, tuple[str, ...]], list[_Left]] = {}

@@ -6,12 +6,15 @@ rack-aware assignor could reach at best.
 
 from __future__ import annotations
 
-from agent.detect.software import drop_in, libraries_of
-from agent.detect.words import listed
-from agent.plan.found import Scene
-from agent.plan.owners import Advised, racks_to_choose
-from agent.plan.worth import optimum_worth, total_reads
+from collections.abc import Callable, Iterable
+
+from agent.detect.detect_context import listed
+from agent.detect.members import libraries_of, rack_aware_arguments
+from agent.plan.gain_thresholds import optimum_worth, total_reads
+from agent.plan.placements import Skipped
+from agent.plan.plan_context import PlanContext, addressed_findings
 from agent.values.assessment import Assessment
+from agent.values.finding import Finding, FindingReason, SubjectId
 from agent.values.kafka import (
     CLASSIC_GROUP,
     COOPERATIVE_STICKY_CLASS,
@@ -23,15 +26,63 @@ from agent.values.kafka import (
     RACK_BLIND_ASSIGNORS,
 )
 from agent.values.limits import Limits
+from agent.values.number_format import counted, sized
 from agent.values.plan import AdvicePlan, Unplanned
 from agent.values.proposal import ProposalReason
-from agent.values.snapshot import COORDINATOR_KINDS, ConsumerGroup, OtherGroup, ReaderGroup, Role, StreamsGroup
-from agent.values.words import counted, sized
+from agent.values.snapshot import (
+    COORDINATOR_KINDS,
+    ConsumerGroup,
+    OtherGroup,
+    RackState,
+    ReaderGroup,
+    Snapshot,
+    StreamsGroup,
+    TaskRole,
+)
+
+Advised = list[AdvicePlan | Skipped]
+
+
+def findings_by_group(scene: PlanContext, reason: FindingReason) -> dict[str, list[Finding]]:
+    """Group -> its findings of that reason, also those about its members and tasks; groups that are gone left out."""
+    by_group: dict[str, list[Finding]] = {}
+    for finding in scene.found.of(reason):
+        group_id = group_of(finding.subject, scene.snapshot)
+        if group_id is not None:
+            by_group.setdefault(group_id, []).append(finding)
+    return dict(sorted(by_group.items()))
+
+
+def group_of(subject: SubjectId, snapshot: Snapshot) -> str | None:
+    """The group of a subject named ``group``, ``group/member`` or ``group/task/process``; ids may hold slashes too."""
+    if subject.kind not in ("group", "member", "task"):
+        return None
+    name = subject.name
+    while name not in snapshot.groups:
+        name, slash, _ = name.rpartition("/")
+        if not slash:
+            return None
+    return name
+
+
+def unless_held(findings: Iterable[Finding], plan: Callable[[tuple[str, ...]], AdvicePlan]) -> Advised:
+    """The plan that answers these findings, or that they are held, or nothing where there are none."""
+    answers = addressed_findings(findings)
+    if answers is None:
+        return []
+    return [[(name, Unplanned.HELD) for name in answers.ids]] if answers.held else [plan(answers.ids)]
+
+
+def racks_to_choose(snapshot: Snapshot) -> str:
+    """The racks of the brokers, as a choice to fill in: ``<a|b|c>``."""
+    names = {b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
+    return f"<{'|'.join(sorted(names))}>" if names else "<rack>"
+
 
 STRATEGY = "rack.aware.assignment.strategy=min_traffic"
 
 
-def change_assignors(scene: Scene) -> Advised:
+def change_assignors(scene: PlanContext) -> Advised:
     """Advice for every group with a gap whose assignor, or whole kind, does not look at racks."""
     advised: Advised = []
     groups, assessments = scene.snapshot.groups.get, scene.detection.assessments.get
@@ -58,11 +109,11 @@ def assignor_lines(group: ReaderGroup, limits: Limits, racks: str) -> tuple[str,
     if strategy:
         return strategy
     libraries = libraries_of(group.members, limits.group(group.id).client_software_name)
-    drop_ins = tuple(drop_in(library, group.assignor, racks) for library in libraries)
+    drop_ins = tuple(rack_aware_arguments(library, group.assignor, racks) for library in libraries)
     return drop_ins or (f"partition.assignment.strategy={COOPERATIVE_STICKY_CLASS}",)
 
 
-def _blind(group: ReaderGroup, scene: Scene) -> bool:
+def _blind(group: ReaderGroup, scene: PlanContext) -> bool:
     """True when racks play no part in how the group's work is dealt out."""
     if group.kind in COORDINATOR_KINDS:
         return True
@@ -71,12 +122,12 @@ def _blind(group: ReaderGroup, scene: Scene) -> bool:
     return scene.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY
 
 
-def _why_not(group: ReaderGroup, assessment: Assessment, scene: Scene, *, held: bool) -> Unplanned | None:
+def _why_not(group: ReaderGroup, assessment: Assessment, scene: PlanContext, *, held: bool) -> Unplanned | None:
     if held:
         return Unplanned.HELD
     if scene.limits.excludes_group(group.id):
         return Unplanned.EXCLUDED
-    if any(copy.role is Role.WARMUP for copy in scene.snapshot.copies.get(group.id, ())):
+    if any(copy.role is TaskRole.WARMUP for copy in scene.snapshot.copies.get(group.id, ())):
         return Unplanned.UNSTABLE  # the gap is that of a scale-out which is still on its way
     if not optimum_worth(assessment, scene.limits):
         return Unplanned.BELOW_THRESHOLD
@@ -97,7 +148,7 @@ def _measured(assessment: Assessment) -> str:
     )
 
 
-def _advice(group: ReaderGroup, assessment: Assessment, ids: tuple[str, ...], scene: Scene) -> AdvicePlan:
+def _advice(group: ReaderGroup, assessment: Assessment, ids: tuple[str, ...], scene: PlanContext) -> AdvicePlan:
     measured = _measured(assessment)
     libraries = libraries_of(group.members, scene.limits.group(group.id).client_software_name)
     reason, now = ProposalReason.CHANGE_ASSIGNOR, group.assignor

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agent.plan.advice import plan_advice
-from agent.plan.found import scene
 from agent.plan.leaders import place_leaders
 from agent.plan.placements import Skipped, mend_spread
+from agent.plan.plan_context import plan_context
 from agent.plan.triggers import plan_triggers, worth_predicting
 from agent.predict.predict import predict_groups
-from agent.values.assessment import Detection
+from agent.values.assessment import DetectionResult
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.plan import AdvicePlan, PlacementPlan, Plan, TriggerPlan, Unplanned
@@ -26,10 +26,10 @@ from agent.values.replicas import settled
 from agent.values.snapshot import Snapshot
 
 
-def make_plan(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Memo | None) -> Plan:
+def make_plan(snapshot: Snapshot, detection: DetectionResult, limits: Limits, memo: Memo | None) -> Plan:
     """All changes worth making, and what is left out and why."""
     memo = memo if memo is not None else Memo()
-    found = scene(snapshot, detection, limits, memo)
+    found = plan_context(snapshot, detection, limits, memo)
     predictions = predict_groups(worth_predicting(found), snapshot, limits, memo)
     looked_at = found._replace(predictions=predictions)
     placing = looked_at._replace(snapshot=settled(snapshot))
@@ -44,7 +44,7 @@ def make_plan(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Me
         unplanned=_sorted({*skipped, *without_leader, *without_trigger, *without_advice}),
         predictions=predictions,
     )
-    return _without_answered(capped(plan, limits))
+    return _without_answered(limit_plan(plan, limits))
 
 
 def _without_answered(plan: Plan) -> Plan:
@@ -84,7 +84,7 @@ _MOVE_BYTES = 100
 AnyPlan = PlacementPlan | TriggerPlan | AdvicePlan
 
 
-def capped(plan: Plan, limits: Limits) -> Plan:
+def limit_plan(plan: Plan, limits: Limits) -> Plan:
     """The plan within ``max_moves_per_proposal`` and ``max_proposals``; what was cut is listed as CAPPED."""
     cut: list[tuple[str, Unplanned]] = []
     placements = []

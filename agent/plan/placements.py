@@ -9,27 +9,143 @@ mended never keeps another from being planned; a partition without a leader has 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from agent.plan.found import Scene, answered
-from agent.plan.new_leaders import with_new_leaders
-from agent.plan.reading import Readers, known_readers
+from agent.plan.leader_balance import LeaderCounts, PartitionReaders, known_readers
+from agent.plan.plan_context import PlanContext, addressed_findings, gone_brokers
 from agent.values.finding import Finding, FindingReason
 from agent.values.limits import Limits
 from agent.values.plan import PlacementPlan, Unplanned
 from agent.values.proposal import PlacementChange, ProposalReason
 from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
-from assignors.optimal import optimal_replicas
-from assignors.problem import Broker, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
+from assignors.optimal import optimal_leaders, optimal_replicas
+from assignors.problem import (
+    LeaderCandidate,
+    LeaderCapacity,
+    ReplicaBroker,
+    ReplicaProblem,
+    ReplicaResult,
+    ReplicaSet,
+    TopicPartition,
+)
+
+# New preferred leaders for the partitions whose present one gives its replica away.
+#
+# That happens where its broker is away and its rack holds a replica too many, or where its broker is gone and its
+# replica stays listed while another one moves. Of the replicas that the partition has afterwards one leads, chosen for
+# all such partitions at once: no broker leads more than it does now or than an even share, where that can be; then no
+# rack; then fewest fetches across racks; then a replica that stays. Only where no order of the replicas comes to this
+# may a new replica go to another broker, so that this one leads.
+#
+# Invariant: as many replicas move as before, and no rack holds more of a partition than it must.
+
+List = tuple[int, ...]
+_Ways = dict[int, List]
+"""Leader -> the replica list that it leads, itself first."""
+
+
+def with_new_leaders(
+    lists: Mapping[TopicPartition, List],
+    states: Iterable[PartitionState],
+    brokers: Iterable[ReplicaBroker],
+    scene: PlanContext,
+    readers: Mapping[TopicPartition, PartitionReaders],
+) -> dict[TopicPartition, List]:
+    """The lists, with another leader where the preferred one changes."""
+    gone = frozenset[int]() if scene.limits.plan.keep_leaders else gone_brokers(scene.found)
+    changed = {state.id: state for state in states if state.id in lists and _led_anew(state, lists[state.id], gone)}
+    if not changed:
+        return dict(lists)
+    seats = LeaderCounts(scene.snapshot, scene.held, scene.limits)
+    ways = {name: _orders(state, lists[name], seats) for name, state in changed.items()}
+    ways = {name: of for name, of in ways.items() if of}
+    room = seats.room(Counter(changed[name].replicas[0] for name in ways), hard=False)
+    chosen = _choose(ways, changed, seats, room, readers)
+    if _exceeds(chosen.values(), room):
+        takers = {broker.id: broker.rack for broker in brokers if broker.accepts and broker.rack is not None}
+        for name, of in ways.items():
+            for leader, replicas in _elsewhere(changed[name], lists[name], takers, seats.rack_of):
+                of.setdefault(leader, replicas)
+        chosen = _choose(ways, changed, seats, room, readers)
+    return {**lists, **{name: ways[name][leader] for name, leader in chosen.items()}}
+
+
+def _led_anew(state: PartitionState, after: List, gone: frozenset[int]) -> bool:
+    return after[0] != state.replicas[0] or (after[0] in gone and after != state.replicas)
+
+
+def _orders(state: PartitionState, after: List, seats: LeaderCounts) -> _Ways:
+    """Led by an in-sync replica that stays or, as they are in sync by the end, by a new one."""
+    able = [b for b in after if b in seats.may_lead and (b in state.isr or b not in state.replicas)]
+    return {broker: _led_by(after, broker) for broker in able}
+
+
+def _elsewhere(
+    state: PartitionState, after: List, takers: Mapping[int, str], rack_of: Mapping[int, str]
+) -> Iterator[tuple[int, List]]:
+    """Led by a broker that takes the place of a new replica."""
+    racks = len(set(rack_of.values()))
+    most = -(-len(after) // racks)
+    alone = racks > 2 and len(after) > racks and len(after) % racks not in (0, racks - 1)
+    for new in [broker for broker in after if broker not in state.replicas]:
+        held = Counter(rack_of.get(broker) for broker in after if broker != new)
+        for taker, rack in takers.items():
+            fits = rack == rack_of[new] or (not alone and held[rack] < most)
+            if fits and taker not in after and taker not in state.replicas:
+                yield taker, _led_by(tuple(taker if broker == new else broker for broker in after), taker)
+
+
+def _choose(
+    ways: Mapping[TopicPartition, _Ways],
+    states: Mapping[TopicPartition, PartitionState],
+    seats: LeaderCounts,
+    room: LeaderCapacity,
+    readers: Mapping[TopicPartition, PartitionReaders],
+) -> dict[TopicPartition, int]:
+    candidates = []
+    for name, of in ways.items():
+        size = len(of)
+        candidates.append(
+            [
+                LeaderCandidate(
+                    leader,
+                    0,
+                    2 * size * seats.fetched_across(replicas, leader, readers.get(name))
+                    + size * (leader not in states[name].replicas)
+                    + place,
+                )
+                for place, (leader, replicas) in enumerate(of.items())
+            ]
+        )
+    return dict(zip(ways, optimal_leaders(candidates, room), strict=True))
+
+
+def _exceeds(leaders: Iterable[int], room: LeaderCapacity) -> bool:
+    of_broker = Counter(leaders)
+    of_rack: Counter[str] = Counter()
+    for broker, count in of_broker.items():
+        of_rack[room.rack_of[broker]] += count
+    return any(count > room.brokers.get(broker, 0) for broker, count in of_broker.items()) or any(
+        count > room.racks.get(rack, 0) for rack, count in of_rack.items()
+    )
+
+
+def _led_by(replicas: List, leader: int) -> List:
+    """The leader changes places with the first."""
+    order = list(replicas)
+    place = order.index(leader)
+    order[0], order[place] = order[place], order[0]
+    return tuple(order)
+
 
 Skipped = list[tuple[str, Unplanned]]
 
 
-class Wanted(NamedTuple):
+class TopicRepair(NamedTuple):
     """A topic to mend: the partitions that may be touched and the findings they answer."""
 
     topic: str
@@ -37,7 +153,7 @@ class Wanted(NamedTuple):
     findings: tuple[str, ...]
 
 
-def mend_spread(scene: Scene) -> tuple[list[PlacementPlan], Skipped]:
+def mend_spread(scene: PlanContext) -> tuple[list[PlacementPlan], Skipped]:
     """New replica lists for the topics whose replicas share racks, and what was left out and why."""
     snapshot = scene.snapshot
     wanted, skipped = _wanted(scene)
@@ -76,13 +192,13 @@ def partition_of(finding: Finding) -> TopicPartition | None:
     return TopicPartition(finding.subject.name, int(number)) if number.isdecimal() else None
 
 
-def _wanted(scene: Scene) -> tuple[list[Wanted], Skipped]:
+def _wanted(scene: PlanContext) -> tuple[list[TopicRepair], Skipped]:
     snapshot, limits = scene.snapshot, scene.limits
     sure = {broker.id for broker in snapshot.brokers if broker.rack.state is RackState.KNOWN}
     by_topic: dict[str, list[Finding]] = {}
     for finding in scene.found.of(FindingReason.REPLICAS_SHARE_RACK):
         by_topic.setdefault(finding.subject.name, []).append(finding)
-    wanted: list[Wanted] = []
+    wanted: list[TopicRepair] = []
     skipped: Skipped = []
     for name, findings in sorted(by_topic.items()):
         topic = snapshot.topics.get(name)
@@ -99,9 +215,9 @@ def _wanted(scene: Scene) -> tuple[list[Wanted], Skipped]:
                 mine.append(state)
             else:
                 skipped.append((f"topic/{state.id}", why))
-        answers = answered(f for f in findings if not f.held)
+        answers = addressed_findings(f for f in findings if not f.held)
         if mine and answers is not None:
-            wanted.append(Wanted(name, tuple(mine), answers.ids))
+            wanted.append(TopicRepair(name, tuple(mine), answers.ids))
     return wanted, skipped
 
 
@@ -125,18 +241,18 @@ def _why_not(state: PartitionState, snapshot: Snapshot, sure: set[int], held: fr
     return None
 
 
-def _broker(broker: BrokerState, held: Iterable[int]) -> Broker:
+def _broker(broker: BrokerState, held: Iterable[int]) -> ReplicaBroker:
     """A broker takes replicas only when it is surely there, open for them and in a rack that has held still."""
     known = broker.rack.state is RackState.KNOWN
     open_for_replicas = broker.alive and not broker.fenced and not broker.cordoned
-    return Broker(
+    return ReplicaBroker(
         id=broker.id,
         rack=broker.rack.name if known else None,
         accepts=known and open_for_replicas and broker.id not in held,
     )
 
 
-def _replica_set(state: PartitionState, there: frozenset[int], near: Readers | None) -> ReplicaSet:
+def _replica_set(state: PartitionState, there: frozenset[int], near: PartitionReaders | None) -> ReplicaSet:
     """Neither sizes nor rates play a part: every replica too many moves once, and answers must not change with them.
 
     A preferred leader stays unless its broker is away: then the copy that is away moves, and not one that is in sync.
@@ -149,21 +265,21 @@ def _replica_set(state: PartitionState, there: frozenset[int], near: Readers | N
     )
 
 
-def _solve(brokers: tuple[Broker, ...], sets: tuple[ReplicaSet, ...], snapshot: Snapshot) -> ReplicaResult:
+def _solve(brokers: tuple[ReplicaBroker, ...], sets: tuple[ReplicaSet, ...], snapshot: Snapshot) -> ReplicaResult:
     """The least moves for these partitions; all others only weigh, so that new replicas go to the idler brokers."""
-    wide, usual = wide_and_usual(sets, brokers)
+    wide, usual = split_over_replicated(sets, brokers)
     ballast = _ballast(brokers, {one.id for one in sets}, snapshot)
     result = optimal_replicas(ReplicaProblem(brokers=brokers, partitions=(*usual, *ballast), balance=False))
     if not wide:
         return result
     return ReplicaResult(
-        replicas={**result.replicas, **spread_wide(wide, brokers, snapshot)},
+        replicas={**result.replicas, **spread_over_replicated(wide, brokers, snapshot)},
         infeasible=result.infeasible,
         optimal=result.optimal,
     )
 
 
-def _ballast(brokers: Iterable[Broker], touched: set[TopicPartition], snapshot: Snapshot) -> list[ReplicaSet]:
+def _ballast(brokers: Iterable[ReplicaBroker], touched: set[TopicPartition], snapshot: Snapshot) -> list[ReplicaSet]:
     """All partitions that the solver would not move, because no rack holds more of them than it must."""
     rack_of = {broker.id: broker.rack for broker in brokers if broker.rack is not None}
     racks = len(set(rack_of.values())) or 1
@@ -181,7 +297,7 @@ def _ballast(brokers: Iterable[Broker], touched: set[TopicPartition], snapshot: 
 
 
 def _plan(
-    topic: Wanted, lists: Mapping[TopicPartition, tuple[int, ...]], snapshot: Snapshot, *, optimal: bool
+    topic: TopicRepair, lists: Mapping[TopicPartition, tuple[int, ...]], snapshot: Snapshot, *, optimal: bool
 ) -> PlacementPlan:
     changes = [
         PlacementChange(state.id, state.replicas, lists[state.id])
@@ -212,7 +328,9 @@ def _cost(change: PlacementChange, snapshot: Snapshot) -> int:
 # moves one replica from a fullest to an emptiest rack, so no smaller number of moves ends as evenly.
 
 
-def wide_and_usual(sets: Iterable[ReplicaSet], brokers: Sequence[Broker]) -> tuple[list[ReplicaSet], list[ReplicaSet]]:
+def split_over_replicated(
+    sets: Iterable[ReplicaSet], brokers: Sequence[ReplicaBroker]
+) -> tuple[list[ReplicaSet], list[ReplicaSet]]:
     """Partitions that the rule "at most ceil(RF / racks)" leaves uneven, and all others."""
     racks = len({broker.rack for broker in brokers if broker.rack is not None})
     wide: list[ReplicaSet] = []
@@ -224,8 +342,8 @@ def wide_and_usual(sets: Iterable[ReplicaSet], brokers: Sequence[Broker]) -> tup
     return wide, usual
 
 
-def spread_wide(
-    sets: Iterable[ReplicaSet], brokers: Sequence[Broker], snapshot: Snapshot
+def spread_over_replicated(
+    sets: Iterable[ReplicaSet], brokers: Sequence[ReplicaBroker], snapshot: Snapshot
 ) -> Mapping[TopicPartition, tuple[int, ...]]:
     """New replica lists for those that can be more even; of equal racks the one nearest to leader and readers takes.
 
@@ -246,7 +364,7 @@ def spread_wide(
 
 
 def _step(
-    one: ReplicaSet, replicas: tuple[int, ...], brokers: Sequence[Broker], load: Mapping[int, int]
+    one: ReplicaSet, replicas: tuple[int, ...], brokers: Sequence[ReplicaBroker], load: Mapping[int, int]
 ) -> tuple[int, int] | None:
     """(broker that loses, broker that gains), from the fullest rack to the emptiest that can take one."""
     rack_of = {broker.id: broker.rack for broker in brokers if broker.rack is not None}

@@ -19,17 +19,25 @@ from functools import partial
 from operator import itemgetter
 
 from agent.detect.assess import topics_of
-from agent.plan.columns import Moves, best_moves, own_moves
-from agent.plan.found import Answered, Scene, answered
+from agent.plan.gain_thresholds import (
+    Moves,
+    assessed_locality,
+    assignment_gain,
+    best_moves,
+    brings_worth,
+    crossing_bytes,
+    more_local_worth,
+    optimum_worth,
+    own_moves,
+)
 from agent.plan.placements import Skipped
-from agent.plan.worth import brings_worth, change, crossing_bytes, judged_ground, more_local_worth, optimum_worth
+from agent.plan.plan_context import AddressedFindings, PlanContext, addressed_findings
 from agent.values.assessment import Assessment
-from agent.values.finding import Finding, FindingReason, Subject
+from agent.values.finding import Finding, FindingReason, SubjectId
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, NO_STRATEGY, RACK_AWARE_ASSIGNORS, STABLE
 from agent.values.limits import Limits
 from agent.values.memo import each
-from agent.values.plan import TriggerPlan, Unplanned
-from agent.values.prediction import Given, Prediction
+from agent.values.plan import PredictedAssignment, Prediction, TriggerPlan, Unplanned
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import (
     CLASSIC_KINDS,
@@ -39,9 +47,9 @@ from agent.values.snapshot import (
     Rack,
     RackState,
     ReaderGroup,
-    Role,
     StreamsGroup,
     TaskCopy,
+    TaskRole,
     TopicState,
 )
 from assignors.problem import TaskId
@@ -50,7 +58,7 @@ _Row = tuple[
     str,
     ReaderGroup,
     Assessment,
-    Answered,
+    AddressedFindings,
     tuple[TaskCopy, ...] | None,
     tuple[TopicState | None, ...],
     Prediction | None,
@@ -58,7 +66,7 @@ _Row = tuple[
 _ID = itemgetter(0)
 
 
-def plan_triggers(scene: Scene) -> tuple[list[TriggerPlan], Skipped]:
+def plan_triggers(scene: PlanContext) -> tuple[list[TriggerPlan], Skipped]:
     """Classic groups that one rebalance would improve, by group, and which were left out and why."""
     plans: list[TriggerPlan] = []
     skipped: Skipped = []
@@ -73,7 +81,7 @@ def plan_triggers(scene: Scene) -> tuple[list[TriggerPlan], Skipped]:
     return [best[group_id] for group_id in sorted(best)], skipped
 
 
-def worth_predicting(scene: Scene) -> list[Group]:
+def worth_predicting(scene: PlanContext) -> list[Group]:
     """Groups of which it must be known what their own assignors would give.
 
     A rebalance of them may be proposed, or what is assumed of an application may turn out wrong.
@@ -101,7 +109,7 @@ def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, s
 # --- warm-ups ---------------------------------------------------------------------------------------------------
 
 
-def _warmups(scene: Scene) -> list[TriggerPlan | Skipped]:
+def _warmups(scene: PlanContext) -> list[TriggerPlan | Skipped]:
     if not scene.found.any(
         FindingReason.WARMUP_PROMOTABLE, FindingReason.WARMUP_UNSURE, FindingReason.STANDBY_LAG_GROWS
     ):
@@ -115,23 +123,23 @@ def _warmups(scene: Scene) -> list[TriggerPlan | Skipped]:
 
 
 def _wanted(
-    scene: Scene, group: StreamsGroup, copies: tuple[TaskCopy, ...]
-) -> list[tuple[Answered, tuple[TaskCopy, ...]]]:
+    scene: PlanContext, group: StreamsGroup, copies: tuple[TaskCopy, ...]
+) -> list[tuple[AddressedFindings, tuple[TaskCopy, ...]]]:
     """(findings, copies) for which the group may be asked to rebalance, the surest first."""
     about = scene.found.about
-    ready = tuple(copy for copy in copies if copy.role is Role.WARMUP and copy.caught_up)
-    unsure = tuple(copy for copy in copies if copy.role is Role.WARMUP)
+    ready = tuple(copy for copy in copies if copy.role is TaskRole.WARMUP and copy.caught_up)
+    unsure = tuple(copy for copy in copies if copy.role is TaskRole.WARMUP)
     wanted = [
         (_about_warmups(scene, group.id, ready), ready),
-        (about(FindingReason.WARMUP_UNSURE, Subject("group", group.id)), unsure),
+        (about(FindingReason.WARMUP_UNSURE, SubjectId("group", group.id)), unsure),
     ]
     if scene.limits.probing.standbys:
-        wanted.append((about(FindingReason.STANDBY_LAG_GROWS, Subject("group", group.id)), ()))
-    return [(answers, of) for found, of in wanted if (answers := answered(found)) is not None]
+        wanted.append((about(FindingReason.STANDBY_LAG_GROWS, SubjectId("group", group.id)), ()))
+    return [(answers, of) for found, of in wanted if (answers := addressed_findings(found)) is not None]
 
 
 def _of_copies(
-    scene: Scene, group: StreamsGroup, answers: Answered, copies: tuple[TaskCopy, ...]
+    scene: PlanContext, group: StreamsGroup, answers: AddressedFindings, copies: tuple[TaskCopy, ...]
 ) -> TriggerPlan | Skipped:
     why = Unplanned.HELD if answers.held else _not_triggerable(group, scene.limits)
     if group.kind is not GroupKind.CLASSIC_STREAMS:
@@ -148,9 +156,9 @@ def _of_copies(
     )
 
 
-def _about_warmups(scene: Scene, group_id: str, ready: Iterable[TaskCopy]) -> list[Finding]:
-    subjects = [Subject("task", f"{group_id}/{copy.task}/{copy.process_id}") for copy in ready]
-    return scene.found.about(FindingReason.WARMUP_PROMOTABLE, Subject("group", group_id), *subjects)
+def _about_warmups(scene: PlanContext, group_id: str, ready: Iterable[TaskCopy]) -> list[Finding]:
+    subjects = [SubjectId("task", f"{group_id}/{copy.task}/{copy.process_id}") for copy in ready]
+    return scene.found.about(FindingReason.WARMUP_PROMOTABLE, SubjectId("group", group_id), *subjects)
 
 
 def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...]) -> Moves:
@@ -170,7 +178,7 @@ def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...])
 # --- nearer to the data -----------------------------------------------------------------------------------------
 
 
-def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
+def _improvements(scene: PlanContext) -> list[TriggerPlan | Skipped]:
     snapshot, names = scene.snapshot, scene.detection.topics
     groups, assessments, predictions = snapshot.groups.get, scene.detection.assessments.get, scene.predictions.get
     topics, copies = snapshot.topics.get, snapshot.copies.get
@@ -188,25 +196,25 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
     return _above_bytes(judged, scene)
 
 
-def judge(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned | None:
+def unplanned_reason(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> Unplanned | None:
     """Why no rebalance is proposed for a group with a gap; None when one is."""
     if scene.held and scene.held.intersection(_brokers_of(group, scene)):
         return Unplanned.HELD
     why = _not_triggerable(group, scene.limits) or _not_rack_aware(group, scene)
-    if why is None and any(copy.role is Role.WARMUP for copy in scene.snapshot.copies.get(group.id, ())):
+    if why is None and any(copy.role is TaskRole.WARMUP for copy in scene.snapshot.copies.get(group.id, ())):
         why = Unplanned.UNSTABLE
     return why or _not_worth(group, assessment, scene)
 
 
-def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned | None:
+def _not_worth(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> Unplanned | None:
     if not optimum_worth(assessment, scene.limits):
         return Unplanned.BELOW_THRESHOLD
     # Its assignor decides by the racks that it gets: a rack that only a locator knows, or under another name, is none.
     if any(rack.state is not RackState.KNOWN or rack.told != rack.name for rack in _racks(group, scene)):
         return Unplanned.UNKNOWN_RACK
-    ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
+    ground = assessed_locality(group, assessment, scene.snapshot, scene.memo)
     given = own_answer(scene.predictions.get(group.id))
-    does = change(group, assessment, ground, given)
+    does = assignment_gain(group, assessment, ground, given)
     if does is not None:
         if given is not None and not brings_worth(does.kafka, assessment, scene.limits):
             return Unplanned.OWN_ASSIGNOR
@@ -217,14 +225,14 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unpl
     return Unplanned.UNKNOWN_SELECTOR if unsure else Unplanned.BELOW_THRESHOLD
 
 
-def own_answer(prediction: Prediction | None) -> Given | None:
+def own_answer(prediction: Prediction | None) -> PredictedAssignment | None:
     """Where the group comes to rest by its own assignor; None where that is unknown."""
     return None if prediction is None else prediction.settled
 
 
-def _judge_row(scene: Scene, row: _Row) -> TriggerPlan | Skipped:
+def _judge_row(scene: PlanContext, row: _Row) -> TriggerPlan | Skipped:
     _, group, assessment, answers, _, _, prediction = row
-    why = Unplanned.HELD if answers.held else judge(group, assessment, scene)
+    why = Unplanned.HELD if answers.held else unplanned_reason(group, assessment, scene)
     if why is not None:
         return [(name, why) for name in answers.ids]
     given = own_answer(prediction)
@@ -237,7 +245,7 @@ def _judge_row(scene: Scene, row: _Row) -> TriggerPlan | Skipped:
     )
 
 
-def _above_bytes(judged: list[TriggerPlan | Skipped], scene: Scene) -> list[TriggerPlan | Skipped]:
+def _above_bytes(judged: list[TriggerPlan | Skipped], scene: PlanContext) -> list[TriggerPlan | Skipped]:
     """The same, without the plans that save fewer bytes than asked for; rates change too often to be reused."""
     least = scene.limits.gain.min_bytes_per_s
     if least <= 0 or not scene.snapshot.bytes_per_s:
@@ -247,7 +255,7 @@ def _above_bytes(judged: list[TriggerPlan | Skipped], scene: Scene) -> list[Trig
         if isinstance(plan, TriggerPlan):
             group, assessment = scene.snapshot.groups[plan.group_id], scene.detection.assessments[plan.group_id]
             if isinstance(group, ReaderGroup):
-                ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
+                ground = assessed_locality(group, assessment, scene.snapshot, scene.memo)
                 weighed = crossing_bytes(group, assessment, ground, scene.snapshot, own_answer(plan.prediction))
                 if weighed is not None and weighed[0] - weighed[1] < least:
                     kept.append([(name, Unplanned.BELOW_THRESHOLD) for name in plan.findings])
@@ -271,9 +279,9 @@ def _not_triggerable(group: ReaderGroup, limits: Limits) -> Unplanned | None:
     return None if group.assignor in COOPERATIVE_ASSIGNORS else Unplanned.NO_LEVER
 
 
-def _not_rack_aware(group: ReaderGroup, scene: Scene) -> Unplanned | None:
+def _not_rack_aware(group: ReaderGroup, scene: PlanContext) -> Unplanned | None:
     """An assignor that does not look at racks would only shuffle."""
-    if scene.found.about(FindingReason.RACK_AWARENESS_OFF, Subject("group", group.id)):
+    if scene.found.about(FindingReason.RACK_AWARENESS_OFF, SubjectId("group", group.id)):
         return Unplanned.RACKS_OFF
     if isinstance(group, StreamsGroup):
         off = scene.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY
@@ -281,13 +289,13 @@ def _not_rack_aware(group: ReaderGroup, scene: Scene) -> Unplanned | None:
     return None if group.assignor in RACK_AWARE_ASSIGNORS else Unplanned.RACKS_OFF
 
 
-def _racks(group: ReaderGroup, scene: Scene) -> list[Rack]:
+def _racks(group: ReaderGroup, scene: PlanContext) -> list[Rack]:
     """The racks of its readers, and of the brokers of which only a locator knows the rack."""
     located = {broker.id: broker.rack for broker in scene.snapshot.brokers if broker.rack.source is not None}
     of_brokers = [located[broker] for broker in _brokers_of(group, scene) if broker in located] if located else []
     return [*(reader.rack for reader in group.readers), *of_brokers]
 
 
-def _brokers_of(group: ReaderGroup, scene: Scene) -> set[int]:
+def _brokers_of(group: ReaderGroup, scene: PlanContext) -> set[int]:
     topics = [scene.snapshot.topics[name] for name in topics_of(group) if name in scene.snapshot.topics]
     return {broker for topic in topics for state in topic.partitions for broker in state.replicas}

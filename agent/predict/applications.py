@@ -15,20 +15,27 @@ from importlib import import_module
 from typing import NamedTuple
 
 from agent.model.topology import NO_CHANGELOG_SEEN
-from agent.predict.seen import Ground
+from agent.predict.assignor_input import AssignorInput
 from agent.values.kafka import NO_STRATEGY
 from agent.values.limits import GroupLimits
-from agent.values.prediction import Basis, Certainty, Given, NotPredicted, Prediction, WarmUps
+from agent.values.plan import (
+    NotPredicted,
+    PredictedAssignment,
+    Prediction,
+    PredictionBasis,
+    PredictionCertainty,
+    WarmupCosts,
+)
 from agent.values.snapshot import (
     ONLY_ASSIGNORS,
     GroupKind,
-    Role,
-    Statefulness,
     StreamsGroup,
     StreamsProcess,
+    StreamsTopology,
     TaskCopy,
+    TaskRole,
     TaskState,
-    Topology,
+    TaskStatefulness,
 )
 from assignors.kafka.java import hash_order, string_hash, utf16_key
 from assignors.kafka.streams_problem import (
@@ -60,10 +67,10 @@ UNKNOWN_END = 2**40
 MOST_WORK = 100_000
 """Pairs of task and process that the rounds until the end may cost; past it the end is worked out in one step."""
 _CONFIGS = tuple(field.name for field in fields(AssignmentConfigs))
-_STATEFUL = frozenset((Statefulness.CHANGELOG, Statefulness.SOURCE_CHANGELOG))
+_STATEFUL = frozenset((TaskStatefulness.CHANGELOG, TaskStatefulness.SOURCE_CHANGELOG))
 
 
-class Way(NamedTuple):
+class StreamsRebalancePath(NamedTuple):
     """From the next rebalance to the end."""
 
     first: StreamsResult
@@ -89,7 +96,7 @@ def assignor_name(kind: GroupKind, shown: str | None, settings: GroupLimits) -> 
 def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapping[TopicPartition, int],
             acceptable: int) -> Lags:  # fmt: skip
     """How far each process is from running each stateful task that it does not run."""
-    told = {(copy.process_id, copy.task): copy for copy in copies if copy.role is not Role.ACTIVE}
+    told = {(copy.process_id, copy.task): copy for copy in copies if copy.role is not TaskRole.ACTIVE}
     ends = {copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
     lags: list[tuple[str, TaskId, int]] = []
     for task in group.topology.tasks if group.topology is not None else ():
@@ -107,14 +114,14 @@ def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapp
 
 
 def predict_application(
-    group: StreamsGroup, topology: Topology, ground: Ground, settings: GroupLimits, lags: Lags
-) -> tuple[Prediction, Way | None]:
+    group: StreamsGroup, topology: StreamsTopology, ground: AssignorInput, settings: GroupLimits, lags: Lags
+) -> tuple[Prediction, StreamsRebalancePath | None]:
     """The next round, and the state in the end; bytes of warm-ups are laid over it by ``with_bytes``."""
     name = assignor_of(settings)
     assign = _assign_of(name)
     if assign is None:
         why = NotPredicted.UNKNOWN_ASSIGNOR
-        return Prediction(group_id=group.id, assignor=name, basis=Basis.SET, why_not=why), None
+        return Prediction(group_id=group.id, assignor=name, basis=PredictionBasis.SET, why_not=why), None
     if any(ground.replicas(source.topic) is None for task in topology.tasks for source in task.sources):
         return Prediction(group_id=group.id, assignor=name, why_not=NotPredicted.TOPICS_UNKNOWN), None
     problem = _problem(group, topology, ground, settings, lags)
@@ -131,12 +138,12 @@ def predict_application(
         group_id=group.id,
         assignor=name,
         settings=described(settings),
-        basis=Basis.SET if settings.known else Basis.ASSUMED,
-        certainty=Certainty.EXACT if literal and not unsure else Certainty.COST_EQUAL,
+        basis=PredictionBasis.SET if settings.known else PredictionBasis.ASSUMED,
+        certainty=PredictionCertainty.EXACT if literal and not unsure else PredictionCertainty.COST_EQUAL,
         first=_given(way.first, topology),
         settled=_given(way.last, topology),
         rebalances=way.rebalances,
-        warmups=WarmUps(at_once=way.at_once, tasks=len(way.warmed), disk_bytes=None, read_bytes=None)
+        warmups=WarmupCosts(at_once=way.at_once, tasks=len(way.warmed), disk_bytes=None, read_bytes=None)
         if way.warmed
         else None,
         notes=tuple(notes),
@@ -145,7 +152,10 @@ def predict_application(
 
 
 def with_bytes(
-    prediction: Prediction, way: Way | None, topology: Topology, size_bytes: Mapping[TopicPartition, int]
+    prediction: Prediction,
+    way: StreamsRebalancePath | None,
+    topology: StreamsTopology,
+    size_bytes: Mapping[TopicPartition, int],
 ) -> Prediction:
     """The same with what the warm-ups take on disk; each is read once from the brokers to get there."""
     if way is None or prediction.warmups is None:
@@ -172,7 +182,7 @@ def described(settings: GroupLimits) -> str:
 
 
 def _problem(
-    group: StreamsGroup, topology: Topology, ground: Ground, settings: GroupLimits, lags: Lags
+    group: StreamsGroup, topology: StreamsTopology, ground: AssignorInput, settings: GroupLimits, lags: Lags
 ) -> StreamsProblem:
     tasks = tuple(sorted(topology.tasks, key=lambda task: task.id))
     stateful = tuple(task.id for task in tasks if _is_stateful(task))
@@ -221,7 +231,7 @@ def _client(process: StreamsProcess, lags: Mapping[TaskId, int], known: set[Task
 
 def _is_stateful(task: TaskState) -> bool:
     """Kafka counts a task as stateful when it has a changelog; where it is unknown which, it still has one."""
-    unknown = task.statefulness is Statefulness.UNKNOWN
+    unknown = task.statefulness is TaskStatefulness.UNKNOWN
     return task.statefulness in _STATEFUL or (unknown and task.note != NO_CHANGELOG_SEEN)
 
 
@@ -248,7 +258,7 @@ def _end_of(task: TaskState, end_offsets: Mapping[TopicPartition, int]) -> int:
     return sum(known) if ends and len(known) == len(ends) else UNKNOWN_END
 
 
-def _unsure(topology: Topology, settings: GroupLimits) -> list[str]:
+def _unsure(topology: StreamsTopology, settings: GroupLimits) -> list[str]:
     """What is not certain about the application and decides the answer."""
     odd = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
     if not odd:
@@ -269,7 +279,7 @@ def _assign_of(name: str) -> Assign | None:
     return assign
 
 
-def _way(problem: StreamsProblem, assign: Assign) -> Way:
+def _way(problem: StreamsProblem, assign: Assign) -> StreamsRebalancePath:
     """Rebalance after rebalance with warm-ups caught up; in one step where that would take long."""
     first = result = assign(problem)
     most = max(1, MOST_WORK // max(1, len(problem.tasks) * len(problem.clients)))
@@ -280,7 +290,7 @@ def _way(problem: StreamsProblem, assign: Assign) -> Way:
         warmed.update(dict.fromkeys(now))
         at_once = max(at_once, len(now))
         if not result.followup_rebalance:
-            return Way(first, result, rebalances, at_once, tuple(sorted(warmed)))
+            return StreamsRebalancePath(first, result, rebalances, at_once, tuple(sorted(warmed)))
         if rebalances >= most:
             break
         problem = _caught_up(problem, result)
@@ -290,7 +300,9 @@ def _way(problem: StreamsProblem, assign: Assign) -> Way:
     before = {(client.id, task) for client in problem.clients for task in (*client.prev_active, *client.prev_standby)}
     new = {(p, t) for p, ts in last.active.items() for t in ts if t in set(problem.stateful)} - before
     warmed.update(dict.fromkeys(sorted(new)))
-    return Way(first, last, None, max(at_once, min(len(new), problem.configs.max_warmup_replicas)), tuple(warmed))
+    return StreamsRebalancePath(
+        first, last, None, max(at_once, min(len(new), problem.configs.max_warmup_replicas)), tuple(warmed)
+    )
 
 
 def _caught_up(problem: StreamsProblem, given: StreamsResult) -> StreamsProblem:
@@ -310,11 +322,11 @@ def _all_caught_up(problem: StreamsProblem) -> StreamsProblem:
     return replace(problem, configs=replace(problem.configs, acceptable_recovery_lag=LONG_MAX))
 
 
-def _given(result: StreamsResult, topology: Topology) -> Given:
+def _given(result: StreamsResult, topology: StreamsTopology) -> PredictedAssignment:
     sources = {task.id: task.sources for task in topology.tasks}
     warmup = {process: set(tasks) for process, tasks in result.warmup.items()}
     active = {process: result.active[process] for process in sorted(result.active)}
-    return Given(
+    return PredictedAssignment(
         reads={
             process: tuple(sorted(tp for task in tasks for tp in sources[task])) for process, tasks in active.items()
         },

@@ -5,18 +5,35 @@ Neither looks at racks. Members come in the order of the broker's hash maps, top
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sized
+from enum import StrEnum
 from typing import NamedTuple
 
-from agent.predict.seen import SHARED_BUCKET, Ground, share_a_bucket
-from agent.values.kafka import GROUP_STANDBYS, GROUP_STANDBYS_DEFAULT, RANGE, STICKY, STREAMS_INITIAL_DELAY, UNIFORM
-from agent.values.prediction import Basis, Certainty, Given, NotPredicted, Prediction
-from agent.values.snapshot import ConsumerGroup, Member, StreamsGroup, Topology
+from agent.predict.assignor_input import SHARED_BUCKET, AssignorInput, share_a_bucket
+from agent.values.kafka import (
+    COOPERATIVE_STICKY,
+    GROUP_STANDBYS,
+    GROUP_STANDBYS_DEFAULT,
+    RANGE,
+    ROUND_ROBIN,
+    STICKY,
+    STREAMS_INITIAL_DELAY,
+    UNIFORM,
+)
+from agent.values.limits import GroupLimits
+from agent.values.plan import NotPredicted, PredictedAssignment, Prediction, PredictionBasis, PredictionCertainty
+from agent.values.snapshot import ConsumerGroup, Member, StreamsGroup, StreamsTopology
+from assignors.kafka.consumer_problem import ClassicMember, ClassicProblem, GroupAssignment, leader_order
+from assignors.kafka.cooperative_sticky import MOST_FOLLOW_UPS, SettledAssignment, cooperative_sticky_settled
 from assignors.kafka.group_problem import GroupMember, GroupProblem, broker_order
 from assignors.kafka.group_range import assign_group_range
 from assignors.kafka.group_uniform import assign_group_uniform
 from assignors.kafka.java import halves_hash, hash_order, topic_id_halves
-from assignors.kafka.streams_group_problem import StreamsGroupProblem, StreamsMember, Subtopology
+from assignors.kafka.range import range_assign
+from assignors.kafka.roundrobin import roundrobin_assign
+from assignors.kafka.sticky import sticky_assign
+from assignors.kafka.streams_group_problem import ConfiguredSubtopology, StreamsGroupProblem, StreamsMember
 from assignors.kafka.streams_group_sticky import streams_group_sticky
 from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
 from assignors.problem import TaskId, TopicPartition
@@ -24,7 +41,7 @@ from assignors.problem import TaskId, TopicPartition
 ASSIGNORS = {UNIFORM: assign_group_uniform, RANGE: assign_group_range}
 
 
-class BrokerFacts(NamedTuple):
+class BrokerAssignorSettings(NamedTuple):
     """What brokers are set to, as far as it is shown."""
 
     deterministic: bool | None
@@ -35,18 +52,18 @@ class BrokerFacts(NamedTuple):
 
 def broker_facts(
     group_id: str, broker_configs: Mapping[int, Mapping[str, str]], group_configs: Mapping[str, Mapping[str, str]]
-) -> BrokerFacts:
+) -> BrokerAssignorSettings:
     """What one group's assignor is and runs with."""
     rows = [row for row in broker_configs.values() if row]
     told = [group_configs.get(group_id, {}).get(GROUP_STANDBYS), *(row.get(GROUP_STANDBYS_DEFAULT) for row in rows)]
     standbys = next((int(value) for value in told if value is not None and value.isdecimal()), None)
-    return BrokerFacts(all(STREAMS_INITIAL_DELAY in row for row in rows) if rows else None, standbys)
+    return BrokerAssignorSettings(all(STREAMS_INITIAL_DELAY in row for row in rows) if rows else None, standbys)
 
 
 # --- KIP-848 --------------------------------------------------------------------------------------------------
 
 
-def predict_consumer(group: ConsumerGroup, ground: Ground) -> Prediction:
+def predict_consumer(group: ConsumerGroup, ground: AssignorInput) -> Prediction:
     """What the broker's uniform or range assignor makes of the present target."""
     assign = ASSIGNORS.get(group.assignor or "")
     if assign is None:
@@ -65,7 +82,7 @@ def predict_consumer(group: ConsumerGroup, ground: Ground) -> Prediction:
     )
     answer = assign(problem)
     name_of = {topic_id: name for name, topic_id in known.items()}
-    given = Given(
+    given = PredictedAssignment(
         {
             member: tuple(
                 sorted(TopicPartition(name_of[t], p) for t, numbers in answer.get(member, {}).items() for p in numbers)
@@ -81,7 +98,7 @@ def predict_consumer(group: ConsumerGroup, ground: Ground) -> Prediction:
     return Prediction(
         group_id=group.id,
         assignor=group.assignor,
-        certainty=Certainty.COST_EQUAL if notes else Certainty.EXACT,
+        certainty=PredictionCertainty.COST_EQUAL if notes else PredictionCertainty.EXACT,
         first=given,
         settled=given,
         rebalances=1,
@@ -120,7 +137,7 @@ def _topic_hash(topic_id: str) -> int:
 # --- KIP-1071 -------------------------------------------------------------------------------------------------
 
 
-def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts) -> Prediction:
+def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: BrokerAssignorSettings) -> Prediction:
     """What the coordinator's sticky assignor makes of the present target; members as processes."""
     targets = {target.member_id: target for target in group.targets}
     process_of = {member: process.id for process in group.processes for member in process.member_ids}
@@ -145,7 +162,7 @@ def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts)
     standbys = facts.num_standby_replicas
     problem = StreamsGroupProblem(
         subtopologies=tuple(
-            Subtopology(id=name, partitions=sizes[name], stateful=name in stateful) for name in sorted(sizes)
+            ConfiguredSubtopology(id=name, partitions=sizes[name], stateful=name in stateful) for name in sorted(sizes)
         ),
         members=tuple(members),
         num_standby_replicas=standbys or 0,
@@ -155,7 +172,7 @@ def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts)
     task_of = {(str(task.id.subtopology), task.id.partition): task.id for task in topology.tasks}
     active = _by_process(result.active, process_of, task_of)
     sources = {task.id: task.sources for task in topology.tasks}
-    given = Given(
+    given = PredictedAssignment(
         reads={name: tuple(sorted(tp for task in tasks for tp in sources[task])) for name, tasks in active.items()},
         active=active,
         standby=_by_process(result.standby, process_of, task_of),
@@ -176,8 +193,8 @@ def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts)
         group_id=group.id,
         assignor=STICKY,
         settings=f"{GROUP_STANDBYS} {standbys or 0}",
-        basis=Basis.ASSUMED if standbys is None or facts.deterministic is None else Basis.READ,
-        certainty=Certainty.COST_EQUAL if old or shared else Certainty.EXACT,
+        basis=PredictionBasis.ASSUMED if standbys is None or facts.deterministic is None else PredictionBasis.READ,
+        certainty=PredictionCertainty.COST_EQUAL if old or shared else PredictionCertainty.EXACT,
         first=given,
         settled=given,
         rebalances=1,
@@ -204,3 +221,151 @@ def _by_process(
 def _order(task: TaskId) -> tuple[bool, TaskId]:
     """Numbers before names, as the model sorts tasks."""
     return isinstance(task.subtopology, str), task
+
+
+# What the leader of a classic consumer group will give its members.
+#
+# The problem is the leader's: subscriptions, racks and ownership as members will send them at their next join, members
+# in the order in which a Java leader visits them. Members of a settled group were all in the same generation, so its
+# number decides nothing.
+
+EAGER: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
+    RANGE: range_assign,
+    ROUND_ROBIN: roundrobin_assign,
+    STICKY: sticky_assign,
+}
+"""Protocol name -> Kafka's assignor, where one rebalance does it all."""
+CLASSIC_ASSIGNORS = frozenset({*EAGER, COOPERATIVE_STICKY})
+"""Protocol names whose answer can be predicted."""
+ORDERED = frozenset({STICKY, COOPERATIVE_STICKY})
+"""Assignors that depend on the order of the members, unless all subscribe to the same."""
+GENERATION = 1
+
+
+def predict_classic(group: ConsumerGroup, ground: AssignorInput, settings: GroupLimits) -> Prediction:
+    """The first rebalance and the state in which the group comes to rest. ``BadProblem`` where Kafka's would throw."""
+    assignor = group.assignor or ""
+    if assignor not in CLASSIC_ASSIGNORS:
+        return Prediction(
+            group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR,
+            notes=(f"its protocol name is {group.assignor or 'unknown'}",),
+        )  # fmt: skip
+    racks = {}
+    for topic in sorted({topic for member in group.members for topic in member.topics}):
+        of_topic = ground.rack_sets(topic)
+        if of_topic is not None:
+            racks[topic] = of_topic
+        elif topic in ground.topics:
+            return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.TOPICS_UNKNOWN)
+    leader = leader_of(group, settings.client_software_name)
+    looks_at_racks = leader is not LeaderClient.PYTHON
+    members = tuple([_classic_member(member, looks_at_racks=looks_at_racks) for member in group.members])
+    if group.assignor in ORDERED and len({member.topics for member in members}) > 1:
+        members = leader_order(members)
+    unordered = leader is LeaderClient.JAVA and _order_counts(group, racks) and share_a_bucket([m.id for m in members])
+    settled = _settled(ClassicProblem(members=members, racks=racks), assignor)
+    notes = [*_about(leader), *settled.first.warnings, *([SHARED_BUCKET] if unordered else [])]
+    if settled.still_moving:
+        notes.append(f"it does not converge within {MOST_FOLLOW_UPS} rebalances")
+    return Prediction(
+        group_id=group.id,
+        assignor=group.assignor,
+        basis=PredictionBasis.READ,
+        certainty=PredictionCertainty.EXACT
+        if leader is LeaderClient.JAVA and not unordered
+        else PredictionCertainty.COST_EQUAL,
+        first=(first := _given(settled.first)),
+        settled=first if settled.last is settled.first else _given(settled.last),
+        rebalances=settled.rebalances,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _order_counts(group: ConsumerGroup, racks: Mapping[str, Sized]) -> bool:
+    """Whether the order of the members decides something: who gets one partition more, or anything at all."""
+    alike = len({member.topics for member in group.members}) == 1
+    uneven = sum(map(len, racks.values())) % len(group.members)
+    return group.assignor in ORDERED and (bool(uneven) or not alike)
+
+
+def _classic_member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
+    return ClassicMember(
+        id=member.id,
+        topics=member.topics,
+        rack=member.rack.told if looks_at_racks else None,
+        instance_id=member.instance_id,
+        owned=member.assigned or (),
+        generation=GENERATION,
+        subscription_generation=GENERATION,
+    )
+
+
+def _settled(problem: ClassicProblem, assignor: str) -> SettledAssignment:
+    """A cooperative leader holds back what a member has to give up first, so that another rebalance follows."""
+    if assignor == COOPERATIVE_STICKY:
+        return cooperative_sticky_settled(problem)
+    result = EAGER[assignor](problem)
+    return SettledAssignment(result, result, 1, still_moving=False)
+
+
+def _given(result: GroupAssignment) -> PredictedAssignment:
+    return PredictedAssignment(
+        {
+            member: partitions if len(partitions) < 2 else tuple(sorted(partitions))
+            for member, partitions in sorted(result.assignment.items())
+        }
+    )
+
+
+def _about(leader: LeaderClient) -> list[str]:
+    match leader:
+        case LeaderClient.JAVA:
+            return []
+        case LeaderClient.UNKNOWN:
+            return ["the client that leads the group is unknown; Java's assignor is predicted"]
+        case LeaderClient.PYTHON:
+            return ["a Python client leads the group; its assignor ignores racks and breaks ties in its own way"]
+        case LeaderClient.LIBRDKAFKA:
+            return ["librdkafka leads the group and breaks ties in its own way"]
+
+
+# Whose code assigns the partitions of a classic group: Java's, librdkafka's or a Python client's.
+#
+# The leader is one of the members, and brokers do not tell which. So a group has a known leader only when all its
+# members run the same client: by what the user says of the group, else by the client ids that clients give themselves.
+
+
+class LeaderClient(StrEnum):
+    """The client software of a group's leader."""
+
+    JAVA = "Java"
+    LIBRDKAFKA = "librdkafka"
+    PYTHON = "a Python client"
+    UNKNOWN = "unknown"
+
+
+_BY_SOFTWARE = (
+    (re.compile(r"(?i)kafka-python|aiokafka"), LeaderClient.PYTHON),
+    (re.compile(r"(?i)librdkafka|confluent-kafka|rdkafka"), LeaderClient.LIBRDKAFKA),
+    (re.compile(r"(?i)java"), LeaderClient.JAVA),
+)
+"""Names as clients send them in ``client.software.name`` (KIP-511)."""
+_BY_CLIENT_ID = (
+    (re.compile(r"consumer-.+-\d+"), LeaderClient.JAVA),
+    (re.compile(r"rdkafka"), LeaderClient.LIBRDKAFKA),
+    (re.compile(r"kafka-python-.+|aiokafka-.+"), LeaderClient.PYTHON),
+)
+"""What clients call themselves unless they are given a ``client.id``."""
+
+
+def leader_of(group: ConsumerGroup, software: str | None) -> LeaderClient:
+    """The leader's client, as far as it can be told."""
+    if software is not None:
+        return next((leader for name, leader in _BY_SOFTWARE if name.search(software)), LeaderClient.UNKNOWN)
+    first = _by_client_id(group.members[0].client_id) if group.members else LeaderClient.UNKNOWN
+    others = () if first is LeaderClient.UNKNOWN else group.members[1:]
+    return first if all(_by_client_id(member.client_id) is first for member in others) else LeaderClient.UNKNOWN
+
+
+def _by_client_id(client_id: str) -> LeaderClient:
+    return next((leader for name, leader in _BY_CLIENT_ID if name.fullmatch(client_id)), LeaderClient.UNKNOWN)

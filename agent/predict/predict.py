@@ -18,15 +18,27 @@ from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from agent.predict.applications import Lags, Way, assignor_name, lags_of, predict_application, with_bytes
+from agent.predict.applications import (
+    Lags,
+    StreamsRebalancePath,
+    assignor_name,
+    lags_of,
+    predict_application,
+    with_bytes,
+)
+from agent.predict.assignor_input import AssignorInput, RackSets, broker_racks
 from agent.predict.broker_groups import ASSIGNORS as SERVER_SIDE
-from agent.predict.broker_groups import BrokerFacts, broker_facts, predict_consumer, predict_streams
-from agent.predict.classic import ASSIGNORS as CLIENT_SIDE
-from agent.predict.classic import predict_classic
-from agent.predict.seen import Ground, RackSets, told_racks
+from agent.predict.broker_groups import CLASSIC_ASSIGNORS as CLIENT_SIDE
+from agent.predict.broker_groups import (
+    BrokerAssignorSettings,
+    broker_facts,
+    predict_classic,
+    predict_consumer,
+    predict_streams,
+)
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memo import Memo, each
-from agent.values.prediction import NotPredicted, Prediction
+from agent.values.plan import NotPredicted, Prediction
 from agent.values.snapshot import ConsumerGroup, Group, GroupKind, ReaderGroup, Snapshot, StreamsGroup, TopicState
 
 ASSIGNORS: Mapping[GroupKind, Collection[str]] = {
@@ -36,7 +48,7 @@ ASSIGNORS: Mapping[GroupKind, Collection[str]] = {
 """The assignors that can be predicted of each kind of consumer group."""
 _ID = itemgetter(0)
 _GROUP_ID = attrgetter("group.id")
-_BROKER_FACTS_NOT_ASKED = BrokerFacts(None, None)
+_BROKER_FACTS_NOT_ASKED = BrokerAssignorSettings(None, None)
 
 
 class _Row(NamedTuple):
@@ -45,7 +57,7 @@ class _Row(NamedTuple):
     group: Group
     topics: tuple[TopicState | None, ...]
     settings: GroupLimits
-    facts: BrokerFacts
+    facts: BrokerAssignorSettings
     lags: Lags
 
 
@@ -74,7 +86,7 @@ def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, 
         else _row_of_application(group, read, own, snapshot, limits)
         for group, read, own in zip(groups, topics, settings, strict=True)
     ]
-    racks = memo.of(("predict racks",), (snapshot.brokers,), lambda: told_racks(snapshot.brokers))
+    racks = memo.of(("predict racks",), (snapshot.brokers,), lambda: broker_racks(snapshot.brokers))
     sets = memo.of(("predict rack sets",), (racks,), lambda: RackSets(racks))
     predict_one = partial(_predict, racks, sets, limits.plan.predict_limit)
     made = each(memo, "predict", rows, _GROUP_ID, predict_one, context=(racks, limits.plan.predict_limit))
@@ -97,14 +109,16 @@ def _row_of_application(
     return _Row(group, topics, settings, facts, lags)
 
 
-def _predict(racks: Mapping[int, str], sets: RackSets, most: int, row: _Row) -> tuple[Prediction, Way | None]:
+def _predict(
+    racks: Mapping[int, str], sets: RackSets, most: int, row: _Row
+) -> tuple[Prediction, StreamsRebalancePath | None]:
     group = row.group
     why = _why_not(group)
     if why is None and _size(group, row.topics) > most:
         why = NotPredicted.TOO_LARGE
     if why is not None:
         return Prediction(group_id=group.id, assignor=_assignor(row), why_not=why), None
-    ground = Ground({topic.name: topic for topic in row.topics if topic is not None}, racks, sets)
+    ground = AssignorInput({topic.name: topic for topic in row.topics if topic is not None}, racks, sets)
     try:
         return _asked(row, ground)
     except ValueError as refused:  # BadProblem is one, and so is an id that is none of Kafka's
@@ -113,7 +127,7 @@ def _predict(racks: Mapping[int, str], sets: RackSets, most: int, row: _Row) -> 
         ), None
 
 
-def _asked(row: _Row, ground: Ground) -> tuple[Prediction, Way | None]:
+def _asked(row: _Row, ground: AssignorInput) -> tuple[Prediction, StreamsRebalancePath | None]:
     match row.group:
         case ConsumerGroup() as group if group.kind is GroupKind.CONSUMER:
             return predict_consumer(group, ground), None
@@ -142,7 +156,7 @@ def _why_not(group: Group) -> NotPredicted | None:
     return NotPredicted.HIDDEN if any(member.assigned is None for member in group.members) else None
 
 
-def _finished(row: _Row, prediction: Prediction, way: Way, snapshot: Snapshot) -> Prediction:
+def _finished(row: _Row, prediction: Prediction, way: StreamsRebalancePath, snapshot: Snapshot) -> Prediction:
     if not isinstance(row.group, StreamsGroup) or row.group.topology is None:
         return prediction
     return with_bytes(prediction, way, row.group.topology, snapshot.size_bytes)

@@ -6,19 +6,19 @@ from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
-from agent.probing.decide import Ground, decide
+from agent.probing.decide import ProbingContext, decide
 from agent.probing.values import (
     NO_ANCHORS,
     Anchors,
-    Decision,
-    Off,
-    OffReason,
-    TriggerNow,
-    Wait,
-    WaitReason,
+    ProbingDecision,
+    ProbingOff,
+    ProbingOffReason,
+    ProbingTrigger,
+    ProbingWait,
+    ProbingWaitReason,
     past_triggers,
 )
-from agent.values.journal import View
+from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
@@ -26,33 +26,39 @@ from agent.values.snapshot import Snapshot
 
 PROBED = frozenset((ProposalReason.WARMUP_PROMOTABLE,))
 """Reasons that probing decides about."""
-_ESTIMATES = (WaitReason.RESTORING, WaitReason.REBALANCING)
+_ESTIMATES = (ProbingWaitReason.RESTORING, ProbingWaitReason.REBALANCING)
 """Reasons whose end has no known time."""
 
 
 _ENDS = {
-    OffReason.SWITCHED_OFF: "this waits until probing.enabled is true",
-    OffReason.NOT_CLASSIC: "this waits until it is a classic Streams application",
-    OffReason.EMPTY: "this waits until it has members and is Stable",
-    OffReason.NO_WARMUPS: "this waits until a process of it has a warm-up",
-    OffReason.NOTHING_WANTED: "this waits until its leader schedules one",
+    ProbingOffReason.SWITCHED_OFF: "this waits until probing.enabled is true",
+    ProbingOffReason.NOT_CLASSIC: "this waits until it is a classic Streams application",
+    ProbingOffReason.EMPTY: "this waits until it has members and is Stable",
+    ProbingOffReason.NO_WARMUPS: "this waits until a process of it has a warm-up",
+    ProbingOffReason.NOTHING_WANTED: "this waits until its leader schedules one",
 }
 """What ends it: time alone does not."""
 
 
-class Held(NamedTuple):
+class ProbingHold(NamedTuple):
     """Not now; the guard makes its own verdict of it."""
 
     reason: str
-    """As `WaitReason` or `OffReason` say it."""
+    """As `ProbingWaitReason` or `ProbingOffReason` say it."""
     sentence: str
     until_ms: int | None
     """Epoch milliseconds when it may be asked again; None when that is unknown."""
 
 
 def probing_check(
-    proposal: Proposal, fresh: Snapshot, memory: Memory, view: View, limits: Limits, *, anchors: Anchors = NO_ANCHORS
-) -> Held | None:
+    proposal: Proposal,
+    fresh: Snapshot,
+    memory: Memory,
+    view: JournalState,
+    limits: Limits,
+    *,
+    anchors: Anchors = NO_ANCHORS,
+) -> ProbingHold | None:
     """Why a trigger for warm-ups has to wait; None where nothing of probing is in the way, or it is another proposal.
 
     ``view`` is the journal; ``anchors`` are those of `past_triggers`, where the caller keeps them.
@@ -61,15 +67,15 @@ def probing_check(
         return None
     past, _ = past_triggers(view, anchors, taken_ms=fresh.taken_ms, monotonic_ms=fresh.monotonic_ms)
     name = proposal.subject.name
-    decision = decide(name, Ground(fresh, memory, limits), past.get(name, ()))
-    if isinstance(decision, TriggerNow):
+    decision = decide(name, ProbingContext(fresh, memory, limits), past.get(name, ()))
+    if isinstance(decision, ProbingTrigger):
         return None
-    if isinstance(decision, Off):
-        return Held(decision.reason.value, f"{decision.sentence}; {_ENDS[decision.reason]}", None)
-    return Held(decision.reason.value, decision.sentence, _wall_ms(decision, fresh))
+    if isinstance(decision, ProbingOff):
+        return ProbingHold(decision.reason.value, f"{decision.sentence}; {_ENDS[decision.reason]}", None)
+    return ProbingHold(decision.reason.value, decision.sentence, _wall_ms(decision, fresh))
 
 
-def _wall_ms(wait: Wait, fresh: Snapshot) -> int | None:
+def _wall_ms(wait: ProbingWait, fresh: Snapshot) -> int | None:
     if wait.until_ms is None or wait.reason in _ESTIMATES:
         return None
     return fresh.taken_ms + max(0, wait.until_ms - fresh.monotonic_ms)
@@ -89,7 +95,7 @@ _PART = 4
 
 
 def next_look_ms(
-    decisions: Iterable[Decision], now_ms: int, *, poll_ms: int, took_ms: int = 0, acted: bool = False
+    decisions: Iterable[ProbingDecision], now_ms: int, *, poll_ms: int, took_ms: int = 0, acted: bool = False
 ) -> int | None:
     """Milliseconds from now until the next look; None where the ordinary poll, every ``poll_ms``, is soon enough.
 
@@ -103,16 +109,16 @@ def next_look_ms(
     return round(delay_ms) if delay_ms < poll_ms else None
 
 
-def _wanted_ms(decision: Decision, now_ms: int) -> float:
-    if isinstance(decision, TriggerNow | Off):
+def _wanted_ms(decision: ProbingDecision, now_ms: int) -> float:
+    if isinstance(decision, ProbingTrigger | ProbingOff):
         return inf
     until_ms = inf if decision.until_ms is None else float(decision.until_ms - now_ms)
-    if decision.reason is not WaitReason.RESTORING:
+    if decision.reason is not ProbingWaitReason.RESTORING:
         return until_ms
     return min(_arrival_ms(decision), until_ms)
 
 
-def _arrival_ms(wait: Wait) -> float:
+def _arrival_ms(wait: ProbingWait) -> float:
     """Until the next arrival is worth looking at."""
     if not wait.arriving:
         return inf

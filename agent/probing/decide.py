@@ -16,25 +16,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from agent.detect.streams import growing_standbys
-from agent.detect.warmups import LEARN_AFTER_MS, Doubt, Readiness, doubt_about, readiness
+from agent.detect.streams import (
+    LEARN_AFTER_MS,
+    WarmupReadiness,
+    WarmupUncertainty,
+    doubt_about,
+    growing_standbys,
+    readiness,
+)
 from agent.memory.streams import NOTHING, current_join, last_look_of
 from agent.probing.values import (
-    Decision,
-    Off,
-    OffReason,
-    Past,
-    Reason,
-    TriggerNow,
-    Wait,
-    WaitReason,
+    PastTrigger,
+    ProbingDecision,
+    ProbingOff,
+    ProbingOffReason,
+    ProbingReason,
+    ProbingTrigger,
+    ProbingWait,
+    ProbingWaitReason,
     failures,
 )
 from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.limits import GroupLimits, Limits, ProbingLimits
 from agent.values.memory import CopyKey, Join, Memory
+from agent.values.number_format import counted, few
 from agent.values.snapshot import GroupKind, Snapshot, StreamsGroup
-from agent.values.words import counted, few
 
 HOUR_MS = 3_600_000
 SETTLE_MS = 2_000
@@ -48,7 +54,7 @@ STANDBY_EVERY_MS = HOUR_MS
 _NAMED = 3
 
 
-class Ground(NamedTuple):
+class ProbingContext(NamedTuple):
     """What a decision rests on: one look, and what was known before it."""
 
     snapshot: Snapshot
@@ -56,7 +62,7 @@ class Ground(NamedTuple):
     limits: Limits
 
 
-def decisions(ground: Ground, past: Mapping[str, Sequence[Past]]) -> Mapping[str, Decision]:
+def decisions(ground: ProbingContext, past: Mapping[str, Sequence[PastTrigger]]) -> Mapping[str, ProbingDecision]:
     """One decision for each classic Streams application, by group."""
     groups = ground.snapshot.groups
     return {
@@ -67,22 +73,22 @@ def decisions(ground: Ground, past: Mapping[str, Sequence[Past]]) -> Mapping[str
     }
 
 
-def decide(group_id: str, ground: Ground, past: Sequence[Past] = ()) -> Decision:
+def decide(group_id: str, ground: ProbingContext, past: Sequence[PastTrigger] = ()) -> ProbingDecision:
     """The decision for one group. ``past``: its triggers of the last hour at least, in any order."""
     group = ground.snapshot.groups.get(group_id)
     if not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS:
-        return Off(
+        return ProbingOff(
             group_id,
-            OffReason.NOT_CLASSIC,
+            ProbingOffReason.NOT_CLASSIC,
             "not probed: only classic Streams applications have probing rebalances that a trigger can bring forward",
         )
     if not ground.limits.probing.enabled:
-        return Off(group_id, OffReason.SWITCHED_OFF, "not probed: probing.enabled is false")
+        return ProbingOff(group_id, ProbingOffReason.SWITCHED_OFF, "not probed: probing.enabled is false")
     scene = _Scene(group, ground, past)
     if group.state != STABLE or group.hidden:
         return scene.rebalancing()
     wanted = scene.wanted()
-    if not isinstance(wanted, TriggerNow):
+    if not isinstance(wanted, ProbingTrigger):
         return wanted
     return scene.held(wanted) or scene.shared(wanted) or wanted
 
@@ -90,7 +96,7 @@ def decide(group_id: str, ground: Ground, past: Sequence[Past] = ()) -> Decision
 class _Scene:
     """One application at one look."""
 
-    def __init__(self, group: StreamsGroup, ground: Ground, past: Sequence[Past]) -> None:
+    def __init__(self, group: StreamsGroup, ground: ProbingContext, past: Sequence[PastTrigger]) -> None:
         snapshot, memory, probing = ground.snapshot, ground.memory, ground.limits.probing
         settings = ground.limits.group(group.id)
         self._group, self._probing = group, probing
@@ -106,43 +112,43 @@ class _Scene:
         # A trigger from the future is one whose time was told by a clock that jumped: it counts as one of now.
         self._past = tuple(one._replace(at_ms=min(one.at_ms, self._now_ms)) for one in past)
         copies = snapshot.copies.get(group.id, ())
-        self._warmups: Readiness = readiness(copies, settings.acceptable_recovery_lag)
+        self._warmups: WarmupReadiness = readiness(copies, settings.acceptable_recovery_lag)
         self._growing = growing_standbys(copies, settings, memory, self._now_ms) if probing.standbys else ()
-        self._deadline: Deadline | None = deadline(
+        self._deadline: ProbingDeadline | None = deadline(
             group.next_rebalance_ms, snapshot.taken_ms, self._now_ms, self._join, settings
         )
 
-    def wanted(self) -> Decision:
+    def wanted(self) -> ProbingDecision:
         """What would justify a trigger; a wait or an off where nothing does."""
         warm = self._warmups
         if not any(warm):
             return self._about_standbys()
         if self._group.next_rebalance_ms is None and not any(member.defects for member in self._group.members):
             # A follow-up is on its way, or copies that were taken for warm-ups are standbys.
-            return self._off(OffReason.NOTHING_WANTED, "its leader has scheduled no probing rebalance")
+            return self._off(ProbingOffReason.NOTHING_WANTED, "its leader has scheduled no probing rebalance")
         if warm.caught_up:
             told = f"{_copies(warm.caught_up)} caught up"
-            return self._now(Reason.CAUGHT_UP, (*warm.caught_up, *warm.likely), told)
+            return self._now(ProbingReason.CAUGHT_UP, (*warm.caught_up, *warm.likely), told)
         doubt = doubt_about(warm, self._join, self._now_ms)
         if doubt is None:
             return self._restoring()
         return self._doubted(*doubt)
 
-    def rebalancing(self) -> Decision:
+    def rebalancing(self) -> ProbingDecision:
         """While nothing can be seen of the group; soon looked at again when it is on its way to somewhere."""
         why = f"group {self._group.id} is {self._group.state}, not Stable"
         if self._group.state in SETTLED_STATES and not self._group.hidden:
-            return self._off(OffReason.EMPTY, why)
-        return self._wait(WaitReason.REBALANCING, self._again_ms(self._rebalancing_since_ms), why)
+            return self._off(ProbingOffReason.EMPTY, why)
+        return self._wait(ProbingWaitReason.REBALANCING, self._again_ms(self._rebalancing_since_ms), why)
 
-    def held(self, wanted: TriggerNow) -> Wait | None:
+    def held(self, wanted: ProbingTrigger) -> ProbingWait | None:
         """The bound that ends last; None when none is in the way."""
         waits = [wait for wait in self._bounds(wanted) if wait.until_ms is None or wait.until_ms > self._now_ms]
         return max(waits, key=lambda wait: inf if wait.until_ms is None else wait.until_ms, default=None)
 
-    def shared(self, wanted: TriggerNow) -> Wait | None:
+    def shared(self, wanted: ProbingTrigger) -> ProbingWait | None:
         """A short wait for warm-ups that arrive together; None when the trigger had better come now."""
-        if wanted.reason not in (Reason.CAUGHT_UP, Reason.LIKELY):
+        if wanted.reason not in (ProbingReason.CAUGHT_UP, ProbingReason.LIKELY):
             return None
         arrivals_ms = [arrival.eta_s.likely * 1_000 for arrival in self._warmups.arriving]
         wait_ms = worth_waiting_ms(
@@ -156,24 +162,24 @@ class _Scene:
             return None
         more = sum(arrival <= wait_ms for arrival in arrivals_ms)
         why = f"{counted(more, 'more warm-up')} will have caught up within {wait_ms / 1000:.1f} s and share the trigger"
-        return self._wait(WaitReason.SHARING, self._now_ms + wait_ms, why)
+        return self._wait(ProbingWaitReason.SHARING, self._now_ms + wait_ms, why)
 
     # --- what justifies a trigger -------------------------------------------------------------------------------
 
-    def _about_standbys(self) -> Decision:
+    def _about_standbys(self) -> ProbingDecision:
         if not self._growing:
-            return self._off(OffReason.NO_WARMUPS, "no process of it has a warm-up")
+            return self._off(ProbingOffReason.NO_WARMUPS, "no process of it has a warm-up")
         keys = tuple((copy.process_id, copy.task) for copy in self._growing)
         return self._now(
-            Reason.STANDBY, keys, f"{counted(len(keys), 'standby', 'standbys')} falling behind without bound"
+            ProbingReason.STANDBY, keys, f"{counted(len(keys), 'standby', 'standbys')} falling behind without bound"
         )
 
-    def _doubted(self, why: Doubt, copies: tuple[CopyKey, ...]) -> Decision:
-        if why is Doubt.LIKELY:
-            return self._now(Reason.LIKELY, copies, f"{_copies(copies)} probably caught up by now")
-        if why is Doubt.NOTHING_KNOWN:
+    def _doubted(self, why: WarmupUncertainty, copies: tuple[CopyKey, ...]) -> ProbingDecision:
+        if why is WarmupUncertainty.LIKELY:
+            return self._now(ProbingReason.LIKELY, copies, f"{_copies(copies)} probably caught up by now")
+        if why is WarmupUncertainty.NOTHING_KNOWN:
             return self._now(
-                Reason.LEARN,
+                ProbingReason.LEARN,
                 copies,
                 f"the progress of {counted(len(copies), 'warm-up')} is unknown until a rebalance brings fresh "
                 "offset sums",
@@ -182,9 +188,9 @@ class _Scene:
             return self._restoring()
         left_s = self._warmups.arriving[0].eta_s.likely
         told = f"{_copies(copies)} not caught up by the estimate, which leaves {left_s:.0f} s"
-        return self._now(Reason.LEARN, copies, f"{told}; a rebalance brings fresh offset sums to check it")
+        return self._now(ProbingReason.LEARN, copies, f"{told}; a rebalance brings fresh offset sums to check it")
 
-    def _restoring(self) -> Wait:
+    def _restoring(self) -> ProbingWait:
         warm = self._warmups
         if warm.unknown and not warm.arriving and self._join is not None:
             left_ms = self._join.seen_ms + LEARN_AFTER_MS - self._now_ms
@@ -192,38 +198,40 @@ class _Scene:
                 f"the progress of {counted(len(warm.unknown), 'warm-up')} is unknown; a rebalance for fresh "
                 f"offset sums is due in {_s(left_ms)}"
             )
-            return self._wait(WaitReason.RESTORING, self._now_ms + left_ms, why)
+            return self._wait(ProbingWaitReason.RESTORING, self._now_ms + left_ms, why)
         if not warm.arriving:
             behind = (*warm.stuck, *warm.unknown)
             why = f"{_copies(behind)} not caught up, and the remaining time is unknown"
-            return self._wait(WaitReason.RESTORING, self._again_ms(self._join.seen_ms if self._join else None), why)
+            return self._wait(
+                ProbingWaitReason.RESTORING, self._again_ms(self._join.seen_ms if self._join else None), why
+            )
         first = warm.arriving[0]
         eta = f"{first.eta_s.low:.0f} to {first.eta_s.high:.0f} s, likely {first.eta_s.likely:.0f} s"
         why = f"the first of {counted(len(warm.arriving), 'warm-up')} will have caught up in {eta}"
-        return self._wait(WaitReason.RESTORING, self._now_ms + round(first.eta_s.likely * 1_000), why)
+        return self._wait(ProbingWaitReason.RESTORING, self._now_ms + round(first.eta_s.likely * 1_000), why)
 
     # --- what bounds it -----------------------------------------------------------------------------------------
 
-    def _bounds(self, wanted: TriggerNow) -> Iterable[Wait]:
+    def _bounds(self, wanted: ProbingTrigger) -> Iterable[ProbingWait]:
         now_ms, probing = self._now_ms, self._probing
         if self._join is not None and self._join.after_ms is not None:
             ago = _s(now_ms - self._join.seen_ms)
-            yield self._wait(WaitReason.SETTLING, self._join.seen_ms + SETTLE_MS, f"it rebalanced {ago} ago")
+            yield self._wait(ProbingWaitReason.SETTLING, self._join.seen_ms + SETTLE_MS, f"it rebalanced {ago} ago")
         yield from self._after_last()
         lately = sorted(one.at_ms for one in self._past if now_ms - one.at_ms < HOUR_MS)
         budget = probing.budget_per_group_per_hour
         if len(lately) >= budget:
             until_ms = lately[-budget] + HOUR_MS if budget else None
             why = f"{counted(len(lately), 'trigger')} within the last hour; the budget is {budget}"
-            yield self._wait(WaitReason.BUDGET, until_ms, why)
-        if wanted.reason is Reason.STANDBY:
+            yield self._wait(ProbingWaitReason.BUDGET, until_ms, why)
+        if wanted.reason is ProbingReason.STANDBY:
             last_ms = max((one.at_ms for one in self._past), default=None)
             if last_ms is not None:
                 why = f"one trigger an hour is the limit for standbys; the last was {_s(now_ms - last_ms)} ago"
-                yield self._wait(WaitReason.FLOOR, last_ms + STANDBY_EVERY_MS, why)
+                yield self._wait(ProbingWaitReason.FLOOR, last_ms + STANDBY_EVERY_MS, why)
         yield from self._near_deadline()
 
-    def _after_last(self) -> Iterable[Wait]:
+    def _after_last(self) -> Iterable[ProbingWait]:
         if not self._past:
             return
         now_ms, probing = self._now_ms, self._probing
@@ -232,18 +240,20 @@ class _Scene:
         seen = self._join is not None and self._join.seen_ms > last.at_ms
         if last.promoted is None and not seen:
             why = f"the rebalance of the trigger {ago} ago has not been observed yet"
-            yield self._wait(WaitReason.JUDGING, last.at_ms + JUDGED_WITHIN_MS, why)
+            yield self._wait(ProbingWaitReason.JUDGING, last.at_ms + JUDGED_WITHIN_MS, why)
         floor_ms = probing.floor_ms
         yield self._wait(
-            WaitReason.FLOOR, last.at_ms + floor_ms, f"the last trigger was {ago} ago; probing.floor is {_s(floor_ms)}"
+            ProbingWaitReason.FLOOR,
+            last.at_ms + floor_ms,
+            f"the last trigger was {ago} ago; probing.floor is {_s(floor_ms)}",
         )
         failed = failures(self._past, now_ms, JUDGED_WITHIN_MS)
         if failed:
             pause_ms = backoff_ms(failed, probing)
             why = f"the last {counted(failed, 'trigger')} promoted no warm-up, so the next one waits {_s(pause_ms)}"
-            yield self._wait(WaitReason.BACK_OFF, last.at_ms + pause_ms, why)
+            yield self._wait(ProbingWaitReason.BACK_OFF, last.at_ms + pause_ms, why)
 
-    def _near_deadline(self) -> Iterable[Wait]:
+    def _near_deadline(self) -> Iterable[ProbingWait]:
         near_ms = self._probing.near_deadline_ms
         due = self._deadline
         # One that is long over was not kept, or was told by a clock that differs from ours: nothing to wait for.
@@ -251,7 +261,7 @@ class _Scene:
             return
         when = f"in {_s(due.left_ms)}" if due.left_ms >= 0 else f"any moment, {_s(-due.left_ms)} overdue"
         why = f"the application will rebalance by itself {when}"
-        yield self._wait(WaitReason.DEADLINE, self._now_ms + due.left_ms + near_ms, why)
+        yield self._wait(ProbingWaitReason.DEADLINE, self._now_ms + due.left_ms + near_ms, why)
 
     def _again_ms(self, since_ms: int | None) -> int:
         """When to look again at what has been so for that long: the longer, the later."""
@@ -260,14 +270,14 @@ class _Scene:
 
     # --- words --------------------------------------------------------------------------------------------------
 
-    def _now(self, reason: Reason, copies: tuple[CopyKey, ...], told: str) -> TriggerNow:
-        return TriggerNow(self._group.id, reason, copies, f"rebalance {self._group.id} now: {told}")
+    def _now(self, reason: ProbingReason, copies: tuple[CopyKey, ...], told: str) -> ProbingTrigger:
+        return ProbingTrigger(self._group.id, reason, copies, f"rebalance {self._group.id} now: {told}")
 
-    def _wait(self, reason: WaitReason, until_ms: int | None, why: str) -> Wait:
-        return Wait(self._group.id, reason, until_ms, f"held: {why}", self._warmups.arriving)
+    def _wait(self, reason: ProbingWaitReason, until_ms: int | None, why: str) -> ProbingWait:
+        return ProbingWait(self._group.id, reason, until_ms, f"held: {why}", self._warmups.arriving)
 
-    def _off(self, reason: OffReason, why: str) -> Off:
-        return Off(self._group.id, reason, f"not probed: {why}")
+    def _off(self, reason: ProbingOffReason, why: str) -> ProbingOff:
+        return ProbingOff(self._group.id, reason, f"not probed: {why}")
 
 
 def backoff_ms(failed: int, probing: ProbingLimits) -> int:
@@ -300,7 +310,7 @@ DISAGREE_MS = 30_000
 """Clocks that differ by more than this are not believed."""
 
 
-class Deadline(NamedTuple):
+class ProbingDeadline(NamedTuple):
     """When the application's own probing rebalance is due, in milliseconds from now; negative when it is overdue."""
 
     left_ms: int
@@ -310,7 +320,7 @@ class Deadline(NamedTuple):
 
 def deadline(
     next_rebalance_ms: int | None, taken_ms: int, now_ms: int, join: Join | None, settings: GroupLimits
-) -> Deadline | None:
+) -> ProbingDeadline | None:
     """The deadline as far as it can be told; None where it cannot.
 
     ``taken_ms`` is the wall clock at the look, ``now_ms`` the monotonic clock. The interval bounds what was told only
@@ -320,12 +330,12 @@ def deadline(
         return None
     left_ms = next_rebalance_ms - taken_ms
     if not settings.known or join is None:
-        return Deadline(left_ms, told=True)
+        return ProbingDeadline(left_ms, told=True)
     latest_ms = join.seen_ms + settings.probing_rebalance_interval_ms - now_ms
     earliest_ms = None if join.after_ms is None else join.after_ms + settings.probing_rebalance_interval_ms - now_ms
     if left_ms > latest_ms + DISAGREE_MS or (earliest_ms is not None and left_ms < earliest_ms - DISAGREE_MS):
-        return None if earliest_ms is None else Deadline(earliest_ms, told=False)
-    return Deadline(left_ms, told=True)
+        return None if earliest_ms is None else ProbingDeadline(earliest_ms, told=False)
+    return ProbingDeadline(left_ms, told=True)
 
 
 # Weighs whether waiting for more warm-ups is worth it, so that one rebalance serves them all.

@@ -7,14 +7,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.detect.warmups import Arrival
-from agent.journal.triggers import Effect, TriggerEntry, TriggerVerdict, triggers
-from agent.values.journal import View
+from agent.detect.streams import WarmupArrival
+from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerVerdict, triggers
+from agent.values.journal import JournalState
 from agent.values.memory import CopyKey
 from agent.values.proposal import ProposalReason
 
 
-class Past(NamedTuple):
+class PastTrigger(NamedTuple):
     """A trigger of the group, as far as bounds ask for it."""
 
     at_ms: int
@@ -25,7 +25,7 @@ class Past(NamedTuple):
     """False for a trigger that was not for warm-ups: it counts for floor and budget, and says nothing of promotions."""
 
 
-class Reason(StrEnum):
+class ProbingReason(StrEnum):
     """Why a rebalance is asked for now."""
 
     CAUGHT_UP = "warm-ups have caught up"
@@ -36,7 +36,7 @@ class Reason(StrEnum):
     STANDBY = "a standby falls behind without bound"
 
 
-class WaitReason(StrEnum):
+class ProbingWaitReason(StrEnum):
     """Why not yet."""
 
     REBALANCING = "the group is not stable"
@@ -50,7 +50,7 @@ class WaitReason(StrEnum):
     DEADLINE = "the application will rebalance by itself"
 
 
-class OffReason(StrEnum):
+class ProbingOffReason(StrEnum):
     """Why probing has nothing to do."""
 
     SWITCHED_OFF = "probing is switched off"
@@ -60,40 +60,40 @@ class OffReason(StrEnum):
     NOTHING_WANTED = "the application wants no other assignment"
 
 
-class TriggerNow(NamedTuple):
+class ProbingTrigger(NamedTuple):
     """Ask for one rebalance now."""
 
     group_id: str
-    reason: Reason
+    reason: ProbingReason
     copies: tuple[CopyKey, ...]
     """(process, task) that justify it; every one is hosted there."""
     sentence: str
 
 
-class Wait(NamedTuple):
+class ProbingWait(NamedTuple):
     """Not yet."""
 
     group_id: str
-    reason: WaitReason
+    reason: ProbingWaitReason
     until_ms: int | None
     """Monotonic; None when that is unknown."""
     sentence: str
-    arriving: tuple[Arrival, ...] = ()
+    arriving: tuple[WarmupArrival, ...] = ()
     """Warm-ups on their way, the first to arrive first."""
 
 
-class Off(NamedTuple):
+class ProbingOff(NamedTuple):
     """Nothing to do, and no time when there will be."""
 
     group_id: str
-    reason: OffReason
+    reason: ProbingOffReason
     sentence: str
 
 
-Decision = TriggerNow | Wait | Off
+ProbingDecision = ProbingTrigger | ProbingWait | ProbingOff
 
 
-def failures(past: Sequence[Past], now_ms: int, judged_within_ms: int) -> int:
+def failures(past: Sequence[PastTrigger], now_ms: int, judged_within_ms: int) -> int:
     """How many triggers in a row, back from the last one, promoted nothing; one without a judgement counts in time."""
     count = 0
     for trigger in sorted(past, reverse=True, key=lambda one: one.at_ms):
@@ -115,22 +115,22 @@ Anchors = Mapping[tuple[str, str, int], int]
 """(group, proposal, epoch ms of the intent) -> monotonic ms."""
 NO_ANCHORS: Anchors = MappingProxyType({})
 
-_NOT_ASKED = (Effect.NOT_SENT, Effect.REFUSED)
+_NOT_ASKED = (TriggerEffect.NOT_SENT, TriggerEffect.REFUSED)
 _UNTOLD = (TriggerVerdict.OVERTAKEN, TriggerVerdict.CANNOT_TELL)
 
 
 def past_triggers(
-    view: View, anchors: Anchors, *, taken_ms: int, monotonic_ms: int
-) -> tuple[Mapping[str, tuple[Past, ...]], Anchors]:
+    view: JournalState, anchors: Anchors, *, taken_ms: int, monotonic_ms: int
+) -> tuple[Mapping[str, tuple[PastTrigger, ...]], Anchors]:
     """(group -> its triggers, oldest first; the anchors to hand in next time, at first an empty mapping)."""
     kept: dict[tuple[str, str, int], int] = {}
-    past: dict[str, list[Past]] = {}
+    past: dict[str, list[PastTrigger]] = {}
     for entry in triggers(view):
         for wall_ms, promoted in _times(entry):
             key = entry.group_id, entry.proposal_id, wall_ms
             kept[key] = anchors.get(key, monotonic_ms - max(0, taken_ms - wall_ms))
             probing = entry.reason == ProposalReason.WARMUP_PROMOTABLE.name
-            past.setdefault(entry.group_id, []).append(Past(kept[key], promoted, probing))
+            past.setdefault(entry.group_id, []).append(PastTrigger(kept[key], promoted, probing))
     return {group: tuple(sorted(of, key=lambda one: one.at_ms)) for group, of in sorted(past.items())}, kept
 
 

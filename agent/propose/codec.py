@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from itertools import chain, pairwise
+from typing import Any, Literal, TypeGuard
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from agent.propose.reassignment_json import is_id
-from agent.values.assessment import Measure
+from agent.values.assessment import LocalityMeasure
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.proposal import (
     SCHEMA_ID,
@@ -27,10 +27,95 @@ from agent.values.proposal import (
     Proposal,
     ProposalKind,
     ProposalReason,
-    Row,
+    ProposalRow,
 )
 from agent.values.typed_json import from_json, to_json
 from assignors.problem import TopicPartition
+
+# Replica lists as the JSON of ``kafka-reassign-partitions``, there and back, with the file that undoes them.
+#
+# Both kinds of placement proposals are such files: a reassignment moves replicas, a leaders proposal only reorders them
+# (Kafka applies that at once; the leader follows at the next preferred election). The tool refuses a partition that is
+# listed twice, so two proposals about one partition make no file.
+
+MOST_BYTES = 64 * 1024 * 1024
+_MOST_NUMBER = 2**31 - 1
+"""Numbers of brokers and partitions have 32 bits in Kafka."""
+
+
+class BadReassignmentFile(ValueError):  # noqa: N818 (it names the file, as BadProblem names the problem)
+    """A file that ``kafka-reassign-partitions`` would not take; the sentence says where it is wrong."""
+
+
+def reassignment_json(proposals: Iterable[Proposal]) -> str:
+    """What carries the proposals out, as ``--reassignment-json-file`` reads it."""
+    return _written(proposals, "after")
+
+
+def rollback_json(proposals: Iterable[Proposal]) -> str:
+    """What brings the placement back that the proposals started from."""
+    return _written(proposals, "before")
+
+
+def read_reassignment_json(text: str | bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """Partition -> replicas of such a file, sorted; ``log_dirs`` are left to the brokers.
+
+    Raises ``BadReassignmentFile``.
+    """
+    try:
+        data = read_json(text, most_bytes=MOST_BYTES)
+    except ForeignJsonError as error:
+        raise BadReassignmentFile(str(error)) from error
+    if not isinstance(data, dict) or data.get("version", 1) != 1 or not isinstance(data.get("partitions"), list):
+        raise BadReassignmentFile('expected {"version": 1, "partitions": [...]}')
+    placements: dict[TopicPartition, tuple[int, ...]] = {}
+    for number, entry in enumerate(data["partitions"]):
+        partition, replicas = _entry(entry, number)
+        if partition in placements:
+            raise BadReassignmentFile(f"{partition} is listed twice")
+        placements[partition] = replicas
+    return dict(sorted(placements.items()))
+
+
+def _written(proposals: Iterable[Proposal], side: Literal["before", "after"]) -> str:
+    changes = sorted(chain.from_iterable(proposal.placements for proposal in proposals))
+    twice = sorted({str(a.id) for a, b in pairwise(changes) if a.id == b.id})
+    if twice:
+        raise BadReassignmentFile(f"more than one proposal changes {', '.join(twice)}; choose one of them")
+    return placements_json({change.id: change.after if side == "after" else change.before for change in changes})
+
+
+def placements_json(placements: Mapping[TopicPartition, tuple[int, ...]]) -> str:
+    """Partition -> replicas, as ``--reassignment-json-file`` reads it."""
+    partitions = [
+        {"topic": one.topic, "partition": one.partition, "replicas": list(replicas)}
+        for one, replicas in placements.items()
+    ]
+    return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
+
+
+def _entry(entry: Any, number: int) -> tuple[TopicPartition, tuple[int, ...]]:
+    where = f"partitions[{number}]"
+    if not isinstance(entry, dict):
+        raise BadReassignmentFile(f"{where} is no object")
+    topic: Any
+    partition: Any
+    topic, partition, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
+    if not isinstance(topic, str) or not topic:
+        raise BadReassignmentFile(f"{where}.topic is no name")
+    if not is_id(partition):
+        raise BadReassignmentFile(f"{where}.partition is no number from 0")
+    if not isinstance(replicas, list) or not replicas or not all(is_id(broker) for broker in replicas):
+        raise BadReassignmentFile(f"{where}.replicas is no list of broker ids")
+    if len(set(replicas)) != len(replicas):
+        raise BadReassignmentFile(f"{where}.replicas names a broker twice")
+    return TopicPartition(topic, partition), tuple(replicas)
+
+
+def is_id(value: object) -> TypeGuard[int]:
+    """Whether Kafka can have a broker or partition of that number."""
+    return type(value) is int and 0 <= value <= _MOST_NUMBER
+
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 _DOCUMENT = ConfigDict(use_attribute_docstrings=True, extra="ignore", strict=True)
@@ -149,7 +234,7 @@ def proposal_to_json(proposal: Proposal) -> dict[str, Any]:
     """The document of a proposal, fields in their fixed order."""
     value = to_json(Proposal, proposal._replace(placements=()))
     for share in (*value["predicted"]["before"], *value["predicted"]["after"]):
-        share["measure"] = Measure[share["measure"]].value
+        share["measure"] = LocalityMeasure[share["measure"]].value
     value |= {
         "kind": proposal.kind.value,
         "reason": proposal.reason.name.lower(),
@@ -219,7 +304,7 @@ def _proposal(read: ProposalDocument) -> Proposal:
 
 
 def _shares(shares: list[LocalityDocument]) -> list[dict[str, Any]]:
-    return [{**share, "measure": Measure(share["measure"]).name} for share in shares]
+    return [{**share, "measure": LocalityMeasure(share["measure"]).name} for share in shares]
 
 
 def _placements(proposal: Proposal) -> tuple[PlacementChange, ...]:
@@ -240,7 +325,7 @@ def _partition(key: str) -> TopicPartition:
     return TopicPartition(topic, int(number))
 
 
-def _brokers(row: Row) -> tuple[int, ...]:
+def _brokers(row: ProposalRow) -> tuple[int, ...]:
     brokers = tuple(filter(is_id, row.value))
     if not brokers or len(set(brokers)) != len(row.value):
         raise BadProposalDocument(f"not a proposal: {row.key[:80]!r} has no list of different brokers")

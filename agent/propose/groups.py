@@ -13,33 +13,37 @@ from operator import itemgetter
 from typing import TypeVar
 
 from agent.detect.assess import topics_of
+from agent.detect.assess_consumers import Reads
 from agent.detect.assess_tasks import reads_of_tasks
-from agent.detect.tally import Reads
-from agent.detect.traffic import current_reads
-from agent.detect.weighted import LEAST_GAIN
-from agent.plan.columns import Columns, columns_of
-from agent.plan.worth import group_rates, judged_ground, wanted_reads
-from agent.propose.forecast import Work, forecast
-from agent.propose.scene import Draft, Rested, Scene, dated, rested
-from agent.values.assessment import Assessment, Weighing
-from agent.values.basis import basis_of_group
-from agent.values.finding import Evidence, Subject
+from agent.detect.traffic import LEAST_GAIN, current_reads
+from agent.plan.gain_thresholds import GroupComparison, assessed_locality, group_comparison, group_rates, wanted_reads
+from agent.propose.propose_context import (
+    DigestedDraft,
+    ForecastInput,
+    ProposalDraft,
+    ProposeContext,
+    dated,
+    forecast,
+    with_digest,
+)
+from agent.values.assessment import Assessment, WeightedAssessment
+from agent.values.cycle import basis_of_group
+from agent.values.finding import Evidence, SubjectId
 from agent.values.memo import each
-from agent.values.plan import TriggerPlan
-from agent.values.prediction import Certainty, Given, Prediction, WarmUps
-from agent.values.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.number_format import counted, records, sized
+from agent.values.plan import PredictedAssignment, Prediction, PredictionCertainty, TriggerPlan, WarmupCosts
+from agent.values.proposal import Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
 from agent.values.snapshot import (
     ConsumerGroup,
     Group,
     GroupKind,
     ReaderGroup,
-    Role,
     StreamsGroup,
     StreamsProcess,
     TaskCopy,
+    TaskRole,
     TopicState,
 )
-from agent.values.words import counted, records, sized
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 _ID = itemgetter(0)
@@ -56,7 +60,7 @@ _Row = tuple[
 """The group's id, and all that a proposal depends on beside brokers and settings."""
 
 
-def rebalances(plans: Sequence[TriggerPlan], scene: Scene) -> list[Proposal]:
+def rebalances(plans: Sequence[TriggerPlan], scene: ProposeContext) -> list[Proposal]:
     """The proposals that carry out trigger plans, in their order."""
     snapshot, names = scene.snapshot, scene.detection.topics
     assessments, states, copies = scene.detection.assessments.get, snapshot.topics.get, snapshot.copies.get
@@ -72,39 +76,41 @@ def rebalances(plans: Sequence[TriggerPlan], scene: Scene) -> list[Proposal]:
     return [dated(one, snapshot, scene.limits) for one in made]
 
 
-def _draft(scene: Scene, row: _Row) -> Rested:
+def _draft(scene: ProposeContext, row: _Row) -> DigestedDraft:
     _, plan, group, assessment, _, topics, rates = row
     if not isinstance(group, ReaderGroup):
         raise TypeError(f"group {plan.group_id} assigns no partitions, so there is nothing to rebalance in it")
-    ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
-    work = Work(group, ground, topics, rates, current_reads(group, ground))
+    ground = assessed_locality(group, assessment, scene.snapshot, scene.memo)
+    work = ForecastInput(group, ground, topics, rates, current_reads(group, ground))
     if plan.reason is ProposalReason.WARMUP_PROMOTABLE and isinstance(group, StreamsGroup):
         draft = promotion(plan, group, work, scene)
     else:
         draft = _improvement(plan, assessment or Assessment(group_id=group.id), work, scene)
     draft = draft._replace(basis=basis_of_group(assessment))
-    return rested(draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
+    return with_digest(draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
 
 
-def _improvement(plan: TriggerPlan, assessment: Assessment, work: Work, scene: Scene) -> Draft:
+def _improvement(
+    plan: TriggerPlan, assessment: Assessment, work: ForecastInput, scene: ProposeContext
+) -> ProposalDraft:
     group, prediction = work.group, plan.prediction
     given = prediction.settled if prediction is not None else None
     before, after = _rows(group, assessment, given)
     then = wanted_reads(group, assessment, work.ground, given) or work.now
-    columns = columns_of(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
+    columns = group_comparison(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
     bound, optimal = _bound(assessment, columns)
     stateful = isinstance(group, StreamsGroup)
-    return Draft(
+    return ProposalDraft(
         kind=ProposalKind.TRIGGER,
         reason=plan.reason,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=_sentence_in_bytes(columns, assessment.weighing)
         or _sentence(columns, assessment, sum(len(partitions) for _, partitions in work.now)),
         before=before,
         after=after,
         # What a consumer reads is not copied; what a task has to restore is not known from outside.
         moves=tuple(
-            Move("partition", str(partition), source, target, None if stateful else 0)
+            ProposalMove("partition", str(partition), source, target, None if stateful else 0)
             for partition, source, target in plan.moves
         ),
         predicted=forecast(
@@ -124,7 +130,7 @@ def _improvement(plan: TriggerPlan, assessment: Assessment, work: Work, scene: S
     )
 
 
-def _bound(assessment: Assessment, columns: Columns) -> tuple[float, bool]:
+def _bound(assessment: Assessment, columns: GroupComparison) -> tuple[float, bool]:
     """(No rebalance can leave less crossing, whether this one leaves as little): bytes by weights, else partitions."""
     if assessment.weighing is None:
         crossing = assessment.optimal_crossing if columns.own is None else columns.own.crossing
@@ -133,7 +139,7 @@ def _bound(assessment: Assessment, columns: Columns) -> tuple[float, bool]:
     return round(assessment.weighing.lower_bound, 3), left < assessment.weighing.lower_bound + LEAST_GAIN
 
 
-def _sentence_in_bytes(columns: Columns, weighing: Weighing | None) -> str | None:
+def _sentence_in_bytes(columns: GroupComparison, weighing: WeightedAssessment | None) -> str | None:
     """The same by weights of the pipeline; None where partitions are counted."""
     if weighing is None:
         return None
@@ -147,7 +153,9 @@ def _sentence_in_bytes(columns: Columns, weighing: Weighing | None) -> str | Non
             f"{counted(moved, what)}; its exact result is unknown: "
             f"{why.value if why is not None else 'no prediction was asked for'}"
         )
-    literally = "" if columns.prediction.certainty is Certainty.EXACT else ", though the exact assignment may differ"
+    literally = (
+        "" if columns.prediction.certainty is PredictionCertainty.EXACT else ", though the exact assignment may differ"
+    )
     return (
         f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, which counts partitions, "
         f"makes {sized(now - columns.own_bytes)}/s of {total} local by Kafka's measure (crossing {sized(now)}/s -> "
@@ -156,11 +164,11 @@ def _sentence_in_bytes(columns: Columns, weighing: Weighing | None) -> str | Non
     )
 
 
-def _moved_in(columns: Columns) -> str:
+def _moved_in(columns: GroupComparison) -> str:
     return "task" if columns.kind is GroupKind.CLASSIC_STREAMS else "partition"
 
 
-def _sentence(columns: Columns, assessment: Assessment, total: int) -> str:
+def _sentence(columns: GroupComparison, assessment: Assessment, total: int) -> str:
     """What one rebalance brings: by the group's own assignor where that can be told, else at best."""
     what = _moved_in(columns)
     own, now = columns.own, assessment.crossing
@@ -173,7 +181,9 @@ def _sentence(columns: Columns, assessment: Assessment, total: int) -> str:
             f"{counted(assessment.moved, what)}; its exact result is unknown: "
             f"{why.value if why is not None else 'no prediction was asked for'}"
         )
-    literally = "" if columns.prediction.certainty is Certainty.EXACT else ", though the exact assignment may differ"
+    literally = (
+        "" if columns.prediction.certainty is PredictionCertainty.EXACT else ", though the exact assignment may differ"
+    )
     return (
         f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, makes "
         f"{now - own.crossing} of {reads} local by Kafka's measure (crossing {now} -> {own.crossing}, at best "
@@ -182,7 +192,7 @@ def _sentence(columns: Columns, assessment: Assessment, total: int) -> str:
     )
 
 
-def _warming(warmups: WarmUps | None) -> str:
+def _warming(warmups: WarmupCosts | None) -> str:
     if warmups is None:
         return ""
     known = warmups.disk_bytes is not None
@@ -190,7 +200,7 @@ def _warming(warmups: WarmUps | None) -> str:
     return f"; {counted(warmups.tasks, 'task')} warm up first, {warmups.at_once} at once ({size})"
 
 
-def _shown(columns: Columns) -> Evidence:
+def _shown(columns: GroupComparison) -> Evidence:
     """The three columns: crossing partitions, crossing bytes per second, moves."""
     rows: list[tuple[str, str | int | float | bool | tuple[str | int, ...] | None]] = []
     for name, column in (("now", columns.now), ("own", columns.own), ("at_best", columns.optimum)):
@@ -208,14 +218,16 @@ def _certainty(prediction: Prediction | None) -> str:
     return "; ".join([*parts, *([prediction.settings] if prediction.settings else []), *prediction.notes])
 
 
-def _bytes_to_move(work: Work, prediction: Prediction | None) -> int | None:
+def _bytes_to_move(work: ForecastInput, prediction: Prediction | None) -> int | None:
     """What a consumer reads is not copied. What a task restores is known where it warms up and its size is known."""
     if not isinstance(work.group, StreamsGroup):
         return 0
     return prediction.warmups.read_bytes if prediction is not None and prediction.warmups is not None else None
 
 
-def _rows(group: ReaderGroup, assessment: Assessment, given: Given | None) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+def _rows(
+    group: ReaderGroup, assessment: Assessment, given: PredictedAssignment | None
+) -> tuple[tuple[ProposalRow, ...], tuple[ProposalRow, ...]]:
     """What changes only: members with other partitions, or processes with other active tasks."""
     if isinstance(group, ConsumerGroup):
         had = {member.id: tuple(sorted(member.assigned or ())) for member in group.members}
@@ -229,11 +241,11 @@ def _rows(group: ReaderGroup, assessment: Assessment, given: Given | None) -> tu
 
 def _changed(
     now: Mapping[str, tuple[_Held, ...]], then: Mapping[str, tuple[_Held, ...]]
-) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+) -> tuple[tuple[ProposalRow, ...], tuple[ProposalRow, ...]]:
     changed = [key for key in sorted(now) if now[key] != then.get(key)]
     return (
-        tuple([Row(key, tuple(map(str, now[key]))) for key in changed]),
-        tuple([Row(key, tuple(map(str, then.get(key, ())))) for key in changed]),
+        tuple([ProposalRow(key, tuple(map(str, now[key]))) for key in changed]),
+        tuple([ProposalRow(key, tuple(map(str, then.get(key, ())))) for key in changed]),
     )
 
 
@@ -249,25 +261,27 @@ def _assignment(assessment: Assessment) -> Mapping[str, tuple[TopicPartition, ..
 # proposal says so: it moves what has caught up, and tells how far the rest is.
 
 
-def promotion(plan: TriggerPlan, group: StreamsGroup, work: Work, scene: Scene) -> Draft:
+def promotion(plan: TriggerPlan, group: StreamsGroup, work: ForecastInput, scene: ProposeContext) -> ProposalDraft:
     """The proposal to rebalance once so that these warm-ups take over."""
     runs = {task: process.id for process in group.processes for task in process.active}
     racks = {process.id: process.rack.name or process.rack.state.value for process in group.processes}
-    before: list[Row] = []
-    after: list[Row] = []
+    before: list[ProposalRow] = []
+    after: list[ProposalRow] = []
     for process_id, task in plan.promotable:
         if task in runs:
-            before.append(Row(f"{runs[task]} {task} active", (racks.get(runs[task], "unknown"),)))
-        before.append(Row(f"{process_id} {task} warm-up", (racks.get(process_id, "unknown"),)))
-        after.append(Row(f"{process_id} {task} active", (racks.get(process_id, "unknown"),)))
-    return Draft(
+            before.append(ProposalRow(f"{runs[task]} {task} active", (racks.get(runs[task], "unknown"),)))
+        before.append(ProposalRow(f"{process_id} {task} warm-up", (racks.get(process_id, "unknown"),)))
+        after.append(ProposalRow(f"{process_id} {task} active", (racks.get(process_id, "unknown"),)))
+    return ProposalDraft(
         kind=ProposalKind.TRIGGER,
         reason=plan.reason,
-        subject=Subject("group", group.id),
+        subject=SubjectId("group", group.id),
         sentence=_warmup_sentence(plan, group, scene),
         before=tuple(before),
         after=tuple(after),
-        moves=tuple(Move("task", str(task), runs.get(task), process_id, 0) for process_id, task in plan.promotable),
+        moves=tuple(
+            ProposalMove("task", str(task), runs.get(task), process_id, 0) for process_id, task in plan.promotable
+        ),
         predicted=forecast(
             work, _reads_after(plan, group, work), moves=len(plan.promotable), bytes_to_move=0, scene=scene
         ),
@@ -276,7 +290,7 @@ def promotion(plan: TriggerPlan, group: StreamsGroup, work: Work, scene: Scene) 
     )
 
 
-def _warmup_sentence(plan: TriggerPlan, group: StreamsGroup, scene: Scene) -> str:
+def _warmup_sentence(plan: TriggerPlan, group: StreamsGroup, scene: ProposeContext) -> str:
     waiting, verb = counted(len(plan.promotable), "warm-up"), "has" if len(plan.promotable) == 1 else "have"
     if not plan.promotable:
         return (
@@ -295,7 +309,7 @@ def _warmup_sentence(plan: TriggerPlan, group: StreamsGroup, scene: Scene) -> st
     )
 
 
-def _reads_after(plan: TriggerPlan, group: StreamsGroup, work: Work) -> Reads:
+def _reads_after(plan: TriggerPlan, group: StreamsGroup, work: ForecastInput) -> Reads:
     if group.topology is None:
         return ()
     goes: dict[TaskId, str] = {}
@@ -310,13 +324,13 @@ def _reads_after(plan: TriggerPlan, group: StreamsGroup, work: Work) -> Reads:
     return reads_of_tasks(group.topology, readers, [active(process) for process in group.processes])
 
 
-def _evidence(plan: TriggerPlan, group: StreamsGroup, scene: Scene) -> Evidence:
+def _evidence(plan: TriggerPlan, group: StreamsGroup, scene: ProposeContext) -> Evidence:
     settings = scene.limits.group(group.id)
     wanted = set(plan.promotable)
     copies = [
         copy
         for copy in scene.snapshot.copies.get(group.id, ())
-        if copy.role is Role.WARMUP and (copy.process_id, copy.task) in wanted
+        if copy.role is TaskRole.WARMUP and (copy.process_id, copy.task) in wanted
     ]
     return (
         ("tasks", tuple(f"{task} on {process_id}" for process_id, task in plan.promotable)),

@@ -6,12 +6,11 @@ so that it survives cycles, restarts and a second agent; nothing is stated that 
 
 from __future__ import annotations
 
-from agent.propose.absent import telling_absences
+from agent.propose.advice import advice
 from agent.propose.groups import rebalances
+from agent.propose.propose_context import propose_context, with_absences
 from agent.propose.replicas import placement
-from agent.propose.scene import proposing
-from agent.propose.settings import advice
-from agent.values.assessment import Detection
+from agent.values.assessment import DetectionResult
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.plan import Plan
@@ -20,10 +19,10 @@ from agent.values.snapshot import Snapshot
 
 
 def propose(
-    snapshot: Snapshot, plan: Plan, detection: Detection, limits: Limits, memo: Memo | None
+    snapshot: Snapshot, plan: Plan, detection: DetectionResult, limits: Limits, memo: Memo | None
 ) -> tuple[Proposal, ...]:
     """All proposals of a cycle, sorted by kind, subject and reason."""
-    scene = proposing(snapshot, detection, limits, memo)
+    scene = propose_context(snapshot, detection, limits, memo)
     others = [placement(part, scene) for part in plan.placements]
     others += [advice(part, scene) for part in plan.advice]
     others.sort(key=lambda p: (p.kind, p.subject, p.reason.name, p.id))
@@ -32,4 +31,4 @@ def propose(
         *rebalances(plan.triggers, scene),  # by group already, one each: there can be thousands
         *[proposal for proposal in others if proposal.kind > ProposalKind.TRIGGER],
     )
-    return telling_absences(made, scene)
+    return with_absences(made, scene)

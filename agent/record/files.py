@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, TextIO, TypeVar
 
 from agent.errors import BadInput, reason
-from agent.telemetry.events import MOST_LINE_BYTES, Event, from_lines
+from agent.telemetry.events import MOST_LINE_BYTES, TelemetryEvent, from_lines
 from agent.values.typed_json import UnreadableError
 from config.plain_file import open_plain
 
 
-class HasText(Protocol):
+class TextLine(Protocol):
     """A line of JSON."""
 
     @property
@@ -26,7 +26,7 @@ class HasText(Protocol):
         """Without its line break."""
 
 
-Line = TypeVar("Line", bound=HasText)
+Line = TypeVar("Line", bound=TextLine)
 
 
 class TelemetryFile:
@@ -91,7 +91,7 @@ class TelemetryFile:
                 file.close()
 
 
-def read_events(path: Path) -> Iterator[Event]:
+def read_events(path: Path) -> Iterator[TelemetryEvent]:
     """Events of a telemetry file. Raises BadInput when it cannot be read or holds something else."""
     try:
         with open_plain(path) as file:

@@ -9,19 +9,184 @@ Invariant: nothing raises because of a broker or of what the topic holds; where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeVar
 
 from confluent_kafka import KafkaException
 
-from agent.record.heard import Heard, heard_of
-from agent.record.librdkafka import in_words
-from agent.record.reader import Span, TopicReader, open_reader
-from agent.record.restart import MEMORY_PARTITION
-from agent.telemetry.events import Event, Kind, from_lines
+from agent.record.librdkafka import error_text
+from agent.record.reader import MEMORY_PARTITION, OffsetRange, TopicReader, open_reader
+from agent.telemetry.derived import ReportData
+from agent.telemetry.events import EventKind, TelemetryEvent, from_lines
+from agent.values.clock import system_clock
+from agent.values.limits import AgentMode
+from agent.values.typed_json import UnreadableError, from_json
 
-ONE_PER_LOOK = frozenset({Kind.LOOK, Kind.GAPS, Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
+# Which agents write telemetry of a cluster, and which of them leads? By their newest cycle reports.
+#
+# Several agents may write to one topic: a leader, agents that stand by, a dry run with other settings. Their clocks may
+# differ: a report is as old as the broker says that appended it, where the topic has its time (`message.timestamp.type=
+# LogAppendTime`), else as its agent says; a time of the future counts as now. Pure but for what reads the topic.
+
+WINDOW_MS = 120_000
+"""An agent that is silent for longer, and for longer than three of its looks take, is not counted beside others."""
+_LOOKS = 3
+_FAR_MS = 900_000
+"""So far back a leader is looked for: three looks of one that looks every five minutes."""
+_EXECUTE = AgentMode.EXECUTE.value
+_FIRST_STEP_BACK = 256
+_STEP_GROWTH = 4
+_MOST_RECORDS = 20_000
+
+
+class AgentRun(NamedTuple):
+    """One run of an agent, as its newest report tells."""
+
+    instance: str
+    cluster: str
+    report: ReportData
+    newest_ms: int
+    """Epoch milliseconds of the newest report."""
+    first: int
+    """Place of its first report among all that were read, and of its last: whatever the clocks say."""
+    last: int
+    ahead_ms: int = 0
+    """How far the newest one is in the future: by its agent's clock, or by the broker's that appended it."""
+
+    @property
+    def window_ms(self) -> int:
+        """How long it may be silent."""
+        return max(WINDOW_MS, _LOOKS * (self.report.poll_ms or 0))
+
+    @property
+    def name(self) -> str:
+        """``agent rw-1 on host kafka-1, process 4711``."""
+        if not self.report.agent:
+            return "an agent without a name"
+        process = f", process {self.report.pid}" if self.report.pid is not None else ""
+        return f"agent {self.report.agent} on host {self.report.host}{process}"
+
+
+class TelemetryLine(NamedTuple):
+    """An event's line in telemetry."""
+
+    value: bytes
+    appended_ms: int | None = None
+    """By the broker's clock; None in a file, and where the topic does not have it."""
+
+
+def wall_ms() -> int:
+    """Epoch milliseconds by this process's clock."""
+    return system_clock().wall_ms
+
+
+def runs_in_lines(lines: Iterable[TelemetryLine], cluster: str | None, now_ms: int) -> tuple[AgentRun, ...]:
+    """The agents that write now, the one to judge by first; what cannot be read is left out.
+
+    ``lines`` in the order in which they were written, ``now_ms`` by the reader's clock.
+    """
+    found: dict[str, AgentRun] = {}
+    silent = _Silences()
+    for place, (event, at_ms) in enumerate(_reports(lines, cluster)):
+        known, seen_ms = found.get(event.instance), min(at_ms, now_ms)
+        try:
+            report = from_json(ReportData, event.data)
+        except UnreadableError:
+            continue
+        # What came last is the newest: an agent's clock may have been set back since.
+        first, ahead_ms = place if known is None else known.first, max(0, at_ms - now_ms)
+        found[event.instance] = AgentRun(event.instance, event.cluster, report, seen_ms, first, place, ahead_ms)
+        silent.wrote(event.instance, seen_ms)
+    return ranked_runs([one for one in found.values() if silent.for_ms(one.instance) <= one.window_ms])
+
+
+class _Silences:
+    """For how long others have written since each agent's last report: by one clock each, so all may be wrong."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, dict[str, int]] = {}
+        self._newest: dict[str, int] = {}
+
+    def wrote(self, instance: str, at_ms: int) -> None:
+        for others in self._since.values():
+            others.setdefault(instance, at_ms)
+        self._since[instance], self._newest[instance] = {}, at_ms
+
+    def for_ms(self, instance: str) -> int:
+        others: Mapping[str, int] = self._since[instance]
+        return max((self._newest[other] - at_ms for other, at_ms in others.items()), default=0)
+
+
+def ranked_runs(heard: Sequence[AgentRun]) -> tuple[AgentRun, ...]:
+    """The leader first, then mode execute, then a clock that may be right, then the newest; no runs that have ended."""
+    newest_ms = max((one.newest_ms for one in heard), default=0)
+    running = [one for one in heard if newest_ms - one.newest_ms <= one.window_ms and not _over(one, heard)]
+    return tuple(sorted(running, key=_rank, reverse=True))
+
+
+def _rank(one: AgentRun) -> tuple[bool, bool, bool, int]:
+    return one.report.leads is True, one.report.mode == _EXECUTE, one.ahead_ms <= WINDOW_MS, one.newest_ms
+
+
+def _reports(lines: Iterable[TelemetryLine], cluster: str | None) -> Iterable[tuple[TelemetryEvent, int]]:
+    """The cycle reports of a cluster, or of all, each with its time."""
+    for line in lines:
+        if b"report" not in line.value:
+            continue
+        for event in from_lines((line.value,), lambda _: None):
+            if event.kind is EventKind.REPORT and cluster in (None, event.cluster):
+                yield event, event.taken_ms if line.appended_ms is None else line.appended_ms
+
+
+def _over(one: AgentRun, heard: Iterable[AgentRun]) -> bool:
+    """Whether its agent was started again: another run of the same name and host began after its last report.
+
+    An agent in mode execute is not ended by a dry run of the same name: its next report may only be due later.
+    """
+    mine = (one.report.agent, one.report.host)
+    return any(
+        other.first > one.last
+        and mine == (other.report.agent, other.report.host)
+        and (other.report.mode == _EXECUTE or one.report.mode != _EXECUTE)
+        for other in heard
+    )
+
+
+def agent_runs(reader: TopicReader, cluster: str | None) -> tuple[AgentRun, ...]:
+    """The agents of the topic's tail: as far back as agents count, or as far as the time lasts. Raises KafkaException.
+
+    Reports lie in one partition, as their subject is the cluster; only its tail is read on.
+    """
+    spans, step = reader.spans(), _FIRST_STEP_BACK
+    heard: tuple[AgentRun, ...] = ()
+    while spans:
+        tail = tuple(span._replace(first=max(span.first, span.end - step)) for span in spans)
+        told = [read for read in reader.read(tail) if read.value is not None and b"report" in read.value]
+        if not reader.in_time:
+            break
+        now_ms, lines = (
+            wall_ms(),
+            [TelemetryLine(read.value, read.appended_ms) for read in told if read.value is not None],
+        )
+        heard = runs_in_lines(lines, cluster, now_ms)
+        whole = all(cut.first <= span.first for cut, span in zip(tail, spans, strict=True))
+        if whole or step >= _MOST_RECORDS or _far_enough(lines, cluster, heard, now_ms):
+            break
+        holding = {read.partition for read in told}
+        spans = tuple(span for span in spans if span.partition in holding) or spans
+        step *= _STEP_GROWTH
+    return heard
+
+
+def _far_enough(lines: Sequence[TelemetryLine], cluster: str | None, heard: Sequence[AgentRun], now_ms: int) -> bool:
+    """Whether no agent that counts can be further back: a leader may look seldom."""
+    times = [min(at_ms, now_ms) for _, at_ms in _reports(lines, cluster)]
+    needed_ms = WINDOW_MS if any(one.report.leads for one in heard) else _FAR_MS
+    return bool(times) and max(times) - min(times) > needed_ms
+
+
+ONE_PER_LOOK = frozenset({EventKind.LOOK, EventKind.GAPS, EventKind.LIMITS, EventKind.MEMORY, EventKind.REPORT})
 """Kinds whose subject is the cluster: one event in every look that is written in full."""
 _FIRST_STEP = 32
 _GROWTH = 8
@@ -31,7 +196,7 @@ T = TypeVar("T")
 class NewestLook(NamedTuple):
     """The newest event of each kind that was asked for, of one cluster."""
 
-    events: Mapping[Kind, Event]
+    events: Mapping[EventKind, TelemetryEvent]
     why_not: str | None = None
     """Why an event is missing, as one clause; None when all are there."""
 
@@ -40,7 +205,7 @@ def newest_look(
     config: Mapping[str, str | int],
     topic: str,
     cluster: str | None,
-    kinds: AbstractSet[Kind],
+    kinds: AbstractSet[EventKind],
     *,
     prefix: str,
     timeout_ms: int,
@@ -59,18 +224,18 @@ def leading_look(
     config: Mapping[str, str | int],
     topic: str,
     cluster: str | None,
-    kinds: AbstractSet[Kind],
+    kinds: AbstractSet[EventKind],
     *,
     prefix: str,
     timeout_ms: int,
-) -> tuple[NewestLook, tuple[Heard, ...]]:
+) -> tuple[NewestLook, tuple[AgentRun, ...]]:
     """The newest events of the agent that leads, or of the newest one where none does; and all agents, it first.
 
     Where its own events cannot be read in time, those of no other agent take their place.
     """
     found = _asked(
         lambda reader: leading_of(
-            lambda *whose: newest_of(reader, topic, kinds, *whose), lambda: heard_of(reader, cluster), cluster
+            lambda *whose: newest_of(reader, topic, kinds, *whose), lambda: agent_runs(reader, cluster), cluster
         ),
         config, topic, prefix, timeout_ms,
     )  # fmt: skip
@@ -79,9 +244,9 @@ def leading_look(
 
 def leading_of(
     newest_of_agent: Callable[[str | None, str | None], NewestLook],
-    agents: Callable[[], tuple[Heard, ...]],
+    agents: Callable[[], tuple[AgentRun, ...]],
     cluster: str | None,
-) -> tuple[NewestLook, tuple[Heard, ...]]:
+) -> tuple[NewestLook, tuple[AgentRun, ...]]:
     """`leading_look` of any telemetry: by its newest events of (cluster, instance), None for any, and its agents."""
     newest = newest_of_agent(cluster, None)
     if newest.why_not is not None:
@@ -98,9 +263,9 @@ def leading_of(
     return NewestLook({}, f"{first.name} {'leads' if first.report.leads else 'writes it'}, but {own.why_not}"), heard
 
 
-def agents_heard(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> tuple[Heard, ...]:
+def agents_heard(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> tuple[AgentRun, ...]:
     """The agents of any cluster that write to a topic, the leader first; none where it cannot be read."""
-    found = _asked(lambda reader: heard_of(reader, None), config, topic, prefix, timeout_ms)
+    found = _asked(lambda reader: agent_runs(reader, None), config, topic, prefix, timeout_ms)
     return () if isinstance(found, str) else found
 
 
@@ -112,17 +277,17 @@ def _asked(
         with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
             return ask(reader)
     except KafkaException as error:
-        return f"{topic} could not be read ({in_words(error.args[0])})"
+        return f"{topic} could not be read ({error_text(error.args[0])})"
 
 
 def newest_of(
-    reader: TopicReader, topic: str, kinds: AbstractSet[Kind], cluster: str | None, instance: str | None = None
+    reader: TopicReader, topic: str, kinds: AbstractSet[EventKind], cluster: str | None, instance: str | None = None
 ) -> NewestLook:
     """The same of an open reader; with an instance, of that agent alone. Raises KafkaException."""
-    spans = reader.spans(only=frozenset({MEMORY_PARTITION}) if kinds == {Kind.MEMORY} else None)
+    spans = reader.spans(only=frozenset({MEMORY_PARTITION}) if kinds == {EventKind.MEMORY} else None)
     if not spans:
         return NewestLook({}, f"there is no topic {topic}")
-    found: dict[Kind, Event] = {}
+    found: dict[EventKind, TelemetryEvent] = {}
     left_out: list[str] = []
     step, whole = _FIRST_STEP, False
     while not whole and kinds - found.keys():
@@ -150,12 +315,12 @@ def newest_of(
 def _last_of_each(
     partitions: Iterable[list[bytes]],
     cluster: str | None,
-    kinds: AbstractSet[Kind],
+    kinds: AbstractSet[EventKind],
     left_out: Callable[[str], None],
     instance: str | None = None,
-) -> dict[Kind, Event]:
+) -> dict[EventKind, TelemetryEvent]:
     """The newest event of each kind; what is older is not even decoded, and what is no event hides none."""
-    newest: dict[Kind, Event] = {}
+    newest: dict[EventKind, TelemetryEvent] = {}
     for values in partitions:
         open_kinds = set(kinds)
         for event in from_lines(reversed(values), left_out):
@@ -169,5 +334,5 @@ def _last_of_each(
     return newest
 
 
-def _covers(tail: tuple[Span, ...], spans: tuple[Span, ...]) -> bool:
+def _covers(tail: tuple[OffsetRange, ...], spans: tuple[OffsetRange, ...]) -> bool:
     return all(cut.first <= span.first for cut, span in zip(tail, spans, strict=True))

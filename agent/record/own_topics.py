@@ -7,18 +7,20 @@ topic that is there already is left as it is: what an administrator made is thei
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from agent.record.librdkafka import client_settings, in_words
+from agent.record.librdkafka import client_settings, error_text
 from agent.values.kafka import CLEANUP_POLICY, MIN_INSYNC_REPLICAS, RETENTION_MS
-from agent.values.observation import Observation, Part, RawBroker
+from agent.values.number_format import counted
+from agent.values.observation import Observation, ObservationPart, RawBroker
 
 RETRY_MS = 30_000
 _NOT_YET = "it does not exist yet"
@@ -58,7 +60,7 @@ class OwnTopics:
 
     def ensure(self, observation: Observation) -> None:
         """Make sure that each topic is there: shown by the observation, or created now."""
-        unseen = any(gap.part is Part.TOPICS and not gap.subject for gap in observation.gaps)
+        unseen = any(gap.part is ObservationPart.TOPICS and not gap.subject for gap in observation.gaps)
         shown = {topic.name for topic in observation.topics if topic.error is None} & self._topics.keys()
         if not unseen:
             for name in self._shown - shown:  # it was deleted
@@ -115,7 +117,7 @@ class OwnTopics:
             error: KafkaError = failed.args[0]
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 lacks = "; grant CREATE on the topic or on the cluster" if error.code() in _NO_RIGHT else ""
-                self._refuse(name, f"it could not be created: {in_words(error)}{lacks}")
+                self._refuse(name, f"it could not be created: {error_text(error)}{lacks}")
                 return
         self._ready.add(name)
         self._refused.pop(name, None)
@@ -127,12 +129,12 @@ class OwnTopics:
 
 def _why_not(observation: Observation) -> str:
     """Why a topic that is not shown was not created yet: what hides it or keeps it from being created, if anything."""
-    hidden = next((gap for gap in observation.gaps if gap.part is Part.TOPICS and not gap.subject), None)
+    hidden = next((gap for gap in observation.gaps if gap.part is ObservationPart.TOPICS and not gap.subject), None)
     if hidden is not None:
         return f"whether it exists is unknown, because topics could not be listed: {hidden.detail}"
     if usable_brokers(observation):
         return _NOT_YET
-    blind = next((gap for gap in observation.gaps if gap.part is Part.BROKERS), None)
+    blind = next((gap for gap in observation.gaps if gap.part is ObservationPart.BROKERS), None)
     return f"it is not listed, and no broker that could hold it is known{f': {blind.detail}' if blind else ''}"
 
 
@@ -195,3 +197,90 @@ def _one_partition(brokers: Sequence[RawBroker], replicas: int, load: Counter[in
         racks[best.rack] += 1
         load[best.id] += 1
     return chosen
+
+
+_DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
+
+
+class TopicAnnouncement(NamedTuple):
+    """What is said before anything is created."""
+
+    sentence: str
+    creates: tuple[str, ...]
+    """Names of the topics that are about to be created."""
+    exist: tuple[str, ...]
+    """Names of those that exist and are left as they are."""
+    settled: bool = True
+    """False while that is not known yet, or no broker is there to hold a topic: a later look tells what is created."""
+
+
+def announce(topics: Sequence[OwnTopic], observation: Observation, mode: str) -> TopicAnnouncement:
+    """By the first look; without topics to be written it says that none is created, and why."""
+    if not topics:
+        why = "mode is observe" if mode == "observe" else "the settings publish none"
+        return TopicAnnouncement(f"creates no topic: {why}", (), ())
+    names = tuple(topic.name for topic in topics)
+    if any(gap.part is ObservationPart.TOPICS and not gap.subject for gap in observation.gaps):
+        sentence = f"creates no topic before the brokers list topics; needs {_listed(names)}"
+        return TopicAnnouncement(sentence, (), (), settled=False)
+    shown = {topic.name for topic in observation.topics if topic.error is None}
+    missing = [topic for topic in topics if topic.name not in shown]
+    exist = tuple(name for name in names if name in shown)
+    if missing and not usable_brokers(observation):
+        needed = _listed(topic.name for topic in missing)
+        return TopicAnnouncement(
+            f"creates no topic before a broker can hold it; needs {needed}", (), exist, settled=False
+        )
+    parts = [f"creates {_listed(_described(topic, observation) for topic in missing)}"] if missing else []
+    parts += _fewer_replicas(missing, observation)
+    if exist:
+        parts.append(
+            f"{_listed(exist)} {'exists and stays as it is' if len(exist) == 1 else 'exist and stay as they are'}"
+        )
+    return TopicAnnouncement("; ".join(parts), tuple(topic.name for topic in missing), exist)
+
+
+def _fewer_replicas(missing: Sequence[OwnTopic], observation: Observation) -> list[str]:
+    """What an outage does to the topics for good: they have fewer replicas than the settings say, also after it."""
+    usable = {broker.id for broker in usable_brokers(observation)}
+    named = {
+        replica for topic in observation.topics for partition in topic.partitions for replica in partition.replicas
+    }
+    away = sorted((named | {broker.id for broker in observation.brokers}) - usable)
+    fewer = [topic.name for topic in missing if usable and len(usable) < topic.replication_factor]
+    if not away or not fewer:
+        return []
+    brokers = (
+        f"broker{'s' if len(away) > 1 else ''} {_listed(map(str, away))} {'are' if len(away) > 1 else 'is'} absent"
+    )
+    told = (
+        f"{brokers}, so {_listed(fewer)} {'gets' if len(fewer) == 1 else 'get'} fewer replicas than "
+        "topics.replication_factor, and rackwise adds none later: reassign the partitions and raise "
+        "min.insync.replicas after the outage"
+    )
+    return [told]
+
+
+def _described(topic: OwnTopic, observation: Observation) -> str:
+    """``rackwise.telemetry (6 partitions, replication factor 3, ...)``, as it is going to be."""
+    replicas = min(topic.replication_factor, len(usable_brokers(observation)))
+    return (
+        f"{topic.name} ({counted(topic.partitions, 'partition')}, replication factor {replicas}, "
+        f"min.insync.replicas {least_in_sync(topic, replicas)}, cleanup.policy {topic.cleanup_policy}, "
+        f"retention {_kept(topic.retention_ms)})"
+    )
+
+
+def _kept(retention_ms: int) -> str:
+    if retention_ms < 0:
+        return "unlimited"
+    for unit, name in ((_DAY_MS, "day"), (_HOUR_MS, "hour")):
+        if retention_ms % unit == 0:
+            return counted(retention_ms // unit, name)
+    return f"{retention_ms} ms"
+
+
+def _listed(names: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

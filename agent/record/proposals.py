@@ -15,18 +15,18 @@ from typing import NamedTuple
 
 from agent.errors import reason
 from agent.propose.codec import BadProposalDocument, proposal_from_json, proposal_to_bytes
-from agent.record.publisher import Record
-from agent.record.reader import Read
-from agent.telemetry.cloud_events import source
+from agent.record.librdkafka import ProducerRecord
+from agent.record.reader import ConsumerRecord
 from agent.telemetry.proposal_records import (
     CREATED,
-    Figures,
-    Life,
+    LifecycleStep,
+    ProposalFigures,
     created_headers,
     differ,
     figures_of,
     life_headers,
     slot,
+    source,
 )
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.proposal import Proposal
@@ -39,7 +39,7 @@ _GONE = "void: the state that it was made from has changed, so it is no longer p
 _EXPIRED = "void: it expired unused, and it is no longer proposed"
 
 
-class Published(NamedTuple):
+class PublishedProposal(NamedTuple):
     """A proposal that stands in the topic."""
 
     id: str
@@ -47,47 +47,47 @@ class Published(NamedTuple):
     subject: str
     created_ms: int
     expires_ms: int
-    figures: Figures = Figures()
+    figures: ProposalFigures = ProposalFigures()
     """As they were written."""
 
 
-class Found(NamedTuple):
+class ProposalStates(NamedTuple):
     """What the topic says."""
 
-    states: tuple[Proposal | Life, ...]
+    states: tuple[Proposal | LifecycleStep, ...]
     """The newest state of every slot, sorted by key: a proposal, or the step that ended it. After them the steps that
     ended what was replaced, as far as the topic still has them."""
     left_out: tuple[str, ...]
     """One sentence for each slot whose newest record is neither; it hides no other one."""
 
 
-class Update(NamedTuple):
+class ProposalsUpdate(NamedTuple):
     """What to write, and what then stands in the topic by slot."""
 
-    records: tuple[Record, ...]
-    standing: Mapping[str, Published]
+    records: tuple[ProducerRecord, ...]
+    standing: Mapping[str, PublishedProposal]
     created: int
     void: int
 
 
 def update(
-    standing: Mapping[str, Published],
+    standing: Mapping[str, PublishedProposal],
     proposals: Sequence[Proposal],
     *,
     now_ms: int,
     topic: str,
     cluster: str,
     agent: str,
-) -> Update:
+) -> ProposalsUpdate:
     """The records that lead from the topic's state to these proposals."""
     here = source(cluster, agent)
     after = {slot(proposal): proposal for proposal in proposals}
-    void: list[Record] = []
+    void: list[ProducerRecord] = []
     for key, old in standing.items():
         new = after.get(key)
         if new is None or new.id != old.id:
             sentence = _REPLACED if new is not None else (_EXPIRED if now_ms > old.expires_ms else _GONE)
-            life = Life(old.id, old.kind, old.subject, "void", sentence, now_ms)
+            life = LifecycleStep(old.id, old.kind, old.subject, "void", sentence, now_ms)
             void.append(_void(life, key, topic, here))
     created = [
         _created(proposal, key, topic, here)
@@ -99,51 +99,51 @@ def update(
     ]
     written = {record.key for record in created}
     stands = {key: _published(proposal) if key in written else standing[key] for key, proposal in after.items()}
-    return Update((*void, *created), stands, len(created), len(void))
+    return ProposalsUpdate((*void, *created), stands, len(created), len(void))
 
 
-def standing_in(records: Iterable[Read], cluster: str) -> dict[str, Published]:
+def standing_in(records: Iterable[ConsumerRecord], cluster: str) -> dict[str, PublishedProposal]:
     """The topic's state by slot, as its records tell in their order.
 
     Records of other clusters are left aside, and so is what is no proposal and no step of one, so that its slot is
     written anew.
     """
-    standing: dict[str, Published] = {}
+    standing: dict[str, PublishedProposal] = {}
     for read in records:
         if not _is_of(read, cluster):
             continue
         state = None if read.value is None else _state(read, read.value)
         if isinstance(state, Proposal):
             standing[read.key] = _published(state)
-        elif read.key in standing and (not isinstance(state, Life) or state.id == standing[read.key].id):
+        elif read.key in standing and (not isinstance(state, LifecycleStep) or state.id == standing[read.key].id):
             del standing[read.key]
     return standing
 
 
-def proposals_in(records: Iterable[Read], cluster: str) -> Found:
+def proposals_in(records: Iterable[ConsumerRecord], cluster: str) -> ProposalStates:
     """What the topic says of a cluster, whatever else it holds: a topic may be mirrored, and slots are named alike."""
     every = tuple(read for read in records if _is_of(read, cluster))
     newest = {read.key: read for read in every}
     states = [_state(read, read.value) for _, read in sorted(newest.items()) if read.value is not None]
     known = [state for state in states if not isinstance(state, str)]
-    return Found(
+    return ProposalStates(
         (*known, *_replaced(every, {state.id for state in known})),
         tuple(state for state in states if isinstance(state, str)),
     )
 
 
-def _is_of(read: Read, cluster: str) -> bool:
+def _is_of(read: ConsumerRecord, cluster: str) -> bool:
     return read.headers.get("ce_source", "").startswith(source(cluster, ""))
 
 
-def _replaced(records: Sequence[Read], known: AbstractSet[str]) -> Iterable[Life]:
+def _replaced(records: Sequence[ConsumerRecord], known: AbstractSet[str]) -> Iterable[LifecycleStep]:
     """The latest step of each proposal that is not ``known``; records that cannot be read are left aside."""
     steps = (read for read in records if read.value is not None and read.headers.get("ce_type") != CREATED)
-    lives = (state for read in steps if isinstance(state := _state(read, read.value or b""), Life))
+    lives = (state for read in steps if isinstance(state := _state(read, read.value or b""), LifecycleStep))
     return {life.id: life for life in lives if life.id not in known}.values()
 
 
-def _state(read: Read, value: bytes) -> Proposal | Life | str:
+def _state(read: ConsumerRecord, value: bytes) -> Proposal | LifecycleStep | str:
     """What a record says, or why it cannot be read."""
     try:
         return proposal_from_json(value) if read.headers.get("ce_type") == CREATED else _life(value)
@@ -151,9 +151,9 @@ def _state(read: Read, value: bytes) -> Proposal | Life | str:
         return f"the record at offset {read.offset} of partition {read.partition} cannot be read: {reason(error)}"
 
 
-def _life(value: bytes) -> Life:
+def _life(value: bytes) -> LifecycleStep:
     try:
-        life = from_json(Life, read_json(value))
+        life = from_json(LifecycleStep, read_json(value))
     except ForeignJsonError as error:
         raise UnreadableError(str(error)) from error
     if not is_time(life.at_ms):
@@ -161,12 +161,12 @@ def _life(value: bytes) -> Life:
     return life
 
 
-def _ages(published: Published, now_ms: int) -> bool:
+def _ages(published: PublishedProposal, now_ms: int) -> bool:
     """More than half of its time is over: it is written again, so that a standing proposal never looks expired."""
     return now_ms - published.created_ms > (published.expires_ms - published.created_ms) / 2
 
 
-def _stale(published: Published, proposal: Proposal, now_ms: int) -> bool:
+def _stale(published: PublishedProposal, proposal: Proposal, now_ms: int) -> bool:
     """Its figures are others now: the same plan, with the same id and hash, is written with the figures of now."""
     now = figures_of(proposal)
     return now.adds_to(published.figures) or (
@@ -174,8 +174,8 @@ def _stale(published: Published, proposal: Proposal, now_ms: int) -> bool:
     )
 
 
-def _published(proposal: Proposal) -> Published:
-    return Published(
+def _published(proposal: Proposal) -> PublishedProposal:
+    return PublishedProposal(
         proposal.id,
         proposal.kind.value,
         str(proposal.subject),
@@ -185,10 +185,10 @@ def _published(proposal: Proposal) -> Published:
     )
 
 
-def _created(proposal: Proposal, key: str, topic: str, here: str) -> Record:
-    return Record(topic, key, proposal_to_bytes(proposal), created_headers(proposal, here))
+def _created(proposal: Proposal, key: str, topic: str, here: str) -> ProducerRecord:
+    return ProducerRecord(topic, key, proposal_to_bytes(proposal), created_headers(proposal, here))
 
 
-def _void(life: Life, key: str, topic: str, here: str) -> Record:
-    value = json.dumps(to_json(Life, life), separators=(",", ":"), sort_keys=True)
-    return Record(topic, key, value.encode(), life_headers(life, here))
+def _void(life: LifecycleStep, key: str, topic: str, here: str) -> ProducerRecord:
+    value = json.dumps(to_json(LifecycleStep, life), separators=(",", ":"), sort_keys=True)
+    return ProducerRecord(topic, key, value.encode(), life_headers(life, here))

@@ -10,7 +10,7 @@ so. Used after a restart, by `proposals` and by commands that show what was publ
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -26,7 +26,14 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from agent.record.librdkafka import client_settings, reader_config
+from agent.memory.codec import after_restart
+from agent.record.librdkafka import client_settings, error_text, reader_config
+from agent.telemetry.events import EventKind, from_lines
+from agent.telemetry.looks import memory_of
+from agent.values.clock import ClockReading
+from agent.values.memory import Memory
+from agent.values.number_format import lasted
+from agent.values.typed_json import UnreadableError
 
 _POLL_S = 0.5
 _BATCH = 500
@@ -41,7 +48,7 @@ _RETRY_S = 0.2
 _LEAST_S = 0.1
 
 
-class Read(NamedTuple):
+class ConsumerRecord(NamedTuple):
     """A record that was read."""
 
     partition: int
@@ -53,7 +60,7 @@ class Read(NamedTuple):
     """Epoch milliseconds at which a broker appended it; None in a topic with `message.timestamp.type=CreateTime`."""
 
 
-class Span(NamedTuple):
+class OffsetRange(NamedTuple):
     """The offsets that a partition holds."""
 
     partition: int
@@ -71,12 +78,12 @@ class TopicReader:
         self._deadline = deadline
         self._opened: Consumer | None = None
 
-    def spans(self, only: AbstractSet[int] | None = None) -> tuple[Span, ...]:
+    def spans(self, only: AbstractSet[int] | None = None) -> tuple[OffsetRange, ...]:
         """The partitions, or ``only`` those, with what they hold; none without such a topic. Raises KafkaException."""
         partitions = partitions_of(AdminClient(client_settings(self._config)), self._topic, self._left())
         return tuple(self._span(partition) for partition in partitions if only is None or partition in only)
 
-    def read(self, spans: tuple[Span, ...]) -> Iterator[Read]:
+    def read(self, spans: tuple[OffsetRange, ...]) -> Iterator[ConsumerRecord]:
         """Records of those offsets, in order within a partition, until all are read or the time is over."""
         wanted = {span.partition: span.end for span in spans if span.end > span.first}
         at = {span.partition: span.first for span in spans}
@@ -113,7 +120,7 @@ class TopicReader:
         self._opened = self._opened or Consumer(client_settings(self._config, reader_config(f"{self._prefix}-reader")))
         return self._opened
 
-    def _span(self, partition: int) -> Span:
+    def _span(self, partition: int) -> OffsetRange:
         """Raises KafkaException; a partition whose leader is just being chosen is asked again while there is time."""
         while True:
             try:
@@ -125,7 +132,7 @@ class TopicReader:
                 continue
             if offsets is None:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 as above
-            return Span(partition, *offsets)
+            return OffsetRange(partition, *offsets)
 
     def _left(self) -> float:
         return max(0.0, self._deadline - time.monotonic())
@@ -153,11 +160,11 @@ def partitions_of(admin: AdminClient, topic: str, timeout_s: float) -> tuple[int
     return tuple(sorted(partition.id for partition in described.partitions))
 
 
-def _read(message: Message) -> Read:
+def _read(message: Message) -> ConsumerRecord:
     key, value = message.key(), message.value()
     headers = {str(pair[0]): _text(pair[1]) for pair in message.headers() or ()}
     clock, at_ms = message.timestamp()
-    return Read(
+    return ConsumerRecord(
         _number(message.partition()),
         _number(message.offset()),
         _text(key),
@@ -173,3 +180,73 @@ def _text(value: str | bytes | None) -> str:
 
 def _number(value: int | None) -> int:
     return -1 if value is None else value
+
+
+# What did the agent know before it was restarted? The last memory that its telemetry holds.
+#
+# Memory events always lie in partition 0, so a restart reads one partition from its end, in steps that grow, until a
+# whole memory is found or the time is over. Without one the agent starts with an empty memory; `agent.memory` says what
+# that forgets. The memory found is the one that went *into* the last look that was recorded in full.
+
+MEMORY_PARTITION = 0
+_FIRST_STEP = 500
+_GROWTH = 8
+
+
+class RestoredMemory(NamedTuple):
+    """The memory to begin with, and a sentence that says where it is from."""
+
+    memory: Memory
+    sentence: str
+    found: bool
+
+
+def restore(
+    config: Mapping[str, str | int], topic: str, cluster: str, now: ClockReading, *, prefix: str, timeout_ms: int
+) -> RestoredMemory:
+    """The memory of the telemetry topic on this process's clock; an empty one, with the reason, when there is none."""
+    try:
+        with open_reader(config, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
+            found, whole, left_out = _last_memory(reader, cluster)
+    except KafkaException as error:
+        return RestoredMemory(
+            Memory(), f"no memory was restored: {topic} could not be read ({error_text(error.args[0])})", found=False
+        )
+    if found is None:
+        why = f"{topic} holds no memory" if whole else f"no memory was found in the last records of {topic} in time"
+        if left_out:
+            why = f"{why}; {len(left_out)} of its records could not be read: {left_out[-1]}"
+        return RestoredMemory(Memory(), f"no memory was restored: {why}", found=False)
+    memory = after_restart(found, now.wall_ms, now.monotonic_ms)
+    return RestoredMemory(
+        memory, f"restored the memory of look {found.cycle}, {lasted(now.wall_ms - found.taken_ms)} ago", found=True
+    )
+
+
+def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool, list[str]]:
+    """The newest memory of that cluster, whether everything was looked through, and what could not be read."""
+    left_out: list[str] = []
+    span = next((span for span in reader.spans() if span.partition == MEMORY_PARTITION), None)
+    if span is None:
+        return None, True, left_out
+    step, start = _FIRST_STEP, span.end
+    while start > span.first and reader.in_time:
+        start = max(span.first, span.end - step)
+        tail = OffsetRange(MEMORY_PARTITION, start, span.end)
+        left_out = []
+        memory = newest_memory((read.value for read in reader.read((tail,)) if read.value), cluster, left_out.append)
+        if memory is not None:
+            return memory, True, left_out
+        step *= _GROWTH
+    return None, start <= span.first, left_out
+
+
+def newest_memory(values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]) -> Memory | None:
+    """The last memory of that cluster that can be read; what cannot is reported, and hides no older one."""
+    told = [one for one in from_lines(values, left_out) if one.kind is EventKind.MEMORY and one.cluster == cluster]
+    for event in reversed(told):
+        try:
+            return memory_of(event)
+        except UnreadableError as error:
+            left_out(str(error))
+    return None

@@ -17,19 +17,18 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 
 from agent.record.files import TelemetryFile
+from agent.record.librdkafka import ProducerRecord, RecordCounts, TopicPublisher
 from agent.record.own_topics import OwnTopic, OwnTopics
-from agent.record.proposals import Published, standing_in, update
-from agent.record.publisher import Counts, Publisher, Record
-from agent.record.reader import open_reader
-from agent.record.restart import MEMORY_PARTITION, Restored, restore
-from agent.telemetry.derived import Teller, derived_events
-from agent.telemetry.events import Event, Kind, to_lines
+from agent.record.proposals import PublishedProposal, standing_in, update
+from agent.record.reader import MEMORY_PARTITION, RestoredMemory, open_reader, restore
+from agent.telemetry.derived import AgentIdentity, derived_events
+from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.values.clock import Instant
+from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.memory import Memory
+from agent.values.number_format import counted
 from agent.values.observation import Observation
-from agent.values.words import counted
 
 RESTORE_MS = 10_000
 
@@ -58,11 +57,11 @@ class RecordPlan:
         return tuple(topic for topic in (self.telemetry, self.proposals) if topic is not None)
 
 
-class Recording(NamedTuple):
+class RecordingResult(NamedTuple):
     """What became of one cycle's records."""
 
     full: bool
-    counts: Counts
+    counts: RecordCounts
     """Of all records since the start, the file's included."""
     waiting: int
     """Records that the brokers have not confirmed yet."""
@@ -70,12 +69,12 @@ class Recording(NamedTuple):
 
 
 class _Line(NamedTuple):
-    kind: Kind
+    kind: EventKind
     subject: str
     text: str
 
 
-class Recorder:
+class CycleRecorder:
     """Owns the producer, the file and the known state of the proposals topic."""
 
     def __init__(self, plan: RecordPlan, config: Mapping[str, str | int]) -> None:
@@ -83,31 +82,33 @@ class Recorder:
         self._config = config
         self._topics = OwnTopics(config, plan.topics, plan.deadline_ms)
         self._publisher = (
-            Publisher(config, queue_records=plan.queue_records, on_gone=self._topics.forget) if plan.topics else None
+            TopicPublisher(config, queue_records=plan.queue_records, on_gone=self._topics.forget)
+            if plan.topics
+            else None
         )
         self._file = TelemetryFile(plan.file, plan.file_max_bytes) if plan.file else None
-        self._standing: Mapping[str, Published] | None = None
+        self._standing: Mapping[str, PublishedProposal] | None = None
         self._last_full_ms: int | None = None
 
-    def restore(self, observation: Observation, now: Instant) -> Restored:
+    def restore(self, observation: Observation, now: ClockReading) -> RestoredMemory:
         """What an earlier process knew, from the telemetry topic; nothing is read where there is none yet."""
         if self._plan.telemetry is None:
-            return Restored(Memory(), "no memory was restored: no telemetry topic is written", found=False)
+            return RestoredMemory(Memory(), "no memory was restored: no telemetry topic is written", found=False)
         name = self._plan.telemetry.name
         if not any(topic.name == name for topic in observation.topics):
-            return Restored(Memory(), f"no memory was restored: there is no topic {name}", found=False)
+            return RestoredMemory(Memory(), f"no memory was restored: there is no topic {name}", found=False)
         prefix, cluster = self._plan.prefix, observation.cluster_id
         return restore(self._config, name, cluster, now, prefix=prefix, timeout_ms=RESTORE_MS)
 
-    def record(self, cycle: Cycle) -> Recording:
+    def record(self, cycle: Cycle) -> RecordingResult:
         """Write the cycle. Never raises because of a broker or a disk; what went wrong is in the answer."""
         full = self._is_full(cycle)
         lines = _lines(
-            cycle, Teller(self._plan.agent, socket.gethostname(), os.getpid(), self._plan.poll_ms), full=full
+            cycle, AgentIdentity(self._plan.agent, socket.gethostname(), os.getpid(), self._plan.poll_ms), full=full
         )
         if self._publisher is None:
             self._write_file(lines)
-            return Recording(full, self.counts(), 0, self._problems())
+            return RecordingResult(full, self.counts(), 0, self._problems())
         self._publisher.begin()
         before = self._publisher.counts()
         self._topics.ensure(cycle.observation)
@@ -117,14 +118,14 @@ class Recorder:
         if waiting or self._publisher.counts()[1:] != before[1:]:
             self._standing = None  # the topic's state is not certain any more: it is read again
         late = (f"not confirmed yet: {counted(waiting, 'record')}",) if waiting else ()
-        return Recording(full, self.counts(), waiting, (*unread, *late, *self._problems()))
+        return RecordingResult(full, self.counts(), waiting, (*unread, *late, *self._problems()))
 
-    def counts(self) -> Counts:
+    def counts(self) -> RecordCounts:
         """What became of all records since the start."""
-        topic = self._publisher.counts() if self._publisher else Counts(0, 0, 0)
+        topic = self._publisher.counts() if self._publisher else RecordCounts(0, 0, 0)
         if self._file is None:
             return topic
-        return Counts(topic.written + self._file.written, topic.failed, topic.dropped + self._file.dropped)
+        return RecordCounts(topic.written + self._file.written, topic.failed, topic.dropped + self._file.dropped)
 
     def missing_topics(self) -> tuple[str, ...]:
         """A sentence for each topic that could not be created so far."""
@@ -141,14 +142,14 @@ class Recorder:
             self._last_full_ms = now_ms
         return full
 
-    def _telemetry_records(self, lines: Iterable[_Line]) -> Iterable[Record]:
+    def _telemetry_records(self, lines: Iterable[_Line]) -> Iterable[ProducerRecord]:
         """Records of the lines, which go into the file on their way; all are used up, also when none is written."""
         topic = self._plan.telemetry
         writable = topic is not None and self._topics.is_ready(topic.name)
         for line in self._copied(lines):
             if topic is not None and writable:
-                partition = MEMORY_PARTITION if line.kind is Kind.MEMORY else None
-                yield Record(topic.name, line.subject, line.text.encode(), (), partition)
+                partition = MEMORY_PARTITION if line.kind is EventKind.MEMORY else None
+                yield ProducerRecord(topic.name, line.subject, line.text.encode(), (), partition)
 
     def _write_file(self, lines: Iterable[_Line]) -> None:
         deque(self._copied(lines), maxlen=0)
@@ -183,7 +184,7 @@ class Recorder:
         self._standing = change.standing
         return problems
 
-    def _read_standing(self, topic: str, cluster: str) -> dict[str, Published]:
+    def _read_standing(self, topic: str, cluster: str) -> dict[str, PublishedProposal]:
         with open_reader(self._config, topic, prefix=self._plan.prefix, timeout_ms=RESTORE_MS) as reader:
             return standing_in(reader.read(reader.spans()), cluster)
 
@@ -193,7 +194,7 @@ class Recorder:
         return (*self._topics.problems(), *published, *([filed] if filed else []))
 
 
-def _lines(cycle: Cycle, teller: Teller, *, full: bool) -> Iterator[_Line]:
+def _lines(cycle: Cycle, teller: AgentIdentity, *, full: bool) -> Iterator[_Line]:
     """What rebuilds the look, when it is written in full, then what was made of it; one event in memory at a time."""
     number = 0
     if full:
@@ -204,5 +205,5 @@ def _lines(cycle: Cycle, teller: Teller, *, full: bool) -> Iterator[_Line]:
         yield from _written(event)
 
 
-def _written(event: Event) -> Iterator[_Line]:
+def _written(event: TelemetryEvent) -> Iterator[_Line]:
     return (_Line(event.kind, event.subject, text) for text in to_lines(event))

@@ -12,18 +12,25 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.record.heard import WINDOW_MS, Heard, Written, heard_in, wall_ms
-from agent.record.newest_look import NewestLook, leading_look, leading_of
-from agent.telemetry.events import Event, Kind, LimitsData, from_lines
-from agent.telemetry.limits_bounds import checked
+from agent.record.newest_look import (
+    WINDOW_MS,
+    AgentRun,
+    NewestLook,
+    TelemetryLine,
+    leading_look,
+    leading_of,
+    runs_in_lines,
+    wall_ms,
+)
+from agent.telemetry.events import EventKind, LimitsData, TelemetryEvent, from_lines
 from agent.telemetry.limits_names import limits_from_record
-from agent.telemetry.looks import memory_of
-from agent.values.limits import Limits, Mode
+from agent.telemetry.looks import checked, memory_of
+from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
 from agent.values.typed_json import UnreadableError, from_json
 from config.plain_file import open_plain
 
-KINDS = frozenset({Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
+KINDS = frozenset({EventKind.LIMITS, EventKind.MEMORY, EventKind.REPORT})
 _FIRST_STEP = 1 << 20
 _GROWTH = 8
 _REPORTS_BYTES = 8 << 20
@@ -50,7 +57,7 @@ class RunningAgent(NamedTuple):
     pid: int | None = None
     leads: bool | None = None
     """Mode execute: whether it led after its newest cycle; None in the other modes."""
-    others: tuple[Heard, ...] = ()
+    others: tuple[AgentRun, ...] = ()
     """Other agents that write to the same telemetry, by what they are to it: one in mode execute first."""
     poll_ms: int | None = None
     """Milliseconds between two of its looks, as it is set; None from an older agent."""
@@ -58,7 +65,7 @@ class RunningAgent(NamedTuple):
     """How far its newest look is in the future, by the clock of which that is told."""
 
 
-class Source(NamedTuple):
+class TelemetrySource(NamedTuple):
     """Where to read."""
 
     config: Mapping[str, str | int]
@@ -69,7 +76,7 @@ class Source(NamedTuple):
     timeout_ms: int
 
 
-def running_agent(source: Source, cluster: str | None) -> RunningAgent | str:
+def running_agent(source: TelemetrySource, cluster: str | None) -> RunningAgent | str:
     """The agent, or why none is known, as one clause. ``cluster`` None takes any cluster's."""
     found: list[RunningAgent] = []
     why_not: list[str] = []
@@ -85,10 +92,10 @@ def running_agent(source: Source, cluster: str | None) -> RunningAgent | str:
 
 
 def _rank(one: RunningAgent) -> tuple[bool, bool, bool, int]:
-    return one.leads is True, one.limits.mode is Mode.EXECUTE, one.ahead_ms <= WINDOW_MS, one.taken_ms
+    return one.leads is True, one.limits.mode is AgentMode.EXECUTE, one.ahead_ms <= WINDOW_MS, one.taken_ms
 
 
-def _told(source: Source, cluster: str | None) -> Iterable[tuple[NewestLook, tuple[Heard, ...]]]:
+def _told(source: TelemetrySource, cluster: str | None) -> Iterable[tuple[NewestLook, tuple[AgentRun, ...]]]:
     if source.file is not None:
         yield _leading_in_file(source.file, cluster, time.monotonic() + source.timeout_ms / 1_000)
     if source.topic is not None:
@@ -97,11 +104,11 @@ def _told(source: Source, cluster: str | None) -> Iterable[tuple[NewestLook, tup
         )
 
 
-def _leading_in_file(path: Path, cluster: str | None, deadline: float) -> tuple[NewestLook, tuple[Heard, ...]]:
+def _leading_in_file(path: Path, cluster: str | None, deadline: float) -> tuple[NewestLook, tuple[AgentRun, ...]]:
     """As `leading_look`, of a file."""
     return leading_of(
         lambda whose, instance: newest_in_file(path, whose, deadline, instance),
-        lambda: heard_in([Written(value) for value in _tail(path)], cluster, wall_ms()),
+        lambda: runs_in_lines([TelemetryLine(value) for value in _tail(path)], cluster, wall_ms()),
         cluster,
     )
 
@@ -144,9 +151,9 @@ def newest_in_file(path: Path, cluster: str | None, deadline: float, instance: s
 
 def _newest(
     lines: Iterable[bytes], cluster: str | None, left_out: Callable[[str], None], instance: str | None
-) -> dict[Kind, Event]:
+) -> dict[EventKind, TelemetryEvent]:
     """The newest event of each kind; what is no event hides none."""
-    found: dict[Kind, Event] = {}
+    found: dict[EventKind, TelemetryEvent] = {}
     for event in from_lines(lines, left_out):
         mine = cluster in (None, event.cluster) and instance in (None, event.instance)
         if event.kind in KINDS and event.kind not in found and mine:
@@ -156,15 +163,15 @@ def _newest(
     return found
 
 
-def _agent(told: NewestLook, heard: tuple[Heard, ...]) -> RunningAgent | str:
+def _agent(told: NewestLook, heard: tuple[AgentRun, ...]) -> RunningAgent | str:
     if told.why_not is not None:
         return told.why_not
-    limits_event, first = told.events[Kind.LIMITS], heard[0]
+    limits_event, first = told.events[EventKind.LIMITS], heard[0]
     report = first.report
     try:
         told_limits = from_json(LimitsData, limits_event.data)
         limits = checked(limits_from_record(told_limits.limits))
-        memory = memory_of(told.events[Kind.MEMORY])
+        memory = memory_of(told.events[EventKind.MEMORY])
     except UnreadableError as error:
         return f"its telemetry cannot be read ({error})"
     return RunningAgent(

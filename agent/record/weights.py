@@ -19,12 +19,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from agent.errors import WEIGHTS, thread, unexpected
-from agent.record.librdkafka import client_settings, in_words, reader_config
+from agent.record.librdkafka import client_settings, error_text, reader_config
 from agent.record.reader import partitions_of
 from agent.telemetry.weights import UnreadableWeightsError, weights_of
 from agent.values.kafka import FETCH_WAIT_MS
-from agent.values.observation import Gap, GapCause, Observation, Part
-from agent.values.weights import GroupRates, Told, TopicRates, TopicWeights, group_rates, topic_rates
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart
+from agent.values.weights import GroupRates, TopicRates, TopicWeights, WeightsReading, group_rates, topic_rates
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -62,7 +62,7 @@ class KeptWeights:
         self._kept: dict[bytes, _Kept] = {}
         self._bytes = 0
         self._left_out = 0
-        self._told: dict[str, Told] = {}
+        self._told: dict[str, WeightsReading] = {}
 
     def put(self, key: bytes, kept: _Kept | None) -> None:
         """What one record says; None forgets its key."""
@@ -84,19 +84,19 @@ class KeptWeights:
         self._told.clear()
         self._bytes = self._left_out = 0
 
-    def told(self, cluster: str) -> Told:
+    def told(self, cluster: str) -> WeightsReading:
         """What is known of that cluster; the same object for as long as no record comes."""
         known = self._told.get(cluster)
         if known is None:
             known = self._told[cluster] = self._tell(cluster)
         return known
 
-    def _tell(self, cluster: str) -> Told:
+    def _tell(self, cluster: str) -> WeightsReading:
         here = [kept for _, kept in sorted(self._kept.items()) if kept.cluster == cluster or kept.problem is not None]
         problems = [kept.problem for kept in here if kept.problem is not None]
         if self._left_out:
             problems.append(f"{self._left_out} more than the {MOST_BYTES // 2**20} MiB that are kept")
-        return Told(
+        return WeightsReading(
             topic=self._topic,
             topics=tuple([kept.rates for kept in here if isinstance(kept.rates, TopicRates)]),
             groups=tuple([kept.rates for kept in here if isinstance(kept.rates, GroupRates)]),
@@ -131,7 +131,7 @@ class WeightsReader:
             gap = self._gap
             told = self._kept.told(observation.cluster_id)
             if self._missing is not None:
-                told = Told(self._topic, missing=self._missing)
+                told = WeightsReading(self._topic, missing=self._missing)
         gaps = observation.gaps if gap is None else (*observation.gaps, gap)
         return replace(observation, weights=told, gaps=gaps)
 
@@ -152,7 +152,7 @@ class WeightsReader:
             try:
                 self._read_once()
             except KafkaException as error:
-                self._failed(in_words(error.args[0]), denied=error.args[0].code() in _DENIED)
+                self._failed(error_text(error.args[0]), denied=error.args[0].code() in _DENIED)
             except Exception as error:  # noqa: BLE001 what goes wrong beside the looks must not end quietly
                 self._failed(unexpected(error), denied=False)
             self._stop.wait(_CHECK_S if self._first.is_set() else _POLL_S)
@@ -206,7 +206,7 @@ class WeightsReader:
         with self._lock:
             if self._missing is not None:
                 self._missing = f"{self._topic} could not be read ({why})"
-                self._gap = Gap(Part.WEIGHTS, cause, "", self._missing)
+                self._gap = Gap(ObservationPart.WEIGHTS, cause, "", self._missing)
         self._first.set()
 
 
@@ -239,7 +239,7 @@ def _bytes(data: str | bytes | None) -> bytes | None:
 
 
 @contextmanager
-def weights_beside(settings: Settings) -> Iterator[Callable[[Callable[[], Observation]], Observation]]:
+def observe_with_weights(settings: Settings) -> Iterator[Callable[[Callable[[], Observation]], Observation]]:
     """What a look is taken through, so that it has the weights of the pipeline where they are asked for."""
     if not settings.weights.enabled:
         yield lambda look: look()

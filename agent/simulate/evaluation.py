@@ -5,21 +5,28 @@ What a command shows of a live cluster, and what a recorded look gives again: eq
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.decode.members import decode_members
 from agent.detect.find import detect
-from agent.model.take import take_snapshot
+from agent.memory.codec import after_restart
+from agent.memory.remember import MAX_PARTITIONS, WINDOW_MS, learned_bytes_per_record, rate_base, remember, size_base
+from agent.model.build_snapshot import build_snapshot
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.values.assessment import Detection
+from agent.telemetry.events import TelemetryEvent
+from agent.telemetry.looks import CycleInputs, IncompleteLookError, looks_in, observation_from_events
+from agent.values.assessment import DetectionResult
+from agent.values.clock import ClockReading
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.values.number_format import counted, lasted
 from agent.values.observation import Observation
 from agent.values.plan import Plan
 from agent.values.proposal import Proposal
-from agent.values.rates import UNKNOWN_RATES, Rates
+from agent.values.rates import UNKNOWN_RATES, RateMeasurement, RateSource, judged
 from agent.values.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -29,34 +36,34 @@ PARTIAL_EXIT = 5
 """Exit code of a command whose answer is partial."""
 
 
-class Seen(NamedTuple):
+class StageEvaluation(NamedTuple):
     """Every pure stage's answer for one look. ``plan`` is None when nothing was planned."""
 
     limits: Limits
     before: Memory
     """The memory that went into it."""
     snapshot: Snapshot
-    detection: Detection
+    detection: DetectionResult
     plan: Plan | None
     proposals: tuple[Proposal, ...]
     took_ms: int = 0
     """The look and all stages; 0 for a recorded look."""
-    rates: Rates = UNKNOWN_RATES
+    rates: RateMeasurement = UNKNOWN_RATES
     """Where its bytes per second come from."""
     agent: AgentDocument | None = None
     """What the running agent reports of itself, where that was asked for."""
 
 
-def see(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> Seen:
+def evaluate(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> StageEvaluation:
     """What the observation shows, what is wrong, and what would be proposed."""
-    snapshot = take_snapshot(observation, decode_members(observation, None), memory, limits, None)
+    snapshot = build_snapshot(observation, decode_members(observation, None), memory, limits, None)
     detection = detect(snapshot, memory, limits, None)
     plan = make_plan(snapshot, detection, limits, None) if planning else None
     proposals = propose(snapshot, plan, detection, limits, None) if plan is not None else ()
-    return Seen(limits, memory, snapshot, detection, plan, proposals)
+    return StageEvaluation(limits, memory, snapshot, detection, plan, proposals)
 
 
-def keeping_leaders(seen: Seen) -> Seen:
+def keeping_leaders(seen: StageEvaluation) -> StageEvaluation:
     """The same look, with what would be proposed if no preferred leader may change."""
     limits = replace(seen.limits, plan=replace(seen.limits.plan, keep_leaders=True))
     plan = make_plan(seen.snapshot, seen.detection, limits, None)
@@ -66,3 +73,94 @@ def keeping_leaders(seen: Seen) -> Seen:
 def is_partial(snapshot: Snapshot) -> bool:
     """Whether something that was asked for, and that these brokers offer, did not answer."""
     return any(gap.is_missed for gap in snapshot.gaps)
+
+
+# Lives through a recorded look again: the same events give the same proposals, byte for byte.
+#
+# The recorded observation, memory and limits go through the very stages of the loop, with empty memos. No broker is
+# asked.
+
+
+def replay(events: Iterable[TelemetryEvent]) -> tuple[Proposal, ...]:
+    """The proposals of the look that the events tell. Raises IncompleteLookError and UnreadableError."""
+    return replay_look(observation_from_events(events)).proposals
+
+
+def replay_look(recorded: CycleInputs) -> StageEvaluation:
+    """Every stage's answer for a recorded look."""
+    return evaluate(recorded.observation, recorded.memory, recorded.limits)
+
+
+def recorded_looks(events: Iterable[TelemetryEvent]) -> Iterator[CycleInputs]:
+    """Every look that the events tell in full, in their order; looks that are not whole are left out."""
+    for look in looks_in(events):
+        try:
+            yield observation_from_events(look)
+        except IncompleteLookError:
+            continue
+
+
+# A look that follows another one: with rates, although the size of a record is learned from these very two.
+#
+# The agent knows the size of a record one look later than it could: its loop learns it when it remembers. A command
+# that looks twice has no third look, so it learns first.
+
+OLDEST_BASE_MS = 600_000
+"""What the agent saw longer ago says nothing of the traffic now."""
+_AHEAD_MS = 1_000
+"""Two clocks differ by as much; where they differ by more, bytes per second would be those of another time."""
+
+
+def first_memory(observation: Observation, limits: Limits) -> Memory:
+    """What the second look is to know of the first: as the agent's loop remembers it, in a cluster of any size."""
+    first = evaluate(observation, Memory(), limits, planning=False)
+    after = remember(Memory(), first.snapshot, first.detection)
+    return replace(after, rate_bases=(rate_base(first.snapshot),), size_base=size_base(first.snapshot))
+
+
+def second_look(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> StageEvaluation:
+    """What the second look shows, with rates."""
+    snapshot = build_snapshot(observation, decode_members(observation, None), memory, limits, None)
+    knowing = replace(memory, bytes_per_record=learned_bytes_per_record(memory, snapshot))
+    seen = evaluate(observation, knowing, limits, planning=planning)
+    base_ms = knowing.rate_bases[0].monotonic_ms if knowing.rate_bases else None
+    seconds = None if base_ms is None else (observation.monotonic_ms - base_ms) / 1000
+    return seen._replace(rates=judged(RateMeasurement(RateSource.COMMAND, seconds), seen.snapshot))
+
+
+def next_look(observation: Observation, memory: Memory, limits: Limits) -> tuple[StageEvaluation, Memory]:
+    """One more look with rates over the last minute, and the memory for the next."""
+    seen = second_look(observation, memory, limits, planning=False)
+    snapshot, after = seen.snapshot, remember(seen.before, seen.snapshot, seen.detection)
+    young = [base for base in memory.rate_bases if snapshot.monotonic_ms - base.monotonic_ms < WINDOW_MS]
+    bases = (*young, rate_base(snapshot)) if snapshot.end_offsets else memory.rate_bases
+    return seen, replace(after, rate_bases=bases, size_base=after.size_base or memory.size_base)
+
+
+def base_of_agent(memory: Memory, look: str, taken_ms: int, now: ClockReading) -> tuple[Memory, RateMeasurement]:
+    """Of the agent's memory what rates need, on this process's clock, and who measured; else why there is none.
+
+    ``look``, ``taken_ms``: the look that the memory went into. The rest of what the agent remembers stays with it: what
+    this command finds is what this command sees.
+    """
+    age_ms = max(0, now.wall_ms - taken_ms)
+    if (ahead_ms := taken_ms - now.wall_ms) > _AHEAD_MS:
+        why = f"is {lasted(ahead_ms)} in the future, so the time since it is unknown"
+        return Memory(), RateMeasurement(why_not=f"the newest look in the agent's telemetry {why}")
+    moved = after_restart(memory, now.wall_ms, now.monotonic_ms)
+    bases = tuple(base for base in moved.rate_bases if now.monotonic_ms - base.monotonic_ms <= OLDEST_BASE_MS)
+    if not bases:
+        return Memory(), RateMeasurement(
+            why_not=f"the newest full look in the agent's telemetry {_no_base(moved, age_ms)}"
+        )
+    kept = Memory(rate_bases=bases, bytes_per_record=moved.bytes_per_record)
+    seconds = (now.monotonic_ms - bases[0].monotonic_ms) / 1000
+    return kept, RateMeasurement(RateSource.AGENT, seconds, look, age_ms)
+
+
+def _no_base(memory: Memory, age_ms: int) -> str:
+    if memory.rate_bases:
+        return f"is {lasted(age_ms)} old"
+    if not memory.cycle:
+        return f"is its first, {lasted(age_ms)} old, and rates need two, record.full_every apart"
+    return f"keeps no end offsets: none were read, or those of more than {counted(MAX_PARTITIONS, 'partition')}"

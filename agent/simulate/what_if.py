@@ -11,51 +11,218 @@ snapshot has no place for, are refused with a sentence, and nothing is simulated
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from agent.errors import BadInput, PartialAnswer
-from agent.plan.subjects import unknown_topic
-from agent.simulate.changes import (
-    AddBroker,
-    AddMember,
-    AddRack,
-    AddReplica,
-    Change,
-    RemoveBroker,
-    RemoveMember,
-    RemoveRack,
-    RemoveReplica,
-    SetReplicationFactor,
-    SetStandbys,
-    SetStrategy,
-    check_changes,
-)
+from agent.plan.new_partitions import unknown_topic
 from agent.simulate.what_if_groups import (
     reader_group,
+    resized,
+    with_brokers,
     with_group,
     with_member,
+    with_replicas,
     with_standbys,
     with_strategy,
+    without_brokers,
     without_member,
     without_rack,
 )
-from agent.simulate.what_if_replicas import resized, with_brokers, with_replicas, without_brokers
+from agent.values.cycle import gaps_of
 from agent.values.limits import Limits
-from agent.values.observation import Part
+from agent.values.number_format import counted
+from agent.values.observation import ObservationPart
 from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
-from agent.values.unseen import gaps_of
-from agent.values.words import counted
 from assignors.problem import TopicPartition
 
+# What may be asked "what if" about: small values, each with its words, and which of them contradict each other.
+#
+# Two changes contradict each other when they touch the same thing, or one touches what the other needs.
 
-class World(NamedTuple):
+Keys = tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedChange:
+    """One change of the world."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveMember(SimulatedChange):
+    """A consumer or an instance less, by member id, client id, instance id or process id."""
+
+    group: str
+    member: str
+
+    def __str__(self) -> str:
+        return f"{self.group} without {self.member}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveRack(SimulatedChange):
+    """A rack with all its brokers and readers gone."""
+
+    rack: str
+
+    def __str__(self) -> str:
+        return f"no rack {self.rack}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveBroker(SimulatedChange):
+    """A broker is away; its replicas stay on it."""
+
+    broker: int
+
+    def __str__(self) -> str:
+        return f"no broker {self.broker}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddRack(SimulatedChange):
+    """A rack with new, empty brokers."""
+
+    rack: str
+    brokers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"rack {self.rack} with broker {', '.join(map(str, self.brokers))}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddBroker(SimulatedChange):
+    """A new, empty broker, or one that was away and comes back."""
+
+    broker: int
+    rack: str
+
+    def __str__(self) -> str:
+        return f"broker {self.broker} in rack {self.rack}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddReplica(SimulatedChange):
+    """One more replica of a partition, in sync."""
+
+    partition: TopicPartition
+    broker: int
+
+    def __str__(self) -> str:
+        return f"a replica of {self.partition} on broker {self.broker}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveReplica(SimulatedChange):
+    """One replica of a partition less."""
+
+    partition: TopicPartition
+    broker: int
+
+    def __str__(self) -> str:
+        return f"no replica of {self.partition} on broker {self.broker}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetReplicationFactor(SimulatedChange):
+    """Another number of replicas for a whole topic."""
+
+    topic: str
+    replication_factor: int
+
+    def __str__(self) -> str:
+        return f"{self.topic} with {counted(self.replication_factor, 'replica')}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddMember(SimulatedChange):
+    """One more consumer, or one more instance of a Streams application."""
+
+    group: str
+    rack: str | None
+    """None: it sends no rack."""
+
+    def __str__(self) -> str:
+        return f"{self.group} with one more in {'no known rack' if self.rack is None else f'rack {self.rack}'}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetStrategy(SimulatedChange):
+    """Another assignor of a consumer group, or another rack strategy of an application."""
+
+    group: str
+    strategy: str
+
+    def __str__(self) -> str:
+        return f"{self.group} with {self.strategy}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetStandbys(SimulatedChange):
+    """Another number of standbys of each task."""
+
+    group: str
+    standbys: int
+
+    def __str__(self) -> str:
+        return f"{self.group} with {counted(self.standbys, 'standby', 'standbys')}"
+
+
+_TOUCHED: Mapping[type[SimulatedChange], Callable[[Any], Keys]] = {
+    RemoveMember: lambda it: (("member", (it.group, it.member)),),
+    RemoveRack: lambda it: (("no rack", it.rack),),
+    RemoveBroker: lambda it: (("broker", it.broker), ("no broker", it.broker)),
+    AddRack: lambda it: (("rack", it.rack), *(("broker", broker) for broker in it.brokers)),
+    AddBroker: lambda it: (("broker", it.broker),),
+    AddReplica: lambda it: (("replica", (it.partition, it.broker)),),
+    RemoveReplica: lambda it: (("replica", (it.partition, it.broker)),),
+    SetReplicationFactor: lambda it: (("replication factor", it.topic),),
+    SetStrategy: lambda it: (("strategy", it.group),),
+    SetStandbys: lambda it: (("standbys", it.group),),
+}
+
+
+def touched(change: SimulatedChange) -> Keys:
+    """What no other change may touch."""
+    keys_of = _TOUCHED.get(type(change))
+    return () if keys_of is None else keys_of(change)
+
+
+def needed(change: SimulatedChange) -> Keys:
+    """What no change may touch."""
+    match change:
+        case AddRack() | AddBroker() | AddMember():
+            return (("no rack", change.rack),)
+        case AddReplica():
+            return ("no broker", change.broker), ("replication factor", change.partition.topic)
+        case RemoveReplica():
+            return (("replication factor", change.partition.topic),)
+        case _:
+            return ()
+
+
+def check_changes(changes: Sequence[SimulatedChange]) -> None:
+    """Raise ``BadInput`` where nothing is asked, and for two changes that cannot both be meant."""
+    if not changes:
+        raise BadInput("there is nothing to simulate", why="no change is named", todo="See: rackwise simulate --help")
+    for one, other in permutations(changes, 2):
+        if {*touched(one)} & {*touched(other), *needed(other)}:
+            raise BadInput(
+                f"these changes contradict each other: {one}; {other}",
+                why="they change the same, or one takes away what the other needs",
+                todo="Leave one of them out.",
+            )
+
+
+class SimulatedCluster(NamedTuple):
     """A snapshot and the settings."""
 
     snapshot: Snapshot
     limits: Limits
 
 
-def what_if(world: World, changes: Sequence[Change]) -> World:
+def what_if(world: SimulatedCluster, changes: Sequence[SimulatedChange]) -> SimulatedCluster:
     """The world after all changes. Raises ``BadInput`` for none, for contradictions, and for what is not there."""
     check_changes(changes)
     kinds = list(_APPLY)
@@ -64,18 +231,18 @@ def what_if(world: World, changes: Sequence[Change]) -> World:
     return world
 
 
-def _remove_member(world: World, change: RemoveMember) -> World:
+def _remove_member(world: SimulatedCluster, change: RemoveMember) -> SimulatedCluster:
     group = without_member(reader_group(world.snapshot, change.group), change.member)
     return world._replace(snapshot=with_group(world.snapshot, group))
 
 
-def _add_member(world: World, change: AddMember) -> World:
+def _add_member(world: SimulatedCluster, change: AddMember) -> SimulatedCluster:
     _check_rack(world.snapshot, change.rack)
     group = with_member(reader_group(world.snapshot, change.group), change.rack)
     return world._replace(snapshot=with_group(world.snapshot, group))
 
 
-def _remove_rack(world: World, change: RemoveRack) -> World:
+def _remove_rack(world: SimulatedCluster, change: RemoveRack) -> SimulatedCluster:
     snapshot, rack = world.snapshot, change.rack
     gone = frozenset(broker.id for broker in snapshot.brokers if broker.rack.name == rack and broker.alive)
     if not gone:
@@ -89,7 +256,7 @@ def _remove_rack(world: World, change: RemoveRack) -> World:
     return world._replace(snapshot=snapshot)
 
 
-def _add_rack(world: World, change: AddRack) -> World:
+def _add_rack(world: SimulatedCluster, change: AddRack) -> SimulatedCluster:
     snapshot = world.snapshot
     if change.rack in _racks(snapshot):
         raise BadInput(
@@ -101,18 +268,18 @@ def _add_rack(world: World, change: AddRack) -> World:
     return world._replace(snapshot=with_brokers(snapshot, dict.fromkeys(change.brokers, change.rack)))
 
 
-def _remove_broker(world: World, change: RemoveBroker) -> World:
+def _remove_broker(world: SimulatedCluster, change: RemoveBroker) -> SimulatedCluster:
     _check_broker(world.snapshot, change.broker)
     return world._replace(snapshot=without_brokers(world.snapshot, frozenset({change.broker})))
 
 
-def _add_broker(world: World, change: AddBroker) -> World:
+def _add_broker(world: SimulatedCluster, change: AddBroker) -> SimulatedCluster:
     _check_new(world.snapshot, (change.broker,))
     _check_rack(world.snapshot, change.rack)
     return world._replace(snapshot=with_brokers(world.snapshot, {change.broker: change.rack}))
 
 
-def _add_replica(world: World, change: AddReplica) -> World:
+def _add_replica(world: SimulatedCluster, change: AddReplica) -> SimulatedCluster:
     _check_broker(world.snapshot, change.broker)
     state = _partition(world.snapshot, change.partition)
     if change.broker in state.replicas:
@@ -124,7 +291,7 @@ def _add_replica(world: World, change: AddReplica) -> World:
     return world._replace(snapshot=with_replicas(world.snapshot, {change.partition: (*state.replicas, change.broker)}))
 
 
-def _remove_replica(world: World, change: RemoveReplica) -> World:
+def _remove_replica(world: SimulatedCluster, change: RemoveReplica) -> SimulatedCluster:
     state = _partition(world.snapshot, change.partition)
     rest = tuple(replica for replica in state.replicas if replica != change.broker)
     if len(rest) == len(state.replicas) or not rest:
@@ -138,7 +305,7 @@ def _remove_replica(world: World, change: RemoveReplica) -> World:
     return world._replace(snapshot=with_replicas(world.snapshot, {change.partition: rest}))
 
 
-def _set_replication_factor(world: World, change: SetReplicationFactor) -> World:
+def _set_replication_factor(world: SimulatedCluster, change: SetReplicationFactor) -> SimulatedCluster:
     topic = world.snapshot.topics.get(change.topic)
     if topic is None:
         raise unknown_topic(change.topic, world.snapshot)
@@ -146,17 +313,17 @@ def _set_replication_factor(world: World, change: SetReplicationFactor) -> World
     return world._replace(snapshot=with_replicas(world.snapshot, lists))
 
 
-def _set_strategy(world: World, change: SetStrategy) -> World:
+def _set_strategy(world: SimulatedCluster, change: SetStrategy) -> SimulatedCluster:
     group, limits = with_strategy(reader_group(world.snapshot, change.group), world.limits, change.strategy)
-    return World(with_group(world.snapshot, group), limits)
+    return SimulatedCluster(with_group(world.snapshot, group), limits)
 
 
-def _set_standbys(world: World, change: SetStandbys) -> World:
+def _set_standbys(world: SimulatedCluster, change: SetStandbys) -> SimulatedCluster:
     group = reader_group(world.snapshot, change.group)
-    return World(*with_standbys(group, world.snapshot, world.limits, change.standbys))
+    return SimulatedCluster(*with_standbys(group, world.snapshot, world.limits, change.standbys))
 
 
-_APPLY: Mapping[type[Change], Callable[[World, Any], World]] = {
+_APPLY: Mapping[type[SimulatedChange], Callable[[SimulatedCluster, Any], SimulatedCluster]] = {
     RemoveMember: _remove_member,
     RemoveRack: _remove_rack,
     RemoveBroker: _remove_broker,
@@ -215,7 +382,7 @@ def _check_rack(snapshot: Snapshot, rack: str | None) -> None:
 
 def _check_all_seen(snapshot: Snapshot, what: str) -> None:
     """Raises where a broker or a rack that was not found may exist all the same."""
-    gap = next(iter(gaps_of(snapshot, (Part.BROKERS,))), None)
+    gap = next(iter(gaps_of(snapshot, (ObservationPart.BROKERS,))), None)
     if gap is not None:
         raise PartialAnswer(
             f"{what} was not found",

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from agent.telemetry.events import Event, Kind
+from agent.telemetry.events import EventKind, TelemetryEvent
 from agent.telemetry.looks import limits_digest
 from agent.values.assessment import Assessment, Locality
-from agent.values.cycle import Cycle, basis, sentence, world
+from agent.values.cycle import Cycle, basis, cluster_size, sentence
 from agent.values.finding import Evidence, Finding
 from agent.values.snapshot import TaskCopy
 from agent.values.typed_json import to_json
@@ -93,16 +93,16 @@ class TaskCopiesData(NamedTuple):
     copies: tuple[TaskCopy, ...]
 
 
-DERIVED_SHAPES: Mapping[Kind, type] = {
-    Kind.REPORT: ReportData,
-    Kind.FINDING: FindingData,
-    Kind.ASSESSMENT: AssessmentData,
-    Kind.TASK_COPIES: TaskCopiesData,
+DERIVED_SHAPES: Mapping[EventKind, type] = {
+    EventKind.REPORT: ReportData,
+    EventKind.FINDING: FindingData,
+    EventKind.ASSESSMENT: AssessmentData,
+    EventKind.TASK_COPIES: TaskCopiesData,
 }
 """Kinds that tell what was made of a look, with the shape of their data."""
 
 
-class Teller(NamedTuple):
+class AgentIdentity(NamedTuple):
     """Whose cycle it is."""
 
     agent: str | None = None
@@ -111,27 +111,29 @@ class Teller(NamedTuple):
     poll_ms: int | None = None
 
 
-_UNTOLD = Teller()
+_UNTOLD = AgentIdentity()
 
 
-def derived_events(cycle: Cycle, first: int, *, full: bool, teller: Teller = _UNTOLD) -> Iterator[Event]:
+def derived_events(
+    cycle: Cycle, first: int, *, full: bool, teller: AgentIdentity = _UNTOLD
+) -> Iterator[TelemetryEvent]:
     """Events after the ``first`` ones that rebuild the look. One that is not full has lags and the report alone."""
     n = first
     for kind, subject, data in _rows(cycle, teller, full=full):
         shape = to_json(DERIVED_SHAPES[kind], data)
-        yield Event(kind, subject, cycle.snapshot.cluster_id, cycle.look, n, cycle.snapshot.taken_ms, shape)
+        yield TelemetryEvent(kind, subject, cycle.snapshot.cluster_id, cycle.look, n, cycle.snapshot.taken_ms, shape)
         n += 1
 
 
-def _rows(cycle: Cycle, teller: Teller, *, full: bool) -> Iterator[tuple[Kind, str, Any]]:
+def _rows(cycle: Cycle, teller: AgentIdentity, *, full: bool) -> Iterator[tuple[EventKind, str, Any]]:
     for group, copies in cycle.snapshot.copies.items():
-        yield Kind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies)
+        yield EventKind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies)
     if full:
         for finding in cycle.detection.findings:
-            yield Kind.FINDING, str(finding.subject), _finding(finding)
+            yield EventKind.FINDING, str(finding.subject), _finding(finding)
         for group, assessment in cycle.detection.assessments.items():
-            yield Kind.ASSESSMENT, f"group/{group}", _assessment(assessment)
-    yield Kind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, teller, full=full)
+            yield EventKind.ASSESSMENT, f"group/{group}", _assessment(assessment)
+    yield EventKind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, teller, full=full)
 
 
 def _finding(finding: Finding) -> FindingData:
@@ -160,7 +162,7 @@ def _assessment(found: Assessment) -> AssessmentData:
     )
 
 
-def _report(cycle: Cycle, teller: Teller, *, full: bool) -> ReportData:
+def _report(cycle: Cycle, teller: AgentIdentity, *, full: bool) -> ReportData:
     plan, acting = cycle.plan, cycle.acting
     rests_on, why_not = basis(cycle.snapshot)
     return ReportData(
@@ -171,7 +173,7 @@ def _report(cycle: Cycle, teller: Teller, *, full: bool) -> ReportData:
         sentence(cycle),
         cycle.took_ms,
         cycle.stages_ms,
-        *world(cycle.snapshot),
+        *cluster_size(cycle.snapshot),
         len(cycle.snapshot.gaps),
         _counted(finding.reason.name for finding in cycle.detection.findings),
         cycle.changes.new,

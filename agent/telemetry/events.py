@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.observation import (
     Gap,
-    Part,
+    ObservationPart,
+    PrincipalRights,
     RawApplicationLag,
     RawBroker,
     RawClassicGroup,
@@ -26,10 +27,9 @@ from agent.values.observation import (
     RawReassignment,
     RawStreamsGroup,
     RawTopic,
-    Rights,
 )
 from agent.values.typed_json import UnreadableError, from_json
-from agent.values.weights import Told
+from agent.values.weights import WeightsReading
 
 VERSION = 1
 MAX_RECORD_CHARS = 900_000
@@ -38,10 +38,10 @@ MOST_LINE_BYTES = 2 * MAX_RECORD_CHARS
 _MOST_PARTS = 128
 """Pieces of one event, and of all that are not whole yet. What a look remembers of 100,000 partitions has 40."""
 _FIELD_TYPES = (str, str, str, str, int, int, dict, int)
-"""Of `Event` as JSON."""
+"""Of `TelemetryEvent` as JSON."""
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What an event tells. Those of `INPUTS` rebuild a look; the others are what was made of it."""
 
     LOOK = "look"
@@ -68,10 +68,10 @@ class Kind(StrEnum):
     FRAGMENT = "fragment"
 
 
-class Event(NamedTuple):
+class TelemetryEvent(NamedTuple):
     """One event; ``data`` has the shape that `SHAPES` names for its kind."""
 
-    kind: Kind
+    kind: EventKind
     subject: str
     """``kind/name``, also the record's key."""
     cluster: str
@@ -97,10 +97,10 @@ class LookData(NamedTuple):
     monotonic_ms: int
     took_ms: int
     cordoned: frozenset[int]
-    rights: Rights
+    rights: PrincipalRights
     vanished_topics: tuple[str, ...]
     vanished_groups: tuple[str, ...]
-    ages_ms: Mapping[Part, int]
+    ages_ms: Mapping[ObservationPart, int]
     events: int
     """How many events, this one included, rebuild the look."""
 
@@ -205,33 +205,33 @@ class FragmentData(NamedTuple):
     text: str
 
 
-GROUP_SHAPES: Mapping[Kind, type[RawGroup]] = {
-    Kind.GROUP: RawClassicGroup,
-    Kind.CONSUMER_GROUP: RawConsumerGroup,
-    Kind.STREAMS_GROUP: RawStreamsGroup,
+GROUP_SHAPES: Mapping[EventKind, type[RawGroup]] = {
+    EventKind.GROUP: RawClassicGroup,
+    EventKind.CONSUMER_GROUP: RawConsumerGroup,
+    EventKind.STREAMS_GROUP: RawStreamsGroup,
 }
 """The kind of event for each kind of group."""
-INPUT_SHAPES: Mapping[Kind, type] = {
-    Kind.LOOK: LookData,
-    Kind.GAPS: GapsData,
-    Kind.BROKER: RawBroker,
-    Kind.BROKER_CONFIGS: BrokerConfigsData,
-    Kind.TOPIC: TopicData,
-    Kind.LISTED_GROUPS: ListedGroupsData,
+INPUT_SHAPES: Mapping[EventKind, type] = {
+    EventKind.LOOK: LookData,
+    EventKind.GAPS: GapsData,
+    EventKind.BROKER: RawBroker,
+    EventKind.BROKER_CONFIGS: BrokerConfigsData,
+    EventKind.TOPIC: TopicData,
+    EventKind.LISTED_GROUPS: ListedGroupsData,
     **GROUP_SHAPES,
-    Kind.GROUP_CONFIGS: GroupConfigsData,
-    Kind.COMMITTED_OFFSETS: CommittedOffsetsData,
-    Kind.REASSIGNMENTS: ReassignmentsData,
-    Kind.APPLICATION_LAGS: ApplicationLagsData,
-    Kind.RACK_TABLE: RawRackTable,
-    Kind.WEIGHTS: Told,
-    Kind.LIMITS: LimitsData,
-    Kind.MEMORY: MemoryData,
+    EventKind.GROUP_CONFIGS: GroupConfigsData,
+    EventKind.COMMITTED_OFFSETS: CommittedOffsetsData,
+    EventKind.REASSIGNMENTS: ReassignmentsData,
+    EventKind.APPLICATION_LAGS: ApplicationLagsData,
+    EventKind.RACK_TABLE: RawRackTable,
+    EventKind.WEIGHTS: WeightsReading,
+    EventKind.LIMITS: LimitsData,
+    EventKind.MEMORY: MemoryData,
 }
 """Kinds that rebuild a look, with the shape of their data."""
 
 
-def to_lines(event: Event) -> Iterator[str]:
+def to_lines(event: TelemetryEvent) -> Iterator[str]:
     """The event as JSON text without line breaks: one line, or several fragments when it is too large for a record."""
     text = _dumps(event)
     if len(text) <= MAX_RECORD_CHARS:
@@ -241,10 +241,10 @@ def to_lines(event: Event) -> Iterator[str]:
     pieces = [text[at : at + step] for at in range(0, len(text), step)]
     for part, piece in enumerate(pieces):
         data = {"part": part, "parts": len(pieces), "text": piece}
-        yield _dumps(event._replace(kind=Kind.FRAGMENT, data=data))
+        yield _dumps(event._replace(kind=EventKind.FRAGMENT, data=data))
 
 
-def from_lines(lines: Iterable[str | bytes], left_out: Callable[[str], None] | None = None) -> Iterator[Event]:
+def from_lines(lines: Iterable[str | bytes], left_out: Callable[[str], None] | None = None) -> Iterator[TelemetryEvent]:
     """Events of lines or record values, fragments joined.
 
     Events of kinds that this version does not know are left out. What is no event, or of a newer major version, raises
@@ -254,7 +254,7 @@ def from_lines(lines: Iterable[str | bytes], left_out: Callable[[str], None] | N
     for line in lines:
         try:
             event = _loads(line, MOST_LINE_BYTES)
-            if event is not None and event.kind is Kind.FRAGMENT:
+            if event is not None and event.kind is EventKind.FRAGMENT:
                 event = _joined(open_events, event)
         except UnreadableError as error:
             if left_out is None:
@@ -265,7 +265,7 @@ def from_lines(lines: Iterable[str | bytes], left_out: Callable[[str], None] | N
             yield event
 
 
-def _joined(open_events: dict[tuple[str, int], dict[int, str]], event: Event) -> Event | None:
+def _joined(open_events: dict[tuple[str, int], dict[int, str]], event: TelemetryEvent) -> TelemetryEvent | None:
     piece = from_json(FragmentData, event.data)
     if not 0 <= piece.part < piece.parts <= _MOST_PARTS:
         raise UnreadableError(f"a fragment is part {piece.part} of {piece.parts}, and at most {_MOST_PARTS} are read")
@@ -279,21 +279,21 @@ def _joined(open_events: dict[tuple[str, int], dict[int, str]], event: Event) ->
     return from_pieces(held)
 
 
-def from_pieces(pieces: Mapping[int, str]) -> Event | None:
+def from_pieces(pieces: Mapping[int, str]) -> TelemetryEvent | None:
     """The event whose fragments these are, by their numbers; None of an unknown kind. Raises UnreadableError."""
     whole = _loads("".join(text for _, text in sorted(pieces.items())), _MOST_PARTS * MAX_RECORD_CHARS)
-    if whole is not None and whole.kind is Kind.FRAGMENT:
+    if whole is not None and whole.kind is EventKind.FRAGMENT:
         raise UnreadableError("a fragment is made of fragments")
     return whole
 
 
-def _dumps(event: Event) -> str:
+def _dumps(event: TelemetryEvent) -> str:
     fields = {"v": event.v, **event._asdict()}
     # Kept to ASCII: foreign text may hold half a surrogate pair or a line separator.
     return json.dumps(fields, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
-def _loads(line: str | bytes, most_bytes: int) -> Event | None:
+def _loads(line: str | bytes, most_bytes: int) -> TelemetryEvent | None:
     try:
         data = read_json(line, most_bytes=most_bytes, as_seen=True)
         version = data["v"]
@@ -305,8 +305,8 @@ def _loads(line: str | bytes, most_bytes: int) -> Event | None:
         shown = repr(version)[:40]
         raise UnreadableError(f"an event of version {shown} needs a newer rackwise; this one reads up to {VERSION}")
     kind = data.get("kind")
-    if isinstance(kind, str) and kind not in Kind._value2member_map_:
+    if isinstance(kind, str) and kind not in EventKind._value2member_map_:
         return None
-    if tuple(map(type, map(data.get, Event._fields))) != _FIELD_TYPES or not is_time(data["taken_ms"]):
-        raise UnreadableError(f"a line is not a telemetry event: it needs {', '.join(Event._fields)}")
-    return Event(Kind(kind), *[data[name] for name in Event._fields[1:]])
+    if tuple(map(type, map(data.get, TelemetryEvent._fields))) != _FIELD_TYPES or not is_time(data["taken_ms"]):
+        raise UnreadableError(f"a line is not a telemetry event: it needs {', '.join(TelemetryEvent._fields)}")
+    return TelemetryEvent(EventKind(kind), *[data[name] for name in TelemetryEvent._fields[1:]])

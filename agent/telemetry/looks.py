@@ -12,11 +12,16 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from pydantic_core import SchemaError
 
 from agent.memory.codec import UnreadableMemoryError, memory_from_json, memory_to_json
+from agent.model.rack_locators import RackNetworkIndex, RackPatternIndex
 from agent.telemetry.events import (
     GROUP_SHAPES,
     INPUT_SHAPES,
@@ -24,10 +29,9 @@ from agent.telemetry.events import (
     BrokerConfigsData,
     CommittedOffset,
     CommittedOffsetsData,
-    Event,
+    EventKind,
     GapsData,
     GroupConfigsData,
-    Kind,
     LimitsData,
     ListedGroupsData,
     LookData,
@@ -35,17 +39,75 @@ from agent.telemetry.events import (
     PartitionOffset,
     ReassignmentsData,
     ReplicaBytes,
+    TelemetryEvent,
     TopicData,
 )
-from agent.telemetry.limits_bounds import checked
-from agent.telemetry.limits_names import limits_from_record, limits_to_record
+from agent.telemetry.limits_names import limits_from_record, limits_to_record, recorded_names
 from agent.values.foreign_json import is_time
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.values.number_format import counted
 from agent.values.observation import Observation
 from agent.values.typed_json import UnreadableError, from_json, to_json
-from agent.values.words import counted
+from agent.values.windows import DAY_MINUTES
 from assignors.problem import TopicPartition
+
+# Bounds of the limits that telemetry holds; the settings check their own when they are read.
+#
+# The right to write the telemetry topic, or a file of it, is the right to write any limits: a negative budget, a time
+# zone that does not exist. They are refused here, so that no stage fails on them. Pure.
+
+_MOST = 2**63
+"""As a float it is the same; the largest number of 64 bits is not."""
+
+
+def checked(limits: Limits) -> Limits:
+    """The same limits. Raises UnreadableError, which names the first that is out of bounds."""
+    for name, path in recorded_names().items():
+        for at, number in _numbers(name, reduce(getattr, path, limits)):
+            if not 0 <= number <= _MOST:
+                raise UnreadableError(f"the limit {at} is {number}, and no limit is below 0 or has more than 64 bits")
+    if limits.proposals.move_bytes_per_s < 1:
+        raise UnreadableError(f"the limit move_bytes_per_s is {limits.proposals.move_bytes_per_s}, and is at least 1")
+    windows = limits.windows
+    for window in (*windows.allow, *windows.blackout):
+        if max(window.start_minute, window.end_minute) > DAY_MINUTES or window.start_minute == DAY_MINUTES:
+            raise UnreadableError("a window among the limits begins or ends after midnight of its day")
+    _check_names(limits)
+    return limits
+
+
+def _check_names(limits: Limits) -> None:
+    """Raises UnreadableError when a zone or a pattern is none."""
+    windows = limits.windows
+    try:
+        for window in (*windows.allow, *windows.blackout):
+            ZoneInfo(window.zone)
+        for locator in limits.rack_locators:
+            RackPatternIndex(locator.patterns)
+            RackNetworkIndex(locator.networks)
+    except (KeyError, ValueError, OSError, SchemaError) as error:
+        why = str(error)[:200]
+        raise UnreadableError(f"a window or a rack locator among the limits cannot be used: {why}") from error
+
+
+def _numbers(name: str, value: Any) -> Iterator[tuple[str, int | float]]:
+    """Every number in it with its path: ``execute.tick_ms``."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, value
+    for inner, one in _parts(value):
+        yield from _numbers(f"{name}{inner}", one)
+
+
+def _parts(value: Any) -> Iterable[tuple[str, Any]]:
+    """What a value is made of, by name."""
+    if is_dataclass(value):
+        return [(f".{field.name}", getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, Mapping):
+        return [(f"[{str(key)[:100]!r}]", one) for key, one in value.items()]
+    if hasattr(value, "_fields"):
+        return [(f".{name}", getattr(value, name)) for name in value._fields]
+    return [("[]", one) for one in value] if isinstance(value, tuple | frozenset) else ()
 
 
 class IncompleteLookError(ValueError):
@@ -53,7 +115,7 @@ class IncompleteLookError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class CycleInputs:
     """Everything that a cycle's pure stages were given."""
 
     look: str
@@ -63,12 +125,14 @@ class Recorded:
 
 
 class _Row(NamedTuple):
-    kind: Kind
+    kind: EventKind
     subject: str
     data: Any
 
 
-def observation_to_events(observation: Observation, memory: Memory, limits: Limits, *, look: str) -> Iterator[Event]:
+def observation_to_events(
+    observation: Observation, memory: Memory, limits: Limits, *, look: str
+) -> Iterator[TelemetryEvent]:
     """Every event that rebuilds the look, in order; the last says how many there are."""
     n = 0
     for row in _rows(observation, memory, limits):
@@ -77,7 +141,7 @@ def observation_to_events(observation: Observation, memory: Memory, limits: Limi
     yield _event(_look_row(observation, n + 1), observation, look, n)
 
 
-def observation_from_events(events: Iterable[Event]) -> Recorded:
+def observation_from_events(events: Iterable[TelemetryEvent]) -> CycleInputs:
     """The look that the events tell. They may come in any order, twice, and among events of other kinds.
 
     Raises IncompleteLookError when some are missing, UnreadableError when one cannot be read.
@@ -89,7 +153,7 @@ def observation_from_events(events: Iterable[Event]) -> Recorded:
     look = looks.pop()
     by_number = {n: event for (_, n), event in by_look_and_number.items()}
     last = by_number[max(by_number)]
-    if last.kind is not Kind.LOOK:
+    if last.kind is not EventKind.LOOK:
         raise IncompleteLookError(f"look {look} has no last event, so it is not known how many there were")
     head = from_json(LookData, last.data)
     if not is_time(head.taken_ms):
@@ -97,25 +161,25 @@ def observation_from_events(events: Iterable[Event]) -> Recorded:
     missing = head.events - len(by_number)
     if missing:
         raise IncompleteLookError(f"look {look} lacks {missing} of its {counted(head.events, 'event')}")
-    data: dict[Kind, list[Any]] = defaultdict(list)
+    data: dict[EventKind, list[Any]] = defaultdict(list)
     for _, event in sorted(by_number.items()):
-        kept_as = Kind.GROUP if event.kind in GROUP_SHAPES else event.kind  # one list, in the order of the look
+        kept_as = EventKind.GROUP if event.kind in GROUP_SHAPES else event.kind  # one list, in the order of the look
         data[kept_as].append(from_json(INPUT_SHAPES[event.kind], event.data))
-    return Recorded(
+    return CycleInputs(
         look=look,
         observation=_observation(last.cluster, head, data),
-        memory=_read_memory(_only(data, Kind.MEMORY)),
+        memory=_read_memory(_only(data, EventKind.MEMORY)),
         limits=_limits(data),
     )
 
 
-def looks_in(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
+def looks_in(events: Iterable[TelemetryEvent]) -> Iterator[tuple[TelemetryEvent, ...]]:
     """The events of one look after the other; those of a look lie together in a file."""
     for _, look in groupby(events, key=lambda event: event.look):
         yield tuple(look)
 
 
-def memory_of(event: Event) -> Memory:
+def memory_of(event: TelemetryEvent) -> Memory:
     """The memory that a `MEMORY` event tells. Raises UnreadableError."""
     return _read_memory(from_json(MemoryData, event.data))
 
@@ -135,9 +199,9 @@ def limits_digest(limits: Limits) -> str:
 # --- writing -------------------------------------------------------------------------------------------------
 
 
-def _event(row: _Row, seen: Observation, look: str, n: int) -> Event:
+def _event(row: _Row, seen: Observation, look: str, n: int) -> TelemetryEvent:
     data = to_json(INPUT_SHAPES[row.kind], row.data)
-    return Event(row.kind, row.subject, seen.cluster_id, look, n, seen.taken_ms, data)
+    return TelemetryEvent(row.kind, row.subject, seen.cluster_id, look, n, seen.taken_ms, data)
 
 
 _OF_LOOK = tuple(name for name in LookData._fields if name != "events")
@@ -146,7 +210,7 @@ _OF_LOOK = tuple(name for name in LookData._fields if name != "events")
 
 def _look_row(seen: Observation, events: int) -> _Row:
     data = LookData(**{name: getattr(seen, name) for name in _OF_LOOK}, events=events)
-    return _Row(Kind.LOOK, f"cluster/{seen.cluster_id}", data)
+    return _Row(EventKind.LOOK, f"cluster/{seen.cluster_id}", data)
 
 
 _KIND_OF_GROUP = {shape: kind for kind, shape in GROUP_SHAPES.items()}
@@ -154,25 +218,25 @@ _KIND_OF_GROUP = {shape: kind for kind, shape in GROUP_SHAPES.items()}
 
 def _rows(seen: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
     cluster = f"cluster/{seen.cluster_id}"
-    yield _Row(Kind.LIMITS, cluster, limits_data(limits))
-    yield _Row(Kind.MEMORY, cluster, MemoryData(memory_to_json(memory)))
-    yield _Row(Kind.GAPS, cluster, GapsData(seen.gaps))
-    yield _Row(Kind.REASSIGNMENTS, cluster, ReassignmentsData(seen.reassignments))
-    yield _Row(Kind.APPLICATION_LAGS, cluster, ApplicationLagsData(seen.application_lags))
-    yield _Row(Kind.LISTED_GROUPS, cluster, ListedGroupsData(seen.listed_groups))
+    yield _Row(EventKind.LIMITS, cluster, limits_data(limits))
+    yield _Row(EventKind.MEMORY, cluster, MemoryData(memory_to_json(memory)))
+    yield _Row(EventKind.GAPS, cluster, GapsData(seen.gaps))
+    yield _Row(EventKind.REASSIGNMENTS, cluster, ReassignmentsData(seen.reassignments))
+    yield _Row(EventKind.APPLICATION_LAGS, cluster, ApplicationLagsData(seen.application_lags))
+    yield _Row(EventKind.LISTED_GROUPS, cluster, ListedGroupsData(seen.listed_groups))
     if seen.weights is not None:
-        yield _Row(Kind.WEIGHTS, cluster, seen.weights)
-    yield from (_Row(Kind.RACK_TABLE, f"locator/{table.locator}", table) for table in seen.rack_tables)
-    yield from (_Row(Kind.BROKER, f"broker/{broker.id}", broker) for broker in seen.brokers)
+        yield _Row(EventKind.WEIGHTS, cluster, seen.weights)
+    yield from (_Row(EventKind.RACK_TABLE, f"locator/{table.locator}", table) for table in seen.rack_tables)
+    yield from (_Row(EventKind.BROKER, f"broker/{broker.id}", broker) for broker in seen.brokers)
     for broker, configs in seen.broker_configs.items():
-        yield _Row(Kind.BROKER_CONFIGS, f"broker/{broker}", BrokerConfigsData(broker, configs))
+        yield _Row(EventKind.BROKER_CONFIGS, f"broker/{broker}", BrokerConfigsData(broker, configs))
     yield from _topic_rows(seen)
     yield from (_Row(_KIND_OF_GROUP[type(group)], f"group/{group.group_id}", group) for group in seen.groups)
     for name, configs in seen.group_configs.items():
-        yield _Row(Kind.GROUP_CONFIGS, f"group/{name}", GroupConfigsData(name, configs))
+        yield _Row(EventKind.GROUP_CONFIGS, f"group/{name}", GroupConfigsData(name, configs))
     for name, offsets in seen.committed_offsets.items():
         rows = tuple(CommittedOffset(*partition, offset) for partition, offset in offsets.items())
-        yield _Row(Kind.COMMITTED_OFFSETS, f"group/{name}", CommittedOffsetsData(name, rows))
+        yield _Row(EventKind.COMMITTED_OFFSETS, f"group/{name}", CommittedOffsetsData(name, rows))
 
 
 def _topic_rows(seen: Observation) -> Iterator[_Row]:
@@ -187,44 +251,44 @@ def _topic_rows(seen: Observation) -> Iterator[_Row]:
     for row in seen.topics:
         name = row.name
         beside = configs.pop(name, None), tuple(ends.pop(name, ())), tuple(sizes.pop(name, ()))
-        yield _Row(Kind.TOPIC, f"topic/{name}", TopicData(name, row, *beside))
+        yield _Row(EventKind.TOPIC, f"topic/{name}", TopicData(name, row, *beside))
     for name in dict.fromkeys((*configs, *ends, *sizes)):
         beside = configs.get(name), tuple(ends.get(name, ())), tuple(sizes.get(name, ()))
-        yield _Row(Kind.TOPIC, f"topic/{name}", TopicData(name, None, *beside))
+        yield _Row(EventKind.TOPIC, f"topic/{name}", TopicData(name, None, *beside))
 
 
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def _observation(cluster_id: str, head: LookData, data: Mapping[Kind, list[Any]]) -> Observation:
-    topics: list[TopicData] = data[Kind.TOPIC]
+def _observation(cluster_id: str, head: LookData, data: Mapping[EventKind, list[Any]]) -> Observation:
+    topics: list[TopicData] = data[EventKind.TOPIC]
     return Observation(
         **{name: getattr(head, name) for name in _OF_LOOK},
         cluster_id=cluster_id,
-        brokers=tuple(data[Kind.BROKER]),
+        brokers=tuple(data[EventKind.BROKER]),
         topics=tuple(topic.row for topic in topics if topic.row is not None),
         topic_configs={topic.name: topic.configs for topic in topics if topic.configs is not None},
-        broker_configs={row.broker: row.configs for row in data[Kind.BROKER_CONFIGS]},
-        group_configs={row.group: row.configs for row in data[Kind.GROUP_CONFIGS]},
+        broker_configs={row.broker: row.configs for row in data[EventKind.BROKER_CONFIGS]},
+        group_configs={row.group: row.configs for row in data[EventKind.GROUP_CONFIGS]},
         committed_offsets={
             row.group: {TopicPartition(at.topic, at.partition): at.offset for at in row.offsets}
-            for row in data[Kind.COMMITTED_OFFSETS]
+            for row in data[EventKind.COMMITTED_OFFSETS]
         },
         end_offsets={
             TopicPartition(topic.name, at.partition): at.offset for topic in topics for at in topic.end_offsets
         },
-        listed_groups=_only(data, Kind.LISTED_GROUPS).groups,
-        groups=tuple(data[Kind.GROUP]),
-        reassignments=_only(data, Kind.REASSIGNMENTS).reassignments,
+        listed_groups=_only(data, EventKind.LISTED_GROUPS).groups,
+        groups=tuple(data[EventKind.GROUP]),
+        reassignments=_only(data, EventKind.REASSIGNMENTS).reassignments,
         replica_bytes={
             (at.broker, TopicPartition(topic.name, at.partition)): at.bytes
             for topic in topics
             for at in topic.replica_bytes
         },
-        application_lags=_only(data, Kind.APPLICATION_LAGS).lags,
-        rack_tables=tuple(data[Kind.RACK_TABLE]),
-        weights=_only(data, Kind.WEIGHTS) if data.get(Kind.WEIGHTS) else None,
-        gaps=_only(data, Kind.GAPS).gaps,
+        application_lags=_only(data, EventKind.APPLICATION_LAGS).lags,
+        rack_tables=tuple(data[EventKind.RACK_TABLE]),
+        weights=_only(data, EventKind.WEIGHTS) if data.get(EventKind.WEIGHTS) else None,
+        gaps=_only(data, EventKind.GAPS).gaps,
     )
 
 
@@ -235,11 +299,11 @@ def _read_memory(data: MemoryData) -> Memory:
         raise UnreadableError(str(error)) from error
 
 
-def _limits(data: Mapping[Kind, list[Any]]) -> Limits:
-    return checked(limits_from_record(_only(data, Kind.LIMITS).limits))
+def _limits(data: Mapping[EventKind, list[Any]]) -> Limits:
+    return checked(limits_from_record(_only(data, EventKind.LIMITS).limits))
 
 
-def _only(data: Mapping[Kind, list[Any]], kind: Kind) -> Any:
+def _only(data: Mapping[EventKind, list[Any]], kind: EventKind) -> Any:
     found = data.get(kind, [])
     if len(found) != 1:
         has = counted(len(found), "event")

@@ -17,9 +17,9 @@ from typing import Any
 
 from agent.telemetry import weights
 from agent.telemetry.derived import DERIVED_SHAPES
-from agent.telemetry.events import INPUT_SHAPES, VERSION, Event, FragmentData, Kind, LimitsData
+from agent.telemetry.events import INPUT_SHAPES, VERSION, EventKind, FragmentData, LimitsData, TelemetryEvent
 from agent.telemetry.limits_names import recorded_names
-from agent.telemetry.proposal_records import LIFE_SCHEMA, Life
+from agent.telemetry.proposal_records import LIFE_SCHEMA, LifecycleStep
 from agent.values.limits import Limits
 from assignors.problem import TopicPartition
 
@@ -55,10 +55,10 @@ def telemetry_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
         "title": "rackwise telemetry event",
-        "description": _first_line(Event),
+        "description": _first_line(TelemetryEvent),
         "type": "object",
         "properties": {"kind": {"enum": [kind.value for kind in shapes]}, **properties, "data": {"type": "object"}},
-        "required": list(Event._fields),
+        "required": list(TelemetryEvent._fields),
         "allOf": choices,
         "$defs": dict(sorted(definitions.items())),
     }
@@ -89,9 +89,9 @@ def kinds_table() -> str:
 def life_schema() -> dict[str, Any]:
     """The schema of a step in the life of a proposal after its creation."""
     definitions: dict[str, Any] = {}
-    schema_of(Life, definitions)
+    schema_of(LifecycleStep, definitions)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": LIFE_SCHEMA}
-    return {**head, "title": "A step in the life of a proposal", **definitions[Life.__name__]}
+    return {**head, "title": "A step in the life of a proposal", **definitions[LifecycleStep.__name__]}
 
 
 def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -109,8 +109,8 @@ def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return _reference(kind, definitions)
 
 
-def _shapes() -> dict[Kind, type]:
-    return {**INPUT_SHAPES, **DERIVED_SHAPES, Kind.FRAGMENT: FragmentData}
+def _shapes() -> dict[EventKind, type]:
+    return {**INPUT_SHAPES, **DERIVED_SHAPES, EventKind.FRAGMENT: FragmentData}
 
 
 def _generic(origin: Any, arguments: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -6,19 +6,206 @@ read-local (where bytes are really read; for bytes and money). The optimum is ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agent.values.finding import Finding
+from agent.values.snapshot import BrokerState, PartitionState, Rack, RackState, TopicState
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
-if TYPE_CHECKING:  # what it rests on is made of the model, which is made of the memory of findings
-    from agent.values.locality import Ground
+# Which replicas count as near to a rack, by either measure, as one small integer per partition.
+#
+# A rack is a bit, a partition is a mask of the racks in which reading it is local: comparing 100,000 readers with their
+# partitions must cost next to nothing in every cycle. Three masks a partition: *Kafka's* (any replica, also one on an
+# absent broker whose rack is remembered), *read-local* for clients that send their rack, and what is *possibly*
+# read-local while it is unknown whether the brokers have a rack-aware selector (KIP-392).
+#
+# Invariant: an unknown rack sets the bit ``UNKNOWN`` and no other, so a partition with an unknown replica is local to
+# the racks that are certain and of unknown locality, never "crossing", for all others.
+
+UNKNOWN = 1
+"""Mask bit of a partition that has a replica (or leader) whose rack is unknown."""
+NOWHERE = 2
+"""Bit of a reader whose rack is known and has no broker in it: nothing is local to it."""
 
 
-class Measure(StrEnum):
+class _Masks(dict[tuple[int, ...], int]):
+    """Brokers -> the bits of their racks; a cluster has far fewer different lists of replicas than partitions."""
+
+    __slots__ = ("_bits",)
+
+    def __init__(self, bits: Mapping[int, int]) -> None:
+        super().__init__()
+        self._bits = bits
+
+    def __missing__(self, brokers: tuple[int, ...]) -> int:
+        mask = 0
+        for broker in brokers:
+            mask |= self._bits.get(broker, UNKNOWN)
+        self[brokers] = mask = mask or UNKNOWN
+        return mask
+
+
+class _Names(dict[int, frozenset[str]]):
+    """Mask -> the names of its racks."""
+
+    __slots__ = ("_bits",)
+
+    def __init__(self, bits: Mapping[str, int]) -> None:
+        super().__init__()
+        self._bits = bits
+
+    def __missing__(self, mask: int) -> frozenset[str]:
+        names = self[mask] = frozenset([name for name, bit in self._bits.items() if mask & bit])
+        return names
+
+
+class RackBits:
+    """The racks of a cluster as bits; made once per set of brokers, and compared by identity."""
+
+    __slots__ = ("bit_of", "broker_bits", "masks", "names", "selector_is_rack_aware", "told_in")
+
+    def __init__(
+        self,
+        bit_of: Mapping[str, int],
+        broker_bits: Mapping[int, int],
+        *,
+        selector_is_rack_aware: bool | None,
+        told_in: Mapping[str, frozenset[str | None]] | None = None,
+    ) -> None:
+        self.bit_of = bit_of
+        """Rack name -> bit; only racks that some broker has."""
+        self.broker_bits = broker_bits
+        """Broker id -> bit of its rack, or ``UNKNOWN``."""
+        self.selector_is_rack_aware = selector_is_rack_aware
+        self.told_in = told_in or {}
+        """Rack name -> what the brokers in it tell of themselves."""
+        self.masks: Mapping[tuple[int, ...], int] = _Masks(broker_bits)
+        """The racks of any brokers; ``UNKNOWN`` is set when one of them is unknown, or when there are none."""
+        self.names: Mapping[int, frozenset[str]] = _Names(bit_of)
+        """The rack names in any mask."""
+
+    def reader(self, rack: Rack) -> int:
+        """The bit of a reader's rack; 0 when it is not known."""
+        if rack.name is None or rack.state is not RackState.KNOWN:
+            return 0
+        return self.bit_of.get(rack.name, NOWHERE)
+
+    def serves(self, racks: Iterable[Rack]) -> bool | None:
+        """Whether the nearest replica serves readers in these racks; None when it serves some, or is unknown.
+
+        A selector compares what a client tells with what brokers tell (KIP-392). Where only a locator knows one of the
+        two, or an alias makes them one, the leader serves.
+        """
+        if self.selector_is_rack_aware is False:
+            return False
+        heard: set[bool] = set()
+        for rack in racks:
+            told = self.told_in.get(rack.name) if rack.name is not None else None
+            if told is not None:
+                heard |= {rack.told is not None and rack.told == one for one in told}
+        return self.selector_is_rack_aware if heard <= {True} else None if True in heard else False
+
+    def bit(self, rack_name: str) -> int:
+        """The bit of a known rack."""
+        return self.bit_of.get(rack_name, NOWHERE)
+
+
+class TopicMasks(NamedTuple):
+    """A topic's partitions by number (a number that metadata left out has the mask ``UNKNOWN``)."""
+
+    kafka: tuple[int, ...]
+    """Racks of all replicas."""
+    read: tuple[int, ...]
+    """Racks in which a read is local for certain, for clients that the bits' selector serves."""
+    read_possible: tuple[int, ...]
+    """Racks in which a read may be local; the same object as ``read`` unless the selector is unknown."""
+    kafka_histogram: tuple[tuple[int, int], ...]
+    """(mask by Kafka's measure, number of partitions), sorted."""
+    read_histogram: tuple[tuple[int, int], ...]
+
+
+class GroupLocality(NamedTuple):
+    """What a group stands on: the cluster's racks, and where its topics have replicas."""
+
+    bits: RackBits
+    masks: Mapping[str, TopicMasks]
+    """Topic -> masks, for the topics that the snapshot has; sorted."""
+
+    @property
+    def blurred(self) -> bool:
+        """True when some replica's rack is unknown: a better assignment may be hidden behind it."""
+        return any(mask & UNKNOWN for of in self.masks.values() for mask, _ in of.kafka_histogram)
+
+
+def rack_bits(brokers: Iterable[BrokerState], *, selector_is_rack_aware: bool | None) -> RackBits:
+    """Racks as bits, in the order of their names; an absent broker counts in the rack that is remembered of it."""
+    brokers = tuple(brokers)
+    names = sorted({b.rack.name for b in brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None})
+    bit_of = {name: NOWHERE << (index + 1) for index, name in enumerate(names)}
+    broker_bits = {
+        b.id: bit_of[b.rack.name] if b.rack.state is RackState.KNOWN and b.rack.name is not None else UNKNOWN
+        for b in brokers
+    }
+    told = {name: frozenset(b.rack.told for b in brokers if b.alive and b.rack.name == name) for name in names}
+    return RackBits(bit_of, broker_bits, selector_is_rack_aware=selector_is_rack_aware, told_in=told)
+
+
+def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:
+    """The masks of every partition of a topic."""
+    if bits.selector_is_rack_aware:
+        usual = _all_in_sync(topic.partitions, bits)
+        if usual is not None:
+            histogram = _histogram(usual)
+            return TopicMasks(usual, usual, usual, histogram, histogram)
+    size = topic.partitions[-1].id.partition + 1 if topic.partitions else 0
+    kafka = [UNKNOWN] * size
+    certain = [UNKNOWN] * size
+    possible = [UNKNOWN] * size
+    for (_, number), leader, replicas, isr, _ in topic.partitions:
+        kafka[number] = bits.masks[replicas]
+        certain[number], possible[number] = _read_masks(leader, isr, bits)
+    by_kafka, histogram = tuple(kafka), _histogram(kafka)
+    if certain == kafka:
+        read, read_histogram = by_kafka, histogram
+    else:
+        read, read_histogram = tuple(certain), _histogram(certain)
+    told = bits.selector_is_rack_aware is not None
+    return TopicMasks(by_kafka, read, read if told else tuple(possible), histogram, read_histogram)
+
+
+def _all_in_sync(partitions: Sequence[PartitionState], bits: RackBits) -> tuple[int, ...] | None:
+    """The usual case, in which both measures say the same; None where a replica or a number is missing."""
+    masks: list[int] = []
+    of_brokers = bits.masks
+    for (_, number), leader, replicas, isr, _ in partitions:
+        if number != len(masks) or isr != replicas or leader is None:
+            return None
+        masks.append(of_brokers[replicas])
+    return tuple(masks)
+
+
+def _read_masks(leader: int | None, isr: tuple[int, ...], bits: RackBits) -> tuple[int, int]:
+    """(certain, possible). Without a leader no read is possible, so neither is known."""
+    if leader is None:
+        return UNKNOWN, UNKNOWN
+    at_leader = bits.broker_bits.get(leader, UNKNOWN)
+    if bits.selector_is_rack_aware is False or not isr:
+        return at_leader, at_leader
+    near = at_leader | bits.masks[isr]
+    return (near, near) if bits.selector_is_rack_aware else (at_leader, near)
+
+
+def _histogram(masks: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    counts: dict[int, int] = {}
+    for mask in masks:
+        counts[mask] = counts.get(mask, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+class LocalityMeasure(StrEnum):
     """By which rule a partition counts as local. Every share names its measure."""
 
     KAFKA = "kafka"
@@ -31,7 +218,7 @@ class Measure(StrEnum):
 class Locality(NamedTuple):
     """How much of a subject's work is local, by one named measure."""
 
-    measure: Measure
+    measure: LocalityMeasure
     unit: str
     """``partitions`` or ``bytes_per_s``."""
     local: float
@@ -40,7 +227,7 @@ class Locality(NamedTuple):
     """Part of ``total`` of which locality is unknown (a rack is unknown)."""
 
 
-class Weighing(NamedTuple):
+class WeightedAssessment(NamedTuple):
     """A group against its optimum by bytes, where every partition has a fresh weight; bytes per second throughout."""
 
     total: float
@@ -87,13 +274,13 @@ class Assessment:
     """Partitions or tasks that the optimum moves away from their present owner."""
     result: ConsumerResult | TaskResult | None = None
     """The optimal assignment by Kafka's measure."""
-    weighing: Weighing | None = None
+    weighing: WeightedAssessment | None = None
     """Set where the optimum is the one by bytes: ``optimal``, ``optimal_crossing``, ``moved`` and ``result`` are then
     its figures, and may cross more partitions than now, of less weight."""
     away: int = 0
     """Readers (members, or Streams processes) in a rack that no broker has: all that they read crosses racks.
     None is counted where a replica may be in any rack."""
-    ground: Ground | None = field(default=None, repr=False, compare=False)
+    ground: GroupLocality | None = field(default=None, repr=False, compare=False)
     """What all of it was judged on, for later stages; None where nothing was judged."""
 
     @property
@@ -105,7 +292,8 @@ class Assessment:
     def unknown(self) -> float:
         """Reads of which it is unknown whether they cross, in partitions by Kafka's measure."""
         return max(
-            (of.unknown for of in self.current if (of.measure, of.unit) == (Measure.KAFKA, "partitions")), default=0.0
+            (of.unknown for of in self.current if (of.measure, of.unit) == (LocalityMeasure.KAFKA, "partitions")),
+            default=0.0,
         )
 
     @property
@@ -122,7 +310,7 @@ class Assessment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detection:
+class DetectionResult:
     """What `detect` returns: findings sorted by (severity, id), and every group's assessment."""
 
     findings: tuple[Finding, ...] = ()

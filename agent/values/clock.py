@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Instant(NamedTuple):
+class ClockReading(NamedTuple):
     """One instant on two clocks."""
 
     wall_ms: int
@@ -16,13 +16,13 @@ class Instant(NamedTuple):
     """Never runs backwards, and also counts while the machine sleeps; every duration is taken from it."""
 
 
-Clock = Callable[[], Instant]
+Clock = Callable[[], ClockReading]
 _AWAKE_OR_NOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-def system_clock() -> Instant:
+def system_clock() -> ClockReading:
     """Now."""
-    return Instant(time.time_ns() // 1_000_000, elapsed_ns() // 1_000_000)
+    return ClockReading(time.time_ns() // 1_000_000, elapsed_ns() // 1_000_000)
 
 
 def elapsed_ns() -> int:

@@ -48,7 +48,7 @@ class FindingReason(StrEnum):
     WEIGHTS_UNUSED = "weights of the pipeline unused"
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """How urgent it is."""
 
     INFO = "info"
@@ -56,7 +56,7 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-class Subject(NamedTuple):
+class SubjectId(NamedTuple):
     """What a finding or a proposal is about, written ``kind/name``."""
 
     kind: str
@@ -83,10 +83,10 @@ class Finding(_Named):
     """One thing that is wrong or worth knowing now."""
 
     reason: FindingReason
-    subject: Subject
+    subject: SubjectId
     sentence: str
     evidence: Evidence
-    severity: Severity
+    severity: FindingSeverity
     since_ms: int
     """When it was first seen, epoch milliseconds; as far back as rackwise remembers."""
     held: bool = False

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 
-class Write(NamedTuple):
+class JournalWrite(NamedTuple):
     """What is to be said under a key."""
 
     key: str
@@ -38,11 +38,11 @@ class Entry(NamedTuple):
     """Counts the entries of an epoch. ``(epoch, seq)`` is the order of the journal."""
 
 
-View = Mapping[str, Entry]
+JournalState = Mapping[str, Entry]
 """Key -> its newest entry; a key that was deleted is not there."""
 
 
-def under(view: View, prefix: str) -> Iterable[Entry]:
+def under(view: JournalState, prefix: str) -> Iterable[Entry]:
     """The entries whose keys begin with ``prefix/``, in the order in which they were written."""
     begin = f"{prefix}/"
     return sorted((entry for key, entry in view.items() if key.startswith(begin)), key=_order)

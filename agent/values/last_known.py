@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 from agent.values.cycle import Cycle
 from agent.values.finding import Finding, FindingReason
-from agent.values.observation import Gap, GapCause, Part
+from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.snapshot import ConsumerGroup, OtherGroup, Snapshot
 
 
-class Hole(NamedTuple):
+class GapKey(NamedTuple):
     """A gap, as far as it stays the same from look to look."""
 
-    part: Part
+    part: ObservationPart
     subject: str
     passes: bool
     """Whether the question failed."""
@@ -31,7 +31,7 @@ class Hole(NamedTuple):
     @property
     def hides_others(self) -> bool:
         """Whether the same words may hide another thing in each look: what a silent broker has, or is counted only."""
-        of_broker = self.subject.startswith("broker ") and self.part is not Part.BROKER_CONFIGS
+        of_broker = self.subject.startswith("broker ") and self.part is not ObservationPart.BROKER_CONFIGS
         return self.passes and (of_broker or self.subject.startswith("some "))
 
 
@@ -41,9 +41,9 @@ class KnownFinding(NamedTuple):
     finding: Finding
     seen_ms: int
     """Epoch milliseconds of the last look that found it."""
-    gaps: frozenset[Hole]
+    gaps: frozenset[GapKey]
     """What that look did not see."""
-    shown: frozenset[Part] = frozenset()
+    shown: frozenset[ObservationPart] = frozenset()
     """Parts of which that look had what is the subject's own; asked only of gaps that were there already."""
 
 
@@ -85,17 +85,24 @@ FAILED = frozenset(
     )
 )
 """Causes that pass: the question was asked and not answered well."""
-_LISTS = (Part.BROKERS, Part.TOPICS, Part.GROUPS)
+_LISTS = (ObservationPart.BROKERS, ObservationPart.TOPICS, ObservationPart.GROUPS)
 _ABOUT_ITSELF = frozenset((FindingReason.PART_MISSING, FindingReason.RIGHTS_MISSING))
 """Made of the gaps, so that a gap never hides them."""
 _OF_GROUPS = frozenset(("group", "member", "task"))
-_NOT_OF_GROUPS = frozenset((Part.LOG_DIRS, Part.REASSIGNMENTS, Part.RIGHTS))
+_NOT_OF_GROUPS = frozenset((ObservationPart.LOG_DIRS, ObservationPart.REASSIGNMENTS, ObservationPart.RIGHTS))
 _NOT_OF_OTHERS = frozenset(
-    (Part.GROUPS, Part.GROUP_CONFIGS, Part.COMMITTED_OFFSETS, Part.END_OFFSETS, Part.APPLICATION_LAGS, Part.WEIGHTS)
+    (
+        ObservationPart.GROUPS,
+        ObservationPart.GROUP_CONFIGS,
+        ObservationPart.COMMITTED_OFFSETS,
+        ObservationPart.END_OFFSETS,
+        ObservationPart.APPLICATION_LAGS,
+        ObservationPart.WEIGHTS,
+    )
 )
-_ONLY_OF: Mapping[FindingReason, frozenset[Part]] = {
-    FindingReason.BROKER_ABSENT: frozenset((Part.BROKERS, Part.TOPICS)),
-    FindingReason.LEADER_SKEW: frozenset(Part) - _NOT_OF_OTHERS,  # of the cluster too
+_ONLY_OF: Mapping[FindingReason, frozenset[ObservationPart]] = {
+    FindingReason.BROKER_ABSENT: frozenset((ObservationPart.BROKERS, ObservationPart.TOPICS)),
+    FindingReason.LEADER_SKEW: frozenset(ObservationPart) - _NOT_OF_OTHERS,  # of the cluster too
 }
 """Findings that rest on these parts and on no other."""
 _COUNTED = re.compile(r"\d+ (of them|topics|groups)")
@@ -108,7 +115,7 @@ def last_known(before: LastKnown | None, cycle: Cycle) -> LastKnown:
     before = before or LastKnown()
     snapshot, now_ms = cycle.snapshot, cycle.snapshot.taken_ms
     brokers, whole_brokers = _brokers(before, snapshot)
-    topics = _topics(snapshot) if is_listed(snapshot, Part.TOPICS) else None
+    topics = _topics(snapshot) if is_listed(snapshot, ObservationPart.TOPICS) else None
     groups, whole_groups = _groups(before, cycle)
     return LastKnown(
         brokers=brokers,
@@ -121,7 +128,7 @@ def last_known(before: LastKnown | None, cycle: Cycle) -> LastKnown:
     )
 
 
-def is_listed(snapshot: Snapshot, part: Part) -> bool:
+def is_listed(snapshot: Snapshot, part: ObservationPart) -> bool:
     """Whether the list of brokers, topics or groups is whole, as far as rights let it be seen."""
     return not any(gap.part is part and _cuts_the_list(gap) for gap in snapshot.gaps)
 
@@ -138,10 +145,10 @@ def _cuts_the_list(gap: Gap) -> bool:
 
 def _brokers(before: LastKnown, snapshot: Snapshot) -> tuple[Mapping[int, tuple[str, bool]] | None, bool]:
     """Absent brokers are known from the replicas of topics: without topics those that were absent still are."""
-    if not is_listed(snapshot, Part.BROKERS):
+    if not is_listed(snapshot, ObservationPart.BROKERS):
         return before.brokers, False
     now = {broker.id: (broker.rack.name or "", broker.alive) for broker in snapshot.brokers}
-    if is_listed(snapshot, Part.TOPICS):
+    if is_listed(snapshot, ObservationPart.TOPICS):
         return now, True
     was = before.brokers or {}
     # One that is not told of any more may have gone absent; unless it was known, nothing says so.
@@ -155,12 +162,14 @@ def _topics(snapshot: Snapshot) -> tuple[int, int]:
 def _groups(before: LastKnown, cycle: Cycle) -> tuple[Mapping[str, str] | None, bool]:
     """A group that could not be described keeps the kind that it had; one that was not listed is still there."""
     snapshot, was = cycle.snapshot, before.groups or {}
-    undescribed = any(gap.part is Part.GROUPS and gap.cause is not GapCause.VANISHED for gap in snapshot.gaps)
+    undescribed = any(
+        gap.part is ObservationPart.GROUPS and gap.cause is not GapCause.VANISHED for gap in snapshot.gaps
+    )
     now = {
         name: was[name] if undescribed and isinstance(group, OtherGroup) and name in was else group.kind.value
         for name, group in snapshot.groups.items()
     }
-    if is_listed(snapshot, Part.GROUPS):
+    if is_listed(snapshot, ObservationPart.GROUPS):
         return now, not undescribed
     if before.groups is None:
         return None, False
@@ -183,10 +192,10 @@ def _findings(before: Mapping[str, KnownFinding], cycle: Cycle) -> Mapping[str, 
     return {**now, **missed}
 
 
-def _gaps(snapshot: Snapshot) -> frozenset[Hole]:
+def _gaps(snapshot: Snapshot) -> frozenset[GapKey]:
     """How many of a kind are missing may change from look to look; it stays the same gap."""
     return frozenset(
-        Hole(gap.part, _COUNTED.sub(r"some \1", gap.subject), gap.cause in FAILED)
+        GapKey(gap.part, _COUNTED.sub(r"some \1", gap.subject), gap.cause in FAILED)
         for gap in snapshot.gaps
         if gap.cause is not GapCause.VANISHED
     )
@@ -202,15 +211,15 @@ class _Shown:
         self._ended = {partition.topic for partition in self._seen.end_offsets}
         self._lags = {row.group_id for row in self._seen.application_lags}
 
-    def of(self, finding: Finding) -> frozenset[Part]:
+    def of(self, finding: Finding) -> frozenset[ObservationPart]:
         """The parts that show what is its subject's own."""
         kind, name = finding.subject
         if kind == "topic":
             found = self._of_topics([name])
         elif kind == "broker":
             found = {
-                Part.BROKERS: name in self._brokers,
-                Part.BROKER_CONFIGS: name.isdecimal() and int(name) in self._seen.broker_configs,
+                ObservationPart.BROKERS: name in self._brokers,
+                ObservationPart.BROKER_CONFIGS: name.isdecimal() and int(name) in self._seen.broker_configs,
             }
         elif kind in _OF_GROUPS:
             found = self._of_group(name if kind == "group" else name.split("/", 1)[0])
@@ -218,21 +227,21 @@ class _Shown:
             found = {}
         return frozenset(part for part, is_shown in found.items() if is_shown)
 
-    def _of_topics(self, names: Collection[str]) -> dict[Part, bool]:
+    def _of_topics(self, names: Collection[str]) -> dict[ObservationPart, bool]:
         return {
-            Part.TOPICS: all(name in self._snapshot.topics for name in names),
-            Part.TOPIC_CONFIGS: all(name in self._seen.topic_configs for name in names),
-            Part.END_OFFSETS: all(name in self._ended for name in names),
+            ObservationPart.TOPICS: all(name in self._snapshot.topics for name in names),
+            ObservationPart.TOPIC_CONFIGS: all(name in self._seen.topic_configs for name in names),
+            ObservationPart.END_OFFSETS: all(name in self._ended for name in names),
         }
 
-    def _of_group(self, name: str) -> dict[Part, bool]:
+    def _of_group(self, name: str) -> dict[ObservationPart, bool]:
         group = self._snapshot.groups.get(name)
         return {
             **self._of_topics(self._topics_of(name)),
-            Part.GROUPS: group is not None and not isinstance(group, OtherGroup),
-            Part.COMMITTED_OFFSETS: name in self._seen.committed_offsets,
-            Part.GROUP_CONFIGS: name in self._seen.group_configs,
-            Part.APPLICATION_LAGS: name in self._lags,
+            ObservationPart.GROUPS: group is not None and not isinstance(group, OtherGroup),
+            ObservationPart.COMMITTED_OFFSETS: name in self._seen.committed_offsets,
+            ObservationPart.GROUP_CONFIGS: name in self._seen.group_configs,
+            ObservationPart.APPLICATION_LAGS: name in self._lags,
         }
 
     def _topics_of(self, name: str) -> frozenset[str]:
@@ -252,23 +261,29 @@ def _is_gone(finding: Finding, cycle: Cycle) -> bool:
         return True
     if kind == "topic":
         shown = name in cycle.snapshot.topics
-        return name in cycle.observation.vanished_topics or (not shown and not _hides(cycle.snapshot, Part.TOPICS))
+        return name in cycle.observation.vanished_topics or (
+            not shown and not _hides(cycle.snapshot, ObservationPart.TOPICS)
+        )
     if kind in _OF_GROUPS:
         group = name if kind == "group" else name.split("/", 1)[0]
         shown = group in cycle.snapshot.groups
-        return group in cycle.observation.vanished_groups or (not shown and not _hides(cycle.snapshot, Part.GROUPS))
+        return group in cycle.observation.vanished_groups or (
+            not shown and not _hides(cycle.snapshot, ObservationPart.GROUPS)
+        )
     if kind == "broker":  # one that is absent is shown by its replicas
         shown = any(str(broker.id) == name for broker in cycle.snapshot.brokers)
-        return not (shown or _hides(cycle.snapshot, Part.BROKERS) or _hides(cycle.snapshot, Part.TOPICS))
+        return not (
+            shown or _hides(cycle.snapshot, ObservationPart.BROKERS) or _hides(cycle.snapshot, ObservationPart.TOPICS)
+        )
     return False
 
 
-def _hides(snapshot: Snapshot, part: Part) -> bool:
+def _hides(snapshot: Snapshot, part: ObservationPart) -> bool:
     """Whether something of that list may be there and not shown: also for want of a right."""
     return any(gap.part is part and gap.cause is not GapCause.VANISHED for gap in snapshot.gaps)
 
 
-def _may_be_hidden(known: KnownFinding, gaps: frozenset[Hole], shown: _Shown, snapshot: Snapshot) -> bool:
+def _may_be_hidden(known: KnownFinding, gaps: frozenset[GapKey], shown: _Shown, snapshot: Snapshot) -> bool:
     """Whether this look lacks something that the look which found it had, and that it may rest on.
 
     A gap that was there already lacks more than it did when the subject's own is not shown any more. What rests on all
@@ -285,10 +300,10 @@ def _may_be_hidden(known: KnownFinding, gaps: frozenset[Hole], shown: _Shown, sn
     return any(wider)
 
 
-def _bears_on(finding: Finding, hole: Hole, snapshot: Snapshot) -> bool:
+def _bears_on(finding: Finding, hole: GapKey, snapshot: Snapshot) -> bool:
     kind, name = finding.subject
     part, subject, _ = hole
-    if part is Part.LOG_DIRS or part not in _ONLY_OF.get(finding.reason, (part,)):
+    if part is ObservationPart.LOG_DIRS or part not in _ONLY_OF.get(finding.reason, (part,)):
         return False  # none rests on sizes
     if kind in ("cluster", "rack"):
         return True

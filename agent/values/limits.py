@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.values.kafka import NO_STRATEGY
-from agent.values.windows import Windows
+from agent.values.windows import TimeWindowSet
 
 
-class Told(StrEnum):
+class TriState(StrEnum):
     """What the user says about a group; unknown leaves it to what is seen."""
 
     UNKNOWN = "unknown"
@@ -28,7 +28,7 @@ class Told(StrEnum):
     NO = "no"
 
 
-class Mode(StrEnum):
+class AgentMode(StrEnum):
     """How far the agent may go. Only the guard asks."""
 
     OBSERVE = "observe"
@@ -168,9 +168,9 @@ class GroupTriggerLimits:
     allow_long_poll: bool = False
     allow_rolling: bool = False
     allow_transactional: bool = False
-    transactional: Told = Told.UNKNOWN
-    long_poll: Told = Told.UNKNOWN
-    rolling: Told = Told.UNKNOWN
+    transactional: TriState = TriState.UNKNOWN
+    long_poll: TriState = TriState.UNKNOWN
+    rolling: TriState = TriState.UNKNOWN
     long_poll_ms: int = 10_000
     rolling_window_ms: int = 300_000
 
@@ -307,7 +307,7 @@ class RackLocator:
 class Limits:
     """Thresholds, prices, names and caps, in the settings' sections."""
 
-    mode: Mode = Mode.PROPOSE
+    mode: AgentMode = AgentMode.PROPOSE
     groups: Mapping[str, GroupLimits] = field(default_factory=dict)
     """Group id -> its settings, what it does not set taken from ``default_group``."""
     default_group: GroupLimits = field(default_factory=GroupLimits)
@@ -329,7 +329,7 @@ class Limits:
     """Group id -> its own settings of trigger (``groups.<id>.trigger``), the others taken from ``trigger``."""
     probing: ProbingLimits = field(default_factory=ProbingLimits)
     approve: ApproveLimits = field(default_factory=ApproveLimits)
-    windows: Windows = field(default_factory=Windows)
+    windows: TimeWindowSet = field(default_factory=TimeWindowSet)
     topics: TopicsLimits = field(default_factory=TopicsLimits)
 
     def group(self, group_id: str) -> GroupLimits:

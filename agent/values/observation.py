@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from agent.values.weights import Told
+from agent.values.weights import WeightsReading
 from assignors.problem import TaskId, TopicPartition
 
 
-class Part(StrEnum):
+class ObservationPart(StrEnum):
     """A part of an observation that can be missing on its own."""
 
     BROKERS = "brokers"
@@ -53,7 +53,7 @@ class GapCause(StrEnum):
 class Gap(NamedTuple):
     """A part of the world that did not answer."""
 
-    part: Part
+    part: ObservationPart
     cause: GapCause
     subject: str
     """What is missing: a broker (``broker 2``), a group, a topic, or ``""`` for the whole part."""
@@ -66,7 +66,7 @@ class Gap(NamedTuple):
 
         Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
         """
-        return self.cause not in _NOT_MISSED and self.part is not Part.WEIGHTS
+        return self.cause not in _NOT_MISSED and self.part is not ObservationPart.WEIGHTS
 
 
 _NOT_MISSED = frozenset({GapCause.NOT_ASKED, GapCause.UNSUPPORTED, GapCause.VANISHED})
@@ -238,7 +238,7 @@ class RawApplicationLag(NamedTuple):
     observed_ms: int
 
 
-class RawLocated(NamedTuple):
+class RawRackRow(NamedTuple):
     """One row of a rack table: who is where."""
 
     of: str
@@ -252,14 +252,14 @@ class RawRackTable(NamedTuple):
 
     locator: str
     """Its name in ``rack.locator.class``."""
-    rows: tuple[RawLocated, ...]
+    rows: tuple[RawRackRow, ...]
     """Sorted, each once; one name may stand there with two racks, which is then a contradiction."""
     age_ms: int
     """0 when it answered in this look; else how old its last good answer is, which stands in, beside a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rights:
+class PrincipalRights:
     """What the principal may do, as the brokers answered it; None where they did not tell."""
 
     cluster_describe: bool | None = None
@@ -297,14 +297,14 @@ class Observation:
     application_lags: tuple[RawApplicationLag, ...] = ()
     rack_tables: tuple[RawRackTable, ...] = ()
     """In the order of ``rack.locator.class``; one that never answered is missing here and named by a gap."""
-    weights: Told | None = None
+    weights: WeightsReading | None = None
     """What the pipeline tells of traffic and restores; None when it was not asked for."""
-    rights: Rights = field(default_factory=Rights)
+    rights: PrincipalRights = field(default_factory=PrincipalRights)
     vanished_topics: tuple[str, ...] = ()
     """Topics of the look before that are gone: asked by name, a broker said that there is no such topic."""
     vanished_groups: tuple[str, ...] = ()
     """Groups of the look before that are gone: asked by name, the coordinator said that there is no such group."""
-    ages_ms: Mapping[Part, int] = field(default_factory=dict)
+    ages_ms: Mapping[ObservationPart, int] = field(default_factory=dict)
     """Part -> how old its answer is, for a part that is not asked at every look; absent: asked in this look."""
     gaps: tuple[Gap, ...] = ()
     taken_ms: int

@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple, TypedDict
 
-from agent.values.reassignment import Batch, Debt, Plan
+from agent.values.reassignment import Batch, ReassignmentPlan, ThrottleDebt
 from assignors.problem import TopicPartition
 
 
@@ -39,7 +39,7 @@ class BrokerProgress(NamedTuple):
 class PlanProgress(NamedTuple):
     """A plan, and how far it is."""
 
-    plan: Plan
+    plan: ReassignmentPlan
     batches: tuple[Batch, ...]
     done: int
     """Partitions that have their planned replicas."""
@@ -49,12 +49,12 @@ class PlanProgress(NamedTuple):
     brokers: tuple[BrokerProgress, ...]
 
 
-class Status(NamedTuple):
+class ExecutorStatus(NamedTuple):
     """All that an operator may want to know."""
 
     plans: tuple[PlanProgress, ...]
     """Those that have not ended, and ended ones that the journal still has, by the time they were last written."""
-    debts: tuple[Debt, ...]
+    debts: tuple[ThrottleDebt, ...]
     """Throttles of ours."""
     may_begin: bool
     may_not: str
@@ -74,7 +74,7 @@ class Status(NamedTuple):
         return next(iter(self.holds), "")
 
 
-class Trouble(StrEnum):
+class ExecuteFault(StrEnum):
     """What of acting can fail on its own."""
 
     LEAD = "lead"
@@ -88,14 +88,14 @@ class Trouble(StrEnum):
 
 
 _FAILING = {
-    Trouble.LEAD: "this agent cannot lead",
-    Trouble.LOOK: "plans are not carried on",
-    Trouble.JOURNAL: "plans are not carried on",
-    Trouble.PLANS: "no plan is carried out any more",
+    ExecuteFault.LEAD: "this agent cannot lead",
+    ExecuteFault.LOOK: "plans are not carried on",
+    ExecuteFault.JOURNAL: "plans are not carried on",
+    ExecuteFault.PLANS: "no plan is carried out any more",
 }
 
 
-class ActingNow(NamedTuple):
+class ExecuteState(NamedTuple):
     """Mode execute as it is. None while this agent does not lead, because only its leader knows."""
 
     leads: bool
@@ -107,7 +107,7 @@ class ActingNow(NamedTuple):
     """Throttle settings of ours that stand in the cluster."""
     records_ignored: int | None = None
     """Records of the journal's topic that no agent wrote; None where records are not signed."""
-    troubles: Mapping[Trouble, str] = MappingProxyType({})
+    troubles: Mapping[ExecuteFault, str] = MappingProxyType({})
     """What fails now, and why."""
     waiting: int | None = None
     """Open plans that are held."""
@@ -122,9 +122,9 @@ class ActingNow(NamedTuple):
         return tuple(f"{_FAILING[trouble]}: {why}" for trouble, why in self.troubles.items())
 
     @property
-    def told(self) -> frozenset[Trouble]:
+    def told(self) -> frozenset[ExecuteFault]:
         """Of what it is known whether it fails: a standby agent carries nothing out."""
-        return frozenset(Trouble) if self.leads else frozenset((Trouble.LEAD,))
+        return frozenset(ExecuteFault) if self.leads else frozenset((ExecuteFault.LEAD,))
 
 
 class OtherAgent(TypedDict):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agent.values.assessment import Locality
-from agent.values.finding import Evidence, Subject
+from agent.values.finding import Evidence, SubjectId
 from assignors.problem import TopicPartition
 
 SCHEMA_VERSION = 1
@@ -48,7 +48,7 @@ class ProposalReason(StrEnum):
     REMOVE_THROTTLE = "a throttle was left behind"
 
 
-class Row(NamedTuple):
+class ProposalRow(NamedTuple):
     """One line of a before/after comparison."""
 
     key: str
@@ -56,7 +56,7 @@ class Row(NamedTuple):
     value: tuple[str | int, ...]
 
 
-class Move(NamedTuple):
+class ProposalMove(NamedTuple):
     """One elementary change."""
 
     what: str
@@ -77,7 +77,7 @@ class PlacementChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Predicted:
+class PredictedEffect:
     """What is expected to follow. None is unknown, never zero."""
 
     before: tuple[Locality, ...] = ()
@@ -98,12 +98,12 @@ class Proposal(NamedTuple):
     """``p-`` and 12 hex digits of the digest of kind, subject, after and snapshot hash: two agents give the same."""
     kind: ProposalKind
     reason: ProposalReason
-    subject: Subject
+    subject: SubjectId
     sentence: str
-    before: tuple[Row, ...]
-    after: tuple[Row, ...]
-    moves: tuple[Move, ...]
-    predicted: Predicted
+    before: tuple[ProposalRow, ...]
+    after: tuple[ProposalRow, ...]
+    moves: tuple[ProposalMove, ...]
+    predicted: PredictedEffect
     lower_bound: float | None
     """No change of this kind can reach less (crossing partitions or moved bytes, as the sentence says)."""
     optimal: bool | None
@@ -122,8 +122,8 @@ class Proposal(NamedTuple):
     document: a reader takes them from its rows once."""
 
 
-def placement_rows(changes: Iterable[PlacementChange]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+def placement_rows(changes: Iterable[PlacementChange]) -> tuple[tuple[ProposalRow, ...], tuple[ProposalRow, ...]]:
     """The rows of ``before`` and of ``after`` that say these changes."""
     every = tuple(changes)
-    before = tuple(Row(str(change.id), change.before) for change in every)
-    return before, tuple(Row(str(change.id), change.after) for change in every)
+    before = tuple(ProposalRow(str(change.id), change.before) for change in every)
+    return before, tuple(ProposalRow(str(change.id), change.after) for change in every)

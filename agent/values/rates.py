@@ -6,15 +6,17 @@ whose newest memory its telemetry holds. Weights of the pipeline need none.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from agent.values.limits import Limits
-from agent.values.snapshot import Snapshot
-from agent.values.words import counted, lasted, usd_per_gb
+from agent.values.number_format import counted, lasted, usd_per_gb
+from agent.values.snapshot import PartitionState, Snapshot
+from assignors.problem import TopicPartition
 
 
-class RatesFrom(StrEnum):
+class RateSource(StrEnum):
     """Who measured."""
 
     COMMAND = "command"
@@ -28,10 +30,10 @@ class RatesFrom(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Rates(NamedTuple):
+class RateMeasurement(NamedTuple):
     """Who measured, and when."""
 
-    measured: RatesFrom = RatesFrom.UNKNOWN
+    measured: RateSource = RateSource.UNKNOWN
     seconds: float | None = None
     """Over how long."""
     look: str | None = None
@@ -43,41 +45,41 @@ class Rates(NamedTuple):
     """What measures them where there are none; empty where nothing does."""
 
 
-UNKNOWN_RATES = Rates()
+UNKNOWN_RATES = RateMeasurement()
 _NO_TOPICS = "no topic was seen"
 _NO_END_OFFSETS = "end offsets did not answer"
 _NO_SIZES = "log dirs did not answer, so the size of a record is not known"
 _NO_RECORD_SIZE = {
-    RatesFrom.COMMAND: ("no log dir grew between the two looks, so the size of a record is not known", ""),
-    RatesFrom.AGENT: ("the agent has not seen a log dir grow yet, so the size of a record is not known", None),
-    RatesFrom.FILE: ("the look in the file is the first of its agent, or no log dir grew before it", ""),
+    RateSource.COMMAND: ("no log dir grew between the two looks, so the size of a record is not known", ""),
+    RateSource.AGENT: ("the agent has not seen a log dir grow yet, so the size of a record is not known", None),
+    RateSource.FILE: ("the look in the file is the first of its agent, or no log dir grew before it", ""),
 }
 """Why there is none although all parts answered, and what measures them: None for the remedy as ever."""
 
 
-def judged(rates: Rates, snapshot: Snapshot) -> Rates:
+def judged(rates: RateMeasurement, snapshot: Snapshot) -> RateMeasurement:
     """The same, by what the snapshot really has: weights come before what was measured, and without rates none was."""
     if not snapshot.bytes_per_s:
-        return rates if rates.measured is RatesFrom.UNKNOWN else _unmeasured(rates, snapshot)
+        return rates if rates.measured is RateSource.UNKNOWN else _unmeasured(rates, snapshot)
     weighed = snapshot.weighed.bytes_per_s
-    if weighed and (rates.measured is RatesFrom.UNKNOWN or snapshot.bytes_per_s.keys() <= weighed.keys()):
-        return Rates(RatesFrom.WEIGHTS)
+    if weighed and (rates.measured is RateSource.UNKNOWN or snapshot.bytes_per_s.keys() <= weighed.keys()):
+        return RateMeasurement(RateSource.WEIGHTS)
     return rates
 
 
-def _unmeasured(rates: Rates, snapshot: Snapshot) -> Rates:
+def _unmeasured(rates: RateMeasurement, snapshot: Snapshot) -> RateMeasurement:
     """Why two looks gave none."""
     if not snapshot.topics:
-        return Rates(why_not=_NO_TOPICS, remedy="")
+        return RateMeasurement(why_not=_NO_TOPICS, remedy="")
     if not snapshot.end_offsets:
-        return Rates(why_not=_NO_END_OFFSETS, remedy="")
+        return RateMeasurement(why_not=_NO_END_OFFSETS, remedy="")
     if not snapshot.size_bytes:
-        return Rates(why_not=_NO_SIZES, remedy="")
+        return RateMeasurement(why_not=_NO_SIZES, remedy="")
     why, remedy = _NO_RECORD_SIZE.get(rates.measured, (rates.why_not, None))
-    return Rates(why_not=why, remedy=rates.remedy if remedy is None else remedy)
+    return RateMeasurement(why_not=why, remedy=rates.remedy if remedy is None else remedy)
 
 
-def sentence(rates: Rates, snapshot: Snapshot) -> str:
+def sentence(rates: RateMeasurement, snapshot: Snapshot) -> str:
     """Where the rates come from, for a person."""
     weighed = len(snapshot.weighed.bytes_per_s)
     also = (
@@ -86,18 +88,18 @@ def sentence(rates: Rates, snapshot: Snapshot) -> str:
         else ""
     )
     match rates.measured:
-        case RatesFrom.COMMAND:
+        case RateSource.COMMAND:
             return f"rates: measured over {rates.seconds:.0f} s by this command{also}"
-        case RatesFrom.AGENT:
+        case RateSource.AGENT:
             age = f"look {rates.look}, {lasted(rates.look_age_ms or 0)} old"
             return f"rates: from the agent's telemetry ({age}), over {rates.seconds:.0f} s{also}"
-        case RatesFrom.FILE:
+        case RateSource.FILE:
             return f"rates: as the agent that wrote the file measured them{also}"
-        case RatesFrom.WEIGHTS:
+        case RateSource.WEIGHTS:
             return "rates: weights of the pipeline"
-        case RatesFrom.UNKNOWN if not snapshot.topics:
+        case RateSource.UNKNOWN if not snapshot.topics:
             return "rates: nothing to measure, as no topic was seen"
-        case RatesFrom.UNKNOWN:
+        case RateSource.UNKNOWN:
             why = rates.why_not or "this is one look"
             return f"rates: unknown, as {why}{f'; {rates.remedy}' if rates.remedy else ''}"
 
@@ -111,3 +113,113 @@ def price_sentence(limits: Limits) -> str:
     between = f"; price.between sets another price for {pairs} of racks" if limits.price.between else ""
     named = " (price.usd_per_gb)" if limits.price.usd_per_gb is not None else ""
     return f"money: at {price}{named}, both directions together{between}"
+
+
+# How many bytes per second go from which rack to which, and what that costs.
+#
+# Two of the four paths of a record can be told from outside: leader to follower, and leader (or a near in-sync replica)
+# to reader. Where producers live is not visible, so what they send across racks is never part of a figure; copies made
+# by a reassignment are told apart, by their bytes.
+#
+# Invariant: one unknown rate, rack or selector makes the whole figure unknown.
+
+Flows = Mapping[tuple[str, str], float]
+"""(from rack, to rack) -> bytes per second, crossings only."""
+Racks = Mapping[int, str]
+"""Broker -> rack, brokers of known rack only."""
+
+SECONDS_PER_DAY = 86_400
+BYTES_PER_GB = 1_000_000_000
+
+
+class RackReads(NamedTuple):
+    """Reads of one partition by readers of one rack."""
+
+    partition: TopicPartition
+    rack: str | None
+    readers: int = 1
+
+
+def add(*parts: Flows | None) -> Flows | None:
+    """The sum of flows; None when one of them is unknown."""
+    total: dict[tuple[str, str], float] = {}
+    for part in parts:
+        if part is None:
+            return None
+        for pair, rate in part.items():
+            total[pair] = total.get(pair, 0.0) + rate
+    return total
+
+
+def read_flows(
+    readers: Iterable[RackReads],
+    states: Mapping[TopicPartition, PartitionState],
+    racks: Racks,
+    rates: Mapping[TopicPartition, float],
+    *,
+    selector: bool | None,
+) -> Flows | None:
+    """What readers fetch from other racks."""
+    flows: dict[tuple[str, str], float] = {}
+    for partition, rack, number in readers:
+        state, rate = states.get(partition), rates.get(partition)
+        if state is None or rate is None or rack is None or state.leader is None:
+            return None
+        source = racks.get(state.leader)
+        if source is None:
+            return None
+        if source == rack:
+            continue
+        near = any(racks.get(broker) == rack for broker in state.isr)
+        if near and selector is None:
+            return None
+        if not (near and selector):
+            flows[source, rack] = flows.get((source, rack), 0.0) + rate * number
+    return flows
+
+
+def replication_flows(
+    states: Iterable[PartitionState], racks: Racks, rates: Mapping[TopicPartition, float]
+) -> Flows | None:
+    """What followers fetch from leaders in other racks."""
+    flows: dict[tuple[str, str], float] = {}
+    for state in states:
+        rate = rates.get(state.id)
+        source = racks.get(state.leader) if state.leader is not None else None
+        if rate is None or source is None:
+            return None
+        for broker in state.replicas:
+            target = racks.get(broker)
+            if target is None:
+                return None
+            if target != source:
+                flows[source, target] = flows.get((source, target), 0.0) + rate
+    return flows
+
+
+def bytes_per_s(flows: Flows | None) -> float | None:
+    """All bytes per second that cross racks."""
+    return None if flows is None else round(sum(flows[pair] for pair in sorted(flows)), 3)
+
+
+def usd_per_day(flows: Flows | None, limits: Limits) -> float | None:
+    """The price of the flows; None when they are unknown or one of them has no price."""
+    if flows is None:
+        return None
+    total = 0.0
+    for pair in sorted(flows):
+        price = limits.price.between.get(pair, limits.price.usd_per_gb)
+        if price is None:
+            return None
+        total += priced(flows[pair], price)
+    return round(total, 8)
+
+
+def priced(rate: float, usd_per_gb: float) -> float:
+    """Dollars a day of that many bytes per second; rounded far below what a person reads, so that little is not 0."""
+    return round(rate * SECONDS_PER_DAY / BYTES_PER_GB * usd_per_gb, 8)
+
+
+def highest_price(limits: Limits) -> float | None:
+    """The dearest price that a crossing byte can have; None where one may have none."""
+    return None if limits.price.usd_per_gb is None else max((limits.price.usd_per_gb, *limits.price.between.values()))

@@ -22,14 +22,15 @@ and of a plan::
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
 from agent.values.limits import ExecuteLimits
-from agent.values.throttles import Resource
-from agent.values.words import counted, sized
+from agent.values.number_format import counted, sized
+from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
 
 
@@ -39,7 +40,7 @@ def _adding(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(broker for broker in after if broker not in before)
 
 
-class Target(NamedTuple):
+class ReassignmentTarget(NamedTuple):
     """A partition with its replicas before and after, both in order: the first is the preferred leader."""
 
     id: TopicPartition
@@ -64,12 +65,12 @@ class Target(NamedTuple):
         """False for a pure change of order."""
         return bool(self.adding)
 
-    def back(self) -> Target:
+    def back(self) -> ReassignmentTarget:
         """The way back."""
         return self._replace(before=self.after, after=self.before, gain=0.0)
 
 
-class End(StrEnum):
+class PartitionEndReason(StrEnum):
     """How it ended for one partition."""
 
     DONE = "moved as planned"
@@ -86,7 +87,7 @@ class PartitionEnd(NamedTuple):
     """The end of one partition."""
 
     id: TopicPartition
-    end: End
+    end: PartitionEndReason
 
 
 class PlanState(StrEnum):
@@ -115,12 +116,12 @@ def limits_words(rate: int | None, most: int | None) -> str:
     return f" at {' and '.join(told)}" if told else ""
 
 
-class Plan(NamedTuple):
+class ReassignmentPlan(NamedTuple):
     """An accepted proposal, as it is carried out."""
 
     proposal_id: str
     """The plan's name: the proposal's id, with the number of the attempt from the second on (`attempts`)."""
-    targets: tuple[Target, ...]
+    targets: tuple[ReassignmentTarget, ...]
     """Sorted by partition."""
     state: PlanState = PlanState.OPEN
     paused: bool = False
@@ -164,13 +165,13 @@ class Plan(NamedTuple):
         return self.state in ENDED
 
 
-def moved_by(plan: Plan, moved: Collection[object]) -> str:
+def moved_by(plan: ReassignmentPlan, moved: Collection[object]) -> str:
     """Which targets of a plan those are: bit n of a hexadecimal number is target n. Short, whatever is in between."""
     bits = "".join("1" if target.id in moved else "0" for target in reversed(plan.targets))
     return f"{int(bits or '0', 2):x}"
 
 
-def moved_of(plan: Plan) -> frozenset[TopicPartition] | None:
+def moved_of(plan: ReassignmentPlan) -> frozenset[TopicPartition] | None:
     """The partitions that a plan has left with their planned replicas; None when that was not written down."""
     if plan.moved is None or not set(plan.moved) <= set("0123456789abcdef") or not plan.moved:
         return None
@@ -194,7 +195,7 @@ class Batch(NamedTuple):
     proposal_id: str
     number: int
     """Counts the batches of a plan from 1."""
-    targets: tuple[Target, ...]
+    targets: tuple[ReassignmentTarget, ...]
     """``before`` is what the partition must have right before the request."""
     state: BatchState = BatchState.INTENT
     back: bool = False
@@ -211,10 +212,10 @@ class Batch(NamedTuple):
     sentence: str = ""
 
 
-class Debt(NamedTuple):
+class ThrottleDebt(NamedTuple):
     """A throttle setting that we have set, or are about to set, and shall take away."""
 
-    resource: Resource
+    resource: ThrottleResource
     key: str
     ours: str
     """A rate, or the entries that we add to a list."""
@@ -229,31 +230,31 @@ class Debt(NamedTuple):
     tries: int = 0
 
 
-class Paid(NamedTuple):
+class ClearedThrottle(NamedTuple):
     """A debt that is no more."""
 
-    resource: Resource
+    resource: ThrottleResource
     key: str
 
 
-Change = Plan | Batch | Debt | Paid
+ReassignmentEntry = ReassignmentPlan | Batch | ThrottleDebt | ClearedThrottle
 """What one line of an append says."""
 
 
-class Records(NamedTuple):
+class ReassignmentRecords(NamedTuple):
     """What the journal says, typed."""
 
-    plans: tuple[Plan, ...] = ()
+    plans: tuple[ReassignmentPlan, ...] = ()
     """Plans that have not ended, in the order in which they were accepted."""
     batches: tuple[Batch, ...] = ()
     """The batches of those plans, by plan and number."""
-    debts: tuple[Debt, ...] = ()
+    debts: tuple[ThrottleDebt, ...] = ()
     """Sorted by resource and key; also those that ended plans left because a broker is down."""
     known: frozenset[str] = frozenset()
     """Plans that were accepted once: none of them is accepted again, only another attempt."""
 
 
-class Policy(NamedTuple):
+class ReassignmentPolicy(NamedTuple):
     """How an executor acts: the settings, and what is no setting."""
 
     limits: ExecuteLimits = ExecuteLimits()
@@ -278,3 +279,66 @@ class Policy(NamedTuple):
         Twice the landing time: a request was sent before its sender lost the lease or the answer was given up.
         """
         return 2 * self.landing_ms
+
+
+# Which attempt at a proposal is a plan? Plan `p-1` is the first attempt at proposal p-1, plan `p-1.2` the second.
+#
+# A proposal's id says what is to be changed, so the same change has the same id whenever it is proposed. A plan that
+# ended (done, cancelled, rolled back, failed) does not begin again; the same change is another attempt, with a plan, an
+# approval and batches of its own. A plan that takes a finished one back is named ``<plan>-back``, with attempts
+# likewise. Pure.
+
+_NAME = re.compile(r"(?P<of>.+?)(?:\.(?P<number>[1-9][0-9]{0,8}))?")
+_BACK = "-back"
+
+
+class PlanAttempt(NamedTuple):
+    """A plan's name, taken apart."""
+
+    of: str
+    """Id of the proposal, or the name of the plan that is taken back with `_BACK` after it."""
+    number: int = 1
+
+    def __str__(self) -> str:
+        return self.of if self.number == 1 else f"{self.of}.{self.number}"
+
+
+def attempt(name: str) -> PlanAttempt:
+    """The attempt that a plan of that name is."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return PlanAttempt(name)
+    return PlanAttempt(found["of"], int(found["number"] or 1))
+
+
+def of_plan(plan: ReassignmentPlan) -> PlanAttempt:
+    """The attempt that the plan is."""
+    return attempt(plan.proposal_id)
+
+
+def latest(plans: Iterable[ReassignmentPlan], of: str) -> ReassignmentPlan | None:
+    """The newest attempt at a proposal; None when none of these is one."""
+    tried = ((of_plan(plan), plan) for plan in plans if plan.proposal_id.startswith(of))
+    return max(((one.number, plan) for one, plan in tried if one.of == of), default=(0, None), key=lambda it: it[0])[1]
+
+
+def newest_rollback(plans: Iterable[ReassignmentPlan], name: str) -> ReassignmentPlan | None:
+    """The newest plan that takes that one back; None when none of these does."""
+    return latest(plans, rollback_name(name))
+
+
+def rollback_name(name: str) -> str:
+    """What the plans are named that take that plan back."""
+    return f"{name}{_BACK}"
+
+
+def rolled_back_plan(name: str) -> str | None:
+    """The plan that a plan of this name takes back; None for one that takes nothing back."""
+    of = attempt(name).of
+    return of.removesuffix(_BACK) if of.endswith(_BACK) else None
+
+
+def in_force(plans: tuple[ReassignmentPlan, ...], plan: ReassignmentPlan) -> bool:
+    """Whether it is done, and was not taken back since."""
+    back = newest_rollback(plans, plan.proposal_id)
+    return plan.state is PlanState.DONE and (back is None or not in_force(plans, back))

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from agent.values.number_format import counted
 from agent.values.snapshot import BrokerState, PartitionState, RackState, Reassignment, Snapshot, TopicState
-from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 Replicas = tuple[int, ...]
@@ -32,7 +32,7 @@ class RackRoom(NamedTuple):
     """Rack -> its brokers that are alive, unfenced and not cordoned, sorted; racks and brokers sorted."""
 
 
-class Crowding(NamedTuple):
+class CrowdedRack(NamedTuple):
     """A rack that holds more of a partition than it must."""
 
     rack: str
@@ -55,7 +55,7 @@ def rack_room(brokers: Iterable[BrokerState], leave_out: frozenset[int] = frozen
     return RackRoom(rack_of, {rack: tuple(sorted(takers[rack])) for rack in sorted(takers)})
 
 
-def crowding(replicas: Replicas, room: RackRoom) -> Crowding | None:
+def crowding(replicas: Replicas, room: RackRoom) -> CrowdedRack | None:
     """The fullest rack that could hand a replica to an emptier one, or None."""
     held: dict[str, list[int]] = {}
     unknown = 0
@@ -75,7 +75,7 @@ def crowding(replicas: Replicas, room: RackRoom) -> Crowding | None:
         if len(held.get(rack, ())) <= limit and any(taker not in replicas for taker in takers)
     )
     # Each unknown replica may sit in one of the racks that seem free.
-    return Crowding(fullest, tuple(held[fullest]), free) if len(free) > unknown else None
+    return CrowdedRack(fullest, tuple(held[fullest]), free) if len(free) > unknown else None
 
 
 def target_replicas(state: PartitionState, reassignment: Reassignment | None) -> Replicas:

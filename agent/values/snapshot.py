@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agent.values.kafka import STICKY
-from agent.values.observation import Gap, Rights
-from agent.values.weighed import NOT_WEIGHED, Weighed, WeightsState
+from agent.values.observation import Gap, PrincipalRights
+from agent.values.weights import NOT_WEIGHED, FreshWeights, WeightsState
 from assignors.problem import TaskId, TopicPartition
 
 
@@ -151,7 +151,7 @@ ONLY_ASSIGNORS = {GroupKind.STREAMS: STICKY}
 """The one assignor of a kind whose groups do not report theirs."""
 
 
-class Defect(NamedTuple):
+class MemberDefect(NamedTuple):
     """Bytes of a member that could not be read."""
 
     what: str
@@ -182,7 +182,7 @@ class Member(NamedTuple):
     """Classic: the generation before the last join; None when it was not sent. Epochs are never put here."""
     epoch: int | None
     """KIP-848/1071 member epoch."""
-    defects: tuple[Defect, ...] = ()
+    defects: tuple[MemberDefect, ...] = ()
 
 
 class ConsumerGroup(NamedTuple):
@@ -206,7 +206,7 @@ class ConsumerGroup(NamedTuple):
         return self.members
 
 
-class Role(StrEnum):
+class TaskRole(StrEnum):
     """What a copy of a task is for. Under the classic protocol a warm-up travels as a standby until lag tells."""
 
     ACTIVE = "active"
@@ -230,7 +230,7 @@ class StreamsProcess(NamedTuple):
     warmup: tuple[TaskId, ...]
 
 
-class Statefulness(StrEnum):
+class TaskStatefulness(StrEnum):
     """What is known of a task's state. Unknown is never counted as stateless or as caught up."""
 
     CHANGELOG = "state with a changelog topic"
@@ -246,7 +246,7 @@ class TaskState(NamedTuple):
     id: TaskId
     sources: tuple[TopicPartition, ...]
     changelogs: tuple[TopicPartition, ...]
-    statefulness: Statefulness
+    statefulness: TaskStatefulness
     note: str = ""
     """What is not certain about its state and why, as one clause; empty when nothing is open."""
 
@@ -259,7 +259,7 @@ class MemberTasks(NamedTuple):
     standby: tuple[TaskId, ...]
 
 
-class Topology(NamedTuple):
+class StreamsTopology(NamedTuple):
     """Tasks of a Streams group; inferred from assignments and topic names unless declared or hinted."""
 
     tasks: tuple[TaskState, ...]
@@ -277,7 +277,7 @@ class StreamsGroup(NamedTuple):
     assignor: str | None
     members: tuple[Member, ...]
     processes: tuple[StreamsProcess, ...]
-    topology: Topology | None
+    topology: StreamsTopology | None
     """None while nothing can be known of it."""
     hidden: bool
     epoch: int | None
@@ -334,7 +334,7 @@ class TaskCopy(NamedTuple):
     group_id: str
     process_id: str
     task: TaskId
-    role: Role
+    role: TaskRole
     role_certain: bool
     """False where a warm-up could still be a standby."""
     end_offset_sum: int | None
@@ -379,13 +379,13 @@ class Snapshot:
     """False when the sizes are those of an earlier look, because log dirs are asked less often."""
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Inbound rate where it can be told (weights topic, or end offsets x bytes per record); missing is unknown."""
-    weighed: Weighed = NOT_WEIGHED
+    weighed: FreshWeights = NOT_WEIGHED
     """Weights that are fresh."""
     weights: WeightsState | None = None
     """What became of the weights; None when they are not asked for."""
     rack_locators: tuple[LocatorState, ...] = ()
     """In the order in which they are asked; empty where the wire alone is believed."""
-    rights: Rights = field(default_factory=Rights)
+    rights: PrincipalRights = field(default_factory=PrincipalRights)
     vanished_topics: tuple[str, ...] = ()
     """Topics that a witness said are gone; others that are missing may only be hidden."""
     vanished_groups: tuple[str, ...] = ()

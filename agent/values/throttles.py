@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIRS_RATE
-from agent.values.observation import Part
+from agent.values.observation import ObservationPart
 from agent.values.snapshot import Snapshot, TopicState
 
 KEYS_OF: Mapping[str, tuple[str, ...]] = {
@@ -21,7 +21,7 @@ UNLIMITED = str((1 << 63) - 1)
 """Kafka's default for each of these rates."""
 
 
-class Resource(NamedTuple):
+class ThrottleResource(NamedTuple):
     """What a setting belongs to."""
 
     kind: str
@@ -33,7 +33,7 @@ class Resource(NamedTuple):
 class SeenThrottle(NamedTuple):
     """A throttle setting with its layers."""
 
-    resource: Resource
+    resource: ThrottleResource
     key: str
     own: str | None
     """In the dynamic config of that very topic or broker; None when nothing is set there."""
@@ -58,7 +58,7 @@ class OpType(IntEnum):
 class ThrottleChange(NamedTuple):
     """One change of one throttle key."""
 
-    resource: Resource
+    resource: ThrottleResource
     key: str
     op: OpType
     value: str | None = None
@@ -73,7 +73,7 @@ class ThrottleChange(NamedTuple):
 
 def idle_throttles(snapshot: Snapshot) -> tuple[str, ...]:
     """Subjects (``topic/name``, ``broker/id``) throttled for nothing, sorted; none while moves are not shown."""
-    if any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps):
+    if any(gap.part is ObservationPart.REASSIGNMENTS for gap in snapshot.gaps):
         return ()
     moving = {tp.topic for tp in snapshot.reassignments}
     topics = [

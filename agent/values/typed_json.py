@@ -36,7 +36,7 @@ class UnreadableError(ValueError):
     """The JSON does not stand for a value of that type; the sentence says where it begins to differ."""
 
 
-class Codec(NamedTuple):
+class JsonCodec(NamedTuple):
     """How one type is written and read."""
 
     write: Callable[[Any], Json]
@@ -60,7 +60,7 @@ def from_json(kind: type[T], data: Json) -> T:
 
 
 @cache
-def codec(kind: Any) -> Codec:
+def codec(kind: Any) -> JsonCodec:
     """The codec of a type annotation, built once."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
@@ -74,21 +74,21 @@ def codec(kind: Any) -> Codec:
     return _class(kind)
 
 
-def _class(kind: type) -> Codec:
+def _class(kind: type) -> JsonCodec:
     if kind in _PLAIN:
         return _plain(kind)
     if kind is bytes:
-        return Codec(lambda value: base64.b64encode(value).decode("ascii"), _bytes)
+        return JsonCodec(lambda value: base64.b64encode(value).decode("ascii"), _bytes)
     if kind is date:
-        return Codec(date.isoformat, date.fromisoformat)
+        return JsonCodec(date.isoformat, date.fromisoformat)
     if issubclass(kind, Enum):
-        return Codec(lambda value: value.name, lambda name: kind[name])
+        return JsonCodec(lambda value: value.name, lambda name: kind[name])
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         return _record(kind)
     raise TypeError(f"values of {kind} are not written down")
 
 
-def _plain(kind: type) -> Codec:
+def _plain(kind: type) -> JsonCodec:
     """Plain JSON values; an int is taken for a float, nothing else is taken for something that it is not."""
     wanted: tuple[type, ...] = (float, int) if kind is float else (kind,)
 
@@ -97,7 +97,7 @@ def _plain(kind: type) -> Codec:
             raise TypeError(f"{kind.__name__} expected, {type(data).__name__} found")
         return float(cast("float", data)) if kind is float else data
 
-    return Codec(_same, read, frozenset({kind} - {object}))
+    return JsonCodec(_same, read, frozenset({kind} - {object}))
 
 
 def _bytes(data: Json) -> bytes:
@@ -107,13 +107,13 @@ def _bytes(data: Json) -> bytes:
         raise ValueError(f"no base64: {error}") from error
 
 
-def _union(arguments: tuple[Any, ...]) -> Codec:
+def _union(arguments: tuple[Any, ...]) -> JsonCodec:
     """An optional value, or a choice of plain values that JSON itself tells apart."""
     rest = tuple(argument for argument in arguments if argument is not type(None))
     plain = frozenset(argument for argument in arguments if argument in _PLAIN)
     if len(rest) == 1:
         inner = codec(rest[0])
-        return Codec(
+        return JsonCodec(
             lambda value: None if value is None else inner.write(value),
             lambda data: None if data is None else inner.read(data),
             inner.plain | {type(None)},
@@ -127,22 +127,22 @@ def _union(arguments: tuple[Any, ...]) -> Codec:
             raise TypeError(f"{type(data).__name__} found")
         return data
 
-    return Codec(lambda value: list(value) if isinstance(value, tuple) else value, read, plain)
+    return JsonCodec(lambda value: list(value) if isinstance(value, tuple) else value, read, plain)
 
 
-def _tuple(arguments: tuple[Any, ...]) -> Codec:
+def _tuple(arguments: tuple[Any, ...]) -> JsonCodec:
     if arguments == (TopicPartition, ...):
-        return Codec(_runs, _from_runs)
+        return JsonCodec(_runs, _from_runs)
     if len(arguments) == 2 and arguments[1] is ...:
         return _row(codec(arguments[0]))
     inners = tuple(codec(argument) for argument in arguments)
-    return Codec(
+    return JsonCodec(
         lambda value: [inner.write(item) for inner, item in zip(inners, value, strict=True)],
         lambda data: tuple(inner.read(item) for inner, item in zip(inners, _list(data), strict=True)),
     )
 
 
-def _row(inner: Codec) -> Codec:
+def _row(inner: JsonCodec) -> JsonCodec:
     """Any number of values of one type; where all of them are plain, as they are mostly, none is looked at twice."""
     write, read, plain = inner
 
@@ -151,42 +151,42 @@ def _row(inner: Codec) -> Codec:
             return tuple(data)
         return tuple([read(item) for item in _list(data)])
 
-    return Codec(list if write is _same else lambda value: [write(item) for item in value], read_row)
+    return JsonCodec(list if write is _same else lambda value: [write(item) for item in value], read_row)
 
 
-def _frozenset(argument: Any) -> Codec:
+def _frozenset(argument: Any) -> JsonCodec:
     inner = codec(argument)
-    return Codec(
+    return JsonCodec(
         lambda value: [inner.write(item) for item in sorted(value)],
         lambda data: frozenset(inner.read(item) for item in _list(data)),
     )
 
 
-def _mapping(key: Any, value: Any) -> Codec:
+def _mapping(key: Any, value: Any) -> JsonCodec:
     """Text, numbers and enums are keys of an object; any other key makes a list of pairs."""
     keys, values = codec(key), codec(value)
     if key is str:
-        return Codec(
+        return JsonCodec(
             lambda mapping: {name: values.write(item) for name, item in mapping.items()},
             lambda data: {name: values.read(item) for name, item in data.items()},
         )
     if key is int:
-        return Codec(
+        return JsonCodec(
             lambda mapping: {str(name): values.write(item) for name, item in mapping.items()},
             lambda data: {_int_key(name): values.read(item) for name, item in data.items()},
         )
     if isinstance(key, type) and issubclass(key, Enum):
-        return Codec(
+        return JsonCodec(
             lambda mapping: {name.name: values.write(item) for name, item in mapping.items()},
             lambda data: {key[name]: values.read(item) for name, item in data.items()},
         )
-    return Codec(
+    return JsonCodec(
         lambda mapping: [[keys.write(name), values.write(item)] for name, item in mapping.items()],
         lambda data: {keys.read(name): values.read(item) for name, item in _list(data)},
     )
 
 
-def _record(kind: type) -> Codec:
+def _record(kind: type) -> JsonCodec:
     hints = typing.get_type_hints(kind)
     defaults = _defaults(kind)
     parts = {name: codec(hint) for name, hint in hints.items() if name in defaults}
@@ -208,7 +208,7 @@ def _record(kind: type) -> Codec:
             raise KeyError(f"{kind.__name__} without {missing[0]}")
         return kind(**{name: read_part(data[name]) for name, read_part in readers if name in data})
 
-    return Codec(write, read)
+    return JsonCodec(write, read)
 
 
 def _defaults(kind: type) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Refuse(NamedTuple):
 Verdict = Allow | Hold | Refuse
 
 
-class Fine(NamedTuple):
+class CheckPassed(NamedTuple):
     """One check has nothing against it, and by which numbers."""
 
     sentence: str

@@ -23,7 +23,7 @@ HORIZON_DAYS = 400
 EVERY_DAY = frozenset(range(7))
 
 
-class Window(NamedTuple):
+class TimeWindow(NamedTuple):
     """One stretch of wall-clock time, on some days of the week."""
 
     name: str
@@ -43,14 +43,14 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Windows:
+class TimeWindowSet:
     """All windows; without any, everything may be done at any time."""
 
-    allow: tuple[Window, ...] = ()
-    blackout: tuple[Window, ...] = ()
+    allow: tuple[TimeWindow, ...] = ()
+    blackout: tuple[TimeWindow, ...] = ()
 
 
-class Closed(NamedTuple):
+class ClosedWindow(NamedTuple):
     """Not now, and why."""
 
     sentence: str
@@ -58,7 +58,7 @@ class Closed(NamedTuple):
     """The next opening in epoch milliseconds; None when there is none within `HORIZON_DAYS`."""
 
 
-def closed(windows: Windows, kind: str, now_ms: int) -> Closed | None:
+def closed_window(windows: TimeWindowSet, kind: str, now_ms: int) -> ClosedWindow | None:
     """Why nothing of that kind may be done at this instant; None when it may."""
     now = datetime.fromtimestamp(now_ms / 1_000, UTC)
     dark = next((window for window in _of(windows.blackout, kind) if within(window, now)), None)
@@ -67,10 +67,10 @@ def closed(windows: Windows, kind: str, now_ms: int) -> Closed | None:
     opens = next_opening(windows, kind, now)
     why = f"blackout {dark.name} is on" if dark is not None else _outside(windows, kind)
     when = f"until {_shown(opens)}" if opens is not None else f"and no opening within {HORIZON_DAYS} days"
-    return Closed(f"{why}, {when}", None if opens is None else round(opens.timestamp() * 1_000))
+    return ClosedWindow(f"{why}, {when}", None if opens is None else round(opens.timestamp() * 1_000))
 
 
-def is_open(windows: Windows, kind: str, now: datetime) -> bool:
+def is_open(windows: TimeWindowSet, kind: str, now: datetime) -> bool:
     """Whether something of that kind may be done at this instant (a datetime in UTC)."""
     allowing = _of(windows.allow, kind)
     if allowing and not any(within(window, now) for window in allowing):
@@ -78,7 +78,7 @@ def is_open(windows: Windows, kind: str, now: datetime) -> bool:
     return not any(within(window, now) for window in _of(windows.blackout, kind))
 
 
-def within(window: Window, now: datetime) -> bool:
+def within(window: TimeWindow, now: datetime) -> bool:
     """Whether a clock on the wall of the window's zone shows a time of the window."""
     local = now.astimezone(_zone(window.zone))
     minute, today = local.hour * 60 + local.minute, local.date()
@@ -89,7 +89,7 @@ def within(window: Window, now: datetime) -> bool:
     return minute < window.end_minute and _begins_on(window, today - timedelta(days=1))
 
 
-def next_opening(windows: Windows, kind: str, now: datetime) -> datetime | None:
+def next_opening(windows: TimeWindowSet, kind: str, now: datetime) -> datetime | None:
     """The first instant after now at which it is open; None when there is none within `HORIZON_DAYS`."""
     every = (*_of(windows.allow, kind), *_of(windows.blackout, kind))
     for day in range(-1, HORIZON_DAYS):
@@ -100,16 +100,16 @@ def next_opening(windows: Windows, kind: str, now: datetime) -> datetime | None:
     return None
 
 
-def _of(windows: Iterable[Window], kind: str) -> tuple[Window, ...]:
+def _of(windows: Iterable[TimeWindow], kind: str) -> tuple[TimeWindow, ...]:
     return tuple(window for window in windows if not window.kinds or kind in window.kinds)
 
 
-def _begins_on(window: Window, day: date) -> bool:
+def _begins_on(window: TimeWindow, day: date) -> bool:
     after = window.first is None or day >= window.first
     return after and (window.last is None or day <= window.last) and day.weekday() in window.days
 
 
-def _edges(window: Window, day: date) -> Iterator[datetime]:
+def _edges(window: TimeWindow, day: date) -> Iterator[datetime]:
     """Instants of that day in the zone at which the answer may change: its two times, midnight, a change of clocks."""
     zone = _zone(window.zone)
     for minute in {0, window.start_minute, window.end_minute % DAY_MINUTES}:
@@ -135,7 +135,7 @@ def _change(zone: ZoneInfo, begin: datetime, end: datetime) -> datetime:
     return datetime.fromtimestamp(high, UTC)
 
 
-def _outside(windows: Windows, kind: str) -> str:
+def _outside(windows: TimeWindowSet, kind: str) -> str:
     named = ", ".join(window.name for window in _of(windows.allow, kind))
     return f"outside the windows that allow it ({named})"
 

@@ -10,11 +10,13 @@ import asyncio
 import ipaddress
 import re
 import socket
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
-from typing import Self, cast
+from time import monotonic
+from typing import Any, NamedTuple, Self, cast
 
 import uvicorn
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
@@ -27,15 +29,145 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
-from agent.values.progress import ActingNow
-from agent.web.bounds import LIVE, BoundedConnection, Bounds, Turnstile
-from agent.web.loop_state import Health, LoopState, live, ready
-from agent.web.metrics import Caps, RackwiseCollector
-from agent.web.top import label
+from agent.values.progress import ExecuteState
+from agent.web.loop_state import HealthStatus, LoopState, live, ready
+from agent.web.metrics import RackwiseCollector, SeriesCaps
+from agent.web.money_metrics import label
+
+# What strangers may take of the server: connections, time, size and rate are bounded, and health always has room.
+#
+# Invariants: a new connection is always taken, as the one that has been idle for longest makes room for it; ``/livez``
+# waits for no other request and is never refused; every other wait for a client has an end.
+
+LIVE = "/livez"
+_ADDRESSES = 1_024
+_REFUSED_HEADERS = {"cache-control": "no-store", "connection": "close"}
+
+
+class ServerBounds(NamedTuple):
+    """How much at once, how long and how often."""
+
+    connections: int = 64
+    head_s: float = 5.0
+    """A whole request head must come within this time of the connection, or of the answer before."""
+    head_bytes: int = 16_384
+    answer_s: float = 30.0
+    """An answer must be made and taken within this time."""
+    pages: int = 8
+    """Requests at once, ``/livez`` not counted: each takes a thread."""
+    per_s: float = 20.0
+    """Requests per second and client address, ``/livez`` not counted ..."""
+    burst: float = 40.0
+    """... and how many may come at once after a rest."""
+
+
+class BoundedConnection(H11Protocol):
+    """A connection that ends when its client keeps it waiting, or another one needs its place."""
+
+    def __init__(self, *, bounds: ServerBounds, **more: Any) -> None:
+        super().__init__(**more)
+        self._bounds = bounds
+        self._timer: asyncio.TimerHandle | None = None
+        self._answer_until = 0.0
+        self.since = self.loop.time()
+        """When it last began, was asked or had answered."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request of it is being answered, or the answer is being taken."""
+        return self.cycle is not None and (not self.cycle.response_complete or self._is_taken_slowly)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        """Take it; where it is one too many, the one that has been idle for longest goes, or else the oldest."""
+        super().connection_made(transport)
+        self._wait(self._bounds.head_s)
+        others = [one for one in self.connections if isinstance(one, BoundedConnection) and one is not self]
+        if len(others) >= self._bounds.connections:
+            min(others, key=lambda one: (one.is_busy, one.since)).end()
+
+    def handle_events(self) -> None:
+        """Go on with what was received; bytes that complete no head win no time."""
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._answer_until = self.loop.time() + self._bounds.answer_s
+            self._wait(self._bounds.answer_s)
+
+    def on_response_complete(self) -> None:
+        """An answer was made; once the client has taken it, the next head is waited for."""
+        left_s = self._answer_until - self.loop.time()
+        self._wait(left_s if self._is_taken_slowly else self._bounds.head_s)
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def end(self) -> None:
+        """Hang up at once; what the client has not taken is lost."""
+        self.connections.discard(self)
+        self.transport.abort()
+
+    @property
+    def _is_taken_slowly(self) -> bool:
+        return self.transport.get_write_buffer_size() > 0
+
+    def _wait(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.since = self.loop.time()
+        self._timer = self.loop.call_later(seconds, self.end)
+
+
+class RequestLimiter:
+    """Refuses what is too much at once (503) or comes too fast from one address (429); never ``/livez``."""
+
+    def __init__(self, app: ASGIApp, bounds: ServerBounds, clock_s: Callable[[], float] = monotonic) -> None:
+        self._app = app
+        self._bounds = bounds
+        self._clock_s = clock_s
+        self._inside = 0
+        self._budgets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """Client address -> requests that it may still make, and when that was reckoned; the latest last."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] != "http" or scope["path"] == LIVE:
+            await self._app(scope, receive, send)
+            return
+        if not self._is_paced(scope["client"][0] if scope.get("client") else ""):
+            await _refusal(429, "too many requests from this address")(scope, receive, send)
+            return
+        if self._inside >= self._bounds.pages:
+            await _refusal(503, "too many requests at once")(scope, receive, send)
+            return
+        self._inside += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._inside -= 1
+
+    def _is_paced(self, address: str) -> bool:
+        """Whether this address may ask once more now. The addresses that asked last are remembered."""
+        bounds, now = self._bounds, self._clock_s()
+        left, at = self._budgets.pop(address, (bounds.burst, now))
+        left = min(bounds.burst, left + (now - at) * bounds.per_s)
+        self._budgets[address] = (max(0.0, left - 1) if left >= 1 else left, now)
+        if len(self._budgets) > _ADDRESSES:
+            self._budgets.popitem(last=False)
+        return left >= 1
+
+
+def _refusal(status: int, why: str) -> JSONResponse:
+    return JSONResponse({"error": why}, status_code=status, headers={**_REFUSED_HEADERS, "retry-after": "1"})
+
 
 _GAPS_SHOWN = 100
 _HOST = re.compile(r"(\[(?P<bracketed>[0-9a-f:.]+)\]|(?P<plain>[^\[\]:@/\s]*))(:[0-9]*)?")
@@ -49,9 +181,9 @@ def make_app(
     *,
     fresh_ms: int,
     stall_ms: int,
-    caps: Caps,
+    caps: SeriesCaps,
     allowed_hosts: Iterable[str] = (),
-    acting: Callable[[], ActingNow | None] = lambda: None,
+    acting: Callable[[], ExecuteState | None] = lambda: None,
 ) -> Starlette:
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
@@ -83,7 +215,7 @@ def make_app(
 
     routes = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
-    return Starlette(routes=routes, middleware=[Middleware(KnownHost, hosts=hosts)])
+    return Starlette(routes=routes, middleware=[Middleware(AllowedHosts, hosts=hosts)])
 
 
 def version() -> str:
@@ -94,7 +226,7 @@ def version() -> str:
         return "unknown"
 
 
-class KnownHost:
+class AllowedHosts:
     """Answers 421 to a request for a host name that is not known; addresses are always known."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
@@ -126,7 +258,7 @@ def _is_address(name: str) -> bool:
         return False
 
 
-def _health(health: Health, document: dict[str, object]) -> Response:
+def _health(health: HealthStatus, document: dict[str, object]) -> Response:
     return JSONResponse(document, status_code=200 if health.well else 503, headers=_HEADERS)
 
 
@@ -165,7 +297,7 @@ def _safe(sentences: Iterable[str]) -> list[str]:
     return [label(sentence) for sentence in sentences]
 
 
-DEFAULTS = Bounds()
+DEFAULTS = ServerBounds()
 
 _STOP_S = 1.0
 
@@ -173,10 +305,10 @@ _STOP_S = 1.0
 class WebServer:
     """Listens from `start` on; a context manager."""
 
-    def __init__(self, app: ASGIApp, bind: str, port: int, bounds: Bounds = DEFAULTS) -> None:
+    def __init__(self, app: ASGIApp, bind: str, port: int, bounds: ServerBounds = DEFAULTS) -> None:
         self._socket = _listen(bind, port)
         config = uvicorn.Config(
-            Turnstile(app, bounds),
+            RequestLimiter(app, bounds),
             http=cast("type[asyncio.Protocol]", partial(BoundedConnection, bounds=bounds)),
             log_config=None,
             access_log=False,

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent.record.recorder import Recording
-from agent.values.clock import Instant
+from agent.record.recorder import RecordingResult
+from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.last_known import LastKnown, is_failed
-from agent.values.progress import ActingNow
-from agent.values.words import lasted
+from agent.values.number_format import lasted
+from agent.values.progress import ExecuteState
 
 
-class Failure(NamedTuple):
+class CycleFailure(NamedTuple):
     """A cycle that ended without a result."""
 
     cycle: int
@@ -33,20 +33,20 @@ class Failure(NamedTuple):
 class LoopState:
     """The loop at one instant. Durations are taken from the monotonic clock."""
 
-    started: Instant
+    started: ClockReading
     cycle: Cycle | None = None
     """The last one that succeeded."""
     planned: Cycle | None = None
     """The last one that planned, and saw what there is: without topics or groups nothing would be proposed."""
     known: LastKnown | None = None
     """Counts and findings as looks last confirmed them."""
-    recording: Recording | None = None
-    last_end: Instant | None = None
+    recording: RecordingResult | None = None
+    last_end: ClockReading | None = None
     """When a cycle last ended, in whatever way."""
-    last_success: Instant | None = None
-    running_since: Instant | None = None
+    last_success: ClockReading | None = None
+    running_since: ClockReading | None = None
     """When the cycle that is running began; None while none is."""
-    failure: Failure | None = None
+    failure: CycleFailure | None = None
     """The last failure; None once a cycle has succeeded again."""
     succeeded: int = 0
     failed: int = 0
@@ -58,15 +58,15 @@ class LoopState:
     """Stage -> seconds spent in it since the start."""
     acts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(kind of proposal, done or not done) -> how often since the start."""
-    acting: ActingNow | None = None
+    acting: ExecuteState | None = None
     """None outside of mode execute."""
     stopping: bool = False
 
 
-class LoopWatch:
+class LoopMonitor:
     """Holds the state of a running loop; the loop's thread writes, any thread reads."""
 
-    def __init__(self, started: Instant) -> None:
+    def __init__(self, started: ClockReading) -> None:
         self._lock = threading.Lock()
         self._state = LoopState(started=started)
 
@@ -75,11 +75,11 @@ class LoopWatch:
         """The state now."""
         return self._state
 
-    def began(self, at: Instant) -> None:
+    def began(self, at: ClockReading) -> None:
         """A cycle has begun."""
         self._update(running_since=at)
 
-    def succeeded(self, cycle: Cycle, recording: Recording, at: Instant) -> None:
+    def succeeded(self, cycle: Cycle, recording: RecordingResult, at: ClockReading) -> None:
         """A cycle has ended with a result."""
         before = self._state
         spent = {stage: before.seconds.get(stage, 0.0) + ms / 1_000 for stage, ms in cycle.stages_ms.items()}
@@ -97,7 +97,7 @@ class LoopWatch:
             acts=_added(before.acts, cycle),
         )
 
-    def failed(self, failure: Failure, at: Instant) -> None:
+    def failed(self, failure: CycleFailure, at: ClockReading) -> None:
         """A cycle has ended without a result."""
         self._update(failure=failure, last_end=at, running_since=None, failed=self._state.failed + 1)
 
@@ -126,23 +126,23 @@ def _added(acts: Mapping[tuple[str, str], int], cycle: Cycle) -> Mapping[tuple[s
     return Counter(acts) + new
 
 
-class Health(NamedTuple):
+class HealthStatus(NamedTuple):
     """An answer to "are you well", with every reason against it."""
 
     well: bool
     reasons: tuple[str, ...]
 
 
-def live(state: LoopState, now: Instant, stall_ms: int) -> Health:
+def live(state: LoopState, now: ClockReading, stall_ms: int) -> HealthStatus:
     """Whether the loop still turns: cycles end, with whatever result. An agent that is not live should be restarted."""
     since = state.last_end or state.started
     silent_ms = now.monotonic_ms - since.monotonic_ms
     if silent_ms <= stall_ms:
-        return Health(well=True, reasons=())
-    return Health(well=False, reasons=(f"no cycle has ended for {silent_ms // 1_000} s",))
+        return HealthStatus(well=True, reasons=())
+    return HealthStatus(well=False, reasons=(f"no cycle has ended for {silent_ms // 1_000} s",))
 
 
-def ready(state: LoopState, now: Instant, fresh_ms: int) -> Health:
+def ready(state: LoopState, now: ClockReading, fresh_ms: int) -> HealthStatus:
     """Whether this agent does its work: the last look succeeded, not too long ago, and in mode execute it can act.
 
     An agent that stands by is ready; one that could not lead if it were chosen is not.
@@ -158,4 +158,4 @@ def ready(state: LoopState, now: Instant, fresh_ms: int) -> Health:
         reasons.append(f"the last successful look was {lasted(age_ms)} ago")
     if state.acting is not None:
         reasons += state.acting.reasons
-    return Health(well=not reasons, reasons=tuple(reasons))
+    return HealthStatus(well=not reasons, reasons=tuple(reasons))

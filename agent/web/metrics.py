@@ -17,122 +17,169 @@ from prometheus_client.registry import Collector
 from agent.values.assessment import Assessment, Locality
 from agent.values.cycle import Cycle
 from agent.values.last_known import LastKnown, is_listed
-from agent.values.observation import Part
-from agent.values.progress import ActingNow
-from agent.values.snapshot import Role, Snapshot, TaskCopy
+from agent.values.observation import ObservationPart
+from agent.values.progress import ExecuteState
+from agent.values.snapshot import Snapshot, TaskCopy, TaskRole
 from agent.values.verdict import Allow, Verdict
 from agent.web.loop_state import LoopState
-from agent.web.money_metrics import MONEY_METRICS, Described, MoneyOfCycle
-from agent.web.top import OTHER, label, split_top, unique_labels
+from agent.web.money_metrics import MONEY_METRICS, OTHER, CycleCosts, MetricDescription, label, split_top, unique_labels
 
-METRICS: tuple[Described, ...] = (
-    Described("rackwise_build_info", "gauge", ("version",), "Always 1; the version is a label."),
-    Described("rackwise_last_success_timestamp_seconds", "gauge", (), "Unix time at which a cycle last succeeded."),
-    Described("rackwise_cycles_total", "counter", ("outcome",), "Cycles by outcome: succeeded or failed."),
-    Described(
-        "rackwise_looks_skipped_total", "counter", (),
+METRICS: tuple[MetricDescription, ...] = (
+    MetricDescription("rackwise_build_info", "gauge", ("version",), "Always 1; the version is a label."),
+    MetricDescription(
+        "rackwise_last_success_timestamp_seconds", "gauge", (), "Unix time at which a cycle last succeeded."
+    ),
+    MetricDescription("rackwise_cycles_total", "counter", ("outcome",), "Cycles by outcome: succeeded or failed."),
+    MetricDescription(
+        "rackwise_looks_skipped_total",
+        "counter",
+        (),
         "Looks skipped because the previous cycle was still running.",
     ),
-    Described("rackwise_cycles_overrun_total", "counter", (), "Cycles that took longer than poll.interval."),
-    Described("rackwise_stage_seconds_total", "counter", ("stage",), "Seconds spent in each stage."),
-    Described("rackwise_cycle_seconds", "gauge", (), "Duration of the last cycle, without recording."),
-    Described(
-        "rackwise_records_total", "counter", ("outcome",),
+    MetricDescription("rackwise_cycles_overrun_total", "counter", (), "Cycles that took longer than poll.interval."),
+    MetricDescription("rackwise_stage_seconds_total", "counter", ("stage",), "Seconds spent in each stage."),
+    MetricDescription("rackwise_cycle_seconds", "gauge", (), "Duration of the last cycle, without recording."),
+    MetricDescription(
+        "rackwise_records_total",
+        "counter",
+        ("outcome",),
         "Telemetry and proposal records written, failed or dropped.",
     ),
-    Described(
-        "rackwise_records_waiting", "gauge", (),
+    MetricDescription(
+        "rackwise_records_waiting",
+        "gauge",
+        (),
         "Records that the brokers had not confirmed at the end of the last cycle.",
     ),
-    Described(
-        "rackwise_seen_timestamp_seconds", "gauge", ("figures",),
+    MetricDescription(
+        "rackwise_seen_timestamp_seconds",
+        "gauge",
+        ("figures",),
         "Unix time of the last look that confirmed all brokers, topics, groups or findings counted here.",
     ),
-    Described("rackwise_brokers", "gauge", ("rack", "state"), "Brokers by rack (empty: unknown) and state."),
-    Described("rackwise_topics", "gauge", (), "Topics observed."),
-    Described("rackwise_partitions", "gauge", (), "Partitions observed."),
-    Described("rackwise_groups", "gauge", ("kind",), "Consumer groups by kind."),
-    Described(
-        "rackwise_gaps", "gauge", ("part", "cause"),
+    MetricDescription("rackwise_brokers", "gauge", ("rack", "state"), "Brokers by rack (empty: unknown) and state."),
+    MetricDescription("rackwise_topics", "gauge", (), "Topics observed."),
+    MetricDescription("rackwise_partitions", "gauge", (), "Partitions observed."),
+    MetricDescription("rackwise_groups", "gauge", ("kind",), "Consumer groups by kind."),
+    MetricDescription(
+        "rackwise_gaps",
+        "gauge",
+        ("part", "cause"),
         "Parts of the last look that are unknown, by part and cause.",
     ),
-    Described("rackwise_findings", "gauge", ("reason", "severity"), "Current findings by reason and severity."),
-    Described("rackwise_proposals", "gauge", ("kind",), "Proposals of the last planning by kind."),
-    Described("rackwise_unplanned", "gauge", ("reason",), "Changes that the last planning left out, by reason."),
-    Described(
-        "rackwise_verdicts", "gauge", ("verdict", "reason"),
+    MetricDescription("rackwise_findings", "gauge", ("reason", "severity"), "Current findings by reason and severity."),
+    MetricDescription("rackwise_proposals", "gauge", ("kind",), "Proposals of the last planning by kind."),
+    MetricDescription(
+        "rackwise_unplanned", "gauge", ("reason",), "Changes that the last planning left out, by reason."
+    ),
+    MetricDescription(
+        "rackwise_verdicts",
+        "gauge",
+        ("verdict", "reason"),
         "Verdicts of the guard on the last planning's proposals (allow, hold or refuse), by reason.",
     ),
-    Described("rackwise_leads", "gauge", (), "Mode execute: 1 on the leading agent, 0 on a standby agent."),
-    Described(
-        "rackwise_acts_total", "counter", ("kind", "outcome"),
+    MetricDescription("rackwise_leads", "gauge", (), "Mode execute: 1 on the leading agent, 0 on a standby agent."),
+    MetricDescription(
+        "rackwise_acts_total",
+        "counter",
+        ("kind", "outcome"),
         "Proposals executed, by kind and outcome (done or not done).",
     ),
-    Described("rackwise_plans_open", "gauge", (), "Reassignment plans that have not ended."),
-    Described(
-        "rackwise_acting_fails", "gauge", ("what",),
+    MetricDescription("rackwise_plans_open", "gauge", (), "Reassignment plans that have not ended."),
+    MetricDescription(
+        "rackwise_acting_fails",
+        "gauge",
+        ("what",),
         "Mode execute: 1 while it fails to lead, or as leader to look, write the journal or carry plans out; else 0.",
     ),
-    Described(
-        "rackwise_plans_waiting", "gauge", (),
+    MetricDescription(
+        "rackwise_plans_waiting",
+        "gauge",
+        (),
         "Open plans that a window, a pause, a budget or the state of the cluster holds, not those that move or queue.",
     ),
-    Described("rackwise_plan_partitions_left", "gauge", (), "Partitions of open plans that have not moved yet."),
-    Described(
-        "rackwise_throttles_set", "gauge", (),
+    MetricDescription(
+        "rackwise_plan_partitions_left", "gauge", (), "Partitions of open plans that have not moved yet."
+    ),
+    MetricDescription(
+        "rackwise_throttles_set",
+        "gauge",
+        (),
         "Replication throttle settings that rackwise has set and not yet removed.",
     ),
-    Described(
-        "rackwise_journal_records_ignored", "gauge", (),
+    MetricDescription(
+        "rackwise_journal_records_ignored",
+        "gauge",
+        (),
         "Records of the journal's topic that no agent wrote, ignored by the leading agent.",
     ),
-    Described(
-        "rackwise_group_cross_rack_share", "gauge", ("group", "measure", "unit"),
+    MetricDescription(
+        "rackwise_group_cross_rack_share",
+        "gauge",
+        ("group", "measure", "unit"),
         "Share of a group's reads that cross racks now, by measure; reads of unknown rack are not counted.",
     ),
-    Described(
-        "rackwise_group_optimal_cross_rack_share", "gauge", ("group", "measure", "unit"),
+    MetricDescription(
+        "rackwise_group_optimal_cross_rack_share",
+        "gauge",
+        ("group", "measure", "unit"),
         "The same share under the best possible assignment.",
     ),
-    Described(
-        "rackwise_group_unknown_rack_share", "gauge", ("group", "measure", "unit"),
+    MetricDescription(
+        "rackwise_group_unknown_rack_share",
+        "gauge",
+        ("group", "measure", "unit"),
         "Share of a group's reads for which it is unknown whether they cross racks.",
     ),
-    Described(
-        "rackwise_group_cross_rack_bytes_per_second", "gauge", ("group", "measure"),
+    MetricDescription(
+        "rackwise_group_cross_rack_bytes_per_second",
+        "gauge",
+        ("group", "measure"),
         "Bytes per second that a group reads across racks, where rates are known.",
     ),
-    Described(
-        "rackwise_task_lag_records", "gauge", ("group", "task", "role"),
+    MetricDescription(
+        "rackwise_task_lag_records",
+        "gauge",
+        ("group", "task", "role"),
         "Lag in records of the copy of a task with the highest lag, by role.",
     ),
-    Described(
-        "rackwise_task_lag_trend_records_per_second", "gauge", ("group", "task", "role"),
+    MetricDescription(
+        "rackwise_task_lag_trend_records_per_second",
+        "gauge",
+        ("group", "task", "role"),
         "Records per second by which that copy catches up; negative when it falls behind.",
     ),
-    Described(
-        "rackwise_task_caught_up_eta_seconds", "gauge", ("group", "task", "role"),
+    MetricDescription(
+        "rackwise_task_caught_up_eta_seconds",
+        "gauge",
+        ("group", "task", "role"),
         "Seconds until that copy is within acceptable.recovery.lag.",
     ),
-    Described(
-        "rackwise_task_promotable", "gauge", ("group", "task"),
+    MetricDescription(
+        "rackwise_task_promotable",
+        "gauge",
+        ("group", "task"),
         "1 when a warm-up of the task has certainly caught up, 0 when none has; no sample when unknown.",
     ),
-    Described(
-        "rackwise_task_copies_lag_unknown", "gauge", ("group",),
+    MetricDescription(
+        "rackwise_task_copies_lag_unknown",
+        "gauge",
+        ("group",),
         "Copies of stateful tasks whose lag is unknown.",
     ),
-    Described(
-        "rackwise_task_series_left_out", "gauge", (),
+    MetricDescription(
+        "rackwise_task_series_left_out",
+        "gauge",
+        (),
         "Tasks (by group and role) without series of their own, beyond metrics.top_tasks.",
     ),
     *MONEY_METRICS,
-)  # fmt: skip
+)
 
 Sample = tuple[tuple[str, ...], float]
 
 
-class Caps(NamedTuple):
+class SeriesCaps(NamedTuple):
     """How many subjects get series of their own."""
 
     groups: int = 100
@@ -142,11 +189,11 @@ class Caps(NamedTuple):
 class RackwiseCollector(Collector):
     """Reads the loop's state at each scrape."""
 
-    def __init__(self, state: Callable[[], LoopState], version: str, caps: Caps) -> None:
+    def __init__(self, state: Callable[[], LoopState], version: str, caps: SeriesCaps) -> None:
         self._state = state
         self._version = version
         self._caps = caps
-        self._money = MoneyOfCycle()
+        self._money = CycleCosts()
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: names are not checked at registration, which would need a cycle."""
@@ -176,7 +223,7 @@ class RackwiseCollector(Collector):
         return found
 
 
-def _family(described: Described, samples: Iterable[Sample]) -> Metric:
+def _family(described: MetricDescription, samples: Iterable[Sample]) -> Metric:
     kind = CounterMetricFamily if described.kind == "counter" else GaugeMetricFamily
     family = kind(described.name.removesuffix("_total"), described.sentence, labels=described.labels)
     for labels, value in samples:
@@ -204,7 +251,7 @@ def _loop(state: LoopState) -> dict[str, Sequence[Sample]]:
     return found
 
 
-def _acting(now: ActingNow) -> dict[str, Sequence[Sample]]:
+def _acting(now: ExecuteState) -> dict[str, Sequence[Sample]]:
     told = {
         "rackwise_leads": float(now.leads),
         "rackwise_plans_open": now.plans,
@@ -268,7 +315,7 @@ def _groups(cycle: Cycle, most: int) -> dict[str, Sequence[Sample]]:
     found: dict[str, list[Sample]] = {}
     for name, assessment in shown.items():
         _add_localities(found, labels[name], assessment.current, assessment.optimal)
-    if others and is_listed(cycle.snapshot, Part.GROUPS):  # else it is unknown of how many the sum is
+    if others and is_listed(cycle.snapshot, ObservationPart.GROUPS):  # else it is unknown of how many the sum is
         current = _summed(assessment.current for assessment in others)
         _add_localities(found, OTHER, current, _summed(assessment.optimal for assessment in others))
     return dict(found)
@@ -324,7 +371,7 @@ def _tasks(snapshot: Snapshot, most: int) -> dict[str, Sequence[Sample]]:
         else:
             key = *task, copy.role.value
             worst[key] = max(worst.get(key, copy), copy, key=_likely_lag)
-        if copy.role is Role.WARMUP:
+        if copy.role is TaskRole.WARMUP:
             promotable.setdefault(task, set()).add(copy.caught_up)
     kept = sorted(worst, key=lambda key: (-_likely_lag(worst[key]), key))[:most]
     told = sorted((task, True in known) for task, known in promotable.items() if True in known or None not in known)
@@ -336,7 +383,7 @@ def _tasks(snapshot: Snapshot, most: int) -> dict[str, Sequence[Sample]]:
     found["rackwise_task_copies_lag_unknown"] = [
         ((groups[group],), count) for group, count in sorted(unknown.items())[:most]
     ]
-    if is_listed(snapshot, Part.GROUPS) and is_listed(snapshot, Part.TOPICS):
+    if is_listed(snapshot, ObservationPart.GROUPS) and is_listed(snapshot, ObservationPart.TOPICS):
         found["rackwise_task_series_left_out"] = [((), len(worst) - len(kept))]
     return found
 

@@ -6,21 +6,58 @@ it; what is unknown has no sample.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
-from agent.money.costs import Costs, costs_of
-from agent.money.lags import lag_of
-from agent.money.traffic import Traffic, together
+from agent.money.costs import CrossRackCosts, costs_of, lag_of
+from agent.money.traffic import CrossRackTraffic, together
 from agent.values.cycle import Cycle
 from agent.values.last_known import is_listed
 from agent.values.limits import Limits
-from agent.values.observation import Part
+from agent.values.observation import ObservationPart
 from agent.values.snapshot import Snapshot
-from agent.web.top import OTHER, split_top, unique_labels
+from config.foreign_text import safe_text
+from config.secrets import without_url_secrets
+
+# Which subjects get series of their own? The largest, and the rest summed up: a label never grows with the cluster.
+#
+# Pure. Label values are foreign text: they are cut and freed of control characters before they leave.
+
+OTHER = "other"
+_MAX_LABEL = 200
+Item = TypeVar("Item")
 
 
-class Described(NamedTuple):
+def split_top(
+    items: Mapping[str, Item], most: int, weight: Callable[[Item], float]
+) -> tuple[dict[str, Item], tuple[Item, ...]]:
+    """The heaviest ``most`` items by name, and all others; one that is itself named ``other`` is among the others."""
+    order = sorted(items, key=lambda name: (name == OTHER, -weight(items[name]), name))
+    kept = {name for name in order[:most] if name != OTHER}
+    return {name: items[name] for name in sorted(kept)}, tuple(items[name] for name in order if name not in kept)
+
+
+def label(text: str) -> str:
+    """A label value that is safe to write and short."""
+    return safe_text(without_url_secrets(text), _MAX_LABEL)
+
+
+def unique_labels(names: Iterable[str]) -> dict[str, str]:
+    """Name -> its label; names that would share one get a number, as two equal series make a whole page invalid."""
+    taken: set[str] = set()
+    labels: dict[str, str] = {}
+    for name in names:
+        wanted = shown = label(name)
+        number = 2
+        while shown in taken:
+            shown = f"{wanted} ({number})"
+            number += 1
+        taken.add(shown)
+        labels[name] = shown
+    return labels
+
+
+class MetricDescription(NamedTuple):
     """A metric as it is documented. The name is the exported one, with its ``_total``."""
 
     name: str
@@ -29,24 +66,24 @@ class Described(NamedTuple):
     sentence: str
 
 
-MONEY_METRICS: tuple[Described, ...] = (
-    Described(
+MONEY_METRICS: tuple[MetricDescription, ...] = (
+    MetricDescription(
         "rackwise_cross_rack_bytes_per_second", "gauge", ("path",),
         "Bytes per second across racks by path (replicate, consume); a lower bound where some are unknown.",
     ),
-    Described(
+    MetricDescription(
         "rackwise_cross_rack_usd_per_day", "gauge", ("path",),
         "Cost per day of these bytes at the configured prices.",
     ),
-    Described(
+    MetricDescription(
         "rackwise_cross_rack_unknown", "gauge", ("path",),
         "Copies (replicate) and reads (consume) whose bytes across racks are unknown.",
     ),
-    Described(
+    MetricDescription(
         "rackwise_group_cross_rack_usd_per_day", "gauge", ("group",),
         "Cost per day of a group's reads across racks; a lower bound where some are unknown.",
     ),
-    Described(
+    MetricDescription(
         "rackwise_group_lag_records", "gauge", ("group",),
         "End offsets minus committed offsets over the topics that a group reads; a lower bound where some are unknown.",
     ),
@@ -55,7 +92,7 @@ MONEY_METRICS: tuple[Described, ...] = (
 Sample = tuple[tuple[str, ...], float]
 
 
-class MoneyOfCycle:
+class CycleCosts:
     """Works a cycle's costs out once, however often it is asked."""
 
     def __init__(self) -> None:
@@ -72,7 +109,7 @@ class MoneyOfCycle:
 
 def _samples(snapshot: Snapshot, limits: Limits, most: int) -> Mapping[str, Sequence[Sample]]:
     costs = costs_of(snapshot)
-    whole = is_listed(snapshot, Part.GROUPS)
+    whole = is_listed(snapshot, ObservationPart.GROUPS)
     return {
         **_paths(snapshot, costs, limits),
         "rackwise_group_cross_rack_usd_per_day": _by_group(costs, limits, most, whole=whole),
@@ -80,10 +117,13 @@ def _samples(snapshot: Snapshot, limits: Limits, most: int) -> Mapping[str, Sequ
     }
 
 
-def _paths(snapshot: Snapshot, costs: Costs, limits: Limits) -> dict[str, list[Sample]]:
+def _paths(snapshot: Snapshot, costs: CrossRackCosts, limits: Limits) -> dict[str, list[Sample]]:
     """Nothing of a path of which a topic or a group may not be listed: a sum over a part would look like a fall."""
     found: dict[str, list[Sample]] = {}
-    lists = {"replicate": (costs.replicate, (Part.TOPICS,)), "consume": (costs.consume, (Part.TOPICS, Part.GROUPS))}
+    lists = {
+        "replicate": (costs.replicate, (ObservationPart.TOPICS,)),
+        "consume": (costs.consume, (ObservationPart.TOPICS, ObservationPart.GROUPS)),
+    }
     for path, (traffic, parts) in lists.items():
         if not all(is_listed(snapshot, part) for part in parts):
             continue
@@ -98,11 +138,11 @@ def _paths(snapshot: Snapshot, costs: Costs, limits: Limits) -> dict[str, list[S
     return found
 
 
-def _by_group(costs: Costs, limits: Limits, most: int, *, whole: bool) -> list[Sample]:
+def _by_group(costs: CrossRackCosts, limits: Limits, most: int, *, whole: bool) -> list[Sample]:
     known = {name: traffic for name, traffic in costs.groups.items() if traffic is not None and traffic.parts}
     shown, others = split_top(known, most, lambda traffic: traffic.usd_per_day(limits) or 0.0)
     labels = unique_labels(shown)
-    rows: list[tuple[str, Traffic]] = [(labels[name], traffic) for name, traffic in shown.items()]
+    rows: list[tuple[str, CrossRackTraffic]] = [(labels[name], traffic) for name, traffic in shown.items()]
     if others and whole:
         rows.append((OTHER, together(others)))
     priced = [(name, traffic.usd_per_day(limits)) for name, traffic in rows]

@@ -14,11 +14,9 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from agent.values.observation import GapCause
-from agent.wire.connection import Connection
-from agent.wire.deadline import Deadline
-from agent.wire.failure import COORDINATOR_MOVING, CallFailed, UnusableAnswer, from_error_name
-from agent.wire.fanout import gather
-from agent.wire.pool import Pool
+from agent.wire.connection import BrokerConnection
+from agent.wire.failure import COORDINATOR_MOVING, CallFailed, Deadline, UnusableAnswer, from_error_name, gather
+from agent.wire.pool import ConnectionPool
 from agent.wire.protocol import FIND_COORDINATOR, error_name
 
 V = TypeVar("V")
@@ -37,7 +35,7 @@ class GroupRow(NamedTuple, Generic[V]):
     message: str | None = None
 
 
-AskGroups = Callable[[Connection, Sequence[str], Deadline], list[GroupRow[V]]]
+AskGroups = Callable[[BrokerConnection, Sequence[str], Deadline], list[GroupRow[V]]]
 
 
 class GroupAnswers(NamedTuple, Generic[V]):
@@ -56,7 +54,7 @@ class _Round(NamedTuple, Generic[V]):
 
 
 def ask_groups(
-    pool: Pool,
+    pool: ConnectionPool,
     groups: Iterable[str],
     coordinators: Mapping[str, int],
     ask: AskGroups[V],
@@ -87,7 +85,7 @@ def ask_groups(
 
 
 def _locate(
-    pool: Pool, groups: Sequence[str], places: dict[str, int], answers: GroupAnswers[V], deadline: Deadline
+    pool: ConnectionPool, groups: Sequence[str], places: dict[str, int], answers: GroupAnswers[V], deadline: Deadline
 ) -> list[str]:
     """Add the coordinators of the groups to ``places``; returns those that have none just now."""
     again: list[str] = []
@@ -109,7 +107,7 @@ def _locate(
     return again
 
 
-def _find_coordinators(groups: Sequence[str], connection: Connection, until: Deadline) -> Any:
+def _find_coordinators(groups: Sequence[str], connection: BrokerConnection, until: Deadline) -> Any:
     message = FIND_COORDINATOR.request(key_type=_KEY_TYPE_GROUP, coordinator_keys=list(groups))
     # v4 takes many keys at once (KIP-699, Kafka 3.0).
     version = connection.version(FIND_COORDINATOR, oldest=4)
@@ -129,7 +127,7 @@ def _batches(groups: Sequence[str], places: Mapping[str, int]) -> list[_Round[V]
 
 
 def _ask_batch(
-    pool: Pool, broker: int, groups: Sequence[str], ask: AskGroups[V], deadline: Deadline
+    pool: ConnectionPool, broker: int, groups: Sequence[str], ask: AskGroups[V], deadline: Deadline
 ) -> list[GroupRow[V] | tuple[str, CallFailed]]:
     """Rows of all groups, in halves when the whole is unusable; one that is unusable alone comes with its failure."""
     try:

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from agent.values.kafka import CLASSIC_GROUP
 from agent.values.observation import RawReassignment
-from agent.wire import cluster_calls, config_calls, group_calls, offset_calls
-from agent.wire.deadline import Deadline
-from agent.wire.pool import Pool
+from agent.wire import cluster_calls, group_calls, offset_calls
+from agent.wire.failure import Deadline
+from agent.wire.pool import ConnectionPool
 from agent.wire.settings import wire_settings
 from assignors.problem import TopicPartition
 
@@ -24,7 +24,7 @@ from assignors.problem import TopicPartition
 DEFAULT_BREAKER_MS = 5_000
 
 
-class WireReader:
+class WireReadClient:
     """Reads a cluster over Kafka's own protocol. Safe to use from many threads; leaves none behind when closed.
 
     ``arguments`` are kafka-python's keyword arguments (`KafkaClientConfig.kafka_python`). Nothing is connected before
@@ -33,7 +33,7 @@ class WireReader:
 
     def __init__(self, arguments: Mapping[str, Any], *, breaker_ms: int = DEFAULT_BREAKER_MS) -> None:
         self._settings = wire_settings(arguments)
-        self._pool = Pool(self._settings, breaker_ms=breaker_ms)
+        self._pool = ConnectionPool(self._settings, breaker_ms=breaker_ms)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
@@ -60,9 +60,9 @@ class WireReader:
 
     def describe_topic_configs(
         self, topics: Sequence[str], keys: Sequence[str], deadline_ms: int
-    ) -> config_calls.Configs:
+    ) -> cluster_calls.DescribedConfigs:
         """Those configs of each topic."""
-        return config_calls.describe_topic_configs(self._pool, topics, keys, Deadline.after_ms(deadline_ms))
+        return cluster_calls.describe_topic_configs(self._pool, topics, keys, Deadline.after_ms(deadline_ms))
 
     def close(self) -> None:
         """Close all connections."""
@@ -75,7 +75,7 @@ class WireReader:
         self.close()
 
 
-class WireClient(WireReader):
+class WireClient(WireReadClient):
     """Reads a cluster, its groups and their offsets."""
 
     def list_groups(self, deadline_ms: int) -> group_calls.ListedGroups:
@@ -105,10 +105,10 @@ class WireClient(WireReader):
         """End offset of each partition, asked at its leader."""
         return offset_calls.list_end_offsets(self._pool, leaders, Deadline.after_ms(deadline_ms))
 
-    def describe_group_configs(self, groups: Sequence[str], deadline_ms: int) -> config_calls.Configs:
+    def describe_group_configs(self, groups: Sequence[str], deadline_ms: int) -> cluster_calls.DescribedConfigs:
         """All configs of each KIP-848 or KIP-1071 group."""
-        return config_calls.describe_group_configs(self._pool, groups, Deadline.after_ms(deadline_ms))
+        return cluster_calls.describe_group_configs(self._pool, groups, Deadline.after_ms(deadline_ms))
 
-    def describe_broker_configs(self, keys: Sequence[str], deadline_ms: int) -> config_calls.Configs:
+    def describe_broker_configs(self, keys: Sequence[str], deadline_ms: int) -> cluster_calls.DescribedConfigs:
         """Those configs of each broker that serves, by broker id as text."""
-        return config_calls.describe_broker_configs(self._pool, keys, Deadline.after_ms(deadline_ms))
+        return cluster_calls.describe_broker_configs(self._pool, keys, Deadline.after_ms(deadline_ms))

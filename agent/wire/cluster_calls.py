@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from agent.errors import NoBrokersYet
-from agent.values.observation import Gap, GapCause, Part, RawBroker, RawPartition, RawReassignment, RawTopic
-from agent.wire.connection import Connection
-from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed, from_error_name
-from agent.wire.pool import Pool
+from agent.values.observation import Gap, GapCause, ObservationPart, RawBroker, RawPartition, RawReassignment, RawTopic
+from agent.wire.connection import BrokerConnection
+from agent.wire.failure import CallFailed, Deadline, from_error_name, gather
+from agent.wire.pool import ConnectionPool
 from agent.wire.protocol import (
     DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
     DESCRIBE_LOG_DIRS,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA,
     error_name,
     operations,
 )
-from agent.wire.settings import Address
+from agent.wire.settings import BrokerAddress
 from assignors.problem import TopicPartition
 
 
@@ -56,10 +57,10 @@ class LogDirs(NamedTuple):
     gaps: tuple[Gap, ...]
 
 
-def describe_brokers(pool: Pool, deadline: Deadline) -> ClusterAnswer:
+def describe_brokers(pool: ConnectionPool, deadline: Deadline) -> ClusterAnswer:
     """Cluster, brokers and rights; the pool learns the addresses. Raises CallFailed or NoBrokersYet."""
 
-    def ask(connection: Connection, until: Deadline) -> Any:
+    def ask(connection: BrokerConnection, until: Deadline) -> Any:
         message = DESCRIBE_CLUSTER.request(include_cluster_authorized_operations=True, include_fenced_brokers=True)
         version = connection.version(DESCRIBE_CLUSTER)
         answer = connection.call(DESCRIBE_CLUSTER, message, until, version=version)
@@ -71,7 +72,7 @@ def describe_brokers(pool: Pool, deadline: Deadline) -> ClusterAnswer:
         RawBroker(row.broker_id, row.host, row.port, row.rack or None, bool(row.is_fenced) if version >= 2 else None)
         for row in sorted(answer.brokers, key=lambda row: int(row.broker_id))
     )
-    serving = {broker.id: Address(broker.host, broker.port) for broker in brokers if not broker.fenced}
+    serving = {broker.id: BrokerAddress(broker.host, broker.port) for broker in brokers if not broker.fenced}
     if not serving:
         raise NoBrokersYet(
             "The cluster lists no live broker", why="it may still be starting", todo="Try again in a few seconds."
@@ -82,14 +83,14 @@ def describe_brokers(pool: Pool, deadline: Deadline) -> ClusterAnswer:
 
 
 def describe_topics(
-    pool: Pool, deadline: Deadline, *, names: Iterable[str] | None = None, avoid: int | None = None
+    pool: ConnectionPool, deadline: Deadline, *, names: Iterable[str] | None = None, avoid: int | None = None
 ) -> TopicsAnswer:
     """All topics we may see, or those named, by one broker that is not ``avoid``. Never creates a topic.
 
     Raises CallFailed.
     """
 
-    def ask(connection: Connection, until: Deadline) -> Any:
+    def ask(connection: BrokerConnection, until: Deadline) -> Any:
         wanted = None if names is None else [METADATA.request.MetadataRequestTopic(name=name) for name in names]
         message = METADATA.request(
             topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=True
@@ -107,10 +108,10 @@ def describe_topics(
     )
 
 
-def list_reassignments(pool: Pool, deadline: Deadline) -> tuple[RawReassignment, ...]:
+def list_reassignments(pool: ConnectionPool, deadline: Deadline) -> tuple[RawReassignment, ...]:
     """Every reassignment in flight, sorted. Raises CallFailed."""
 
-    def ask(connection: Connection, until: Deadline) -> Any:
+    def ask(connection: BrokerConnection, until: Deadline) -> Any:
         message = LIST_PARTITION_REASSIGNMENTS.request(timeout_ms=max(1, int(until.left_s * 1000)), topics=None)
         api = LIST_PARTITION_REASSIGNMENTS
         try:
@@ -136,7 +137,7 @@ def list_reassignments(pool: Pool, deadline: Deadline) -> tuple[RawReassignment,
     )
 
 
-def describe_log_dirs(pool: Pool, deadline: Deadline) -> LogDirs:
+def describe_log_dirs(pool: ConnectionPool, deadline: Deadline) -> LogDirs:
     """Bytes per replica of every broker that serves; a broker that does not answer is a gap."""
     answers = pool.ask_each(dict.fromkeys(pool.broker_ids, _ask_log_dirs), deadline, name="log dirs")
     sizes: dict[tuple[int, TopicPartition], int] = {}
@@ -144,13 +145,13 @@ def describe_log_dirs(pool: Pool, deadline: Deadline) -> LogDirs:
     gaps: list[Gap] = []
     for broker, answer in answers.items():
         if isinstance(answer, CallFailed):
-            gaps.append(Gap(Part.LOG_DIRS, answer.cause, f"broker {broker}", answer.detail))
+            gaps.append(Gap(ObservationPart.LOG_DIRS, answer.cause, f"broker {broker}", answer.detail))
             continue
         readable = [row for row in answer if row.error_code == 0]
         for row in answer:
             if row.error_code != 0:
                 detail = f"log dir {row.log_dir}: {error_name(row.error_code)}"
-                gaps.append(Gap(Part.LOG_DIRS, GapCause.ERROR, f"broker {broker}", detail))
+                gaps.append(Gap(ObservationPart.LOG_DIRS, GapCause.ERROR, f"broker {broker}", detail))
         _add_sizes(sizes, broker, readable)
         if readable and all(row.is_cordoned for row in readable):
             cordoned.add(broker)
@@ -188,7 +189,7 @@ def _kafka_uuid(value: UUID | None) -> str | None:
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
 
 
-def _ask_log_dirs(connection: Connection, until: Deadline) -> Any:
+def _ask_log_dirs(connection: BrokerConnection, until: Deadline) -> Any:
     version = connection.version(DESCRIBE_LOG_DIRS)
     answer = connection.call(DESCRIBE_LOG_DIRS, DESCRIBE_LOG_DIRS.request(topics=None), until, version=version)
     _raise_on(answer.error_code, None)
@@ -216,7 +217,7 @@ Sizes = dict[tuple[TopicPartition, int], int]
 """(partition, broker) -> bytes."""
 
 
-def replica_sizes(pool: Pool, replicas: Mapping[int, Iterable[TopicPartition]], deadline: Deadline) -> Sizes:
+def replica_sizes(pool: ConnectionPool, replicas: Mapping[int, Iterable[TopicPartition]], deadline: Deadline) -> Sizes:
     """Bytes of each replica; those of a broker that did not answer, and those that it does not have, are absent."""
     asks = {broker: partial(_ask, broker, sorted(partitions)) for broker, partitions in replicas.items()}
     sizes: Sizes = {}
@@ -226,7 +227,7 @@ def replica_sizes(pool: Pool, replicas: Mapping[int, Iterable[TopicPartition]], 
     return sizes
 
 
-def _ask(broker: int, partitions: list[TopicPartition], connection: Connection, until: Deadline) -> Sizes:
+def _ask(broker: int, partitions: list[TopicPartition], connection: BrokerConnection, until: Deadline) -> Sizes:
     api = DESCRIBE_LOG_DIRS
     row = api.request.DescribableLogDirTopic
     topics = [
@@ -242,3 +243,93 @@ def _ask(broker: int, partitions: list[TopicPartition], connection: Connection, 
         for one in topic.partitions
         if not one.is_future_key
     }
+
+
+# Configs in force, only the keys that are asked for: a topic has forty, and six of them matter here.
+#
+# confluent-kafka cannot name keys: at twenty thousand topics that is a gigabyte of unread entries.
+
+_RESOURCES_PER_CALL = 2_000
+
+
+class _Kind(IntEnum):
+    """Kafka's numbers of what has configs."""
+
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
+class DescribedConfigs(NamedTuple):
+    """Resource name -> key -> value in force; a key without a value is absent."""
+
+    values: Mapping[str, Mapping[str, str]]
+    gaps: tuple[Gap, ...]
+
+
+def describe_topic_configs(
+    pool: ConnectionPool, topics: Sequence[str], keys: Sequence[str], deadline: Deadline
+) -> DescribedConfigs:
+    """Those configs of each topic, from any broker; a topic that failed is a gap."""
+    return _anywhere(pool, ObservationPart.TOPIC_CONFIGS, partial(_ask_configs, _Kind.TOPIC, keys), topics, deadline)
+
+
+def describe_group_configs(pool: ConnectionPool, groups: Sequence[str], deadline: Deadline) -> DescribedConfigs:
+    """All configs of each group, from any broker (KIP-848 and KIP-1071 groups have them); a failure is a gap."""
+    return _anywhere(pool, ObservationPart.GROUP_CONFIGS, partial(_ask_configs, _Kind.GROUP, None), groups, deadline)
+
+
+def describe_broker_configs(pool: ConnectionPool, keys: Sequence[str], deadline: Deadline) -> DescribedConfigs:
+    """Those configs of every broker that serves, each from the broker itself; a broker that failed is a gap."""
+    asks = {broker: partial(_ask_configs, _Kind.BROKER, keys, (str(broker),)) for broker in pool.broker_ids}
+    answers = pool.ask_each(asks, deadline, name="broker configs")
+    named = [((str(broker),), answer) for broker, answer in answers.items()]
+    return _collected(ObservationPart.BROKER_CONFIGS, named, prefix="broker ")
+
+
+_Answers = Iterable[tuple[Sequence[str], list[Any] | CallFailed]]
+
+
+def _anywhere(
+    pool: ConnectionPool, part: ObservationPart, ask: Callable[..., list[Any]], names: Sequence[str], deadline: Deadline
+) -> DescribedConfigs:
+    slices = [names[at : at + _RESOURCES_PER_CALL] for at in range(0, len(names), _RESOURCES_PER_CALL)]
+    jobs = {number: partial(_ask_any, pool, partial(ask, some), deadline) for number, some in enumerate(slices)}
+    answers = gather(jobs, deadline, name=str(part))
+    return _collected(part, [(slices[number], answer) for number, answer in answers.items()], prefix="")
+
+
+def _ask_any(
+    pool: ConnectionPool, ask: Callable[[BrokerConnection, Deadline], list[Any]], deadline: Deadline
+) -> list[Any]:
+    return pool.ask_any(ask, deadline)[1]
+
+
+def _ask_configs(
+    kind: _Kind, keys: Sequence[str] | None, names: Sequence[str], connection: BrokerConnection, until: Deadline
+) -> list[Any]:
+    resource = DESCRIBE_CONFIGS.request.DescribeConfigsResource
+    wanted = None if keys is None else list(keys)
+    message = DESCRIBE_CONFIGS.request(
+        resources=[resource(resource_type=int(kind), resource_name=name, configuration_keys=wanted) for name in names]
+    )
+    version = connection.version(DESCRIBE_CONFIGS, oldest=1)
+    return list(connection.call(DESCRIBE_CONFIGS, message, until, version=version).results)
+
+
+def _collected(part: ObservationPart, answers: _Answers, *, prefix: str) -> DescribedConfigs:
+    values: dict[str, Mapping[str, str]] = {}
+    gaps: list[Gap] = []
+    for names, answer in answers:
+        if isinstance(answer, CallFailed):
+            subject = f"{prefix}{names[0]}" if len(names) == 1 else f"{len(names)} of them"
+            gaps.append(Gap(part, answer.cause, subject, answer.detail))
+            continue
+        for row in answer:
+            refusal = error_name(row.error_code)
+            if refusal is None:
+                values[row.resource_name] = {one.name: one.value for one in row.configs if one.value is not None}
+            else:
+                failure = from_error_name(refusal, row.error_message)
+                gaps.append(Gap(part, failure.cause, f"{prefix}{row.resource_name}", failure.detail))
+    return DescribedConfigs(values, tuple(gaps))

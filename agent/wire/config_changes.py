@@ -14,35 +14,33 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from agent.values.observation import Gap, Part, RawTopic
-from agent.values.throttles import KEYS_OF, OpType, Resource, SeenThrottle, ThrottleChange
-from agent.wire.change import Answered, Fate, answered, unanswered
-from agent.wire.connection import Connection
-from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed, check_in_time, from_error_name, passed_on
-from agent.wire.fanout import gather
-from agent.wire.last_look import describe_on
-from agent.wire.pool import Ask, Pool
+from agent.values.observation import Gap, ObservationPart, RawTopic
+from agent.values.throttles import KEYS_OF, OpType, SeenThrottle, ThrottleChange, ThrottleResource
+from agent.wire.change_result import ChangeResult, Fate, answered, unanswered
+from agent.wire.connection import BrokerConnection
+from agent.wire.failure import CallFailed, Deadline, check_in_time, from_error_name, gather, passed_on
+from agent.wire.pool import Ask, ConnectionPool
+from agent.wire.precheck import describe_on
 from agent.wire.protocol import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, error_name
 
 _TYPES = {"topic": 2, "broker": 4}
-"""Kafka's numbers of kinds of resources (ConfigResource.Type)."""
+"""Kafka's numbers of kinds of resources (ThrottleResource.Type)."""
 _OWN_LAYER = {"topic": 1, "broker": 2}
 """Kafka's source numbers: DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
 _BUILT_IN = 5
 """DEFAULT_CONFIG: it is not set."""
 _LISTS = (OpType.APPEND, OpType.SUBTRACT)
 V = TypeVar("V")
-_ALL_TOPICS = Resource("topic", "")
+_ALL_TOPICS = ThrottleResource("topic", "")
 """Stands for the one request about all topics; no topic has this name."""
-_Changes = Mapping[Resource, list[ThrottleChange]]
+_Changes = Mapping[ThrottleResource, list[ThrottleChange]]
 """Sorted by resource; of each its changes, by key."""
 
 
-class Throttles(NamedTuple):
+class DescribedThrottles(NamedTuple):
     """What was read."""
 
-    seen: Mapping[tuple[Resource, str], SeenThrottle]
+    seen: Mapping[tuple[ThrottleResource, str], SeenThrottle]
     """Both keys of every topic and broker that answered, also those that are not set."""
     gaps: tuple[Gap, ...]
 
@@ -55,27 +53,33 @@ class _Terms(NamedTuple):
     leave_out: LeaveOut | None
 
 
-LeaveOut = Callable[[Mapping[ThrottleChange, SeenThrottle | None], Mapping[str, RawTopic]], AbstractSet[Resource]]
+LeaveOut = Callable[
+    [Mapping[ThrottleChange, SeenThrottle | None], Mapping[str, RawTopic]], AbstractSet[ThrottleResource]
+]
 """Each change with what is set (None: it could not be read), and the topics by name -> the topics and brokers that are
 not, right before the request, what it was decided for: they are left out of it."""
-_LEFT_OUT = Answered(Fate.NOT_SENT, None, "not sent: its settings are not, right before the request, as decided for")
+_LEFT_OUT = ChangeResult(
+    Fate.NOT_SENT, None, "not sent: its settings are not, right before the request, as decided for"
+)
 
 
 class ForbiddenChangeError(ValueError):
     """A change of something else than a throttle was asked for; nothing was sent."""
 
 
-def describe_throttles(pool: Pool, topics: Iterable[str], brokers: Iterable[int], deadline: Deadline) -> Throttles:
+def describe_throttles(
+    pool: ConnectionPool, topics: Iterable[str], brokers: Iterable[int], deadline: Deadline
+) -> DescribedThrottles:
     """Both keys of each topic, from any broker, and of each broker, from itself; what failed is a gap."""
     names = sorted(set(topics))
-    every = {one: [one] for one in (Resource("broker", str(broker)) for broker in set(brokers))}
+    every = {one: [one] for one in (ThrottleResource("broker", str(broker)) for broker in set(brokers))}
     if names:
-        every[_ALL_TOPICS] = [Resource("topic", name) for name in names]
+        every[_ALL_TOPICS] = [ThrottleResource("topic", name) for name in names]
     jobs = {one: partial(_ask, pool, one, partial(_read, of), deadline) for one, of in every.items()}
-    seen: dict[tuple[Resource, str], SeenThrottle] = {}
+    seen: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
     gaps: list[Gap] = []
     for (kind, name), answer in gather(jobs, deadline, name="throttles").items():
-        part = Part.TOPIC_CONFIGS if kind == "topic" else Part.BROKER_CONFIGS
+        part = ObservationPart.TOPIC_CONFIGS if kind == "topic" else ObservationPart.BROKER_CONFIGS
         if isinstance(answer, CallFailed):
             gaps.append(Gap(part, answer.cause, f"broker {name}" if name else "", answer.detail))
             continue
@@ -86,16 +90,16 @@ def describe_throttles(pool: Pool, topics: Iterable[str], brokers: Iterable[int]
             else:
                 failure = from_error_name(refusal, row.error_message)
                 gaps.append(Gap(part, failure.cause, row.resource_name, failure.detail))
-    return Throttles(seen, tuple(gaps))
+    return DescribedThrottles(seen, tuple(gaps))
 
 
 def change_throttles(
-    pool: Pool,
+    pool: ConnectionPool,
     changes: Iterable[ThrottleChange],
     deadline: Deadline,
     begin_by: Deadline | None = None,
     leave_out: LeaveOut | None = None,
-) -> dict[Resource, Answered]:
+) -> dict[ThrottleResource, ChangeResult]:
     """One answer for each topic or broker: its keys are changed together or not at all, each once, by its last change.
 
     A broker's keys are changed at the broker itself, as no other takes them: those of one that is down are not sent.
@@ -104,7 +108,7 @@ def change_throttles(
     """
     by_key = {(change.resource, change.key): change for change in changes}
     terms = _Terms(deadline, begin_by or deadline, leave_out)
-    wanted: dict[Resource, list[ThrottleChange]] = {}
+    wanted: dict[ThrottleResource, list[ThrottleChange]] = {}
     for (resource, _), change in sorted(by_key.items()):
         _check(change)
         wanted.setdefault(resource, []).append(change)
@@ -113,11 +117,11 @@ def change_throttles(
     if topics:
         every[_ALL_TOPICS] = topics
     jobs = {one: partial(_change_at, pool, one, changes, terms) for one, changes in every.items()}
-    answers: dict[Resource, Answered] = {}
+    answers: dict[ThrottleResource, ChangeResult] = {}
     for resource, told in gather(jobs, deadline, name="throttle changes").items():
         if isinstance(told, CallFailed):
             # Its thread is still at it: the request may have left.
-            lost = Answered(Fate.UNKNOWN, None, told.detail)
+            lost = ChangeResult(Fate.UNKNOWN, None, told.detail)
             answers |= dict.fromkeys(every[resource], lost)
         else:
             answers |= told
@@ -136,12 +140,12 @@ def _check(change: ThrottleChange) -> None:
         raise ForbiddenChangeError(f"{key} is no list")
 
 
-def _ask(pool: Pool, of: Resource, ask: Ask[V], deadline: Deadline) -> V:
+def _ask(pool: ConnectionPool, of: ThrottleResource, ask: Ask[V], deadline: Deadline) -> V:
     """Any broker is asked about topics, and each broker about itself."""
     return pool.ask_any(ask, deadline)[1] if of == _ALL_TOPICS else pool.ask(int(of.name), ask, deadline)
 
 
-def _read(resources: Iterable[Resource], connection: Connection, until: Deadline) -> list[Any]:
+def _read(resources: Iterable[ThrottleResource], connection: BrokerConnection, until: Deadline) -> list[Any]:
     row = DESCRIBE_CONFIGS.request.DescribeConfigsResource
     message = DESCRIBE_CONFIGS.request(
         resources=[
@@ -154,11 +158,11 @@ def _read(resources: Iterable[Resource], connection: Connection, until: Deadline
     return list(connection.call(DESCRIBE_CONFIGS, message, until, version=version).results)
 
 
-def _seen(kind: str, row: Any) -> dict[tuple[Resource, str], SeenThrottle]:
+def _seen(kind: str, row: Any) -> dict[tuple[ThrottleResource, str], SeenThrottle]:
     """A key that the broker does not name has nothing set anywhere."""
     found = {one.name: one for one in row.configs}
-    resource = Resource(kind, row.resource_name)
-    read: dict[tuple[Resource, str], SeenThrottle] = {}
+    resource = ThrottleResource(kind, row.resource_name)
+    read: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
     for key in KEYS_OF[kind]:
         own: str | None = None
         default: str | None = None
@@ -170,7 +174,9 @@ def _seen(kind: str, row: Any) -> dict[tuple[Resource, str], SeenThrottle]:
     return read
 
 
-def _change_at(pool: Pool, of: Resource, changes: _Changes, terms: _Terms) -> dict[Resource, Answered]:
+def _change_at(
+    pool: ConnectionPool, of: ThrottleResource, changes: _Changes, terms: _Terms
+) -> dict[ThrottleResource, ChangeResult]:
     try:
         return _ask(pool, of, partial(_change, of.kind, changes, terms), terms.deadline)
     except CallFailed as failure:
@@ -178,10 +184,10 @@ def _change_at(pool: Pool, of: Resource, changes: _Changes, terms: _Terms) -> di
 
 
 def _change(
-    kind: str, changes: _Changes, terms: _Terms, connection: Connection, _share: Deadline
-) -> dict[Resource, Answered]:
+    kind: str, changes: _Changes, terms: _Terms, connection: BrokerConnection, _share: Deadline
+) -> dict[ThrottleResource, ChangeResult]:
     """The answers for topics, or for one broker, on a connection to a broker that takes their changes."""
-    left_out: dict[Resource, Answered] = {}
+    left_out: dict[ThrottleResource, ChangeResult] = {}
     if terms.leave_out is not None:
         others = _no_longer_wanted(kind, changes, terms, terms.leave_out, connection)
         left_out = dict.fromkeys(others & changes.keys(), _LEFT_OUT)
@@ -206,13 +212,13 @@ def _change(
     with passed_on() if kind == "topic" else nullcontext():
         answer = connection.call(api, message, terms.deadline, version=connection.version(api))
     told = {row.resource_name: answered(row.error_code, row.error_message) for row in answer.responses}
-    silent = Answered(Fate.UNKNOWN, None, f"the broker's answer does not contain this {kind}")
+    silent = ChangeResult(Fate.UNKNOWN, None, f"the broker's answer does not contain this {kind}")
     return left_out | {resource: told.get(resource.name, silent) for resource in changes}
 
 
 def _no_longer_wanted(
-    kind: str, changes: _Changes, terms: _Terms, leave_out: LeaveOut, connection: Connection
-) -> AbstractSet[Resource]:
+    kind: str, changes: _Changes, terms: _Terms, leave_out: LeaveOut, connection: BrokerConnection
+) -> AbstractSet[ThrottleResource]:
     """What ``leave_out`` says to what is set right now."""
     check_in_time(terms.begin_by)
     soon = min(terms.deadline, terms.begin_by)

@@ -16,9 +16,9 @@ from agent.values.observation import (
     RawTasks,
 )
 from agent.wire.batches import GroupRow
-from agent.wire.connection import Connection
-from agent.wire.deadline import Deadline
-from agent.wire.protocol import CONSUMER_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE, Api, error_name
+from agent.wire.connection import BrokerConnection
+from agent.wire.failure import Deadline
+from agent.wire.protocol import CONSUMER_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE, ApiCall, error_name
 from assignors.problem import TaskId, TopicPartition
 
 _UNKNOWN_MEMBER_TYPE = -1
@@ -29,13 +29,13 @@ class DescribeCall(NamedTuple):
 
     title: str
     """The type in the plural, as gaps and threads name it."""
-    api: Api
+    api: ApiCall
     names: str
     """The field of the request that takes the group ids."""
     read: Callable[[Any, int], RawGroup]
     """Reads a row of the answer of a version; the coordinator is filled in later."""
 
-    def ask(self, connection: Connection, groups: Sequence[str], until: Deadline) -> list[GroupRow[RawGroup]]:
+    def ask(self, connection: BrokerConnection, groups: Sequence[str], until: Deadline) -> list[GroupRow[RawGroup]]:
         """The groups as this broker describes them. Raises CallFailed."""
         version = connection.version(self.api)
         message = self.api.request(**{self.names: list(groups)}, include_authorized_operations=False)

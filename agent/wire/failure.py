@@ -6,10 +6,14 @@ document raising it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import queue
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple, TypeVar
 
-from agent.errors import RackwiseError
+from agent.errors import CALLS, RackwiseError, thread
+from agent.values.clock import elapsed_s
 from agent.values.kafka import (
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
@@ -17,7 +21,36 @@ from agent.values.kafka import (
     UNSUPPORTED_VERSION,
 )
 from agent.values.observation import GapCause
-from agent.wire.deadline import Deadline
+
+# By when an answer must be there; handed down through every step of a call.
+#
+# The clock also counts while the machine sleeps: what was to be sent before it is not sent after it.
+
+
+class Deadline(NamedTuple):
+    """The instant itself, in seconds of `agent.values.clock.elapsed_s`."""
+
+    at: float
+
+    @classmethod
+    def after_ms(cls, duration_ms: float) -> Deadline:
+        """The deadline that lies this far ahead."""
+        return cls(elapsed_s() + duration_ms / 1000)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left, never negative."""
+        return max(0.0, self.at - elapsed_s())
+
+    @property
+    def over(self) -> bool:
+        """True once nothing is left."""
+        return elapsed_s() >= self.at
+
+    def part(self, share: float) -> Deadline:
+        """An earlier deadline that leaves only this share of what is left."""
+        return Deadline(elapsed_s() + self.left_s * share)
+
 
 _NOT_ALLOWED = {TOPIC_AUTHORIZATION_FAILED, "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}
 _VANISHED = {"GROUP_ID_NOT_FOUND", UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
@@ -85,3 +118,51 @@ def from_error_name(name: str, message: str | None = None) -> CallFailed:
     if name == UNSUPPORTED_VERSION:
         return CallFailed(GapCause.UNSUPPORTED, detail)
     return CallFailed(GapCause.ERROR, detail)
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+WIDTH = 32
+"""Threads at most for one fan-out; a hundred brokers are asked in a few rounds."""
+_GRACE_S = 0.25
+
+
+def gather(
+    jobs: Mapping[K, Callable[[], V]], deadline: Deadline, *, name: str, width: int = WIDTH
+) -> dict[K, V | CallFailed]:
+    """The result of each job, or its failure; a job still running shortly after the deadline has timed out.
+
+    Jobs must keep the deadline themselves: a thread cannot be stopped, only left behind. Any other error than
+    CallFailed is a defect and is raised here.
+    """
+    work: queue.SimpleQueue[tuple[K, Callable[[], V]]] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[K, V | BaseException]] = queue.SimpleQueue()
+    for item in jobs.items():
+        work.put(item)
+    for number in range(min(width, len(jobs))):
+        thread(CALLS, partial(_work_off, work, done), f"{name} {number}").start()
+    results: dict[K, V | CallFailed] = {}
+    while len(results) < len(jobs):
+        try:
+            key, result = done.get(timeout=deadline.left_s + _GRACE_S)
+        except queue.Empty:
+            break
+        if isinstance(result, BaseException) and not isinstance(result, CallFailed):
+            raise result
+        results[key] = result
+    return {key: results.get(key, CallFailed(GapCause.TIMED_OUT, "no answer in time")) for key in jobs}
+
+
+def _work_off(
+    work: queue.SimpleQueue[tuple[K, Callable[[], V]]], done: queue.SimpleQueue[tuple[K, V | BaseException]]
+) -> None:
+    while True:
+        try:
+            key, job = work.get_nowait()
+        except queue.Empty:
+            return
+        try:
+            done.put((key, job()))
+        except BaseException as error:  # noqa: BLE001 it is raised again in the thread that waits
+            done.put((key, error))

@@ -6,13 +6,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agent.values.kafka import CLASSIC_GROUP, DEAD
-from agent.values.observation import Gap, GapCause, Part, RawClassicGroup, RawGroup, RawListedGroup, RawMember
+from agent.values.observation import (
+    Gap,
+    GapCause,
+    ObservationPart,
+    RawClassicGroup,
+    RawGroup,
+    RawListedGroup,
+    RawMember,
+)
 from agent.wire.batches import ask_groups
-from agent.wire.connection import Connection
-from agent.wire.deadline import Deadline
+from agent.wire.connection import BrokerConnection
 from agent.wire.epoch_group_calls import EPOCH_GROUP_CALLS, DescribeCall
-from agent.wire.failure import CallFailed, from_error_name
-from agent.wire.pool import Pool
+from agent.wire.failure import CallFailed, Deadline, from_error_name
+from agent.wire.pool import ConnectionPool
 from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, error_name
 
 _TYPES_SINCE = 5
@@ -44,7 +51,7 @@ class DescribedGroups(NamedTuple):
     gaps: tuple[Gap, ...]
 
 
-def list_groups(pool: Pool, deadline: Deadline) -> ListedGroups:
+def list_groups(pool: ConnectionPool, deadline: Deadline) -> ListedGroups:
     """Groups of every broker that serves; each lists those it coordinates, so a silent broker is a gap."""
     answers = pool.ask_each(dict.fromkeys(pool.broker_ids, _ask_list), deadline, name="list groups")
     rows: dict[str, RawListedGroup] = {}
@@ -53,7 +60,7 @@ def list_groups(pool: Pool, deadline: Deadline) -> ListedGroups:
     untold: set[int] = set()
     for broker, answer in sorted(answers.items()):
         if isinstance(answer, CallFailed):
-            gaps.append(Gap(Part.GROUPS, answer.cause, f"broker {broker}", answer.detail))
+            gaps.append(Gap(ObservationPart.GROUPS, answer.cause, f"broker {broker}", answer.detail))
             continue
         version, listed = answer
         if any(row.group_type is None for row in listed):
@@ -65,13 +72,13 @@ def list_groups(pool: Pool, deadline: Deadline) -> ListedGroups:
         detail = (
             f"ListGroups v{min(untold)} reports no group types, so the types of groups that are not classic are unknown"
         )
-        gaps.append(Gap(Part.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
+        gaps.append(Gap(ObservationPart.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
     silent = tuple(sorted(broker for broker, answer in answers.items() if isinstance(answer, CallFailed)))
     return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, silent, tuple(gaps))
 
 
 def describe_groups(
-    pool: Pool, group_type: str, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
+    pool: ConnectionPool, group_type: str, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
 ) -> DescribedGroups:
     """Groups of a type of `DESCRIBE_CALLS`; one that failed or is gone is a gap, alone.
 
@@ -81,17 +88,19 @@ def describe_groups(
     call = DESCRIBE_CALLS[group_type]
     answers = ask_groups(pool, groups, coordinators, call.ask, deadline, name=call.title)
     found: list[RawGroup] = []
-    gaps = [Gap(Part.GROUPS, failure.cause, group, failure.detail) for group, failure in answers.failures.items()]
+    gaps = [
+        Gap(ObservationPart.GROUPS, failure.cause, group, failure.detail) for group, failure in answers.failures.items()
+    ]
     for group, (broker, row) in answers.values.items():
         if isinstance(row, RawClassicGroup) and row.state == DEAD:
             # Before v6 this is how "no such group" reads (KIP-1043).
-            gaps.append(Gap(Part.GROUPS, GapCause.VANISHED, group, _GONE))
+            gaps.append(Gap(ObservationPart.GROUPS, GapCause.VANISHED, group, _GONE))
         else:
             found.append(row._replace(coordinator=broker))
     return DescribedGroups(tuple(sorted(found, key=lambda row: row.group_id)), tuple(sorted(gaps)))
 
 
-def describe_group(connection: Connection, group: str, deadline: Deadline) -> RawClassicGroup:
+def describe_group(connection: BrokerConnection, group: str, deadline: Deadline) -> RawClassicGroup:
     """One classic group, asked on this very connection. Raises CallFailed, of cause VANISHED when there is none."""
     rows = _DESCRIBE_CLASSIC.ask(connection, [group], deadline)
     row = next((one for one in rows if one.group_id == group), None)
@@ -104,7 +113,7 @@ def describe_group(connection: Connection, group: str, deadline: Deadline) -> Ra
     return row.value
 
 
-def _ask_list(connection: Connection, until: Deadline) -> tuple[int, list[RawListedGroup]]:
+def _ask_list(connection: BrokerConnection, until: Deadline) -> tuple[int, list[RawListedGroup]]:
     version = connection.version(LIST_GROUPS)
     classic_alone = _NEWER_KINDS.isdisjoint(connection.versions)
     answer = connection.call(LIST_GROUPS, LIST_GROUPS.request(), until, version=version)

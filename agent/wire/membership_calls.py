@@ -1,7 +1,8 @@
 """Calls that ask a classic group to rebalance: join, leave, and the reads that may forbid it.
 
-`GroupLine` is a connection of its own to a group's coordinator. The order of what is said on it counts, so it is no
-lane of the pool, no other caller uses it, and nothing is sent twice on it: a caller that needs another opens another.
+`CoordinatorConnection` is a connection of its own to a group's coordinator. The order of what is said on it counts, so
+it is no lane of the pool, no other caller uses it, and nothing is sent twice on it: a caller that needs another opens
+another.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ from zlib import crc32
 
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE
 from agent.values.observation import RawClassicGroup
-from agent.wire.connection import Connection, open_connection
-from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed, from_error_name
-from agent.wire.fanout import gather
+from agent.wire.connection import BrokerConnection, open_connection
+from agent.wire.failure import CallFailed, Deadline, from_error_name, gather
 from agent.wire.group_calls import describe_group
-from agent.wire.pool import Pool
+from agent.wire.pool import ConnectionPool
 from agent.wire.protocol import (
     DESCRIBE_TRANSACTIONS,
     FIND_COORDINATOR,
@@ -27,7 +26,7 @@ from agent.wire.protocol import (
     LIST_TRANSACTIONS,
     error_name,
 )
-from agent.wire.settings import Address, WireSettings
+from agent.wire.settings import BrokerAddress, WireSettings
 from assignors.problem import TopicPartition
 
 _KEY_TYPE_GROUP = 0
@@ -35,7 +34,7 @@ _IDS_PER_CALL = 500
 _ONGOING = "Ongoing"
 
 
-class JoinAsk(NamedTuple):
+class JoinRequest(NamedTuple):
     """The fields of a request to join a group."""
 
     protocol: str
@@ -45,7 +44,7 @@ class JoinAsk(NamedTuple):
     reason: str
 
 
-class JoinAnswer(NamedTuple):
+class JoinResponse(NamedTuple):
     """What the coordinator said."""
 
     error: str | None
@@ -63,10 +62,13 @@ class RawTransaction(NamedTuple):
     coordinator: int
 
 
-class GroupLine:
-    """A connection to the coordinator of one group; make it with `open_group_line`. Not for two threads at once."""
+class CoordinatorConnection:
+    """A connection to the coordinator of one group; make it with `open_coordinator_connection`.
 
-    def __init__(self, group_id: str, connection: Connection) -> None:
+    Not for two threads at once.
+    """
+
+    def __init__(self, group_id: str, connection: BrokerConnection) -> None:
         self.group_id = group_id
         self._connection = connection
 
@@ -79,7 +81,7 @@ class GroupLine:
         """The group as its coordinator describes it now. Raises CallFailed, of cause VANISHED when it is gone."""
         return describe_group(self._connection, self.group_id, Deadline.after_ms(deadline_ms))
 
-    def join(self, ask: JoinAsk, member_id: str, deadline_ms: int) -> JoinAnswer:
+    def join(self, ask: JoinRequest, member_id: str, deadline_ms: int) -> JoinResponse:
         """Ask to be let in; with an empty id the coordinator gives one and says MEMBER_ID_REQUIRED.
 
         Raises CallFailed; with ``sent`` the coordinator may have heard it.
@@ -97,7 +99,7 @@ class GroupLine:
             reason=ask.reason,
         )
         answer = self._connection.call(JOIN_GROUP, message, Deadline.after_ms(deadline_ms), version=version)
-        return JoinAnswer(error_name(answer.error_code), answer.member_id or "")
+        return JoinResponse(error_name(answer.error_code), answer.member_id or "")
 
     def leave(self, member_id: str, reason: str, deadline_ms: int) -> str | None:
         """Take a member out of the group; the name of the error, None when it went. Raises CallFailed.
@@ -116,13 +118,17 @@ class GroupLine:
         self._connection.close()
 
 
-def open_group_line(pool: Pool, settings: WireSettings, group_id: str, deadline: Deadline) -> GroupLine:
+def open_coordinator_connection(
+    pool: ConnectionPool, settings: WireSettings, group_id: str, deadline: Deadline
+) -> CoordinatorConnection:
     """A line to the broker that coordinates the group now. Raises CallFailed."""
     _, address = pool.ask_any(partial(_find_coordinator, group_id), deadline)
-    return GroupLine(group_id, open_connection(address, settings, deadline))
+    return CoordinatorConnection(group_id, open_connection(address, settings, deadline))
 
 
-def list_transactions(pool: Pool, deadline: Deadline) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
+def list_transactions(
+    pool: ConnectionPool, deadline: Deadline
+) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
     """Every transactional id that may be seen, and the brokers that did not answer.
 
     Kafka leaves out the ids whose DESCRIBE is not allowed, and says nothing of it: an empty list proves nothing.
@@ -139,7 +145,7 @@ def list_transactions(pool: Pool, deadline: Deadline) -> tuple[tuple[RawTransact
 
 
 def describe_transactions(
-    pool: Pool, transactions: Sequence[RawTransaction], deadline: Deadline
+    pool: ConnectionPool, transactions: Sequence[RawTransaction], deadline: Deadline
 ) -> dict[str, tuple[TopicPartition, ...]]:
     """Transactional id -> partitions of its ongoing transaction; one whose partitions are unknown is left out.
 
@@ -161,17 +167,17 @@ def describe_transactions(
     return found
 
 
-def _find_coordinator(group_id: str, connection: Connection, until: Deadline) -> Address:
+def _find_coordinator(group_id: str, connection: BrokerConnection, until: Deadline) -> BrokerAddress:
     version = connection.version(FIND_COORDINATOR, oldest=4)  # as agent.wire.batches
     message = FIND_COORDINATOR.request(key_type=_KEY_TYPE_GROUP, coordinator_keys=[group_id])
     (row,) = connection.call(FIND_COORDINATOR, message, until, version=version).coordinators
     refusal = error_name(row.error_code)
     if refusal is not None:
         raise from_error_name(refusal, row.error_message)
-    return Address(row.host, row.port)
+    return BrokerAddress(row.host, row.port)
 
 
-def _ask_list(connection: Connection, until: Deadline) -> list[tuple[str, str]]:
+def _ask_list(connection: BrokerConnection, until: Deadline) -> list[tuple[str, str]]:
     version = connection.version(LIST_TRANSACTIONS)
     message = LIST_TRANSACTIONS.request(state_filters=[], producer_id_filters=[])
     answer = connection.call(LIST_TRANSACTIONS, message, until, version=version)
@@ -182,7 +188,7 @@ def _ask_list(connection: Connection, until: Deadline) -> list[tuple[str, str]]:
 
 
 def _ask_describe(
-    ids: Sequence[str], connection: Connection, until: Deadline
+    ids: Sequence[str], connection: BrokerConnection, until: Deadline
 ) -> Mapping[str, tuple[TopicPartition, ...]]:
     version = connection.version(DESCRIBE_TRANSACTIONS)
     message = DESCRIBE_TRANSACTIONS.request(transactional_ids=list(ids))

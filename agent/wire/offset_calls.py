@@ -13,13 +13,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from agent.values.kafka import TOPIC_AUTHORIZATION_FAILED
-from agent.values.observation import Gap, GapCause, Part
+from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.wire.batches import GroupRow, ask_groups
-from agent.wire.connection import Connection
-from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed
-from agent.wire.fanout import gather
-from agent.wire.pool import Pool
+from agent.wire.connection import BrokerConnection
+from agent.wire.failure import CallFailed, Deadline, gather
+from agent.wire.pool import ConnectionPool
 from agent.wire.protocol import LIST_OFFSETS, OFFSET_FETCH, error_name
 from assignors.problem import TopicPartition
 
@@ -46,17 +44,18 @@ class EndOffsets(NamedTuple):
 
 
 def fetch_committed(
-    pool: Pool, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
+    pool: ConnectionPool, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
 ) -> CommittedOffsets:
     """Committed offsets of all partitions of each group; a group that did not answer is a gap."""
     answers = ask_groups(pool, groups, coordinators, _ask_committed, deadline, name="committed offsets")
     gaps = [
-        Gap(Part.COMMITTED_OFFSETS, failure.cause, group, failure.detail) for group, failure in answers.failures.items()
+        Gap(ObservationPart.COMMITTED_OFFSETS, failure.cause, group, failure.detail)
+        for group, failure in answers.failures.items()
     ]
     return CommittedOffsets({group: value for group, (_, value) in answers.values.items()}, tuple(gaps))
 
 
-def list_end_offsets(pool: Pool, leaders: Mapping[TopicPartition, int], deadline: Deadline) -> EndOffsets:
+def list_end_offsets(pool: ConnectionPool, leaders: Mapping[TopicPartition, int], deadline: Deadline) -> EndOffsets:
     """End offset of each partition from its leader, leaders side by side; a leader that does not answer is one gap."""
     jobs = {
         (leader, number): partial(pool.ask, leader, partial(_ask_ends, partitions), deadline)
@@ -76,13 +75,14 @@ def list_end_offsets(pool: Pool, leaders: Mapping[TopicPartition, int], deadline
             else:
                 refusals[error].append(partition)
     gaps = [
-        Gap(Part.END_OFFSETS, failure.cause, f"broker {leader}", failure.detail) for leader, failure in silent.items()
+        Gap(ObservationPart.END_OFFSETS, failure.cause, f"broker {leader}", failure.detail)
+        for leader, failure in silent.items()
     ]
     gaps += [_refusal(error, partitions) for error, partitions in sorted(refusals.items())]
     return EndOffsets(offsets, tuple(gaps))
 
 
-def _ask_committed(connection: Connection, groups: Sequence[str], until: Deadline) -> list[GroupRow[Offsets]]:
+def _ask_committed(connection: BrokerConnection, groups: Sequence[str], until: Deadline) -> list[GroupRow[Offsets]]:
     # v8 takes many groups at once (KIP-709, Kafka 3.0); v10 would want topic ids.
     version = connection.version(OFFSET_FETCH, oldest=8, newest=9)
     group = OFFSET_FETCH.request.OffsetFetchRequestGroup
@@ -112,7 +112,7 @@ def _slices(partitions: list[TopicPartition]) -> list[list[TopicPartition]]:
 
 
 def _ask_ends(
-    partitions: Sequence[TopicPartition], connection: Connection, until: Deadline
+    partitions: Sequence[TopicPartition], connection: BrokerConnection, until: Deadline
 ) -> list[tuple[TopicPartition, int, str | None]]:
     by_topic: dict[str, list[int]] = defaultdict(list)
     for partition in partitions:
@@ -143,4 +143,6 @@ def _ask_ends(
 def _refusal(error: str, partitions: list[TopicPartition]) -> Gap:
     named = ", ".join(str(partition) for partition in sorted(partitions)[:5])
     cause = GapCause.NOT_ALLOWED if error == TOPIC_AUTHORIZATION_FAILED else GapCause.ERROR
-    return Gap(Part.END_OFFSETS, cause, str(min(partitions)) if len(partitions) == 1 else "", f"{error}: {named}")
+    return Gap(
+        ObservationPart.END_OFFSETS, cause, str(min(partitions)) if len(partitions) == 1 else "", f"{error}: {named}"
+    )

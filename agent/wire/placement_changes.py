@@ -12,30 +12,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from agent.values.kafka import ELECTION_NOT_NEEDED, INVALID_REPLICATION_FACTOR, UNKNOWN_TOPIC_OR_PARTITION
-from agent.values.words import counted
-from agent.wire.change import Answered, Fate, answered, counted_as_done, unanswered
-from agent.wire.connection import Connection
-from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed, check_in_time, passed_on
-from agent.wire.last_look import LastLook, LeaveOut, last_look
-from agent.wire.pool import Ask, Pool
+from agent.values.number_format import counted
+from agent.wire.change_result import ChangeResult, Fate, answered, counted_as_done, unanswered
+from agent.wire.connection import BrokerConnection
+from agent.wire.failure import CallFailed, Deadline, check_in_time, passed_on
+from agent.wire.pool import Ask, ConnectionPool
+from agent.wire.precheck import LeaveOut, RequestPrecheck, precheck
 from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
 from assignors.problem import TopicPartition
 
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 """Partition -> the replicas it shall have, preferred leader first; None cancels what is in flight."""
-Answers = dict[TopicPartition, Answered]
+Answers = dict[TopicPartition, ChangeResult]
 
 _LANDING_SHARE = 0.5
 """The controller is to drop after half of the time what it has not begun: no change may come late."""
 _REFUSES_OTHER_NUMBERS = 1
 _PREFERRED = 0
-_LEFT_OUT = Answered(Fate.NOT_SENT, None, "not sent: it is not, right before the request, as it was decided for")
-_SILENT = Answered(Fate.UNKNOWN, None, "the broker's answer does not contain this partition")
+_LEFT_OUT = ChangeResult(Fate.NOT_SENT, None, "not sent: it is not, right before the request, as it was decided for")
+_SILENT = ChangeResult(Fate.UNKNOWN, None, "the broker's answer does not contain this partition")
 
 
 def alter_placements(
-    pool: Pool,
+    pool: ConnectionPool,
     targets: Targets,
     deadline: Deadline,
     begin_by: Deadline | None = None,
@@ -49,14 +48,14 @@ def alter_placements(
     INVALID_REPLICA_ASSIGNMENT, cancelling where no replica of before is in sync.
     """
 
-    def ask(connection: Connection, _share: Deadline) -> Answers:
+    def ask(connection: BrokerConnection, _share: Deadline) -> Answers:
         # One broker alone is asked, so it may take all the time there is.
         version = connection.version(ALTER_PARTITION_REASSIGNMENTS)
         refused: Answers = {}
         if leave_out is not None or version < _REFUSES_OTHER_NUMBERS:
             check_in_time(begin_by)  # a look without time would only be held against the broker
             soon = deadline if begin_by is None else min(deadline, begin_by)
-            look = last_look(connection, targets, soon)
+            look = precheck(connection, targets, soon)
             if version < _REFUSES_OTHER_NUMBERS:
                 refused = _other_numbers(look, targets)
             if leave_out is not None:
@@ -70,7 +69,7 @@ def alter_placements(
 
 
 def elect_preferred(
-    pool: Pool, partitions: Iterable[TopicPartition], deadline: Deadline, begin_by: Deadline | None = None
+    pool: ConnectionPool, partitions: Iterable[TopicPartition], deadline: Deadline, begin_by: Deadline | None = None
 ) -> Answers:
     """Give each partition's leadership to its first replica; DONE as well where it leads already.
 
@@ -78,7 +77,7 @@ def elect_preferred(
     """
     wanted = sorted(partitions)
 
-    def ask(connection: Connection, _share: Deadline) -> Answers:
+    def ask(connection: BrokerConnection, _share: Deadline) -> Answers:
         # v0 has no way to say that only the preferred replica will do.
         version = connection.version(ELECT_LEADERS, oldest=1)
         row = ELECT_LEADERS.request.TopicPartitions
@@ -103,7 +102,7 @@ def elect_preferred(
     return _ask(pool, ask, wanted, deadline)
 
 
-def _alter(connection: Connection, targets: Targets, version: int, deadline: Deadline) -> Answers:
+def _alter(connection: BrokerConnection, targets: Targets, version: int, deadline: Deadline) -> Answers:
     api = ALTER_PARTITION_REASSIGNMENTS
     topic_row = api.request.ReassignableTopic
     row = topic_row.ReassignablePartition
@@ -131,7 +130,7 @@ def _alter(connection: Connection, targets: Targets, version: int, deadline: Dea
     return {partition: told.get(partition, _SILENT) for partition in targets}
 
 
-def _other_numbers(look: LastLook, targets: Targets) -> Answers:
+def _other_numbers(look: RequestPrecheck, targets: Targets) -> Answers:
     """Refusals of those targets whose number of replicas is not the partition's own."""
     numbers = {
         id_: len(set(row.replicas) - set(look.running[id_].adding if id_ in look.running else ()))
@@ -146,15 +145,15 @@ def _other_numbers(look: LastLook, targets: Targets) -> Answers:
     }
 
 
-def _refused_number(wanted: int, present: int | None) -> Answered:
+def _refused_number(wanted: int, present: int | None) -> ChangeResult:
     if present is None:
-        return Answered(Fate.REFUSED, UNKNOWN_TOPIC_OR_PARTITION, "the broker does not know this partition")
-    return Answered(
+        return ChangeResult(Fate.REFUSED, UNKNOWN_TOPIC_OR_PARTITION, "the broker does not know this partition")
+    return ChangeResult(
         Fate.REFUSED, INVALID_REPLICATION_FACTOR, f"it has {counted(present, 'replica')}, and the target has {wanted}"
     )
 
 
-def _ask(pool: Pool, ask: Ask[Answers], partitions: Iterable[TopicPartition], deadline: Deadline) -> Answers:
+def _ask(pool: ConnectionPool, ask: Ask[Answers], partitions: Iterable[TopicPartition], deadline: Deadline) -> Answers:
     try:
         return pool.ask_any(ask, deadline)[1]
     except CallFailed as failure:

@@ -17,14 +17,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from agent.values.observation import GapCause
-from agent.wire.connection import Connection, open_connection
-from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed, TooLate
-from agent.wire.fanout import gather
-from agent.wire.settings import Address, WireSettings
+from agent.wire.connection import BrokerConnection, open_connection
+from agent.wire.failure import CallFailed, Deadline, TooLate, gather
+from agent.wire.settings import BrokerAddress, WireSettings
 
 V = TypeVar("V")
-Ask = Callable[[Connection, Deadline], V]
+Ask = Callable[[BrokerConnection, Deadline], V]
 """One or more calls on a connection."""
 
 LANES = 4
@@ -38,22 +36,22 @@ class _Rest(NamedTuple):
     why: str
 
 
-class Pool:
+class ConnectionPool:
     """All connections of one client; every method may be called from any thread."""
 
     def __init__(self, settings: WireSettings, *, breaker_ms: int) -> None:
         self._settings = settings
         self._breaker_s = breaker_ms / 1000
         self._changed = threading.Condition()
-        self._idle: dict[Address, list[Connection]] = {}
-        self._lanes: dict[Address, int] = {}
-        self._rests: dict[Address, _Rest] = {}
-        self._answered: dict[Address, float] = {}
-        self._brokers: dict[int, Address] = {}
+        self._idle: dict[BrokerAddress, list[BrokerConnection]] = {}
+        self._lanes: dict[BrokerAddress, int] = {}
+        self._rests: dict[BrokerAddress, _Rest] = {}
+        self._answered: dict[BrokerAddress, float] = {}
+        self._brokers: dict[int, BrokerAddress] = {}
         self._turn = 0
         self._closed = False
 
-    def learn(self, brokers: Mapping[int, Address]) -> None:
+    def learn(self, brokers: Mapping[int, BrokerAddress]) -> None:
         """Take over which broker listens where; connections to addresses of no broker are closed."""
         with self._changed:
             self._brokers = dict(brokers)
@@ -112,7 +110,7 @@ class Pool:
         for connection in idle:
             connection.close()
 
-    def _candidates(self, avoid: int | None) -> tuple[list[tuple[int | None, Address]], bool]:
+    def _candidates(self, avoid: int | None) -> tuple[list[tuple[int | None, BrokerAddress]], bool]:
         """Brokers in rotation, then bootstrap addresses that are no broker's; and whether all of them are at rest."""
         with self._changed:
             self._turn += 1
@@ -126,7 +124,7 @@ class Pool:
             return (awake, False) if awake else (every, True)
 
     def _ask_at(
-        self, address: Address, ask: Ask[V], deadline: Deadline, *, share: float = 1.0, last_resort: bool = False
+        self, address: BrokerAddress, ask: Ask[V], deadline: Deadline, *, share: float = 1.0, last_resort: bool = False
     ) -> V:
         """``share`` is the part of what is left that a connection may take to be made, and then the call."""
         rest = self._rests.get(address)
@@ -142,7 +140,7 @@ class Pool:
         connection = self._open(address, deadline.part(share))
         return self._use(connection, ask, deadline.part(share))
 
-    def _use(self, connection: Connection, ask: Ask[V], deadline: Deadline) -> V:
+    def _use(self, connection: BrokerConnection, ask: Ask[V], deadline: Deadline) -> V:
         """Make the calls, then put the connection back, or drop it when it was closed on the way."""
         began = time.monotonic()
         try:
@@ -157,11 +155,11 @@ class Pool:
         self._rests.pop(connection.address, None)
         return answer
 
-    def _note(self, address: Address, failure: CallFailed, began: float) -> None:
+    def _note(self, address: BrokerAddress, failure: CallFailed, began: float) -> None:
         if failure.cause is GapCause.TIMED_OUT and self._answered.get(address, 0.0) < began:
             self._rests[address] = _Rest(time.monotonic() + self._breaker_s, failure.detail)
 
-    def _take(self, address: Address, deadline: Deadline) -> tuple[Connection, bool]:
+    def _take(self, address: BrokerAddress, deadline: Deadline) -> tuple[BrokerConnection, bool]:
         """A connection of our own for now, and whether it is new."""
         with self._changed:
             while not self._closed:
@@ -179,7 +177,7 @@ class Pool:
                     raise CallFailed(GapCause.TIMED_OUT, f"{address} was busy with other calls until the deadline")
         return self._open(address, deadline), True
 
-    def _open(self, address: Address, deadline: Deadline) -> Connection:
+    def _open(self, address: BrokerAddress, deadline: Deadline) -> BrokerConnection:
         with self._changed:
             if self._closed:
                 raise CallFailed(GapCause.UNREACHABLE, "the client is closed")
@@ -194,10 +192,10 @@ class Pool:
                 self._changed.notify()
             raise
 
-    def _known(self, address: Address) -> bool:
+    def _known(self, address: BrokerAddress) -> bool:
         return address in self._settings.bootstrap or address in self._brokers.values()
 
-    def _put_back(self, connection: Connection) -> None:
+    def _put_back(self, connection: BrokerConnection) -> None:
         with self._changed:
             if connection.closed or self._closed or not self._known(connection.address):
                 connection.close()

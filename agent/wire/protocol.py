@@ -64,8 +64,8 @@ from kafka.protocol.sasl import (
 )
 
 from agent.values.kafka import UNKNOWN_SERVER_ERROR
+from agent.values.number_format import UNKNOWN_ERROR, unknown_error
 from agent.values.observation import GapCause
-from agent.values.words import UNKNOWN_ERROR, unknown_error
 from agent.wire.failure import UnusableAnswer
 
 _OWN = "agent.wire.messages"
@@ -87,7 +87,7 @@ class StreamsGroupDescribeResponse(ApiMessage, load_json=_OWN):  # type: ignore[
     """KIP-1071."""
 
 
-class Api(NamedTuple):
+class ApiCall(NamedTuple):
     """A call: how to ask and how to read the answer."""
 
     request: Any
@@ -111,30 +111,30 @@ class Api(NamedTuple):
         return int(self.request.max_version)
 
 
-API_VERSIONS = Api(ApiVersionsRequest, ApiVersionsResponse)
-METADATA = Api(MetadataRequest, MetadataResponse)
-DESCRIBE_CLUSTER = Api(DescribeClusterRequest, DescribeClusterResponse)
-DESCRIBE_CONFIGS = Api(DescribeConfigsRequest, DescribeConfigsResponse)
-DESCRIBE_LOG_DIRS = Api(DescribeLogDirsRequest, DescribeLogDirsResponse)
-LIST_PARTITION_REASSIGNMENTS = Api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse)
-LIST_GROUPS = Api(ListGroupsRequest, ListGroupsResponse)
-DESCRIBE_GROUPS = Api(DescribeGroupsRequest, DescribeGroupsResponse)
-CONSUMER_GROUP_DESCRIBE = Api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse)
-STREAMS_GROUP_DESCRIBE = Api(StreamsGroupDescribeRequest, StreamsGroupDescribeResponse)
-FIND_COORDINATOR = Api(FindCoordinatorRequest, FindCoordinatorResponse)
-OFFSET_FETCH = Api(OffsetFetchRequest, OffsetFetchResponse)
-LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse)
-LIST_TRANSACTIONS = Api(ListTransactionsRequest, ListTransactionsResponse)
-DESCRIBE_TRANSACTIONS = Api(DescribeTransactionsRequest, DescribeTransactionsResponse)
-JOIN_GROUP = Api(JoinGroupRequest, JoinGroupResponse, changes=True)
-LEAVE_GROUP = Api(LeaveGroupRequest, LeaveGroupResponse, changes=True)
-ALTER_PARTITION_REASSIGNMENTS = Api(
+API_VERSIONS = ApiCall(ApiVersionsRequest, ApiVersionsResponse)
+METADATA = ApiCall(MetadataRequest, MetadataResponse)
+DESCRIBE_CLUSTER = ApiCall(DescribeClusterRequest, DescribeClusterResponse)
+DESCRIBE_CONFIGS = ApiCall(DescribeConfigsRequest, DescribeConfigsResponse)
+DESCRIBE_LOG_DIRS = ApiCall(DescribeLogDirsRequest, DescribeLogDirsResponse)
+LIST_PARTITION_REASSIGNMENTS = ApiCall(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse)
+LIST_GROUPS = ApiCall(ListGroupsRequest, ListGroupsResponse)
+DESCRIBE_GROUPS = ApiCall(DescribeGroupsRequest, DescribeGroupsResponse)
+CONSUMER_GROUP_DESCRIBE = ApiCall(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse)
+STREAMS_GROUP_DESCRIBE = ApiCall(StreamsGroupDescribeRequest, StreamsGroupDescribeResponse)
+FIND_COORDINATOR = ApiCall(FindCoordinatorRequest, FindCoordinatorResponse)
+OFFSET_FETCH = ApiCall(OffsetFetchRequest, OffsetFetchResponse)
+LIST_OFFSETS = ApiCall(ListOffsetsRequest, ListOffsetsResponse)
+LIST_TRANSACTIONS = ApiCall(ListTransactionsRequest, ListTransactionsResponse)
+DESCRIBE_TRANSACTIONS = ApiCall(DescribeTransactionsRequest, DescribeTransactionsResponse)
+JOIN_GROUP = ApiCall(JoinGroupRequest, JoinGroupResponse, changes=True)
+LEAVE_GROUP = ApiCall(LeaveGroupRequest, LeaveGroupResponse, changes=True)
+ALTER_PARTITION_REASSIGNMENTS = ApiCall(
     AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, changes=True
 )
-ELECT_LEADERS = Api(ElectLeadersRequest, ElectLeadersResponse, changes=True)
-INCREMENTAL_ALTER_CONFIGS = Api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, changes=True)
-SASL_HANDSHAKE = Api(SaslHandshakeRequest, SaslHandshakeResponse)
-SASL_AUTHENTICATE = Api(SaslAuthenticateRequest, SaslAuthenticateResponse)
+ELECT_LEADERS = ApiCall(ElectLeadersRequest, ElectLeadersResponse, changes=True)
+INCREMENTAL_ALTER_CONFIGS = ApiCall(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, changes=True)
+SASL_HANDSHAKE = ApiCall(SaslHandshakeRequest, SaslHandshakeResponse)
+SASL_AUTHENTICATE = ApiCall(SaslAuthenticateRequest, SaslAuthenticateResponse)
 
 # What the codecs raise on bytes that are not what they should be.
 _DECODE_ERRORS = (
@@ -156,7 +156,7 @@ def encode(message: Any, version: int, correlation_id: int, client_id: str) -> b
     return bytes(message.encode(header=True, framed=True))
 
 
-def decode(api: Api, version: int, frame: memoryview) -> Any:
+def decode(api: ApiCall, version: int, frame: memoryview) -> Any:
     """The answer of a frame (without its length). Raises UnusableAnswer when the bytes are not what the schema says."""
     try:
         # Not by kafka-python: its header reader copies the whole frame.

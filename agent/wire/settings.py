@@ -21,7 +21,7 @@ _GIVE = (
 )
 
 
-class Address(NamedTuple):
+class BrokerAddress(NamedTuple):
     """Where a broker listens."""
 
     host: str
@@ -35,7 +35,7 @@ class Address(NamedTuple):
 class WireSettings:
     """Where to begin, who to be and how to trust."""
 
-    bootstrap: tuple[Address, ...]
+    bootstrap: tuple[BrokerAddress, ...]
     client_id: str
     version: str
     """Of rackwise, as brokers show it among their clients (KIP-511)."""
@@ -72,9 +72,9 @@ def _own_version() -> str:
         return "unknown"
 
 
-def _address(text: str) -> Address:
+def _address(text: str) -> BrokerAddress:
     host, _, port = text.rpartition(":")
-    return Address(host.strip("[]"), int(port))
+    return BrokerAddress(host.strip("[]"), int(port))
 
 
 def _sasl(arguments: Mapping[str, Any], protocol: str) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assignors.cases.fields import MOST_PARTITIONS, an_object, each, one_of, release, text_or_none, truth, whole
+from assignors.kafka.exceptions import KafkaRefusal
 from assignors.kafka.java import JavaRandom, bounded
-from assignors.kafka.refusal import KafkaRefusal
-from assignors.kafka.replica_placement import BrokerMetadata, Start, alternate_racks, assign_replicas
+from assignors.kafka.replica_placement import BrokerMetadata, PlacementStart, alternate_racks, assign_replicas
 from assignors.kafka.striped_placer import NextInt, UsableBroker, place_striped
 
 GENERATORS = ("java.util.Random", "lcg17")
@@ -18,7 +18,7 @@ def _admin_utils(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
     brokers = each(case.get("brokers"), "brokers", _broker_metadata)
     partitions = whole(case.get("partitions"), "partitions", most=MOST_PARTITIONS)
     replication_factor = whole(case.get("replication_factor"), "replication_factor")
-    start = Start.fixed(whole(case.get("fixed_start_index"), "fixed_start_index", 0))
+    start = PlacementStart.fixed(whole(case.get("fixed_start_index"), "fixed_start_index", 0))
     first = whole(case.get("start_partition_id", -1), "start_partition_id")
     placed = assign_replicas(brokers, partitions, replication_factor, start, first)
     output: dict[str, Any] = {"assignment": {str(partition): list(replicas) for partition, replicas in placed.items()}}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from assignors.cases.properties import broken_property
-from assignors.cases.registry import Case, Output
+from assignors.cases.registry import AssignorCase, Output
 
 _LONGEST = 120
 """Characters of a value in a sentence."""
@@ -20,7 +20,7 @@ _GLANCE = 20
 """Entries of an array that a sentence shows as a whole."""
 
 
-def first_difference(case: Case, output: Output) -> str | None:
+def first_difference(case: AssignorCase, output: Output) -> str | None:
     """What is first found wrong with the output of a case that has Kafka's own; None when nothing is."""
     if case.output is None:
         raise ValueError(f"case {case.id} has no output to compare with")

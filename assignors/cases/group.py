@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assignors.cases.fields import MOST_PARTITIONS, an_object, each, one_of, text, text_or_none, whole
-from assignors.kafka.group_problem import GroupAssignment, GroupMember, GroupProblem
+from assignors.kafka.group_problem import GroupMember, GroupProblem, TargetAssignment
 from assignors.kafka.group_range import assign_group_range
 from assignors.kafka.group_uniform import assign_group_uniform
 from assignors.problem import BadProblem
@@ -50,7 +50,7 @@ def _partition(value: Any, field: str) -> int:
     return whole(value, field, 0)
 
 
-def _run(assign: Callable[[GroupProblem], GroupAssignment], case: Mapping[str, Any]) -> dict[str, Any]:
+def _run(assign: Callable[[GroupProblem], TargetAssignment], case: Mapping[str, Any]) -> dict[str, Any]:
     assignment = assign(group_problem(case))
     return {
         "assignment": {

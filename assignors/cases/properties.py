@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from assignors.cases.fields import an_object, each, text, whole
-from assignors.cases.registry import Case, Output
+from assignors.cases.registry import AssignorCase, Output
 
 _TOTALS_WITHIN = 3
 _SIDE_RESULTS = ("followup_rebalance", "validation")
@@ -35,7 +35,7 @@ class _Application(NamedTuple):
     """By how much sorted loads may differ in one place, and how many tasks fewer may stay."""
 
 
-def broken_property(case: Case, kafka: Output, own: Output) -> str | None:
+def broken_property(case: AssignorCase, kafka: Output, own: Output) -> str | None:
     """The first property that Kafka's answers have and the own one lacks, in words; None when it has them all.
 
     Raises ``BadProblem`` when one of the two is not shaped like an output of the case's assignor.
@@ -43,7 +43,7 @@ def broken_property(case: Case, kafka: Output, own: Output) -> str | None:
     return next(_broken(case, kafka, own), None)
 
 
-def _broken(case: Case, kafka: Output, own: Output) -> Iterator[str]:
+def _broken(case: AssignorCase, kafka: Output, own: Output) -> Iterator[str]:
     in_group = case.assignor == "group.streams_sticky"
     if in_group:
         application = _of_group(case.input)

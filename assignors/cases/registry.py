@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from assignors.cases.fields import an_array, an_object, one_of, release, text, truth
-from assignors.kafka.refusal import KafkaRefusal
+from assignors.kafka.exceptions import KafkaRefusal
 from assignors.problem import BadProblem
 
 Output = Mapping[str, Any]
@@ -38,7 +38,7 @@ ASSIGNORS = tuple(sorted(_FAMILY_OF))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class AssignorCase:
     """One input of an assignor, and what Kafka gave for it when that is known."""
 
     id: str
@@ -53,7 +53,7 @@ class Case:
     """Whether only standbys differ among those answers."""
 
 
-def read_cases(document: Any) -> tuple[Case, ...]:
+def read_cases(document: Any) -> tuple[AssignorCase, ...]:
     """The cases of a parsed file; raises ``BadProblem`` with a sentence naming the field."""
     file = an_object(document, "the file")
     if file.get("schema", SCHEMA) != SCHEMA:
@@ -64,11 +64,11 @@ def read_cases(document: Any) -> tuple[Case, ...]:
     )
 
 
-def _case(case: Mapping[str, Any], field: str, file: Mapping[str, Any]) -> Case:
+def _case(case: Mapping[str, Any], field: str, file: Mapping[str, Any]) -> AssignorCase:
     version = text(case.get("kafka_version", file.get("kafka_version")), f"{field}.kafka_version")
     release(version)
     output = case.get("output")
-    return Case(
+    return AssignorCase(
         id=text(case.get("id"), f"{field}.id"),
         assignor=one_of(case.get("assignor", file.get("assignor")), f"{field}.assignor", ASSIGNORS),
         kafka_version=version,
@@ -83,7 +83,7 @@ def _case(case: Mapping[str, Any], field: str, file: Mapping[str, Any]) -> Case:
     )
 
 
-def run_case(case: Case) -> dict[str, Any]:
+def run_case(case: AssignorCase) -> dict[str, Any]:
     """The port's output for a case, or what Kafka throws; raises ``BadProblem`` naming the case and the wrong field."""
     try:
         return _runner(case.assignor)(case.input, case.kafka_version)

@@ -7,7 +7,7 @@ from typing import Any
 
 from assignors.cases.fields import an_array, one_of, truth, whole
 from assignors.cases.streams_input import clients_output, streams_problem, task_id
-from assignors.kafka.graph import Edge, FlowGraph, max_flow, min_cost_flow
+from assignors.kafka.graph import FlowGraph, GraphEdge, max_flow, min_cost_flow
 from assignors.kafka.high_availability import high_availability
 from assignors.kafka.rack_aware import RackAwareness, rack_awareness
 from assignors.kafka.rack_optimize import active_cost, optimize_active, optimize_standby, standby_cost
@@ -118,11 +118,11 @@ def _movements(clients: Sequence[ClientState], assignor: StandbyAssignor) -> lis
     ]
 
 
-def _edge(edge: Any, field: str) -> Edge:
+def _edge(edge: Any, field: str) -> GraphEdge:
     numbers = an_array(edge, field)
-    if len(numbers) != len(Edge._fields):
+    if len(numbers) != len(GraphEdge._fields):
         raise BadProblem(f"{field} has {len(numbers)} numbers; it is [from, to, capacity, cost, flow]")
-    return Edge(*(whole(number, f"{field}[{place}]") for place, number in enumerate(numbers)))
+    return GraphEdge(*(whole(number, f"{field}[{place}]") for place, number in enumerate(numbers)))
 
 
 RUNNERS = {

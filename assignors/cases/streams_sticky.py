@@ -11,7 +11,7 @@ from assignors.kafka.fallback_prior import fallback_prior
 from assignors.kafka.legacy_sticky import legacy_sticky
 from assignors.kafka.rack_aware import rack_awareness
 from assignors.kafka.sticky_kip924 import sticky_kip924
-from assignors.kafka.streams_group_problem import StreamsGroupProblem, StreamsMember, Subtopology
+from assignors.kafka.streams_group_problem import ConfiguredSubtopology, StreamsGroupProblem, StreamsMember
 from assignors.kafka.streams_group_sticky import streams_group_sticky
 from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
 from assignors.kafka.streams_problem import StreamsProblem, StreamsResult
@@ -106,9 +106,9 @@ def _group_sticky(case: Mapping[str, Any], version: str) -> dict[str, Any]:
     }
 
 
-def _subtopology(value: Any, field: str) -> Subtopology:
+def _subtopology(value: Any, field: str) -> ConfiguredSubtopology:
     subtopology = an_object(value, field)
-    return Subtopology(
+    return ConfiguredSubtopology(
         id=text(subtopology.get("id"), f"{field}.id"),
         partitions=whole(subtopology.get("partitions"), f"{field}.partitions", 0, MOST_PARTITIONS),
         stateful=truth(subtopology.get("stateful"), f"{field}.stateful"),

@@ -25,9 +25,9 @@ from typing import Any, Self
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
-from assignors.clients.leader import Joined, assign, rack_sets
+from assignors.clients.leader import JoinedMember, assign, rack_sets
 from assignors.clients.strategy import checked, checked_rack
-from assignors.clients.told import Told, by_topic, subscription, user_data
+from assignors.clients.user_data import RackwiseUserData, by_topic, subscription, user_data
 from assignors.kafka.consumer_problem import NO_GENERATION, RackSets
 from assignors.problem import TopicPartition
 
@@ -37,7 +37,7 @@ _OFFERED = frozenset({"range", "sticky", "optimal"})
 _ASSIGNMENT_VERSION = 0
 
 
-class Strategy(tuple["Assignor", ...]):
+class Strategy(tuple["AiokafkaAssignor", ...]):
     """A value for ``partition_assignment_strategy``: range, sticky and optimal, the preferred one first.
 
     One strategy is for one consumer. The broker takes a name that all members list, so a second name is what the group
@@ -51,7 +51,7 @@ class Strategy(tuple["Assignor", ...]):
         names = checked(protocols, _OFFERED)
         rack = checked_rack(client_rack)
         possession = _Possession()
-        return super().__new__(cls, (Assignor(name, rack, group_instance_id, possession) for name in names))
+        return super().__new__(cls, (AiokafkaAssignor(name, rack, group_instance_id, possession) for name in names))
 
 
 class _Possession:
@@ -60,7 +60,7 @@ class _Possession:
     given: tuple[TopicPartition, ...] = ()
 
 
-class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka ships no types
+class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka ships no types
     """The assignor of one protocol name; made by `Strategy`.
 
     An object, where aiokafka's own are classes, because two consumers in one process own different partitions.
@@ -82,13 +82,13 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka shi
         """Return what this member tells the group's leader."""
         wanted = frozenset(topics)
         owned = tuple(each for each in self._possession.given if each.topic in wanted)
-        told = Told(rack=self._rack, instance_id=self._instance_id, owned=owned)
+        told = RackwiseUserData(rack=self._rack, instance_id=self._instance_id, owned=owned)
         return subscription(wanted, told, user_data(self._name, told))
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """Return what the leader gives each member."""
         joined = [
-            Joined(id=member, topics=tuple(told.subscription), user_data=told.user_data or b"")
+            JoinedMember(id=member, topics=tuple(told.subscription), user_data=told.user_data or b"")
             for member, told in members.items()
         ]
         topics = {topic for member in joined for topic in member.topics}

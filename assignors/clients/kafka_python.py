@@ -20,9 +20,9 @@ from typing import Any, Protocol, Self
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from assignors.clients.leader import Joined, assign, rack_sets
+from assignors.clients.leader import JoinedMember, assign, rack_sets
 from assignors.clients.strategy import COOPERATIVE, EAGER_ONLY, checked, checked_rack
-from assignors.clients.told import Told, by_topic, user_data
+from assignors.clients.user_data import RackwiseUserData, by_topic, user_data
 from assignors.kafka.consumer_problem import NO_GENERATION, RackSets
 from assignors.problem import TopicPartition
 
@@ -33,14 +33,14 @@ _ASSIGNMENT_VERSION = 0
 """All versions have the same bytes; this one every client reads."""
 
 
-class Assigned(Protocol):
+class AssignedConsumer(Protocol):
     """What is asked of a consumer: ``KafkaConsumer`` has it."""
 
     def assignment(self) -> Iterable[Any] | None:
         """Return the partitions that it reads now."""
 
 
-class Strategy(tuple["Assignor", ...]):
+class Strategy(tuple["KafkaPythonAssignor", ...]):
     """A value for ``partition_assignment_strategy``: assignors that know of each other what their consumer holds.
 
     One strategy is for one consumer. Names are range, sticky, cooperative-sticky and optimal, the preferred one first.
@@ -57,9 +57,11 @@ class Strategy(tuple["Assignor", ...]):
         rack = checked_rack(client_rack)
         possession = _Possession()
         cooperative = EAGER_ONLY.isdisjoint(names)
-        return super().__new__(cls, (Assignor(name, rack, possession, cooperative=cooperative) for name in names))
+        return super().__new__(
+            cls, (KafkaPythonAssignor(name, rack, possession, cooperative=cooperative) for name in names)
+        )
 
-    def follow(self, consumer: Assigned) -> None:
+    def follow(self, consumer: AssignedConsumer) -> None:
         """Ask the consumer itself what it holds, and help it over two slips of kafka-python 3.0.
 
         Its own assignors have both: they go on claiming what was lost with the membership; and where the leader joins
@@ -73,7 +75,7 @@ class _Possession:
     """What one consumer holds."""
 
     def __init__(self) -> None:
-        self.consumer: Assigned | None = None
+        self.consumer: AssignedConsumer | None = None
         self.given: Iterable[Any] = ()
         self.generation = NO_GENERATION
 
@@ -83,10 +85,10 @@ class _Possession:
         if request_rejoin is not None:
             request_rejoin()  # the end of the join takes it back
 
-    def told(self, topics: Iterable[str], rack: str | None, *, held: bool) -> Told:
+    def told(self, topics: Iterable[str], rack: str | None, *, held: bool) -> RackwiseUserData:
         owned = self.given if self.consumer is None else self.consumer.assignment() or ()
         wanted = frozenset(topics)
-        return Told(
+        return RackwiseUserData(
             rack=rack,
             owned=tuple(sorted(TopicPartition(*each) for each in owned if each.topic in wanted)),
             generation=None if self.generation == NO_GENERATION else self.generation,
@@ -94,7 +96,7 @@ class _Possession:
         )
 
 
-class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python ships no types
+class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python ships no types
     """The assignor of one protocol name; made by `Strategy`."""
 
     def __init__(self, name: str, rack: str | None, possession: _Possession, *, cooperative: bool) -> None:
@@ -150,11 +152,11 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python
         self.possession.generation = generation
 
 
-def _joined(member: Any) -> Joined:
+def _joined(member: Any) -> JoinedMember:
     """What kafka-python decoded of a member; a subscription of an older version lacks what came later."""
     subscription = member.metadata
     generation = subscription.generation_id
-    return Joined(
+    return JoinedMember(
         id=member.member_id,
         topics=tuple(subscription.topics),
         user_data=bytes(subscription.user_data or b""),

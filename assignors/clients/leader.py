@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from assignors.clients.told import Told, read_user_data
+from assignors.clients.user_data import RackwiseUserData, read_user_data
 from assignors.kafka.consumer_problem import (
     NO_GENERATION,
-    AssignorFails,
+    AssignorFailedError,
     ClassicMember,
     ClassicProblem,
     GroupAssignment,
@@ -27,7 +27,7 @@ from assignors.problem import ConsumerMember, ConsumerProblem, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class JoinedMember:
     """One member as the leader's client hands it over."""
 
     id: str
@@ -41,7 +41,7 @@ class Joined:
     """The subscription's generation."""
 
 
-class Led(NamedTuple):
+class LeaderAssignment(NamedTuple):
     """What the leader answers."""
 
     assignment: Mapping[str, tuple[TopicPartition, ...]]
@@ -52,22 +52,22 @@ class Led(NamedTuple):
 
 
 def assign(
-    protocol: str, members: Iterable[Joined], racks: Mapping[str, RackSets], max_generation: int = NO_GENERATION
-) -> Led:
+    protocol: str, members: Iterable[JoinedMember], racks: Mapping[str, RackSets], max_generation: int = NO_GENERATION
+) -> LeaderAssignment:
     """Return who reads what; ``racks`` has the topics of the leader's metadata, others are left for the next time."""
     told = [(member, read_user_data(protocol, member.user_data)) for member in members]
     if protocol == "optimal":
-        return Led(_optimal(told, racks), max_generation, ())
+        return LeaderAssignment(_optimal(told, racks), max_generation, ())
     try:
         answer = _kafkas(protocol, _classic(protocol, told, racks, max_generation))
-    except AssignorFails as failed:
+    except AssignorFailedError as failed:
         # Java's leader throws or never ends, and the group waits until a member leaves.
-        return Led(
+        return LeaderAssignment(
             _optimal(told, racks),
             max_generation,
             (f"the optimum is used instead of Kafka's answer: {failed}",),
         )
-    return Led(answer.assignment, max(max_generation, answer.max_generation), answer.warnings)
+    return LeaderAssignment(answer.assignment, max(max_generation, answer.max_generation), answer.warnings)
 
 
 def rack_sets(
@@ -106,7 +106,10 @@ def _kafkas(protocol: str, problem: ClassicProblem) -> GroupAssignment:
 
 
 def _classic(
-    protocol: str, told: Iterable[tuple[Joined, Told]], racks: Mapping[str, RackSets], max_generation: int
+    protocol: str,
+    told: Iterable[tuple[JoinedMember, RackwiseUserData]],
+    racks: Mapping[str, RackSets],
+    max_generation: int,
 ) -> ClassicProblem:
     cooperative = protocol == "cooperative-sticky"
     seen: set[str] = set()
@@ -141,7 +144,9 @@ def _existing(partitions: Iterable[TopicPartition], racks: Mapping[str, RackSets
 # --- the optimum ----------------------------------------------------------------------------------------------------
 
 
-def _optimal(told: list[tuple[Joined, Told]], racks: Mapping[str, RackSets]) -> dict[str, tuple[TopicPartition, ...]]:
+def _optimal(
+    told: list[tuple[JoinedMember, RackwiseUserData]], racks: Mapping[str, RackSets]
+) -> dict[str, tuple[TopicPartition, ...]]:
     from assignors.optimal import optimal_consumer  # noqa: PLC0415 (numpy and OR-Tools take a quarter of a second)
 
     claims = [_claim(member, said, racks) for member, said in told]
@@ -176,7 +181,7 @@ class _Claim(NamedTuple):
     held: frozenset[TopicPartition]
 
 
-def _claim(member: Joined, said: Told, racks: Mapping[str, RackSets]) -> _Claim:
+def _claim(member: JoinedMember, said: RackwiseUserData, racks: Mapping[str, RackSets]) -> _Claim:
     generation = said.generation if said.generation is not None else member.generation
     return _Claim(
         member=member.id,

@@ -72,7 +72,7 @@ class GroupAssignment:
     """What Kafka logs, and where Kafka's answer is not what one would expect."""
 
 
-class AssignorFails(BadProblem):
+class AssignorFailedError(BadProblem):
     """Kafka's own assignor throws on this problem; the sentence says on what."""
 
 

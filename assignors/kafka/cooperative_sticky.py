@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from assignors.kafka.consumer_problem import ClassicProblem, GroupAssignment
-from assignors.kafka.sticky import Placed, place, place_again
+from assignors.kafka.sticky import StickyPlacement, place, place_again
 
 MOST_FOLLOW_UPS = 8
 
 
-class Settled(NamedTuple):
+class SettledAssignment(NamedTuple):
     """From the next rebalance to the one in which no member gives anything up."""
 
     first: GroupAssignment
@@ -30,7 +30,7 @@ def cooperative_sticky_assign(problem: ClassicProblem) -> GroupAssignment:
     return _first(problem).result()
 
 
-def cooperative_sticky_settled(problem: ClassicProblem) -> Settled:
+def cooperative_sticky_settled(problem: ClassicProblem) -> SettledAssignment:
     """Return this rebalance and the last of those that follow while members join anew with what they were given.
 
     A member that loses something joins again, so another rebalance follows. Errors as ``sticky_assign``.
@@ -46,10 +46,10 @@ def cooperative_sticky_settled(problem: ClassicProblem) -> Settled:
         moving = _loses(placed.group.claims, placed.given)
     if rebalances > 1:
         last = placed.result(names)
-    return Settled(first, last, rebalances, moving)
+    return SettledAssignment(first, last, rebalances, moving)
 
 
-def _first(problem: ClassicProblem) -> Placed:
+def _first(problem: ClassicProblem) -> StickyPlacement:
     generations = [
         member.generation if member.subscription_generation is None else member.subscription_generation
         for member in problem.members
@@ -57,7 +57,7 @@ def _first(problem: ClassicProblem) -> Placed:
     return _held_back(place(problem, generations))
 
 
-def _held_back(placed: Placed) -> Placed:
+def _held_back(placed: StickyPlacement) -> StickyPlacement:
     """The same without what its owner has to let go of first."""
     changing = _changing_hands(placed) if placed.transferring is None else placed.transferring
     for member in set(changing.values()):
@@ -65,7 +65,7 @@ def _held_back(placed: Placed) -> Placed:
     return placed
 
 
-def _changing_hands(placed: Placed) -> dict[int, int]:
+def _changing_hands(placed: StickyPlacement) -> dict[int, int]:
     """Partitions that one member claims and another one gets, who does not claim them -> who gets them."""
     claims = placed.group.claims
     owner = [0] * placed.group.total
@@ -87,7 +87,7 @@ def _loses(claims: Sequence[Sequence[int]], given: Sequence[Sequence[int]]) -> b
     return any(had != has and not set(had) <= set(has) for had, has in zip(claims, given, strict=True))
 
 
-def _has_unsubscribed(problem: ClassicProblem, placed: Placed) -> bool:
+def _has_unsubscribed(problem: ClassicProblem, placed: StickyPlacement) -> bool:
     """Whether some member has a partition of a topic that exists and that no member subscribes to any more."""
     unasked = problem.racks.keys() - set(placed.group.names)
     return bool(unasked) and any(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from assignors.problem import BadProblem
 
 
-class Edge(NamedTuple):
+class GraphEdge(NamedTuple):
     """A directed edge with what flows over it now."""
 
     start: int
@@ -32,7 +32,7 @@ class FlowGraph:
 
     source: int
     sink: int
-    edges: tuple[Edge, ...]
+    edges: tuple[GraphEdge, ...]
 
     @property
     def total_cost(self) -> int:
@@ -156,7 +156,7 @@ class _Residual:
         return replace(self.graph, edges=tuple(edges))
 
 
-def _check_edges(edges: Sequence[Edge]) -> None:
+def _check_edges(edges: Sequence[GraphEdge]) -> None:
     pairs: set[tuple[int, int]] = set()
     for edge in edges:
         where = f"the edge from {edge.start} to {edge.end}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from assignors.kafka.java import hash_order, string_hash
 from assignors.problem import BadProblem
 
-GroupAssignment = Mapping[str, Mapping[str, tuple[int, ...]]]
+TargetAssignment = Mapping[str, Mapping[str, tuple[int, ...]]]
 """Member id -> topic id -> partitions, ascending. Kafka names no member at all when none subscribes to anything."""
 
 

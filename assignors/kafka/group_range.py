@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from assignors.kafka.group_problem import GroupAssignment, GroupMember, GroupProblem, check_group
+from assignors.kafka.exceptions import PartitionAssignorException
+from assignors.kafka.group_problem import GroupMember, GroupProblem, TargetAssignment, check_group
 from assignors.kafka.java import utf16_key
-from assignors.kafka.refusal import PartitionAssignor
 
 
-def assign_group_range(problem: GroupProblem) -> GroupAssignment:
+def assign_group_range(problem: GroupProblem) -> TargetAssignment:
     """Return the range assignment of a consumer group.
 
-    Raises ``PartitionAssignor`` as Kafka does for a topic that does not exist, ``BadProblem`` for what no broker asks.
+    Raises ``PartitionAssignorException`` as Kafka does for a topic that does not exist, ``BadProblem`` for what no
+    broker asks.
     """
     check_group(problem)
     members = sorted(problem.members, key=_rank)
@@ -27,7 +28,7 @@ def assign_group_range(problem: GroupProblem) -> GroupAssignment:
         subscriptions = [member.topics for member in members]
     subscribers = Counter(topic for topics in subscriptions for topic in topics)
     if not subscribers.keys() <= problem.partitions.keys():
-        raise PartitionAssignor("Member is subscribed to a non-existent topic")
+        raise PartitionAssignorException("Member is subscribed to a non-existent topic")
     taken: Counter[str] = Counter()
     """Topic -> how many of its subscribers have had their turn."""
     assignment: dict[str, dict[str, tuple[int, ...]]] = {}

@@ -6,17 +6,18 @@ it keeps of what it has, and takes what is free up to it; ``group_uniform_unequa
 
 from __future__ import annotations
 
-from assignors.kafka.group_problem import GroupAssignment, GroupMember, GroupProblem, check_group
+from assignors.kafka.exceptions import PartitionAssignorException
+from assignors.kafka.group_problem import GroupMember, GroupProblem, TargetAssignment, check_group
 from assignors.kafka.group_uniform_unequal import assign_unequal
 from assignors.kafka.java import copied_set_table, halves_hash, hash_order, topic_id_halves
-from assignors.kafka.refusal import PartitionAssignor
 from assignors.problem import BadProblem
 
 
-def assign_group_uniform(problem: GroupProblem) -> GroupAssignment:
+def assign_group_uniform(problem: GroupProblem) -> TargetAssignment:
     """Return the uniform assignment of a consumer group.
 
-    Raises ``PartitionAssignor`` as Kafka does for a topic that does not exist, ``BadProblem`` for what no broker asks.
+    Raises ``PartitionAssignorException`` as Kafka does for a topic that does not exist, ``BadProblem`` for what no
+    broker asks.
     """
     check_group(problem)
     if not problem.members:
@@ -24,7 +25,7 @@ def assign_group_uniform(problem: GroupProblem) -> GroupAssignment:
     return _assign_equal(problem) if problem.homogeneous else assign_unequal(problem)
 
 
-def _assign_equal(problem: GroupProblem) -> GroupAssignment:
+def _assign_equal(problem: GroupProblem) -> TargetAssignment:
     topics = _visited(problem.members[0].topics)
     if not topics:
         return {}
@@ -38,7 +39,7 @@ def _assign_equal(problem: GroupProblem) -> GroupAssignment:
     total = 0
     for topic in topics:
         if topic not in problem.partitions:
-            raise PartitionAssignor(
+            raise PartitionAssignorException(
                 f"Members are subscribed to topic {topic} which doesn't exist in the topic metadata."
             )
         total += problem.partitions[topic]
@@ -97,4 +98,4 @@ def _hand_out(
             assignment[member].setdefault(topic, []).append(partition)
         at += room
     if at < len(free):
-        raise PartitionAssignor("Partitions were left unassigned")
+        raise PartitionAssignorException("Partitions were left unassigned")

@@ -7,15 +7,15 @@ subscriptions they need not (each topic looks even by itself). No rack is looked
 
 from __future__ import annotations
 
-from assignors.kafka.group_problem import GroupAssignment, GroupProblem
+from assignors.kafka.exceptions import PartitionAssignorException
+from assignors.kafka.group_problem import GroupProblem, TargetAssignment
 from assignors.kafka.java import topic_id_halves
-from assignors.kafka.refusal import PartitionAssignor
 from assignors.problem import BadProblem
 
 _SWEEPS = 16
 
 
-def assign_unequal(problem: GroupProblem) -> GroupAssignment:
+def assign_unequal(problem: GroupProblem) -> TargetAssignment:
     """Return the assignment of a checked group with at least one member. Raises as ``assign_group_uniform``."""
     subscribers = _subscribers(problem)
     if not subscribers:
@@ -33,7 +33,7 @@ def _subscribers(problem: GroupProblem) -> dict[str, list[int]]:
     for number, member in enumerate(problem.members):
         for topic in member.topics:
             if topic not in problem.partitions:
-                raise PartitionAssignor(
+                raise PartitionAssignorException(
                     f"Members are subscribed to topic {topic} which doesn't exist in the topic metadata."
                 )
             subscribers.setdefault(topic, []).append(number)

@@ -30,7 +30,7 @@ from assignors.kafka.streams_problem import (
     client_states,
     streams_result,
 )
-from assignors.kafka.task_movement import Readiness, Warmups, move_active, move_standbys
+from assignors.kafka.task_movement import TaskReadiness, WarmupReplicas, move_active, move_standbys
 from assignors.problem import BadProblem, TaskId
 
 TRAFFIC_COST = 10
@@ -56,8 +56,8 @@ def high_availability(problem: StreamsProblem) -> StreamsResult:
     if problem.configs.num_standby_replicas > 0:
         warnings += both_tags_and_racks(problem, awareness)
         warnings += _place_standbys(problem, awareness, clients, stateful, costs)
-    warmups = Warmups(left=problem.configs.max_warmup_replicas)
-    readiness = Readiness(clients, stateful, problem.configs.acceptable_recovery_lag)
+    warmups = WarmupReplicas(left=problem.configs.max_warmup_replicas)
+    readiness = TaskReadiness(clients, stateful, problem.configs.acceptable_recovery_lag)
     movements = move_active(clients, readiness, warmups) + move_standbys(clients, readiness, warmups)
     stateless = sorted(set(problem.tasks) - set(stateful))
     flows.append(_place_stateless(problem, awareness, clients, stateless))

@@ -17,7 +17,7 @@ from struct import unpack
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from assignors.kafka.java_table import Table
+from assignors.kafka.java_table import JavaHashTable
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ def hash_order(
     keys = list(dict.fromkeys(items))
     spreads = [(value := hash_of(key)) ^ (value & 0xFFFFFFFF) >> 16 for key in keys]
     if _gets_crowded(spreads, initial):
-        table = Table(initial, order)
+        table = JavaHashTable(initial, order)
         for key, spread in zip(keys, spreads, strict=True):
             table.add(key, signed_32(spread))
         return table.items()

@@ -32,7 +32,7 @@ class _Node(Generic[T]):
         self.red = True
 
 
-class Table(Generic[T]):
+class JavaHashTable(Generic[T]):
     """A hash table that only grows."""
 
     def __init__(self, size: int, order: Callable[[T], Any]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from assignors.kafka.rack_aware import STATELESS_NON_OVERLAP_COST, STATELESS_TRAFFIC_COST, rack_awareness
 from assignors.kafka.rack_optimize import optimize_active, optimize_standby
-from assignors.kafka.sticky_steps import Rules, StickySteps
+from assignors.kafka.sticky_steps import StickyRules, StickySteps
 from assignors.kafka.streams_order import processes_in_order, tasks_in_order
 from assignors.kafka.streams_problem import (
     ClientState,
@@ -64,7 +64,7 @@ def legacy_steps(problem: StreamsProblem, states: dict[str, ClientState], *, mus
     return StickySteps(
         problem,
         [states[process] for process in processes_in_order(problem)],
-        Rules(more_threads_first=True, candidates_hashed=False, must_preserve_active=must_preserve_active),
+        StickyRules(more_threads_first=True, candidates_hashed=False, must_preserve_active=must_preserve_active),
     )
 
 

@@ -71,7 +71,7 @@ def rack_awareness(problem: StreamsProblem) -> RackAwareness:
     )
 
 
-class Misses(NamedTuple):
+class RackMisses(NamedTuple):
     """How many partitions of a task have no replica in the rack of a process: ``crossing[task, rack[process]]``."""
 
     crossing: Ints
@@ -89,7 +89,7 @@ def rack_misses(
     processes: Sequence[str],
     partitions: Mapping[TaskId, tuple[TopicPartition, ...]],
     costs: tuple[int, int],
-) -> Misses:
+) -> RackMisses:
     """Count the partitions of each task that each process would read across racks.
 
     Raises ``BadProblem`` for a task without partitions, a partition or process without a known rack, and when these
@@ -101,7 +101,7 @@ def rack_misses(
     most = max((len(partitions[task]) for task in tasks), default=0) * costs[0] + costs[1]
     if most > 2**31 - 1:
         raise BadProblem(f"costs of {costs[0]} (traffic) and {costs[1]} (non-overlap) exceed 32 bits; lower them")
-    return Misses(
+    return RackMisses(
         np.array(rows, np.int64).reshape(len(tasks), len(number)),
         np.array([number[rack] for rack in racks], np.int64),
     )

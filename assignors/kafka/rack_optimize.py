@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from assignors.kafka.rack_aware import Misses, RackAwareness, rack_misses
+from assignors.kafka.rack_aware import RackAwareness, RackMisses, rack_misses
 from assignors.kafka.standby_steps import StandbyAssignor
 from assignors.kafka.streams_problem import ClientState, FlowAnswer, RackFacts, StreamsProblem
 from assignors.kafka.swap_flow import swap
@@ -31,7 +31,7 @@ MOST_ROUNDS = 4
 """Rounds of standby swaps, as Kafka has it."""
 
 
-class Optimized(NamedTuple):
+class RackOptimization(NamedTuple):
     """What the step came to."""
 
     cost: int
@@ -45,14 +45,14 @@ def optimize_active(
     clients: Sequence[ClientState],
     tasks: Iterable[TaskId],
     costs: tuple[int, int],
-) -> Optimized:
+) -> RackOptimization:
     """Move these active tasks between the clients, given in ascending order; ``costs`` are traffic and non-overlap.
 
     Raises ``BadProblem`` for a task that is active on no client or on several, and for what cannot be priced.
     """
     order = sorted(set(tasks))
     if not order:
-        return Optimized(0, "not run")
+        return RackOptimization(0, "not run")
     misses = rack_misses(awareness, order, [client.id for client in clients], _facts(problem).task_partitions, costs)
     owner = _owners(clients, order)
     subtopology = np.array([task.subtopology for task in order], np.int64)
@@ -69,7 +69,7 @@ def optimize_active(
     for number in np.flatnonzero(placed != owner).tolist():
         clients[owner[number]].active.remove(order[number])
         clients[placed[number]].active.add(order[number])
-    return Optimized(int(price[np.arange(len(order)), placed].sum()), flow)
+    return RackOptimization(int(price[np.arange(len(order)), placed].sum()), flow)
 
 
 def optimize_standby(
@@ -78,14 +78,14 @@ def optimize_standby(
     clients: Sequence[ClientState],
     costs: tuple[int, int],
     rule: StandbyAssignor | None = None,
-) -> Optimized:
+) -> RackOptimization:
     """Swap standbys between the clients, given in ascending order, where the rule lets them move.
 
     Raises ``BadProblem`` for what cannot be priced.
     """
     order = sorted({task for client in clients for task in client.standby})
     if not order:
-        return Optimized(0, "not run")
+        return RackOptimization(0, "not run")
     changelogs = _facts(problem).changelog_partitions
     swaps = _Swaps(clients, order, rack_misses(awareness, order, [c.id for c in clients], changelogs, costs), costs)
     if rule is not None:
@@ -93,7 +93,7 @@ def optimize_standby(
     for _ in range(MOST_ROUNDS):
         if not swaps.one_round():
             break
-    return Optimized(standby_cost(problem, awareness, clients, costs[0]), "as Kafka")
+    return RackOptimization(standby_cost(problem, awareness, clients, costs[0]), "as Kafka")
 
 
 def active_cost(
@@ -145,14 +145,14 @@ def _owners(clients: Sequence[ClientState], tasks: Sequence[TaskId]) -> Ints:
     return owner
 
 
-def _prices(misses: Misses, owner: Ints, costs: tuple[int, int]) -> Ints:
+def _prices(misses: RackMisses, owner: Ints, costs: tuple[int, int]) -> Ints:
     price = misses.costs(costs[0]) + costs[1]
     price[np.arange(len(owner)), owner] -= costs[1]
     return price
 
 
 def _optimum(
-    misses: Misses, owner: Ints, subtopology: Ints, balance: Literal["none", "subtopology"], costs: tuple[int, int]
+    misses: RackMisses, owner: Ints, subtopology: Ints, balance: Literal["none", "subtopology"], costs: tuple[int, int]
 ) -> Ints:
     """Another answer of the same cost, found for all tasks at once."""
     # OR-Tools takes its time to load, so only who needs it loads it.
@@ -175,7 +175,7 @@ class _Swaps:
     """Standbys by client, what each would cost elsewhere, and who holds a copy of which task."""
 
     def __init__(
-        self, clients: Sequence[ClientState], tasks: Sequence[TaskId], misses: Misses, costs: tuple[int, int]
+        self, clients: Sequence[ClientState], tasks: Sequence[TaskId], misses: RackMisses, costs: tuple[int, int]
     ) -> None:
         self.clients, self.rule = clients, StandbyAssignor(name="", assign=lambda *_: [])
         self.traffic, self.stay = misses.crossing * costs[0], costs[1]

@@ -4,7 +4,7 @@ Leaders go round the brokers, followers follow at a shift that grows with each r
 up rack by turn, and a follower skips racks that have a replica while another has none: with at least as many replicas
 as racks every rack gets one, with fewer no rack gets two. KRaft controllers place otherwise, see ``striped_placer``.
 
-What is random in Kafka, where the round begins and the first shift, is given as ``Start``.
+What is random in Kafka, where the round begins and the first shift, is given as ``PlacementStart``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from assignors.kafka.exceptions import (
+    AdminOperationException,
+    InvalidPartitionsException,
+    InvalidReplicationFactorException,
+)
 from assignors.kafka.java import hash_order, string_hash, topic_partition_hash, utf16_key
-from assignors.kafka.refusal import AdminOperation, InvalidPartitions, InvalidReplicationFactor
 from assignors.problem import BadProblem, TopicPartition
 
 
@@ -36,19 +40,19 @@ class RackAwareMode(StrEnum):
     """Never look at racks: ``--disable-rack-aware``."""
 
 
-class Start(NamedTuple):
+class PlacementStart(NamedTuple):
     """Where the round of leaders begins, and by how much the first round of followers is shifted."""
 
     at: int
     shift: int
 
     @classmethod
-    def fixed(cls, index: int) -> Start:
+    def fixed(cls, index: int) -> PlacementStart:
         """Kafka's fixed start index: the shift is the same number."""
         return cls(index, index)
 
     @classmethod
-    def drawn(cls, next_int: Callable[[int], int], brokers: int) -> Start:
+    def drawn(cls, next_int: Callable[[int], int], brokers: int) -> PlacementStart:
         """Two draws below the number of brokers, as Kafka draws them."""
         return cls(next_int(brokers), next_int(brokers))
 
@@ -57,7 +61,7 @@ def create_topic(
     brokers: Iterable[BrokerMetadata],
     partitions: int,
     replication_factor: int,
-    start: Start | Callable[[int], Start],
+    start: PlacementStart | Callable[[int], PlacementStart],
     mode: RackAwareMode = RackAwareMode.ENFORCED,
 ) -> dict[int, tuple[int, ...]]:
     """Return the replicas of a new topic by partition, preferred leader first. Raises as ``assign_replicas``."""
@@ -78,26 +82,30 @@ def add_partitions(
     """
     lined_up = usable(brokers, mode)
     if 0 not in existing or not existing[0]:
-        raise AdminOperation(
+        raise AdminOperationException(
             f"Unexpected existing replica assignment for topic '{topic}', partition id 0 is missing. "
             f"Assignment: {dict(existing)}"
         )
     if partitions <= len(existing):
-        raise InvalidPartitions(
+        raise InvalidPartitionsException(
             "The number of partitions for a topic can only be increased. "
             f"Topic {topic} currently has {len(existing)} partitions, {partitions} would not be an increase."
         )
     leader = existing[0][0]
     index = next((place for place, broker in enumerate(lined_up) if broker.id >= leader), 0)
     return assign_replicas(
-        lined_up, partitions - len(existing), len(existing[0]), Start.fixed(index), first_partition=len(existing)
+        lined_up,
+        partitions - len(existing),
+        len(existing[0]),
+        PlacementStart.fixed(index),
+        first_partition=len(existing),
     )
 
 
 def reassign(
     brokers: Iterable[BrokerMetadata],
     current: Mapping[TopicPartition, Sequence[int]],
-    start: Start | Callable[[int], Start],
+    start: PlacementStart | Callable[[int], PlacementStart],
     mode: RackAwareMode = RackAwareMode.ENFORCED,
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Return what ``kafka-reassign-partitions --generate`` proposes: every topic laid out as if it were new.
@@ -122,7 +130,7 @@ def usable(brokers: Iterable[BrokerMetadata], mode: RackAwareMode) -> list[Broke
     lined_up = sorted(brokers, key=lambda broker: broker.id)
     without = sum(broker.rack is None for broker in lined_up)
     if mode is RackAwareMode.ENFORCED and 0 < without < len(lined_up):
-        raise AdminOperation(
+        raise AdminOperationException(
             "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
             "assignment without rack information."
         )
@@ -135,23 +143,23 @@ def assign_replicas(
     brokers: Sequence[BrokerMetadata],
     partitions: int,
     replication_factor: int,
-    start: Start | Callable[[int], Start],
+    start: PlacementStart | Callable[[int], PlacementStart],
     first_partition: int = 0,
 ) -> dict[int, tuple[int, ...]]:
     """Return the replicas of ``partitions`` partitions from ``first_partition`` on (``AdminUtils`` of Kafka).
 
     ``start`` is given, or made from the number of brokers once all is known to be in order. Raises
-    ``InvalidPartitions``, ``InvalidReplicationFactor`` or ``AdminOperation`` as Kafka does, ``BadProblem`` for a broker
-    id that occurs twice.
+    ``InvalidPartitionsException``, ``InvalidReplicationFactorException`` or ``AdminOperationException`` as Kafka does,
+    ``BadProblem`` for a broker id that occurs twice.
     """
     if len({broker.id for broker in brokers}) != len(brokers):
         raise BadProblem("brokers has an id twice; ids are unique")
     if partitions <= 0:
-        raise InvalidPartitions("Number of partitions must be larger than 0.")
+        raise InvalidPartitionsException("Number of partitions must be larger than 0.")
     if replication_factor <= 0:
-        raise InvalidReplicationFactor("Replication factor must be larger than 0.")
+        raise InvalidReplicationFactorException("Replication factor must be larger than 0.")
     if replication_factor > len(brokers):
-        raise InvalidReplicationFactor(
+        raise InvalidReplicationFactorException(
             f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}."
         )
     if all(broker.rack is None for broker in brokers):
@@ -160,7 +168,7 @@ def assign_replicas(
         ring = alternate_racks(brokers)
         rack_of = {broker.id: broker.rack for broker in brokers}
     racks = frozenset(broker.rack for broker in brokers)
-    begin = start if isinstance(start, Start) else start(len(ring))
+    begin = start if isinstance(start, PlacementStart) else start(len(ring))
     size, first = len(ring), max(0, first_partition)
     placed = {}
     for partition in range(first, first + partitions):
@@ -179,12 +187,12 @@ def assign_replicas(
 def alternate_racks(brokers: Iterable[BrokerMetadata]) -> list[int]:
     """Broker ids, one of each rack in turn: racks by name, brokers of a rack by id.
 
-    Raises ``AdminOperation`` when a broker has no rack.
+    Raises ``AdminOperationException`` when a broker has no rack.
     """
     of_rack: dict[str, list[int]] = {}
     for broker in brokers:
         if broker.rack is None:
-            raise AdminOperation("Not all brokers have rack information for replica rack aware assignment.")
+            raise AdminOperationException("Not all brokers have rack information for replica rack aware assignment.")
         of_rack.setdefault(broker.rack, []).append(broker.id)
     left = [iter(sorted(of_rack[rack])) for rack in sorted(of_rack, key=utf16_key)]
     ring: list[int] = []

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from assignors.kafka.consumer_problem import ClassicProblem, GroupAssignment
-from assignors.kafka.sticky_claims import Claims, believed
+from assignors.kafka.numbered_group import NumberedGroup, RackInfo, group_racks, numbered
+from assignors.kafka.sticky_claims import StickyClaims, believed
 from assignors.kafka.sticky_constrained import assign_constrained
 from assignors.kafka.sticky_general import assign_general
-from assignors.kafka.sticky_group import Numbered, Racks, group_racks, numbered
 from assignors.problem import TopicPartition
 
 
@@ -26,12 +26,12 @@ def sticky_assign(problem: ClassicProblem) -> GroupAssignment:
     return place(problem, [member.generation for member in problem.members]).result()
 
 
-class Placed(NamedTuple):
+class StickyPlacement(NamedTuple):
     """Who gets what, in numbers, before a cooperative assignor holds anything back."""
 
-    group: Numbered
-    claims: Claims
-    racks: Racks
+    group: NumberedGroup
+    claims: StickyClaims
+    racks: RackInfo
     given: list[list[int]]
     transferring: Mapping[int, int] | None
     """Partitions that another member has to give up first -> who gets them; None in the general branch."""
@@ -52,29 +52,29 @@ class Placed(NamedTuple):
         )
 
 
-def place(problem: ClassicProblem, generations: Sequence[int | None]) -> Placed:
+def place(problem: ClassicProblem, generations: Sequence[int | None]) -> StickyPlacement:
     """Return what both sticky assignors have in common; ``generations`` are those in the members' data."""
     group = numbered(problem, generations)
     return _placed(group, believed(group, problem), group_racks(problem, group))
 
 
-def place_again(placed: Placed, claims: list[list[int]]) -> Placed:
+def place_again(placed: StickyPlacement, claims: list[list[int]]) -> StickyPlacement:
     """Return the same for the same members once they have joined anew; no partition is claimed twice."""
-    believed_all = Claims(claims, frozenset(), placed.claims.max_generation, ())
+    believed_all = StickyClaims(claims, frozenset(), placed.claims.max_generation, ())
     return _placed(placed.group._replace(claims=claims), believed_all, placed.racks)
 
 
-def _placed(group: Numbered, claims: Claims, racks: Racks) -> Placed:
+def _placed(group: NumberedGroup, claims: StickyClaims, racks: RackInfo) -> StickyPlacement:
     if not group.ids:
-        return Placed(group, claims, racks, [], {}, ())
+        return StickyPlacement(group, claims, racks, [], {}, ())
     if not _alike(group.subscriptions):
-        return Placed(group, claims, racks, assign_general(group, claims, racks), None, ())
+        return StickyPlacement(group, claims, racks, assign_general(group, claims, racks), None, ())
     given, transferring = assign_constrained(group, claims, racks)
     warnings = () if all(group.subscriptions) else _given_unasked(group, given)
-    return Placed(group, claims, racks, given, transferring, warnings)
+    return StickyPlacement(group, claims, racks, given, transferring, warnings)
 
 
-def _given_unasked(group: Numbered, given: Sequence[Sequence[int]]) -> tuple[str, ...]:
+def _given_unasked(group: NumberedGroup, given: Sequence[Sequence[int]]) -> tuple[str, ...]:
     return tuple(
         (
             f"{member} subscribes to no topic, yet Kafka gives it partitions because the first members "

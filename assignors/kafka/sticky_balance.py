@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from assignors.kafka.consumer_problem import NO_GENERATION, AssignorFails
+from assignors.kafka.consumer_problem import NO_GENERATION, AssignorFailedError
 from assignors.kafka.java import signed_32
-from assignors.kafka.sticky_claims import Claims
-from assignors.kafka.sticky_group import Numbered
-from assignors.kafka.sticky_moves import Moves
+from assignors.kafka.numbered_group import NumberedGroup
+from assignors.kafka.partition_movements import PartitionMovements
+from assignors.kafka.sticky_claims import StickyClaims
 
 
-class Block(NamedTuple):
+class PartitionBlock(NamedTuple):
     """Partitions of one topic that are looked at one after the other."""
 
     topic: int
@@ -26,11 +26,16 @@ class Block(NamedTuple):
     partitions: Sequence[int]
 
 
-class Balance:
+class StickyBalance:
     """Who has which partition, while it is being evened out."""
 
     def __init__(
-        self, group: Numbered, claims: Claims, everything: Sequence[Block], owner: list[int], loads: list[int]
+        self,
+        group: NumberedGroup,
+        claims: StickyClaims,
+        everything: Sequence[PartitionBlock],
+        owner: list[int],
+        loads: list[int],
     ) -> None:
         """``everything``: every topic with all its partitions, each of which has an owner."""
         self.owner = owner
@@ -40,14 +45,14 @@ class Balance:
         self._taking_part = _taking_part(everything, owner, loads, self._limits)
         self._previous = _older_owners(group, claims)
         self._left_by_owner = _left_by_owner(everything, self._previous)
-        self._moves = Moves(group)
+        self._moves = PartitionMovements(group)
         self._witness = 0
         """Where in ``everything`` the group was last seen to be unbalanced."""
 
-    def even_out(self, blocks: Sequence[Block]) -> bool:
+    def even_out(self, blocks: Sequence[PartitionBlock]) -> bool:
         """Move partitions of the blocks until nothing moves any more; whether anything moved.
 
-        Raises ``AssignorFails`` where that would never be: sparing a swap can undo the move before it.
+        Raises ``AssignorFailedError`` where that would never be: sparing a swap can undo the move before it.
         """
         shared = [block for block in blocks if len(block.subscribers) > 1]
         passes = 0
@@ -63,7 +68,9 @@ class Balance:
                 return passes > 0
             passes += 1
             if earlier == (state := (self.owner, self._moves.state())):
-                raise AssignorFails("Kafka's assignor would move the same partitions back and forth without end here")
+                raise AssignorFailedError(
+                    "Kafka's assignor would move the same partitions back and forth without end here"
+                )
             if passes & passes - 1 == 0:  # kept at each power of two, so that a circle of any length is found
                 earlier = list(state[0]), state[1]
 
@@ -73,7 +80,7 @@ class Balance:
         if self._score(self._loads) >= self._score(loads):
             self.owner, self._loads = owner, loads
 
-    def _even(self, block: Block) -> _Evened:
+    def _even(self, block: PartitionBlock) -> _Evened:
         """Move what can be moved of one block."""
         loads, owner, previous = self._loads, self.owner, self._previous
         lowest = min(map(loads.__getitem__, block.subscribers))
@@ -87,7 +94,7 @@ class Balance:
             if back is not None and back not in self._taking_part:
                 if self._is_balanced():
                     return _Evened(moved, balanced=True)
-                raise AssignorFails(self._sentence(partition, back))
+                raise AssignorFailedError(self._sentence(partition, back))
             if back is not None and load > loads[back] + 1:
                 to = back
             elif load > line.lowest + 1:
@@ -125,7 +132,7 @@ class Balance:
                 return False
         return True
 
-    def _could_take(self, block: Block) -> bool:
+    def _could_take(self, block: PartitionBlock) -> bool:
         loads, limits, owner = self._loads, self._limits, self.owner
         most = max(loads[owner[partition]] for partition in block.partitions)
         # A member at its limit is left out, even when what it has is not what it could get.
@@ -173,7 +180,7 @@ class _Line:
         self.lowest, _, self.first = heap[0]
 
 
-def _limits(group: Numbered, everything: Sequence[Block]) -> list[int]:
+def _limits(group: NumberedGroup, everything: Sequence[PartitionBlock]) -> list[int]:
     """Member -> the most that it could get; a topic that it names twice counts twice, as with Kafka."""
     limits, topics = [0] * len(group.ids), [0] * len(group.ids)
     for block in everything:
@@ -184,7 +191,7 @@ def _limits(group: Numbered, everything: Sequence[Block]) -> list[int]:
 
 
 def _taking_part(
-    everything: Sequence[Block], owner: Sequence[int], loads: Sequence[int], limits: Sequence[int]
+    everything: Sequence[PartitionBlock], owner: Sequence[int], loads: Sequence[int], limits: Sequence[int]
 ) -> frozenset[int]:
     """Members that could get more, or that have a partition which another could have."""
     members = {member for member, load in enumerate(loads) if load < limits[member]}
@@ -194,7 +201,7 @@ def _taking_part(
     return frozenset(members)
 
 
-def _older_owners(group: Numbered, claims: Claims) -> dict[int, int]:
+def _older_owners(group: NumberedGroup, claims: StickyClaims) -> dict[int, int]:
     """Partition -> who claims it with the newest generation below the group's highest; the first of several."""
     owners: dict[int, tuple[int, int]] = {}
     for member, generation in enumerate(group.generations):
@@ -206,7 +213,7 @@ def _older_owners(group: Numbered, claims: Claims) -> dict[int, int]:
     return {partition: member for partition, (_, member) in owners.items()}
 
 
-def _left_by_owner(everything: Sequence[Block], previous: Mapping[int, int]) -> set[int]:
+def _left_by_owner(everything: Sequence[PartitionBlock], previous: Mapping[int, int]) -> set[int]:
     """Topics with a partition whose older owner does not subscribe to them."""
     if not previous:
         return set()

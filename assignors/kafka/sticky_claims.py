@@ -11,12 +11,12 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from assignors.kafka.consumer_problem import NO_GENERATION, ClassicProblem
-from assignors.kafka.sticky_group import Numbered
+from assignors.kafka.numbered_group import NumberedGroup
 
 _MOST_WARNINGS = 20
 
 
-class Claims(NamedTuple):
+class StickyClaims(NamedTuple):
     """What the members had, as far as Kafka believes them."""
 
     owned: list[list[int]]
@@ -27,12 +27,12 @@ class Claims(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def believed(group: Numbered, problem: ClassicProblem) -> Claims:
+def believed(group: NumberedGroup, problem: ClassicProblem) -> StickyClaims:
     """Return what Kafka believes of the claims; ``problem`` tells the generation of each subscription."""
     newest = max((g for g in group.generations if g is not None), default=NO_GENERATION)
     max_generation = max(newest, problem.max_generation_before)
     if len(set(chain.from_iterable(group.claims))) == sum(map(len, group.claims)):
-        return Claims(group.claims, frozenset(), max_generation, ())
+        return StickyClaims(group.claims, frozenset(), max_generation, ())
 
     owner: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -57,11 +57,11 @@ def believed(group: Numbered, problem: ClassicProblem) -> Claims:
     owned: list[list[int]] = [[] for _ in group.ids]
     for partition, member in owner.items():
         owned[member].append(partition)
-    return Claims(owned, frozenset(contested), max_generation, _warnings(group, problem, conflicts))
+    return StickyClaims(owned, frozenset(contested), max_generation, _warnings(group, problem, conflicts))
 
 
 def _warnings(
-    group: Numbered, problem: ClassicProblem, conflicts: Mapping[tuple[int, int], tuple[int, int]]
+    group: NumberedGroup, problem: ClassicProblem, conflicts: Mapping[tuple[int, int], tuple[int, int]]
 ) -> tuple[str, ...]:
     sentences = []
     for (member, other), (partition, count) in islice(conflicts.items(), _MOST_WARNINGS):

@@ -14,11 +14,13 @@ from itertools import compress, islice
 from operator import itemgetter
 
 from assignors.kafka.java import hash_order, string_hash, utf16_key
-from assignors.kafka.sticky_claims import Claims
-from assignors.kafka.sticky_group import Numbered, Racks
+from assignors.kafka.numbered_group import NumberedGroup, RackInfo
+from assignors.kafka.sticky_claims import StickyClaims
 
 
-def assign_constrained(group: Numbered, claims: Claims, racks: Racks) -> tuple[list[list[int]], dict[int, int]]:
+def assign_constrained(
+    group: NumberedGroup, claims: StickyClaims, racks: RackInfo
+) -> tuple[list[list[int]], dict[int, int]]:
     """Return member -> partitions, and the partitions that another may still hold -> their new member."""
     builder = _Builder(group, claims, racks)
     builder.keep_owned()
@@ -32,7 +34,7 @@ def assign_constrained(group: Numbered, claims: Claims, racks: Racks) -> tuple[l
 
 
 class _Builder:
-    def __init__(self, group: Numbered, claims: Claims, racks: Racks) -> None:
+    def __init__(self, group: NumberedGroup, claims: StickyClaims, racks: RackInfo) -> None:
         self._group, self._claims, self._racks = group, claims, racks
         self._least, self._with_more = divmod(group.total, len(group.ids))
         self._most = self._least + (self._with_more > 0)

@@ -10,20 +10,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heapreplace
 
-from assignors.kafka.sticky_balance import Balance, Block
-from assignors.kafka.sticky_claims import Claims
-from assignors.kafka.sticky_group import Numbered, Racks
+from assignors.kafka.numbered_group import NumberedGroup, RackInfo
+from assignors.kafka.sticky_balance import PartitionBlock, StickyBalance
+from assignors.kafka.sticky_claims import StickyClaims
 
 NOBODY = -1
 
 
-def assign_general(group: Numbered, claims: Claims, racks: Racks) -> list[list[int]]:
+def assign_general(group: NumberedGroup, claims: StickyClaims, racks: RackInfo) -> list[list[int]]:
     """Return member -> partitions; raise ``AssignorFails`` where Kafka throws."""
     subscribers = _subscribers(group)
     owner, revoked = _kept(group, claims, racks)
     initializing = all(member == NOBODY for member in owner)
     topics = sorted(range(len(subscribers)), key=lambda topic: len(subscribers[topic]))  # equal ones stay by name
-    everything = [Block(topic, subscribers[topic], group.partitions(topic)) for topic in topics]
+    everything = [PartitionBlock(topic, subscribers[topic], group.partitions(topic)) for topic in topics]
     free = [
         block._replace(partitions=left)
         for block in everything
@@ -31,7 +31,7 @@ def assign_general(group: Numbered, claims: Claims, racks: Racks) -> list[list[i
     ]
     count = _fill(group, free, racks, owner)
 
-    balance = Balance(group, claims, everything, owner, count)
+    balance = StickyBalance(group, claims, everything, owner, count)
     if not revoked:
         balance.even_out(free)
     if balance.even_out(everything) and not initializing:
@@ -42,7 +42,7 @@ def assign_general(group: Numbered, claims: Claims, racks: Racks) -> list[list[i
     return given
 
 
-def _subscribers(group: Numbered) -> list[list[int]]:
+def _subscribers(group: NumberedGroup) -> list[list[int]]:
     """Topic -> its subscribers; one that names a topic twice is there twice, as with Kafka."""
     topics = {name: topic for topic, name in enumerate(group.names)}
     subscribers: list[list[int]] = [[] for _ in topics]
@@ -53,7 +53,7 @@ def _subscribers(group: Numbered) -> list[list[int]]:
     return subscribers
 
 
-def _kept(group: Numbered, claims: Claims, racks: Racks) -> tuple[list[int], bool]:
+def _kept(group: NumberedGroup, claims: StickyClaims, racks: RackInfo) -> tuple[list[int], bool]:
     """Partition -> who keeps it, and whether a member has to let go of an existing partition."""
     owner = [NOBODY] * group.total
     topic_of = [name for topic, name in enumerate(group.names) for _ in group.sets[topic]]
@@ -69,7 +69,7 @@ def _kept(group: Numbered, claims: Claims, racks: Racks) -> tuple[list[int], boo
     return owner, revoked
 
 
-def _fill(group: Numbered, free: Sequence[Block], racks: Racks, owner: list[int]) -> list[int]:
+def _fill(group: NumberedGroup, free: Sequence[PartitionBlock], racks: RackInfo, owner: list[int]) -> list[int]:
     """Give each free partition to its least-loaded subscriber, local ones first; return member -> partitions."""
     loads = [0] * len(group.ids)
     for member in owner:
@@ -86,7 +86,9 @@ def _fill(group: Numbered, free: Sequence[Block], racks: Racks, owner: list[int]
     return loads
 
 
-def _fill_locally(group: Numbered, block: Block, racks: Racks, owner: list[int], loads: list[int]) -> None:
+def _fill_locally(
+    group: NumberedGroup, block: PartitionBlock, racks: RackInfo, owner: list[int], loads: list[int]
+) -> None:
     in_rack: defaultdict[str | None, list[int]] = defaultdict(list)
     for member in block.subscribers:
         in_rack[racks.of_member[member]].append(member)
@@ -98,7 +100,7 @@ def _fill_locally(group: Numbered, block: Block, racks: Racks, owner: list[int],
             _give(min(near), partition, owner, loads)
 
 
-def _line(group: Numbered, members: Iterable[int], loads: Sequence[int]) -> list[tuple[int, int, int]]:
+def _line(group: NumberedGroup, members: Iterable[int], loads: Sequence[int]) -> list[tuple[int, int, int]]:
     """A heap of members by load, then id."""
     line = [(loads[member], group.rank[member], member) for member in set(members)]
     heapify(line)

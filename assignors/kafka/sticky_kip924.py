@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from assignors.kafka.legacy_sticky import weakest
 from assignors.kafka.rack_aware import STATELESS_NON_OVERLAP_COST, STATELESS_TRAFFIC_COST
-from assignors.kafka.sticky_steps import Rules, StickySteps
+from assignors.kafka.sticky_steps import StickyRules, StickySteps
 from assignors.kafka.streams_order import processes_in_hash_order
 from assignors.kafka.streams_problem import FlowAnswer, StreamsProblem, StreamsResult, client_states, streams_result
 from assignors.kafka.task_assignment_utils import RackAwareUtils
@@ -29,7 +29,7 @@ def sticky_kip924(problem: StreamsProblem, *, must_preserve_active: bool = False
     steps = StickySteps(
         problem,
         order,
-        Rules(more_threads_first=False, candidates_hashed=True, must_preserve_active=must_preserve_active),
+        StickyRules(more_threads_first=False, candidates_hashed=True, must_preserve_active=must_preserve_active),
     )
     steps.place_active()
     racks = RackAwareUtils(problem, order)

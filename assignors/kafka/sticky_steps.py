@@ -6,7 +6,7 @@ Among equally good ones a process is preferred that brings a *new pair*: one of 
 this task yet. So when a process is lost, its work spreads over many.
 
 ``LegacyStickyTaskAssignor`` and the public ``StickyTaskAssignor`` (KIP-924) differ in what makes a process less loaded
-than another and in the order in which they look at processes; ``Rules`` says which.
+than another and in the order in which they look at processes; ``StickyRules`` says which.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from assignors.kafka.exceptions import KafkaRefusal
 from assignors.kafka.java import copied_set_table, grown_table, halves_hash, hash_order
 from assignors.kafka.load_queue import LoadQueue
-from assignors.kafka.refusal import KafkaRefusal
 from assignors.kafka.streams_order import process_ranks, tasks_in_hash_order, tasks_in_order
 from assignors.kafka.streams_problem import ClientState, StreamsProblem
 from assignors.problem import BadProblem, TaskId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class StickyRules:
     """In what the two assignors differ."""
 
     more_threads_first: bool
@@ -36,7 +36,7 @@ class Rules:
     """An active task stays where it was, whatever the share."""
 
 
-class IllegalState(KafkaRefusal):
+class IllegalStateException(KafkaRefusal):
     """No thread at all."""
 
     kafka_name = "IllegalStateException"
@@ -45,7 +45,7 @@ class IllegalState(KafkaRefusal):
 class StickySteps:
     """One run of the steps over the states of all processes, which it fills."""
 
-    def __init__(self, problem: StreamsProblem, states: Sequence[ClientState], rules: Rules) -> None:
+    def __init__(self, problem: StreamsProblem, states: Sequence[ClientState], rules: StickyRules) -> None:
         """Take the states in the order in which Kafka's map of clients iterates."""
         for client in problem.clients:
             if client.assigned_active or client.assigned_standby:
@@ -69,7 +69,7 @@ class StickySteps:
     def place_active(self) -> None:
         """Give every task to one process."""
         if not self._states:
-            raise IllegalState("`totalCapacity` should never be zero.")
+            raise IllegalStateException("`totalCapacity` should never be zero.")
         per_thread = len(self._problem.tasks) // sum(state.capacity for state in self._states)
         share = {state: state.capacity * per_thread for state in self._states}
         unplaced = set(self._problem.tasks)

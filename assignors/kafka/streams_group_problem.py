@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from assignors.kafka.refusal import KafkaRefusal
+from assignors.kafka.exceptions import KafkaRefusal
 from assignors.problem import BadProblem, TaskId
 
-Partitions = Mapping[str, tuple[int, ...]]
+SubtopologyPartitions = Mapping[str, tuple[int, ...]]
 """Subtopology -> partitions of its tasks."""
 
 
-class TaskAssignor(KafkaRefusal):
+class TaskAssignorException(KafkaRefusal):
     """Tasks, and no member to run them."""
 
     kafka_name = "TaskAssignorException"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subtopology:
+class ConfiguredSubtopology:
     """A part of the topology; it has one task for each partition of its widest input topic."""
 
     id: str
@@ -37,15 +37,15 @@ class StreamsMember:
 
     id: str
     process_id: str
-    active: Partitions
-    standby: Partitions
+    active: SubtopologyPartitions
+    standby: SubtopologyPartitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupProblem:
     """Which member shall run which task, and hold which standby."""
 
-    subtopologies: tuple[Subtopology, ...]
+    subtopologies: tuple[ConfiguredSubtopology, ...]
     members: tuple[StreamsMember, ...]
     """In the order in which the coordinator's map gives them."""
     num_standby_replicas: int = 0
@@ -77,15 +77,15 @@ def check_streams_group(problem: StreamsGroupProblem) -> None:
     if problem.num_standby_replicas < 0:
         raise BadProblem(f"num_standby_replicas is {problem.num_standby_replicas}; give a number from 0 on")
     if not problem.members and any(subtopology.partitions for subtopology in problem.subtopologies):
-        raise TaskAssignor("No member available to assign active tasks.")
+        raise TaskAssignorException("No member available to assign active tasks.")
 
 
-def tasks_of(subtopologies: Iterable[Subtopology]) -> list[TaskId]:
+def tasks_of(subtopologies: Iterable[ConfiguredSubtopology]) -> list[TaskId]:
     """All their tasks, subtopologies as listed, partitions ascending."""
     return [TaskId(each.id, partition) for each in subtopologies for partition in range(each.partitions)]
 
 
-def claimed(partitions: Partitions) -> list[TaskId]:
+def claimed(partitions: SubtopologyPartitions) -> list[TaskId]:
     """The tasks that a member's assignment names."""
     return [TaskId(subtopology, partition) for subtopology, numbers in partitions.items() for partition in numbers]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from assignors.kafka.exceptions import InvalidReplicationFactorException
 from assignors.kafka.java import hash_order, shuffle, string_hash, utf16_key
-from assignors.kafka.refusal import InvalidReplicationFactor
 from assignors.problem import BadProblem
 
 NextInt = Callable[[int], int]
@@ -39,23 +39,23 @@ def place_striped(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the replicas of each partition, preferred leader first, and draw what the controller draws.
 
-    ``brokers`` come in the controller's order. Raises ``InvalidReplicationFactor`` in the words of that release of
-    Kafka (after the first draws, as Kafka does), ``BadProblem`` for a broker id that occurs twice.
+    ``brokers`` come in the controller's order. Raises ``InvalidReplicationFactorException`` in the words of that
+    release of Kafka (after the first draws, as Kafka does), ``BadProblem`` for a broker id that occurs twice.
     """
     if len({broker.id for broker in brokers}) != len(brokers):
         raise BadProblem("brokers has an id twice; ids are unique")
     racks = _Racks(brokers, next_int)
     cordons = release >= _CORDONS
     if replication_factor <= 0:
-        raise InvalidReplicationFactor(
+        raise InvalidReplicationFactorException(
             f"Invalid replication factor {replication_factor}: the replication factor must be positive."
         )
     if not racks.unfenced:
         also = ", or have all their log directories cordoned" if cordons else ""
-        raise InvalidReplicationFactor(f"All brokers are currently fenced{also}.")
+        raise InvalidReplicationFactorException(f"All brokers are currently fenced{also}.")
     if replication_factor > len(brokers):
         also = " or some brokers have all their log directories cordoned" if cordons else ""
-        raise InvalidReplicationFactor(
+        raise InvalidReplicationFactorException(
             f"The target replication factor of {replication_factor} cannot be reached because only "
             f"{len(brokers)} broker(s) are registered{also}."
         )

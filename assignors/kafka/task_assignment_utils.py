@@ -19,8 +19,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from assignors.kafka.rack_aware import Misses, RackAwareness, rack_misses
-from assignors.kafka.rack_optimize import MOST_ROUNDS, Optimized, optimize_active
+from assignors.kafka.rack_aware import RackAwareness, RackMisses, rack_misses
+from assignors.kafka.rack_optimize import MOST_ROUNDS, RackOptimization, optimize_active
 from assignors.kafka.streams_problem import ClientState, FlowAnswer, RackFacts, Replicas, StreamsProblem, StreamsResult
 from assignors.kafka.swap_flow import swap
 from assignors.kafka.task_flow import balance_subtopology
@@ -104,7 +104,7 @@ class RackAwareUtils:
                     return f"the racks of partition {partition} of task {task} are unknown"
         return ""
 
-    def optimize_active(self, tasks: Iterable[TaskId], costs: tuple[int, int]) -> Optimized:
+    def optimize_active(self, tasks: Iterable[TaskId], costs: tuple[int, int]) -> RackOptimization:
         """Move these active tasks; ``costs`` are traffic and non-overlap. Only when ``why_not`` is empty."""
         return optimize_active(self._problem, self._awareness, self._states, tasks, costs)
 
@@ -126,7 +126,7 @@ class _StandbyPairs:
         self,
         states: Sequence[ClientState],
         tasks: Sequence[TaskId],
-        misses: Misses,
+        misses: RackMisses,
         costs: tuple[int, int],
         *,
         balance: bool,

@@ -5,7 +5,7 @@ in full for every cycle of tasks that move. The answer is one of many that cost 
 the order of all edges. Here the same steps are taken on what they really depend on:
 
 - all distances start at zero and costs are not negative, so a task is always as far as its client less its own cost,
-  and a round maps clients to clients by the cheapest task that one can give to the other (``Offers.best``);
+  and a round maps clients to clients by the cheapest task that one can give to the other (``TaskOffers.best``);
 - edges in ascending order fall into phases whose order inside does not matter (tasks to clients; clients to their
   tasks and second stage; second stage back to clients), so a phase is one array operation. Of equal offers the first
   task wins, and at the second stage the first subtopology;
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assignors.kafka.subtopology_flow import first_flow, room_by_subtopology
-from assignors.kafka.task_rounds import FAR, Offers, Rounds
+from assignors.kafka.task_rounds import FAR, BellmanFordRounds, TaskOffers
 
 Ints = npt.NDArray[np.int64]
 _Node = tuple[str, int, int]
@@ -114,14 +114,14 @@ class _Clients:
 
     def _next_cycle(self) -> list[tuple[int, int]]:
         """The cycle that Kafka cancels next, as (task, new client); empty when there is none."""
-        rounds = Rounds(self._offers(), self.shape, self._nodes() - 1)
+        rounds = BellmanFordRounds(self._offers(), self.shape, self._nodes() - 1)
         if rounds.settled:
             return []
         parents = _Parents(self, rounds)
         node = parents.relaxed_last()
         return parents.cycle(node) if node else []
 
-    def _offers(self) -> Offers:
+    def _offers(self) -> TaskOffers:
         groups, clients = self.shape
         rows = sorted(self.held)
         slots = [self.slot[row] for row in rows]
@@ -131,7 +131,7 @@ class _Clients:
             count = np.bincount(self.row, minlength=groups * clients).reshape(self.shape)
             closed, unused = np.where(count < self.room, 0, FAR), np.where(count > 0, 0, FAR)
         start = np.searchsorted(row, np.arange(groups) * clients)
-        return Offers(row, start, self.best[slots], self.first[slots], closed, unused)
+        return TaskOffers(row, start, self.best[slots], self.first[slots], closed, unused)
 
     def _nodes(self) -> int:
         """Nodes of Kafka's graph: tasks, clients by subtopology, second stages, source, sink and a node of its own."""
@@ -153,7 +153,7 @@ class _Parents:
     A node is ``("task", t, 0)``, ``("client", subtopology, client)`` or ``("second", client, 0)``.
     """
 
-    def __init__(self, clients: _Clients, rounds: Rounds) -> None:
+    def __init__(self, clients: _Clients, rounds: BellmanFordRounds) -> None:
         self.clients, self.rounds = clients, rounds
         self.last: dict[_Node, _Node] = {}
         """What the last round changed before it stopped."""

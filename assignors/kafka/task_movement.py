@@ -26,7 +26,7 @@ from assignors.problem import BadProblem, TaskId
 Longs = npt.NDArray[np.int64]
 
 
-class Readiness:
+class TaskReadiness:
     """How far each client (by its place) is behind on each stateful task."""
 
     def __init__(self, clients: Sequence[ClientState], stateful: Sequence[TaskId], acceptable: int) -> None:
@@ -67,7 +67,7 @@ def _lags(client: ClientState, stateful: Sequence[TaskId]) -> Longs:
 
 
 @dataclass(slots=True, kw_only=True)
-class Warmups:
+class WarmupReplicas:
     """How many more warm-ups there may be, and where they are."""
 
     left: int
@@ -84,7 +84,7 @@ class Warmups:
         self.placed.setdefault(client.id, set()).add(task)
 
 
-class Movement(NamedTuple):
+class TaskMovement(NamedTuple):
     """A task whose state is closer elsewhere; in the order in which movements are made."""
 
     caught_up: int
@@ -94,10 +94,10 @@ class Movement(NamedTuple):
     """The client that shall have it in the end."""
 
 
-def move_active(clients: Sequence[ClientState], readiness: Readiness, warmups: Warmups) -> int:
+def move_active(clients: Sequence[ClientState], readiness: TaskReadiness, warmups: WarmupReplicas) -> int:
     """Move active tasks to clients that are closer to their state; return how many. Clients are in ascending order."""
     movements = sorted(
-        Movement(len(readiness.ready(task)), task, place)
+        TaskMovement(len(readiness.ready(task)), task, place)
         for place, client in enumerate(clients)
         for task in client.active & readiness.behind[place]
     )
@@ -110,12 +110,12 @@ def move_active(clients: Sequence[ClientState], readiness: Readiness, warmups: W
     return _play(play, clients, warmups)
 
 
-def move_standbys(clients: Sequence[ClientState], readiness: Readiness, warmups: Warmups) -> int:
+def move_standbys(clients: Sequence[ClientState], readiness: TaskReadiness, warmups: WarmupReplicas) -> int:
     """Move standbys, but no warm-ups, to clients that are closer to their state; return how many found a place."""
-    heap: JavaHeap[Movement] = JavaHeap(key=lambda movement: movement[:2])
+    heap: JavaHeap[TaskMovement] = JavaHeap(key=lambda movement: movement[:2])
     for place, client in enumerate(clients):
         for task in sorted(client.standby & readiness.behind[place] - warmups.placed.get(client.id, set())):
-            heap.push(Movement(len(readiness.ready(task)), task, place))
+            heap.push(TaskMovement(len(readiness.ready(task)), task, place))
     movements = [heap.pop() for _ in range(len(heap))]
 
     def play(queue: _Queue) -> int:
@@ -125,7 +125,11 @@ def move_standbys(clients: Sequence[ClientState], readiness: Readiness, warmups:
 
 
 def _move_active(
-    clients: Sequence[ClientState], readiness: Readiness, warmups: Warmups, queue: _Queue, movement: Movement
+    clients: Sequence[ClientState],
+    readiness: TaskReadiness,
+    warmups: WarmupReplicas,
+    queue: _Queue,
+    movement: TaskMovement,
 ) -> None:
     _, task, destination = movement
     ready = readiness.ready(task)
@@ -151,7 +155,11 @@ def _move_active(
 
 
 def _move_standby(
-    clients: Sequence[ClientState], readiness: Readiness, warmups: Warmups, queue: _Queue, movement: Movement
+    clients: Sequence[ClientState],
+    readiness: TaskReadiness,
+    warmups: WarmupReplicas,
+    queue: _Queue,
+    movement: TaskMovement,
 ) -> bool:
     _, task, destination = movement
     source = queue.take([place for place in readiness.ready(task) if not clients[place].has(task)])
@@ -188,7 +196,7 @@ class _LayoutMatters(Exception):  # noqa: N818 (no error: the phase is played ag
     pass
 
 
-def _play(play: Callable[[_Queue], int], clients: Sequence[ClientState], warmups: Warmups) -> int:
+def _play(play: Callable[[_Queue], int], clients: Sequence[ClientState], warmups: WarmupReplicas) -> int:
     before = [(set(client.active), set(client.standby)) for client in clients]
     left, placed = warmups.left, {process: set(tasks) for process, tasks in warmups.placed.items()}
     try:

@@ -22,7 +22,7 @@ FAR = 1 << 60
 """No offer at all: more than any distance, and twice as much still fits 64 bits."""
 
 
-class Offers(NamedTuple):
+class TaskOffers(NamedTuple):
     """What clients can pass to each other now; rows are the clients that have tasks, by subtopology, then client."""
 
     row: Ints
@@ -39,7 +39,7 @@ class Offers(NamedTuple):
     """0 where it has some of the subtopology, else ``FAR``."""
 
 
-class State(NamedTuple):
+class RoundDistances(NamedTuple):
     """Distances at the end of a round."""
 
     given: Ints
@@ -47,13 +47,13 @@ class State(NamedTuple):
     second: Ints
 
 
-class Rounds:
+class BellmanFordRounds:
     """All rounds but the last, and who was reached from where in them."""
 
-    def __init__(self, offers: Offers, shape: tuple[int, int], rounds: int) -> None:
+    def __init__(self, offers: TaskOffers, shape: tuple[int, int], rounds: int) -> None:
         zero = np.zeros(shape, np.int64)
         self.offers = offers
-        self.states = [State(zero, zero, np.zeros(shape[1], np.int64))]
+        self.states = [RoundDistances(zero, zero, np.zeros(shape[1], np.int64))]
         """From the state after the first round, in which nothing can change, on."""
         self.recent = self.states
         """The last rounds in a row; the same list until rounds were skipped."""
@@ -76,17 +76,17 @@ class Rounds:
         """Skip periods that repeat the last one; return the rounds that this saves."""
         states = self.states
         for period in _periods(states):
-            fall = State(*(now - then for now, then in zip(states[-1], states[-1 - period], strict=True)))
+            fall = RoundDistances(*(now - then for now, then in zip(states[-1], states[-1 - period], strict=True)))
             if left >= period and self._repeats(period, fall):
                 times = left // period
                 self.recent = [
-                    State(*(value + times * step for value, step in zip(state, fall, strict=True)))
+                    RoundDistances(*(value + times * step for value, step in zip(state, fall, strict=True)))
                     for state in states[-1 - period :]
                 ]
                 return times * period
         return 0
 
-    def _repeats(self, period: int, fall: State) -> bool:
+    def _repeats(self, period: int, fall: RoundDistances) -> bool:
         """Whether every later period repeats the last one, shifted by ``fall``.
 
         A comparison has the same outcome again when both sides fall alike. Where the offering side falls more slowly
@@ -132,7 +132,7 @@ class Rounds:
                 return int(np.argmax(after.given[:, client] + closed == after.second[client]))
         raise AssertionError("a node that was reached has no round in which it was")
 
-    def _backwards(self) -> list[tuple[State, State]]:
+    def _backwards(self) -> list[tuple[RoundDistances, RoundDistances]]:
         """Rounds, the latest first. What is not reached in the last period was reached before any was skipped."""
         pairs = list(zip(self.recent, self.recent[1:], strict=False))[::-1]
         if self.recent is not self.states:
@@ -140,23 +140,23 @@ class Rounds:
         return pairs
 
 
-def _round(offers: Offers, state: State) -> State:
+def _round(offers: TaskOffers, state: RoundDistances) -> RoundDistances:
     reach = state.given.ravel()[offers.row][:, None] + offers.best
     if len(offers.start) == 1:
         given = np.minimum(state.kept, reach.min(axis=0))
     else:
         given = np.minimum(state.kept, np.minimum.reduceat(reach, offers.start, axis=0))
     if offers.closed is None or offers.unused is None:
-        return State(given, given, state.second)
+        return RoundDistances(given, given, state.second)
     second = np.minimum(state.second, (given + offers.closed).min(axis=0))
-    return State(given, np.minimum(given, second + offers.unused), second)
+    return RoundDistances(given, np.minimum(given, second + offers.unused), second)
 
 
-def _same(one: State, other: State) -> bool:
+def _same(one: RoundDistances, other: RoundDistances) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def _periods(states: list[State]) -> list[int]:
+def _periods(states: list[RoundDistances]) -> list[int]:
     """Numbers of rounds after which everything may have fallen by as much as in as many rounds before."""
     half = (len(states) - 1) // 2
     sums = [int(state.given.sum()) for state in states[-2 * half - 1 :]]
@@ -169,5 +169,5 @@ def _periods(states: list[State]) -> list[int]:
     ]
 
 
-def _steady(now: State, then: State, before: State) -> bool:
+def _steady(now: RoundDistances, then: RoundDistances, before: RoundDistances) -> bool:
     return all(np.array_equal(a + c, 2 * b) for a, b, c in zip(now, then, before, strict=True))

@@ -13,7 +13,7 @@ from assignors.problem import (
     ConsumerProblem,
     ConsumerResult,
     LeaderCandidate,
-    LeaderRoom,
+    LeaderCapacity,
     ReplicaProblem,
     ReplicaResult,
     TaskProblem,
@@ -33,7 +33,7 @@ def optimal_consumer(problem: ConsumerProblem, *, may_stay: bool = True) -> Cons
     return solve(problem, may_stay=may_stay)
 
 
-def optimal_leaders(candidates: Sequence[Sequence[LeaderCandidate]], room: LeaderRoom) -> list[int]:
+def optimal_leaders(candidates: Sequence[Sequence[LeaderCandidate]], room: LeaderCapacity) -> list[int]:
     """Return the broker that leads each partition; see `assignors.optimal.leaders`."""
     from assignors.optimal.leaders import optimal_leaders as solve
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assignors.optimal.items import rank_table, ranked
-from assignors.optimal.kinds import Numbers, kinds_of
+from assignors.optimal.kinds import KeyNumbers, kinds_of
 from assignors.optimal.network import Ints
 from assignors.optimal.task_model import TaskModel, costs_of
 from assignors.optimal.tasks import solve_tasks
@@ -26,7 +26,7 @@ _WIDEST = 62
 """More racks than this do not fit into the 64 bits of an array's mask; such masks are compared as Python's integers."""
 
 
-class Partitions(NamedTuple):
+class PartitionMasks(NamedTuple):
     """Partitions of each task t: ``mask[ptr[t]:ptr[t + 1]]``."""
 
     ptr: Ints
@@ -42,8 +42,8 @@ class TaskColumns(NamedTuple):
     partition: Ints
     stateful: NDArray[np.bool_]
     owner: Ints
-    sources: Partitions
-    changelogs: Partitions
+    sources: PartitionMasks
+    changelogs: PartitionMasks
 
 
 class ColumnResult(NamedTuple):
@@ -96,7 +96,7 @@ def read_columns(document: Any) -> TaskColumns:
     return columns
 
 
-def _partitions(document: Mapping[str, Any], part: str, racks: int, tasks: int) -> Partitions:
+def _partitions(document: Mapping[str, Any], part: str, racks: int, tasks: int) -> PartitionMasks:
     ptr = _column(document, part, "ptr", 0, 1 << 53)
     if len(ptr) != tasks + 1:
         raise BadProblem(f"{part}.ptr has {len(ptr)} entries; it has one more than there are tasks ({tasks})")
@@ -105,7 +105,7 @@ def _partitions(document: Mapping[str, Any], part: str, racks: int, tasks: int) 
     mask = _column(document, part, "mask", 0, (1 << racks) - 1) if racks <= _WIDEST else _wide(document, part, racks)
     if ptr[-1] != len(mask):
         raise BadProblem(f"{part}.mask has {len(mask)} entries, but {part}.ptr ends with {ptr[-1]}")
-    return Partitions(ptr, mask)
+    return PartitionMasks(ptr, mask)
 
 
 def _column(
@@ -222,7 +222,7 @@ def optimal_columns(
     return ColumnResult(placed.client, cost, cross_rack, moved, placed.bound)
 
 
-def _kinds(sources: Partitions, racks: Ints) -> tuple[Ints, Ints]:
+def _kinds(sources: PartitionMasks, racks: Ints) -> tuple[Ints, Ints]:
     ptr, mask = sources
     if mask.dtype != np.int64:
         number, here = _wide_masks(mask.tolist(), racks)
@@ -240,7 +240,7 @@ def _kinds(sources: Partitions, racks: Ints) -> tuple[Ints, Ints]:
 
 def _wide_masks(masks: list[int], racks: Ints) -> tuple[Ints, Ints]:
     """Number of each mask among the distinct ones, and (mask, rack) whether that rack has a replica."""
-    numbers: Numbers[int] = Numbers()
+    numbers: KeyNumbers[int] = KeyNumbers()
     number = np.fromiter(map(numbers.__getitem__, masks), np.int64, len(masks))
     here = [[mask >> rack & 1 for rack in racks.tolist()] for mask in numbers]
     return number, np.array(here, np.int64).reshape(len(numbers), len(racks))

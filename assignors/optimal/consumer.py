@@ -23,7 +23,7 @@ import numpy as np
 from assignors.optimal.consumer_model import ConsumerModel, dense
 from assignors.optimal.consumer_small import solve_small
 from assignors.optimal.consumer_units import join
-from assignors.optimal.items import Bounds, Placement, Price, ranked, stable_order
+from assignors.optimal.items import ClientBounds, PlacementProblem, PriceLevel, ranked, stable_order
 from assignors.optimal.loads import even_bounds, fair_bounds
 from assignors.optimal.network import Ints, total
 from assignors.optimal.placement import place
@@ -55,23 +55,23 @@ def solve_large(problem: ConsumerProblem) -> ConsumerResult:
     return _result(model, placed.client, placed.bound)
 
 
-def _placement(model: ConsumerModel) -> Placement:
+def _placement(model: ConsumerModel) -> PlacementProblem:
     weight, weights = (model.weight, model.weights)
     pairs, kind = ranked(model.mask * len(weights) + weight, len(model.tariff) * len(weights))
     cost = model.tariff[pairs // len(weights)] * weights[pairs % len(weights), None]
     one = np.ones(len(pairs), np.int64)
-    return Placement(
+    return PlacementProblem(
         group=model.topic_class[model.topic],
         owner=model.owner,
         kind=kind,
         rack=model.rack,
-        prices=(Price(cost, 0 * one), Price(0 * cost, one)),
+        prices=(PriceLevel(cost, 0 * one), PriceLevel(0 * cost, one)),
         bounds=_bounds(model),
         eligible=None if model.eligible.all() else model.eligible,
     )
 
 
-def _bounds(model: ConsumerModel) -> Bounds:
+def _bounds(model: ConsumerModel) -> ClientBounds:
     if model.eligible.all():
         return even_bounds(len(model.topic), len(model.rack))
     alike, of_member = np.unique(model.eligible, axis=1, return_inverse=True)

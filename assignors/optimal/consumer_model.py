@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors.optimal.kinds import Numbers
+from assignors.optimal.kinds import KeyNumbers
 from assignors.optimal.network import Ints
 from assignors.problem import BadProblem, ConsumerMember, ConsumerProblem, TopicPartition
 
@@ -106,7 +106,7 @@ def _subscriptions(
 
 
 def _locality(problem: ConsumerProblem, topics: list[str], racks: dict[str, int]) -> tuple[Ints, Ints]:
-    numbers: Numbers[frozenset[str]] = Numbers()
+    numbers: KeyNumbers[frozenset[str]] = KeyNumbers()
     sets = chain.from_iterable(problem.racks[topic] for topic in topics)
     mask = np.fromiter(map(numbers.__getitem__, sets), np.int64)
     unknown = _dearest(problem)

@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from assignors.optimal.consumer_model import ConsumerModel
-from assignors.optimal.items import GroupBounds, Holdings, Placement, Price
+from assignors.optimal.items import GroupBounds, ItemHoldings, PlacementProblem, PriceLevel
 from assignors.optimal.network import Ints
 
 
-class Units(NamedTuple):
+class PlacementUnits(NamedTuple):
     """The placement of units, and the unit of every partition."""
 
-    placement: Placement
+    placement: PlacementProblem
     of_partition: Ints
 
 
-def join(model: ConsumerModel) -> Units:
+def join(model: ConsumerModel) -> PlacementUnits:
     """Join partitions to units and say what a unit costs in each rack and when it moves."""
     groups, group_of_topic = np.unique(np.stack([model.topic_class, model.length]), axis=1, return_inverse=True)
     length = groups[1]
@@ -40,18 +40,18 @@ def join(model: ConsumerModel) -> Units:
         np.column_stack([cost, held, own_kind]), axis=0, return_index=True, return_inverse=True
     )
     unit_of_share, client, part = shares
-    placement = Placement(
+    placement = PlacementProblem(
         group=group,
         owner=owner,
         kind=kind,
         rack=model.rack,
-        prices=(Price(kinds[:, :-2], 0 * held[first_of_kind]), Price(0 * kinds[:, :-2], kinds[:, -2])),
+        prices=(PriceLevel(kinds[:, :-2], 0 * held[first_of_kind]), PriceLevel(0 * kinds[:, :-2], kinds[:, -2])),
         bounds=None,
         group_bounds=_even_per_group(model, groups),
         eligible=model.eligible[groups[0]],
-        holdings=Holdings(kind[unit_of_share], client, part),
+        holdings=ItemHoldings(kind[unit_of_share], client, part),
     )
-    return Units(placement, unit)
+    return PlacementUnits(placement, unit)
 
 
 def _ownership(model: ConsumerModel, unit: Ints, units: int) -> tuple[Ints, Ints, tuple[Ints, Ints, Ints]]:

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from assignors.optimal.network import Ints
 
 
-class Price(NamedTuple):
+class PriceLevel(NamedTuple):
     """One level of cost: ``rack[k, r]`` for an item of kind k in rack r, plus ``move[k]`` when not on its owner."""
 
     rack: Ints
     move: Ints
 
 
-class Bounds(NamedTuple):
+class ClientBounds(NamedTuple):
     """Every client takes ``low`` items or one more; of the clients of tier t exactly ``raised[t]`` take one more.
 
     ``tier[c]`` is -1 for a client that takes exactly ``low[c]``.
@@ -41,7 +41,7 @@ class GroupBounds(NamedTuple):
     high: Ints
 
 
-class Holdings(NamedTuple):
+class ItemHoldings(NamedTuple):
     """Clients that hold a part of an item that has no single owner: there its move costs ``part`` less.
 
     Given per kind, so an item that is held has a kind of its own. Counts in the last level of prices.
@@ -53,7 +53,7 @@ class Holdings(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class PlacementProblem:
     """One problem; ``group``, ``owner`` and ``kind`` have one entry per item, owner -1 meaning none."""
 
     group: Ints
@@ -61,14 +61,14 @@ class Placement:
     kind: Ints
     rack: Ints
     """Client -> rack."""
-    prices: tuple[Price, ...]
+    prices: tuple[PriceLevel, ...]
     """The first level counts most. A later level may price moves only where its ``rack`` is all zero."""
-    bounds: Bounds | None
+    bounds: ClientBounds | None
     """None: only groups bound a client, and totals are made as even as possible in one more, last level."""
     group_bounds: GroupBounds | None = None
     eligible: NDArray[np.bool_] | None = None
     """(groups, clients): who may take items of a group at all; None: all."""
-    holdings: Holdings | None = None
+    holdings: ItemHoldings | None = None
 
     @property
     def groups(self) -> int:
@@ -81,7 +81,7 @@ class Placement:
         return int(self.rack.max(initial=-1)) + 1
 
 
-class Classes(NamedTuple):
+class ItemClasses(NamedTuple):
     """Owned items by (group, owner, kind), and pools by (group, kind)."""
 
     owned: Ints
@@ -100,7 +100,7 @@ class Classes(NamedTuple):
     pool_kind: Ints
 
 
-def classify(problem: Placement) -> Classes:
+def classify(problem: PlacementProblem) -> ItemClasses:
     """Collapse items into classes and pools, numbered in the order of (group, owner, kind)."""
     kinds, clients, groups = len(problem.prices[0].move), len(problem.rack), problem.groups
     pools, pool_of_item = ranked(problem.group * kinds + problem.kind, groups * kinds)
@@ -108,7 +108,7 @@ def classify(problem: Placement) -> Classes:
     key = (problem.group[owned] * clients + problem.owner[owned]) * kinds + problem.kind[owned]
     keys, of_owned = ranked(key, groups * clients * kinds)
     pool_rank = np.searchsorted(pools, keys // (clients * kinds) * kinds + keys % kinds)
-    return Classes(
+    return ItemClasses(
         owned=owned,
         loose=np.flatnonzero(problem.owner < 0),
         of_owned=of_owned,

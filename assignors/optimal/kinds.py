@@ -18,7 +18,7 @@ _MERGE_BELOW = 4096
 Key = TypeVar("Key")
 
 
-class Numbers(dict[Key, int]):
+class KeyNumbers(dict[Key, int]):
     """Key -> its number, in the order of first appearance."""
 
     def __missing__(self, key: Key) -> int:

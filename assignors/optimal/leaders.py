@@ -13,15 +13,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assignors.optimal.network import Network
-from assignors.problem import LeaderCandidate, LeaderRoom
+from assignors.optimal.network import FlowNetwork
+from assignors.problem import LeaderCandidate, LeaderCapacity
 
 _STEPS = 8
 """So many leaders beyond the room weigh more one by one, those after them as much as the last."""
 _MANY = 1 << 40
 
 
-def optimal_leaders(candidates: Sequence[Sequence[LeaderCandidate]], room: LeaderRoom) -> list[int]:
+def optimal_leaders(candidates: Sequence[Sequence[LeaderCandidate]], room: LeaderCapacity) -> list[int]:
     """The broker that leads each partition; every partition has a candidate, and each candidate a rack.
 
     Raises ``NoFlow`` where hard racks have no room for all.
@@ -34,7 +34,7 @@ def optimal_leaders(candidates: Sequence[Sequence[LeaderCandidate]], room: Leade
     count, steps = len(candidates), min(_STEPS, len(candidates))
     first = np.array([each.first for _, each in rows], np.int64)
     last = np.array([each.last for _, each in rows], np.int64)
-    network = Network([count * steps, count, count * int(last.max())])
+    network = FlowNetwork([count * steps, count, count * int(last.max())])
     network.nodes(count)
     broker_node = {broker: network.nodes(1) for broker in brokers}
     rack_node = {rack: network.nodes(1) for rack in racks}

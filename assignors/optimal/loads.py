@@ -14,11 +14,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors.optimal.items import Bounds
-from assignors.optimal.network import Ints, Network
+from assignors.optimal.items import ClientBounds
+from assignors.optimal.network import FlowNetwork, Ints
 
 
-def fair_bounds(items: Ints, eligible: NDArray[np.bool_], clients: Ints, of_client: Ints) -> Bounds:
+def fair_bounds(items: Ints, eligible: NDArray[np.bool_], clients: Ints, of_client: Ints) -> ClientBounds:
     """Bounds that all fairest assignments keep, and only those.
 
     ``items[g]``: items of group g; ``eligible[g, k]``: may clients of class k take them; ``clients[k]``: how many there
@@ -33,14 +33,14 @@ def fair_bounds(items: Ints, eligible: NDArray[np.bool_], clients: Ints, of_clie
         inside = [k for k, load in enumerate(loads) if load.denominator > 1 and low[k] == top]
         tier[inside] = number
         raised[number] = sum((loads[k] - top) * int(clients[k]) for k in inside)
-    return Bounds(low[of_client], tier[of_client], raised)
+    return ClientBounds(low[of_client], tier[of_client], raised)
 
 
-def even_bounds(items: int, clients: int) -> Bounds:
+def even_bounds(items: int, clients: int) -> ClientBounds:
     """The same when every member may take everything: floor or ceil of the average."""
     low, raised = divmod(items, clients) if clients else (0, 0)
     tier = 0 if raised else -1
-    return Bounds(np.full(clients, low), np.full(clients, tier), np.array([raised] if raised else [], np.int64))
+    return ClientBounds(np.full(clients, low), np.full(clients, tier), np.array([raised] if raised else [], np.int64))
 
 
 def _fractional(items: Ints, eligible: NDArray[np.bool_], clients: Ints) -> list[Fraction]:
@@ -65,7 +65,7 @@ def _fractional(items: Ints, eligible: NDArray[np.bool_], clients: Ints) -> list
 
 def _overloaded(supply: Ints, eligible: NDArray[np.bool_], room: Ints) -> tuple[Ints, Ints]:
     """The source side of a minimum cut: groups that do not fit and classes that are full because of them."""
-    network = Network()
+    network = FlowNetwork()
     group_node, class_node = network.nodes(len(supply)), network.nodes(len(room))
     sink, aside = network.nodes(1), network.nodes(1)
     g, k = np.nonzero(eligible)

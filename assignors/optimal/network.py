@@ -10,7 +10,7 @@ Invariants
   overflows silently. Levels that do not fit into one cost together are solved one after the other, each on the face of
   flows that are optimal so far (arcs whose reduced cost is not zero are fixed), which is exact with small numbers.
 - Only where the first level alone does not fit are its costs coarsened (rounded down to a power of two). Then
-  ``Flow.bound`` is smaller than ``Flow.cost`` by what rounding may hide, and is still a proven bound.
+  ``NetworkFlow.bound`` is smaller than ``NetworkFlow.cost`` by what rounding may hide, and is still a proven bound.
 """
 
 from __future__ import annotations
@@ -21,9 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
-from assignors.optimal.tight_flow import Ints, NoFlow, tight_flow
+from assignors.optimal.tight_flow import InfeasibleFlowError, Ints, tight_flow
 
-__all__ = ["Arcs", "CostTooLarge", "Flow", "Ints", "Network", "NoFlow", "cheapest", "prices", "route", "total"]
+__all__ = [
+    "CostTooLarge",
+    "FlowNetwork",
+    "InfeasibleFlowError",
+    "Ints",
+    "NetworkArcs",
+    "NetworkFlow",
+    "cheapest",
+    "prices",
+    "route",
+    "total",
+]
 
 Status = SimpleMinCostFlow.Status
 
@@ -41,7 +52,7 @@ class CostTooLarge(Exception):  # noqa: N818 (the caller answers it by smaller n
     """Costs times nodes do not fit into the solver's 64 bits."""
 
 
-class Flow(NamedTuple):
+class NetworkFlow(NamedTuple):
     """An optimal flow: units per arc, in the order the arcs were added."""
 
     units: Ints
@@ -53,7 +64,7 @@ class Flow(NamedTuple):
     """No level's costs had to be coarsened: the flow is optimal level by level."""
 
 
-class Arcs(NamedTuple):
+class NetworkArcs(NamedTuple):
     """Arcs of a network; ``costs`` has one row per arc in each level, or is one level alone."""
 
     tails: Ints
@@ -62,7 +73,7 @@ class Arcs(NamedTuple):
     costs: Ints
 
 
-class Network:
+class FlowNetwork:
     """A network under construction; ``spans[i]`` bounds by how much the total of level i + 1 can differ at all."""
 
     def __init__(self, spans: Sequence[int] = ()) -> None:
@@ -98,19 +109,19 @@ class Network:
         """Let ``units`` enter at ``nodes`` (negative: leave); amounts at one node add up."""
         self._supplies.append((nodes, units))
 
-    def solve(self) -> Flow:
+    def solve(self) -> NetworkFlow:
         """Find a flow that is least in the first level, then in the second, and so on.
 
-        Raises ``NoFlow`` when the capacities do not allow any flow.
+        Raises ``InfeasibleFlowError`` when the capacities do not allow any flow.
         """
         tails, heads, capacities = (_joined(part) for part in (self._tails, self._heads, self._capacities))
         levels = np.concatenate(self._costs, axis=1) if self._costs else np.zeros((len(self._spans) + 1, 0), np.int64)
         supplies = np.zeros(self._size, np.int64)
         for nodes, units in self._supplies:
             np.add.at(supplies, nodes, units)
-        return _solve(Arcs(tails, heads, capacities, levels), self._spans, supplies)
+        return _solve(NetworkArcs(tails, heads, capacities, levels), self._spans, supplies)
 
-    def solve_even(self, level: int, sink: int, nodes: Ints, base: Ints, room: Ints, guess: Ints) -> Flow:  # noqa: PLR0917 (one row of facts per node)
+    def solve_even(self, level: int, sink: int, nodes: Ints, base: Ints, room: Ints, guess: Ints) -> NetworkFlow:  # noqa: PLR0917 (one row of facts per node)
         """Solve with arcs from ``nodes`` to ``sink`` on which base + units become as even as possible in one level.
 
         A node takes up to ``room`` units; ``guess`` is where the counts may end, and only costs time when it is wrong.
@@ -147,7 +158,7 @@ def _segments(guess: Ints, base: Ints, room: Ints) -> tuple[Ints, Ints, Ints]:
 def route(tails: Any, heads: Any, capacities: Any, costs: Any, supplies: Any) -> Ints:
     """Solve one level once, arrays or lists in, units per arc out.
 
-    Raises ``NoFlow`` when nothing fits and ``CostTooLarge`` when the solver refuses the costs.
+    Raises ``InfeasibleFlowError`` when nothing fits and ``CostTooLarge`` when the solver refuses the costs.
     """
     solver = SimpleMinCostFlow()
     heads = np.asarray(heads, np.int32)
@@ -163,17 +174,17 @@ def route(tails: Any, heads: Any, capacities: Any, costs: Any, supplies: Any) ->
     if status == Status.BAD_COST_RANGE:
         raise CostTooLarge
     if status in (Status.INFEASIBLE, Status.UNBALANCED):
-        raise NoFlow
+        raise InfeasibleFlowError
     raise ArithmeticError(f"the flow solver ended with {status.name} on {len(heads)} arcs")
 
 
-def cheapest(arcs: Arcs, costs: Ints, supplies: Ints) -> Ints:
+def cheapest(arcs: NetworkArcs, costs: Ints, supplies: Ints) -> Ints:
     """Units per arc of a flow of least cost, by whichever way is quicker. Raises as ``route`` does."""
     quick = tight_flow(*arcs[:3], costs, supplies) if len(costs) >= _LARGE else None
     return route(*arcs[:3], costs, supplies) if quick is None else quick
 
 
-def prices(arcs: Arcs, units: Ints, size: int) -> Ints:
+def prices(arcs: NetworkArcs, units: Ints, size: int) -> Ints:
     """Node prices that prove a flow optimal: no arc with room left has a negative reduced cost.
 
     Bellman-Ford over the residual arcs, all arcs of a round at once. Raises ``ArithmeticError`` when there is a cycle
@@ -202,7 +213,7 @@ def total(costs: Ints, units: Ints) -> int:
     return sum(cost * count for cost, count in zip(costs.tolist(), units.tolist(), strict=True) if count)
 
 
-def _solve(arcs: Arcs, spans: tuple[int, ...], supplies: Ints) -> Flow:
+def _solve(arcs: NetworkArcs, spans: tuple[int, ...], supplies: Ints) -> NetworkFlow:
     """Level after level, each on the face of what is optimal so far, as many levels at once as fit into one cost."""
     tails, heads, capacities, levels = arcs
     units = np.zeros_like(capacities)
@@ -214,7 +225,7 @@ def _solve(arcs: Arcs, spans: tuple[int, ...], supplies: Ints) -> Flow:
         left = supplies.copy()
         np.subtract.at(left, tails, units)
         np.add.at(left, heads, units)
-        rest = Arcs(tails[free], heads[free], capacities[free], levels[done:, free])
+        rest = NetworkArcs(tails[free], heads[free], capacities[free], levels[done:, free])
         found, used, shift, count = _route_levels(rest, spans[done:], left)
         units[free] = found
         exact &= not shift
@@ -225,10 +236,10 @@ def _solve(arcs: Arcs, spans: tuple[int, ...], supplies: Ints) -> Flow:
         if done < len(levels):
             price = prices(rest._replace(costs=used), found, len(supplies))
             free = free[used + price[rest.tails] == price[rest.heads]]
-    return Flow(units, cost, bound, exact=exact)
+    return NetworkFlow(units, cost, bound, exact=exact)
 
 
-def _route_levels(arcs: Arcs, spans: tuple[int, ...], supplies: Ints) -> tuple[Ints, Ints, int, int]:
+def _route_levels(arcs: NetworkArcs, spans: tuple[int, ...], supplies: Ints) -> tuple[Ints, Ints, int, int]:
     """Units, the costs used, by how many bits they were rounded down (0: exact), and how many levels they decide."""
     levels = len(arcs.costs)
     while levels > 1:

@@ -20,13 +20,13 @@ from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from assignors.optimal.semi_matching import even_leaders, fewest_leads
-from assignors.problem import BadProblem, Broker
+from assignors.problem import BadProblem, ReplicaBroker
 
 Replicas = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ExistingReplicas:
     """What brokers hold already: broker -> how many. A broker that is missing holds nothing."""
 
     replicas: Mapping[int, int] = field(default_factory=dict)
@@ -48,14 +48,14 @@ class NewPartitions(NamedTuple):
 
 
 def optimal_new_partitions(
-    brokers: Iterable[Broker], partitions: int, replication_factor: int, standing: Standing | None = None
+    brokers: Iterable[ReplicaBroker], partitions: int, replication_factor: int, standing: ExistingReplicas | None = None
 ) -> NewPartitions:
     """Return where ``partitions`` new partitions go; equal input gives an equal answer in any order of the brokers.
 
     Only brokers that accept replicas get any, and where some of those have a rack, only those that have one. Raises
     ``BadProblem`` for numbers below 1, a broker that occurs twice, and more replicas than brokers.
     """
-    standing = standing or Standing()
+    standing = standing or ExistingReplicas()
     racks = _racks(brokers)
     usable = sum(map(len, racks.values()))
     if partitions < 1 or replication_factor < 1:
@@ -70,7 +70,7 @@ def optimal_new_partitions(
     return NewPartitions(tuple(ordered), most, least == _leads(ordered, standing))
 
 
-def _racks(brokers: Iterable[Broker]) -> dict[str | None, list[int]]:
+def _racks(brokers: Iterable[ReplicaBroker]) -> dict[str | None, list[int]]:
     """Rack -> its accepting brokers; those without a rack count only where none has one."""
     every = sorted(brokers, key=lambda broker: broker.id)
     if len({broker.id for broker in every}) != len(every):
@@ -84,7 +84,11 @@ def _racks(brokers: Iterable[Broker]) -> dict[str | None, list[int]]:
 
 
 def _counts(
-    racks: Mapping[str | None, list[int]], partitions: int, replication_factor: int, most: int, standing: Standing
+    racks: Mapping[str | None, list[int]],
+    partitions: int,
+    replication_factor: int,
+    most: int,
+    standing: ExistingReplicas,
 ) -> Counter[int]:
     """Broker -> new replicas: every rack first what it must have, then the one with the fewest, within the bounds."""
     counts: Counter[int] = Counter()
@@ -102,7 +106,7 @@ def _counts(
 
 class _Hands(NamedTuple):
     partitions: int
-    standing: Standing
+    standing: ExistingReplicas
     counts: Counter[int]
 
     def give(self, units: int, racks: Mapping[str | None, list[int]], room: dict[str | None, int]) -> None:
@@ -141,7 +145,7 @@ def _dealt(racks: Mapping[str | None, list[int]], counts: Counter[int], partitio
     return [tuple(deck[number::partitions]) for number in range(partitions)]
 
 
-def _leads(replicas: Sequence[Replicas], standing: Standing) -> tuple[int, int]:
+def _leads(replicas: Sequence[Replicas], standing: ExistingReplicas) -> tuple[int, int]:
     """The sums of squares that `fewest_leads` bounds."""
     leads = Counter(of[0] for of in replicas)
     brokers = {*leads, *(broker for of in replicas for broker in of)}

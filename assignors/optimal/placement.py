@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.items import Classes, Placement, classify, stable_order
+from assignors.optimal.items import ItemClasses, PlacementProblem, classify, stable_order
 from assignors.optimal.network import Ints
-from assignors.optimal.wiring import Wiring, wire
+from assignors.optimal.wiring import NetworkWiring, wire
 
 
-class Placed(NamedTuple):
+class PlacementResult(NamedTuple):
     """The client of every item, and a proven lower bound of the cost in the first level.
 
     In the bound an item without owner pays the price of a move, wherever it goes.
@@ -26,20 +26,20 @@ class Placed(NamedTuple):
     bound: int
 
 
-def place(problem: Placement) -> Placed:
+def place(problem: PlacementProblem) -> PlacementResult:
     """Give every item to a client at the least cost, level by level.
 
     Raises ``NoFlow`` when the bounds contradict each other.
     """
     if not len(problem.kind):
-        return Placed(np.zeros(0, np.int64), 0)
+        return PlacementResult(np.zeros(0, np.int64), 0)
     classes = classify(problem)
     wiring = wire(problem, classes)
     flow = wiring.network.solve()
-    return Placed(expand(problem, classes, wiring, flow.units), flow.bound + wiring.constant)
+    return PlacementResult(expand(problem, classes, wiring, flow.units), flow.bound + wiring.constant)
 
 
-def expand(problem: Placement, classes: Classes, wiring: Wiring, units: Ints) -> Ints:
+def expand(problem: PlacementProblem, classes: ItemClasses, wiring: NetworkWiring, units: Ints) -> Ints:
     """The client of every item, given the units on the arcs; only classes that some leave need their items."""
     client = problem.owner.copy()
     movers = np.sort(np.concatenate([_leavers(classes, units[wiring.leave]), classes.loose]))
@@ -65,7 +65,7 @@ def expand(problem: Placement, classes: Classes, wiring: Wiring, units: Ints) ->
     return client
 
 
-def _leavers(classes: Classes, leaving: Ints) -> Ints:
+def _leavers(classes: ItemClasses, leaving: Ints) -> Ints:
     """Positions of the items that leave: of each class the last ones."""
     moving = np.flatnonzero(leaving[classes.of_owned] > 0)
     moving = moving[stable_order(classes.of_owned[moving], len(classes.size))]

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from assignors.optimal.items import Bounds, Classes, Placement, Price, stable_order
+from assignors.optimal.items import ClientBounds, ItemClasses, PlacementProblem, PriceLevel, stable_order
 from assignors.optimal.network import Ints
-from assignors.optimal.placement import Placed, expand
+from assignors.optimal.placement import PlacementResult, expand
 from assignors.optimal.task_model import TaskModel, cells
 from assignors.optimal.wiring import wire
 
 
-def swap_racks(model: TaskModel, prices: tuple[Price, ...]) -> Placed:
+def swap_racks(model: TaskModel, prices: tuple[PriceLevel, ...]) -> PlacementResult:
     """The process of every task at least cost when every process keeps its number of tasks; every task has an owner."""
     kinds, racks = model.misses.shape
     cell = cells(model, model.owner)
@@ -27,7 +27,7 @@ def swap_racks(model: TaskModel, prices: tuple[Price, ...]) -> Placed:
     bound = flow.bound + wiring.constant
     if bound == wiring.constant:
         # What runs now costs no more.
-        return Placed(model.owner, bound)
+        return PlacementResult(model.owner, bound)
 
     leaving = np.flatnonzero(flow.units[wiring.leave])
     class_of_cell = np.full(racks * kinds, -1, np.int64)
@@ -42,22 +42,22 @@ def swap_racks(model: TaskModel, prices: tuple[Price, ...]) -> Placed:
         flow.units,
     )
     moving = np.flatnonzero(rack != home)
-    return Placed(_fill(model.owner, some[moving], (home[moving], rack[moving]), racks), bound)
+    return PlacementResult(_fill(model.owner, some[moving], (home[moving], rack[moving]), racks), bound)
 
 
-def _collapse(count: Ints, prices: tuple[Price, ...]) -> tuple[Placement, Classes]:
+def _collapse(count: Ints, prices: tuple[PriceLevel, ...]) -> tuple[PlacementProblem, ItemClasses]:
     """The placement of ``count[rack, kind]`` tasks on racks that keep their numbers; every class is one item."""
     owner, kind = np.nonzero(count)
     here, pool = np.unique(kind, return_inverse=True)
     nothing, one_group = np.zeros(0, np.int64), np.zeros_like(kind)
-    classes = Classes(
+    classes = ItemClasses(
         owned=nothing, loose=nothing, of_owned=nothing, group=one_group, owner=owner, kind=kind,
         size=count[owner, kind], pool=pool, of_item=nothing, pool_group=np.zeros_like(here), pool_kind=here,
     )  # fmt: skip
     size = count.sum(axis=1)
-    problem = Placement(
+    problem = PlacementProblem(
         group=one_group, owner=owner, kind=kind, rack=np.arange(len(size)), prices=prices,
-        bounds=Bounds(size, np.full(len(size), -1), nothing),
+        bounds=ClientBounds(size, np.full(len(size), -1), nothing),
     )  # fmt: skip
     return problem, classes
 

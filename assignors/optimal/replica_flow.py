@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.network import Ints, Network
-from assignors.optimal.ranges import Hub
+from assignors.optimal.network import FlowNetwork, Ints
+from assignors.optimal.ranges import NodeHub
 
 _MANY = 1 << 40
 """A capacity that never binds."""
 
 
-class Choice(NamedTuple):
+class PartitionChoice(NamedTuple):
     """A partition that may or must change; brokers and racks are numbers."""
 
     size: int
@@ -43,7 +43,7 @@ class Choice(NamedTuple):
     """Some racks are not known: only what must move does."""
 
 
-class Change(NamedTuple):
+class ReplicaChange(NamedTuple):
     """Brokers that lose and brokers that gain the partition, each ascending."""
 
     gone: tuple[int, ...]
@@ -63,8 +63,8 @@ def nearest(room: dict[int, int], costs: dict[int, list[int]], moves: int) -> tu
 
 
 def choose(
-    cases: list[Choice], rack: list[int | None], accepts: list[bool], counts: list[int], *, balance: bool
-) -> tuple[list[Change], bool]:
+    cases: list[PartitionChoice], rack: list[int | None], accepts: list[bool], counts: list[int], *, balance: bool
+) -> tuple[list[ReplicaChange], bool]:
     """Return the change of each case, and whether it is proven optimal in every priority.
 
     ``counts`` are the replicas that each broker holds now, of all partitions.
@@ -88,7 +88,7 @@ def choose(
     for broker in range(len(rack)):
         for case in at[broker]:
             new[case].append(broker)
-    return [Change(tuple(sorted(g)), tuple(sorted(n))) for g, n in zip(gone, new, strict=True)], exact
+    return [ReplicaChange(tuple(sorted(g)), tuple(sorted(n))) for g, n in zip(gone, new, strict=True)], exact
 
 
 class _Wires(NamedTuple):
@@ -116,7 +116,7 @@ _Gate = tuple[int, int, tuple[int, ...]]
 """(How many go there first, room, entries) of a rack."""
 
 
-def _wire(cases: list[Choice], rack: list[int | None], accepts: list[bool], *, balance: bool) -> _Wires:
+def _wire(cases: list[PartitionChoice], rack: list[int | None], accepts: list[bool], *, balance: bool) -> _Wires:
     new_node = count(len(rack)).__next__
     hubs = _hubs(rack, accepts)
     wires = _Wires(0, [], [], [], [], [], [])
@@ -146,7 +146,11 @@ def _wire(cases: list[Choice], rack: list[int | None], accepts: list[bool], *, b
 
 
 def _wire_loose(
-    wires: _Wires, hubs: list[Hub], new_node: Callable[[], int], accepts: list[bool], numbered: tuple[int, Choice]
+    wires: _Wires,
+    hubs: list[NodeHub],
+    new_node: Callable[[], int],
+    accepts: list[bool],
+    numbered: tuple[int, PartitionChoice],
 ) -> None:
     """Wire a case of which replicas may also move that need not."""
     number, case = numbered
@@ -198,15 +202,15 @@ def _wire_group(
     wires.groups.append(group)
 
 
-def _hubs(rack: list[int | None], accepts: list[bool]) -> list[Hub]:
-    hubs = [Hub() for _ in range(1 + max((each for each in rack if each is not None), default=-1))]
+def _hubs(rack: list[int | None], accepts: list[bool]) -> list[NodeHub]:
+    hubs = [NodeHub() for _ in range(1 + max((each for each in rack if each is not None), default=-1))]
     for broker, place in enumerate(rack):
         if place is not None and accepts[broker]:
             hubs[place].members.append(broker)
     return hubs
 
 
-def _entries(hub: Hub, new_node: Callable[[], int], holders: list[int], most: int) -> list[int]:
+def _entries(hub: NodeHub, new_node: Callable[[], int], holders: list[int], most: int) -> list[int]:
     """Ways to the brokers of a rack that do not hold the partition; through shared nodes only one replica may go."""
     if most == 1:
         return list(hub.entries(new_node, holders))
@@ -214,7 +218,7 @@ def _entries(hub: Hub, new_node: Callable[[], int], holders: list[int], most: in
 
 
 def _solve(
-    wires: _Wires, cases: list[Choice], accepts: list[bool], counts: list[int], *, balance: bool
+    wires: _Wires, cases: list[PartitionChoice], accepts: list[bool], counts: list[int], *, balance: bool
 ) -> tuple[list[int], bool]:
     broker = np.array([each for each, _ in wires.goes], np.int64)
     case = np.array([each for _, each in wires.goes], np.int64)
@@ -232,7 +236,7 @@ def _solve(
     costs = [0, size, 1, drains, leads] if balance else [most * (most * drains + leads)]
     spans = [total * int(size.max(initial=0)), total, total, total] if balance else [squares]
 
-    network = Network(spans)
+    network = FlowNetwork(spans)
     network.nodes(wires.size)
     sink = network.nodes(1)
     network.arcs(broker, wires.goes_to, 1, *costs)
@@ -264,6 +268,6 @@ def _level(least: Ints, total: int) -> int:
     return int(level[np.flatnonzero(level >= ground)[-1]])
 
 
-def _add(network: Network, arcs: list[tuple[int, int, int, int]]) -> None:
+def _add(network: FlowNetwork, arcs: list[tuple[int, int, int, int]]) -> None:
     tails, heads, capacities, costs = zip(*arcs, strict=True) if arcs else ((), (), (), ())
     network.arcs(tails, heads, capacities, costs)

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from assignors.optimal.network import Ints
-from assignors.optimal.replica_flow import Change, Choice, choose, nearest
-from assignors.problem import BadProblem, Infeasible, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
+from assignors.optimal.replica_flow import PartitionChoice, ReplicaChange, choose, nearest
+from assignors.problem import BadProblem, InfeasiblePartition, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
 
 
 def optimal_replicas(problem: ReplicaProblem) -> ReplicaResult:
@@ -39,7 +39,7 @@ def optimal_replicas(problem: ReplicaProblem) -> ReplicaResult:
     open_ones, infeasible = [], []
     for partition in sorted(suspects, key=attrgetter("id")):
         case = _case(cluster, partition, balance=problem.balance)
-        if isinstance(case, Infeasible):
+        if isinstance(case, InfeasiblePartition):
             infeasible.append(case)
         elif case is not None:
             open_ones.append((partition, case))
@@ -138,10 +138,10 @@ def _more_than(most: Ints, keys: Ints) -> Ints:
     return found
 
 
-def _case(cluster: _Cluster, partition: ReplicaSet, *, balance: bool) -> Choice | Infeasible | None:
+def _case(cluster: _Cluster, partition: ReplicaSet, *, balance: bool) -> PartitionChoice | InfeasiblePartition | None:
     """What may change about a partition; None when nothing has to and, for the sake of balance, nothing may."""
     if len(set(partition.replicas)) != len(partition.replicas):
-        return Infeasible(
+        return InfeasiblePartition(
             id=partition.id, why="its replica list has a broker twice; nothing is planned for such a list"
         )
     if not cluster.racks or not partition.replicas:
@@ -162,14 +162,14 @@ def _case(cluster: _Cluster, partition: ReplicaSet, *, balance: bool) -> Choice 
     free = {rack: cluster.taking[rack] - sum(cluster.accepts[each] for each in holders[rack]) for rack in room}
     possible = {rack: min(room[rack], free[rack]) for rack in room if room[rack] > 0 and free[rack] > 0}
     if sum(possible.values()) < sum(over.values()):
-        return Infeasible(id=partition.id, why=_why(cluster, over, sum(possible.values()), unknown))
+        return InfeasiblePartition(id=partition.id, why=_why(cluster, over, sum(possible.values()), unknown))
     size = 1 if partition.size_bytes is None else partition.size_bytes
     first = cluster.number.get(partition.replicas[0])
     moves = sum(over.values())
     near, room = (
         ({}, possible) if balance else nearest(possible, _fetches(cluster, partition, holders, possible), moves)
     )
-    return Choice(
+    return PartitionChoice(
         size=size,
         first=first,
         stays=first if partition.keeps_leader else None,
@@ -210,15 +210,17 @@ def _why(cluster: _Cluster, over: dict[int, int], possible: int, unknown: list[i
     return f"{start}, but only {possible} can: {reason}; bring brokers back or add brokers there"
 
 
-def _choose(cluster: _Cluster, cases: list[Choice], counts: list[int], *, balance: bool) -> tuple[list[Change], bool]:
+def _choose(
+    cluster: _Cluster, cases: list[PartitionChoice], counts: list[int], *, balance: bool
+) -> tuple[list[ReplicaChange], bool]:
     taking = [count for count, accepts in zip(counts, cluster.accepts, strict=True) if accepts]
     even = not taking or max(taking) - min(taking) <= 1
     if not cases or (even and not any(case.over for case in cases)):
-        return [Change((), ())] * len(cases), True
+        return [ReplicaChange((), ())] * len(cases), True
     return choose(cases, cluster.rack, cluster.accepts, counts, balance=balance)
 
 
-def _reordered(replicas: tuple[int, ...], change: Change, ids: list[int]) -> tuple[int, ...]:
+def _reordered(replicas: tuple[int, ...], change: ReplicaChange, ids: list[int]) -> tuple[int, ...]:
     """New replicas take the places of those that went; a preferred leader that went is followed by one that stays."""
     gone = {ids[number] for number in change.gone}
     coming = iter(ids[number] for number in change.new)

@@ -13,17 +13,17 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
-from assignors.problem import Process
+from assignors.problem import TaskProcess
 
 Profile = tuple[str | None, ...]
 
 _MOST_WAYS = 20_000
 
 
-class Spread:
+class CopySpread:
     """Profiles of processes, numbered, and what a set of copies shares. Copies are profiles, the active's first."""
 
-    def __init__(self, processes: list[Process], tags: tuple[str, ...]) -> None:
+    def __init__(self, processes: list[TaskProcess], tags: tuple[str, ...]) -> None:
         """Take the processes in the order in which ``profile_of`` shall number them."""
         values = _profiles(processes, tags)
         self.profiles = sorted(set(values), key=lambda profile: [(value is not None, value or "") for value in profile])
@@ -76,7 +76,7 @@ class Spread:
         return self._tags <= 1 or standbys <= 1 or len(self.profiles) ** standbys <= _MOST_WAYS
 
 
-def _profiles(processes: list[Process], tags: tuple[str, ...]) -> list[Profile]:
+def _profiles(processes: list[TaskProcess], tags: tuple[str, ...]) -> list[Profile]:
     if tags:
         rows: list[Profile] = [tuple(dict(process.tags).get(tag) for tag in tags) for process in processes]
     else:

@@ -6,18 +6,18 @@ from collections import Counter
 from typing import NamedTuple
 
 from assignors.optimal.network import Ints
-from assignors.optimal.spread import Spread
+from assignors.optimal.spread import CopySpread
 from assignors.optimal.task_model import NamedTasks, count_misses
-from assignors.problem import Task, TaskId, TaskProblem
+from assignors.problem import StreamsTask, TaskId, TaskProblem
 
 Standbys = list[tuple[int, ...]]
 """Per stateful task the processes of its standbys."""
 
 
-class Case(NamedTuple):
+class StandbyCase(NamedTuple):
     """Stateful tasks in order; processes by number."""
 
-    spread: Spread
+    spread: CopySpread
     stateful: list[TaskId]
     copies: int
     active: list[int]
@@ -41,7 +41,9 @@ class Case(NamedTuple):
         ]
 
 
-def read_case(problem: TaskProblem, named: NamedTasks, client: Ints, stateful: dict[int, Task], copies: int) -> Case:
+def read_case(
+    problem: TaskProblem, named: NamedTasks, client: Ints, stateful: dict[int, StreamsTask], copies: int
+) -> StandbyCase:
     """Collect the facts: ``client`` is the process of each task, ``stateful`` ones get ``copies`` standbys each."""
     index = {task.id: position for position, task in enumerate(stateful.values())}
     holders: list[set[int]] = [set() for _ in stateful]
@@ -51,8 +53,8 @@ def read_case(problem: TaskProblem, named: NamedTasks, client: Ints, stateful: d
                 holders[index[task]].add(number)
     kind, misses = count_misses([task.changelogs for task in stateful.values()], named.racks)
     prices = (misses * problem.traffic_cost).tolist()
-    return Case(
-        spread=Spread(named.processes, problem.rack_aware_tags),
+    return StandbyCase(
+        spread=CopySpread(named.processes, problem.rack_aware_tags),
         stateful=[task.id for task in stateful.values()],
         copies=copies,
         active=client[list(stateful)].tolist(),
@@ -66,7 +68,7 @@ def read_case(problem: TaskProblem, named: NamedTasks, client: Ints, stateful: d
     )
 
 
-def quality(case: Case, found: Standbys) -> tuple[int, int, int]:
+def quality(case: StandbyCase, found: Standbys) -> tuple[int, int, int]:
     """Sharing, imbalance and cost of a placement, as ``StandbyQuality`` explains them."""
     profile_of = case.spread.profile_of
     load = Counter(case.load)
@@ -90,7 +92,7 @@ def off_share(count: int, low: int, high: int) -> int:
     return off
 
 
-def present(named: NamedTasks, case: Case) -> Standbys | None:
+def present(named: NamedTasks, case: StandbyCase) -> Standbys | None:
     """The standbys that exist now, when every task has as many as it should have, none beside its active."""
     index = {task: position for position, task in enumerate(case.stateful)}
     now: list[list[int]] = [[] for _ in case.stateful]
@@ -102,7 +104,7 @@ def present(named: NamedTasks, case: Case) -> Standbys | None:
     return [tuple(each) for each in now] if all(len(each) == case.copies for each in now) else None
 
 
-def cheapest(case: Case) -> int:
+def cheapest(case: StandbyCase) -> int:
     """What the standbys cost at least when each task chooses alone, whatever becomes of spread and balance."""
     inside = Counter(case.rack)
     least: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from assignors.optimal.network import Network
-from assignors.optimal.ranges import Hub
+from assignors.optimal.network import FlowNetwork
+from assignors.optimal.ranges import NodeHub
 
 
-class Seat(NamedTuple):
+class StandbyDemand(NamedTuple):
     """A task that wants standbys."""
 
     profiles: tuple[int, ...]
@@ -30,10 +30,10 @@ class Seat(NamedTuple):
     """Price per rack on a holder; on others ``move`` is added."""
 
 
-class Round(NamedTuple):
+class StandbyRound(NamedTuple):
     """All seats, and per process its profile, rack and how many it should take: between ``low`` and ``high``."""
 
-    seats: list[Seat]
+    seats: list[StandbyDemand]
     copies: int
     profile: list[int]
     rack: list[int]
@@ -42,12 +42,12 @@ class Round(NamedTuple):
     high: list[int]
 
 
-def place_round(case: Round) -> list[tuple[int, ...]]:
+def place_round(case: StandbyRound) -> list[tuple[int, ...]]:
     """Give every seat its processes at the least cost, level by level.
 
     ``copies`` above 1 is allowed only where every seat may use that many profiles.
     """
-    kinds: dict[Seat, list[int]] = {}
+    kinds: dict[StandbyDemand, list[int]] = {}
     for number, seat in enumerate(case.seats):
         kinds.setdefault(seat, []).append(number)
     wires = _wire(case, kinds)
@@ -78,12 +78,12 @@ class _Wires:
         self.capacities.append(capacity)
         self.prices.append(price)
 
-    def solve(self, case: Round) -> list[int]:
+    def solve(self, case: StandbyRound) -> list[int]:
         """Units per arc."""
         total = len(case.seats) * case.copies
         steps = total.bit_length() + 2
         highest = max(self.prices, default=0)
-        network = Network([total * highest])
+        network = FlowNetwork([total * highest])
         network.nodes(self.size)
         network.supply(list(self.supplies), list(self.supplies.values()))
         carried = network.arcs(self.tails, self.heads, self.capacities, 0, self.prices)
@@ -101,7 +101,7 @@ class _Wires:
         return units
 
 
-def _wire(case: Round, kinds: dict[Seat, list[int]]) -> _Wires:
+def _wire(case: StandbyRound, kinds: dict[StandbyDemand, list[int]]) -> _Wires:
     wires = _Wires(size=len(case.profile) + len(kinds), first_kind=len(case.profile))
     hubs = _hubs(case)
     for gate, seat, profile in _gates(case, kinds, wires):
@@ -117,7 +117,9 @@ def _wire(case: Round, kinds: dict[Seat, list[int]]) -> _Wires:
     return wires
 
 
-def _gates(case: Round, kinds: dict[Seat, list[int]], wires: _Wires) -> list[tuple[int, Seat, int]]:
+def _gates(
+    case: StandbyRound, kinds: dict[StandbyDemand, list[int]], wires: _Wires
+) -> list[tuple[int, StandbyDemand, int]]:
     """Where the seats of a kind enter each of their profiles: at the kind itself when they want one copy only."""
     gates = []
     for node, (seat, seats) in enumerate(kinds.items(), wires.first_kind):
@@ -131,15 +133,15 @@ def _gates(case: Round, kinds: dict[Seat, list[int]], wires: _Wires) -> list[tup
     return gates
 
 
-def _hubs(case: Round) -> dict[int, dict[int, Hub]]:
+def _hubs(case: StandbyRound) -> dict[int, dict[int, NodeHub]]:
     """Profile -> rack -> hub."""
-    hubs: dict[int, dict[int, Hub]] = {}
+    hubs: dict[int, dict[int, NodeHub]] = {}
     for process, (profile, rack) in enumerate(zip(case.profile, case.rack, strict=True)):
-        hubs.setdefault(profile, {}).setdefault(rack, Hub()).members.append(process)
+        hubs.setdefault(profile, {}).setdefault(rack, NodeHub()).members.append(process)
     return hubs
 
 
-def _deal(case: Round, groups: list[list[int]], wires: _Wires, units: list[int]) -> list[tuple[int, ...]]:
+def _deal(case: StandbyRound, groups: list[list[int]], wires: _Wires, units: list[int]) -> list[tuple[int, ...]]:
     """Seats walk along the arcs that carry units, layer by layer, until they stand at a process."""
     at: list[list[int]] = [[] for _ in range(wires.size)]
     for node, seats in enumerate(groups, wires.first_kind):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from assignors.optimal.standby_case import Case, Standbys, off_share, quality
+from assignors.optimal.standby_case import StandbyCase, Standbys, off_share, quality
 
 _MOST_WAYS = 500
 """Combinations per task; cases with more are left as they are."""
@@ -23,7 +23,7 @@ Score = tuple[int, int, int]
 """Imbalance, sum of squared loads per capacity (scaled), cost."""
 
 
-def polish(case: Case, found: Standbys, least_imbalance: int) -> Standbys:
+def polish(case: StandbyCase, found: Standbys, least_imbalance: int) -> Standbys:
     """Return standbys that share no more and are at least as good; ``least_imbalance`` is as even as any can be."""
     combinations = _combinations(case)
     if not combinations:
@@ -48,7 +48,7 @@ class _Steps:
         self.left = left
 
 
-def _combinations(case: Case) -> dict[int, tuple[tuple[int, ...], ...]]:
+def _combinations(case: StandbyCase) -> dict[int, tuple[tuple[int, ...], ...]]:
     """Profile of an active task -> combinations of profiles for its standbys that share least."""
     found = {}
     for active in sorted(set(case.spread.profile_of)):
@@ -66,7 +66,7 @@ def _combinations(case: Case) -> dict[int, tuple[tuple[int, ...], ...]]:
 
 
 def _descend(
-    case: Case,
+    case: StandbyCase,
     start: Standbys,
     combinations: dict[int, tuple[tuple[int, ...], ...]],
     order: range | list[int],
@@ -97,7 +97,7 @@ def _descend(
 class _Loads:
     """Loads of processes while standbys are put down and taken up."""
 
-    def __init__(self, case: Case, steps: _Steps) -> None:
+    def __init__(self, case: StandbyCase, steps: _Steps) -> None:
         self._steps = steps
         self.count = Counter(case.load)
         self._case = case

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections import Counter
 
 from assignors.optimal.network import Ints
-from assignors.optimal.spread import Spread
-from assignors.optimal.standby_case import Case, Standbys, cheapest, present, quality, read_case
-from assignors.optimal.standby_flow import Round, Seat, place_round
+from assignors.optimal.spread import CopySpread
+from assignors.optimal.standby_case import StandbyCase, Standbys, cheapest, present, quality, read_case
+from assignors.optimal.standby_flow import StandbyDemand, StandbyRound, place_round
 from assignors.optimal.standby_polish import polish
 from assignors.optimal.task_model import NamedTasks
 from assignors.problem import StandbyQuality, TaskId, TaskProblem
@@ -55,12 +55,12 @@ def optimal_standbys(
     return _by_process(named, case, found), judged
 
 
-def _least_imbalance(problem: TaskProblem, named: NamedTasks, case: Case) -> int:
+def _least_imbalance(problem: TaskProblem, named: NamedTasks, case: StandbyCase) -> int:
     """A bound for several tags: with one tag alone a flow decides, and the other tags only forbid more.
 
     Holds where the least sharing is the sum of what each tag allows, so that every tag is as far apart as it can be.
     """
-    alone = [Spread(named.processes, (tag,)) for tag in problem.rack_aware_tags]
+    alone = [CopySpread(named.processes, (tag,)) for tag in problem.rack_aware_tags]
     for active in set(case.active):
         each = sum(one.least_shared(one.profile_of[active], case.copies) for one in alone)
         if case.spread.least_shared(case.spread.profile_of[active], case.copies) != each:
@@ -69,7 +69,7 @@ def _least_imbalance(problem: TaskProblem, named: NamedTasks, case: Case) -> int
     return max((quality(single, _place(single, 0)[0])[1] for single in singles), default=0)
 
 
-def _place(case: Case, least_imbalance: int) -> tuple[Standbys, bool]:
+def _place(case: StandbyCase, least_imbalance: int) -> tuple[Standbys, bool]:
     """Standbys of each task, and whether one flow decided them all."""
     together = case.copies == 1 or case.spread.all_apart(case.copies + 1)
     found: Standbys = [() for _ in case.stateful]
@@ -83,14 +83,14 @@ def _place(case: Case, least_imbalance: int) -> tuple[Standbys, bool]:
     return found if together else polish(case, found, least_imbalance), together
 
 
-def _round(case: Case, found: Standbys, load: Counter[int], done: int, per_round: int) -> Round:
+def _round(case: StandbyCase, found: Standbys, load: Counter[int], done: int, per_round: int) -> StandbyRound:
     profile_of = case.spread.profile_of
     seats = []
     for active, standbys, holders, price in zip(case.active, found, case.holders, case.price, strict=True):
         used = (active, *standbys)
         profiles = case.spread.next_profiles(tuple(profile_of[each] for each in used), case.copies - done)
         seats.append(
-            Seat(
+            StandbyDemand(
                 profiles=profiles,
                 barred=tuple(sorted(each for each in used if profile_of[each] in profiles)),
                 holders=tuple(each for each in holders if each not in used and profile_of[each] in profiles),
@@ -98,7 +98,7 @@ def _round(case: Case, found: Standbys, load: Counter[int], done: int, per_round
             )
         )
     low, high = case.shares(done + per_round)
-    return Round(
+    return StandbyRound(
         seats=seats,
         copies=per_round,
         profile=profile_of,
@@ -109,7 +109,7 @@ def _round(case: Case, found: Standbys, load: Counter[int], done: int, per_round
     )
 
 
-def _by_process(named: NamedTasks, case: Case, found: Standbys) -> dict[str, tuple[TaskId, ...]]:
+def _by_process(named: NamedTasks, case: StandbyCase, found: Standbys) -> dict[str, tuple[TaskId, ...]]:
     taken: list[list[TaskId]] = [[] for _ in named.processes]
     for task, standbys in zip(case.stateful, found, strict=True):
         for process in standbys:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.kinds import Numbers, first_come, kinds_of
+from assignors.optimal.kinds import KeyNumbers, first_come, kinds_of
 from assignors.optimal.network import Ints
 from assignors.optimal.task_ids import number_ids
-from assignors.problem import BadProblem, Process, Task, TaskId, TaskProblem
+from assignors.problem import BadProblem, StreamsTask, TaskId, TaskProblem, TaskProcess
 
 _MOST_TOTAL = 1 << 60
 _MOST_COST = (1 << 31) - 1
@@ -61,21 +61,21 @@ def costs_of(model: TaskModel, client: Ints) -> tuple[int, int]:
 class NamedTasks(NamedTuple):
     """The model, whose tasks are in the order of their ids, beside the names it was made from."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[StreamsTask, ...]
     """As the problem lists them."""
     ids: list[TaskId]
     """Of ``tasks``."""
     order: Ints | None
     """Positions in ``tasks``, in the order of the model; None when it is the same order."""
-    processes: list[Process]
+    processes: list[TaskProcess]
     racks: dict[str, int]
     model: TaskModel
 
-    def rack_of(self, process: Process) -> int:
+    def rack_of(self, process: TaskProcess) -> int:
         """Rack number of a process; the number after the last for none."""
         return len(self.racks) if process.rack is None else self.racks[process.rack]
 
-    def sorted_tasks(self) -> list[Task]:
+    def sorted_tasks(self) -> list[StreamsTask]:
         """Tasks in the order of the model."""
         return list(self.tasks) if self.order is None else list(map(self.tasks.__getitem__, self.order.tolist()))
 
@@ -110,9 +110,9 @@ def dense_tasks(problem: TaskProblem) -> NamedTasks:
 
 def count_misses(partitions: list[tuple[frozenset[str], ...]], racks: dict[str, int]) -> tuple[Ints, Ints]:
     """Kind of each entry, and how many of a kind's partitions have no replica in each rack (last column: in none)."""
-    lists: Numbers[tuple[frozenset[str], ...]] = Numbers()
+    lists: KeyNumbers[tuple[frozenset[str], ...]] = KeyNumbers()
     number = np.fromiter(map(lists.__getitem__, partitions), np.int64, len(partitions))
-    sets: Numbers[frozenset[str]] = Numbers()
+    sets: KeyNumbers[frozenset[str]] = KeyNumbers()
     set_number = np.fromiter(map(sets.__getitem__, chain.from_iterable(lists)), np.int64)
     here = np.zeros((len(sets), len(racks)), np.int64)
     for names, row in sets.items():
@@ -135,7 +135,7 @@ def _weigh_misses(problem: TaskProblem, racks: dict[str, int]) -> tuple[Ints, In
     return kind.reshape(len(rows)), misses
 
 
-def _weights(task: Task) -> tuple[int, ...]:
+def _weights(task: StreamsTask) -> tuple[int, ...]:
     weights = task.weights if task.weights is not None else (1,) * len(task.sources)
     if len(weights) != len(task.sources) or min(weights, default=0) < 0:
         raise BadProblem(f"task {task.id} needs one weight for each source, none below 0; it has {weights}")

@@ -20,9 +20,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from assignors.optimal.items import Bounds, GroupBounds, Placement, Price, ranked, stable_order
+from assignors.optimal.items import ClientBounds, GroupBounds, PlacementProblem, PriceLevel, ranked, stable_order
 from assignors.optimal.network import Ints
-from assignors.optimal.placement import Placed, place
+from assignors.optimal.placement import PlacementResult, place
 from assignors.optimal.rack_swap import swap_racks
 from assignors.optimal.standbys import optimal_standbys
 from assignors.optimal.task_model import NamedTasks, TaskModel, costs_of, dense_tasks
@@ -81,7 +81,7 @@ def optimal_mapping(problem: TaskProblem) -> TaskMapping:
     return TaskMapping(process, cost, crossing, moved, placed.bound)
 
 
-def _placed(problem: TaskProblem, named: NamedTasks) -> Placed:
+def _placed(problem: TaskProblem, named: NamedTasks) -> PlacementResult:
     model = named.model
     if problem.counts == "fixed" and (model.owner < 0).any():
         place = named.places(np.flatnonzero(model.owner < 0)[:1])
@@ -96,21 +96,21 @@ def solve_tasks(
     balance: Literal["none", "subtopology"],
     traffic_cost: int,
     non_overlap_cost: int,
-) -> Placed:
+) -> PlacementResult:
     """Solve from arrays to arrays: the process of every task, and a proven lower bound of the cost.
 
     With fixed counts every task must have an owner.
     """
     moves = np.full(len(model.misses), non_overlap_cost)
-    prices: tuple[Price, ...] = (Price(model.misses * traffic_cost, moves),)
+    prices: tuple[PriceLevel, ...] = (PriceLevel(model.misses * traffic_cost, moves),)
     if not non_overlap_cost:
-        prices += (Price(0 * model.misses, np.ones_like(moves)),)
+        prices += (PriceLevel(0 * model.misses, np.ones_like(moves)),)
     if counts == "fixed" and balance == "none":
         return swap_racks(model, prices)
     group = np.zeros_like(model.kind)
     if balance == "subtopology":
         _, group = ranked(model.subtopology, int(model.subtopology.max(initial=-1)) + 1)
-    placement = Placement(
+    placement = PlacementProblem(
         group=group,
         owner=model.owner,
         kind=model.kind,
@@ -123,16 +123,16 @@ def solve_tasks(
     return _unless_better(model, prices[0], placed) if _allowed_now(placement) else placed
 
 
-def _exactly(count: Ints) -> Bounds:
-    return Bounds(count, np.full(len(count), -1), np.zeros(0, np.int64))
+def _exactly(count: Ints) -> ClientBounds:
+    return ClientBounds(count, np.full(len(count), -1), np.zeros(0, np.int64))
 
 
-def _fair(model: TaskModel) -> Bounds:
+def _fair(model: TaskModel) -> ClientBounds:
     """Floor or ceil of the share by capacity; how many take the ceil is fixed, who does is not."""
     tasks, capacity = len(model.kind), int(model.capacity.sum())
     low, rest = model.capacity * tasks // max(1, capacity), model.capacity * tasks % max(1, capacity)
     raised = tasks - int(low.sum())
-    return Bounds(low, np.where(rest > 0, 0, -1), np.array([raised] if raised else [], np.int64))
+    return ClientBounds(low, np.where(rest > 0, 0, -1), np.array([raised] if raised else [], np.int64))
 
 
 def _per_group(model: TaskModel, group: Ints, counts: Literal["fixed", "free"]) -> GroupBounds:
@@ -146,13 +146,13 @@ def _per_group(model: TaskModel, group: Ints, counts: Literal["fixed", "free"]) 
     return GroupBounds(np.zeros_like(high), high)
 
 
-def _unless_better(model: TaskModel, price: Price, placed: Placed) -> Placed:
+def _unless_better(model: TaskModel, price: PriceLevel, placed: PlacementResult) -> PlacementResult:
     """What runs now, unless something cheaper was found."""
     now = int(price.rack[model.kind, model.rack[model.owner]].sum())
-    return Placed(model.owner, placed.bound) if now == placed.bound else placed
+    return PlacementResult(model.owner, placed.bound) if now == placed.bound else placed
 
 
-def _allowed_now(placement: Placement) -> bool:
+def _allowed_now(placement: PlacementProblem) -> bool:
     """Whether every item has an owner and the owners keep all bounds."""
     if not len(placement.owner) or (placement.owner < 0).any() or placement.bounds is None:
         return False

@@ -29,14 +29,14 @@ _SAFE = 1 << 56
 """Costs times nodes stay below this: prices are sums of distances."""
 
 
-class NoFlow(Exception):  # noqa: N818 (a fact about the network, told to the caller, not an error of the program)
+class InfeasibleFlowError(Exception):
     """The supplies cannot be carried to the demands within the capacities."""
 
 
 def tight_flow(tails: Ints, heads: Ints, capacities: Ints, costs: Ints, supplies: Ints) -> Ints | None:
     """Units per arc of a flow of least cost; None when too many rounds, or too large numbers, would be needed.
 
-    Raises ``NoFlow`` when nothing fits.
+    Raises ``InfeasibleFlowError`` when nothing fits.
     """
     earning = costs < 0
     if int(np.abs(costs).max(initial=0)) * (len(supplies) + 1) > _SAFE or int(capacities[earning].sum()) > _SAFE:
@@ -44,7 +44,7 @@ def tight_flow(tails: Ints, heads: Ints, capacities: Ints, costs: Ints, supplies
     if len(np.unique(costs)) > _MOST_COSTS:
         return None
     if supplies.sum():
-        raise NoFlow
+        raise InfeasibleFlowError
     units = np.where(earning, capacities, 0)
     excess = supplies.copy()
     _carry(excess, tails[earning], heads[earning], units[earning])
@@ -60,7 +60,7 @@ def tight_flow(tails: Ints, heads: Ints, capacities: Ints, costs: Ints, supplies
         distance = _distances(tails, heads, reduced, units < capacities, units > 0, excess)
         missing = distance[excess < 0]
         if missing.min() == _FAR:
-            raise NoFlow
+            raise InfeasibleFlowError
         farthest = missing[missing < _FAR].max()
         price += np.minimum(distance, farthest)
         reduced = costs + price[tails] - price[heads]

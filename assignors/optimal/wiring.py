@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.items import Classes, Placement
-from assignors.optimal.network import Ints, Network, total
+from assignors.optimal.items import ItemClasses, PlacementProblem
+from assignors.optimal.network import FlowNetwork, Ints, total
 
 _MANY = 1 << 40
 """A capacity that never binds: more than there can be items."""
@@ -41,10 +41,10 @@ class HubExit(NamedTuple):
     low: Ints
 
 
-class Wiring(NamedTuple):
+class NetworkWiring(NamedTuple):
     """The network and where its arcs lie. Targets: hubs, then "any rack" hubs by group, then clients."""
 
-    network: Network
+    network: FlowNetwork
     leave: slice
     exits: tuple[PoolExit, ...]
     any_to_rack: slice
@@ -54,10 +54,10 @@ class Wiring(NamedTuple):
     """What all owned items cost in the first level if they stayed."""
 
 
-def wire(problem: Placement, classes: Classes) -> Wiring:
+def wire(problem: PlacementProblem, classes: ItemClasses) -> NetworkWiring:
     """Build the network of a placement."""
     groups, clients, racks = problem.groups, len(problem.rack), problem.racks
-    network = Network(_spans(problem, int(classes.size.sum()) + len(classes.loose)))
+    network = FlowNetwork(_spans(problem, int(classes.size.sum()) + len(classes.loose)))
     client_node, pool_node = network.nodes(clients), network.nodes(len(classes.pool_kind))
     hub_node, any_node = network.nodes(groups * racks), network.nodes(groups)
     start = _start_nodes(problem, classes, network, client_node)
@@ -77,15 +77,15 @@ def wire(problem: Placement, classes: Classes) -> Wiring:
     any_to_rack = network.arcs(any_node + hubs // max(1, racks), hub_node + hubs, _MANY)
     hub_exit = _to_clients(problem, network, start, (client_node, hub_node))
     _count(problem, network, client_node)
-    return Wiring(network, leave, exits, any_to_rack, hub_exit, len(hubs), total(stay[0], classes.size))
+    return NetworkWiring(network, leave, exits, any_to_rack, hub_exit, len(hubs), total(stay[0], classes.size))
 
 
-def _spans(problem: Placement, items: int) -> list[int]:
+def _spans(problem: PlacementProblem, items: int) -> list[int]:
     spans = [items * int((price.rack.max(axis=1, initial=0) + price.move).max(initial=0)) for price in problem.prices]
     return spans[1:] if problem.bounds is not None else [*spans[1:], items * (items + 1)]
 
 
-def _start_nodes(problem: Placement, classes: Classes, network: Network, client_node: int) -> Ints:
+def _start_nodes(problem: PlacementProblem, classes: ItemClasses, network: FlowNetwork, client_node: int) -> Ints:
     """Node where items of (group, client) start or arrive: its own when the pair has bounds and items, else -1.
 
     Without bounds per group the client itself is the node. A pair with bounds but without items needs no node,
@@ -108,7 +108,9 @@ def _start_nodes(problem: Placement, classes: Classes, network: Network, client_
     return start
 
 
-def _to_holders(problem: Placement, classes: Classes, network: Network, nodes: tuple[int, Ints, int]) -> PoolExit:
+def _to_holders(
+    problem: PlacementProblem, classes: ItemClasses, network: FlowNetwork, nodes: tuple[int, Ints, int]
+) -> PoolExit:
     pool_node, start, first_target = nodes
     nothing = np.zeros(0, np.int64)
     if problem.holdings is None:
@@ -121,7 +123,9 @@ def _to_holders(problem: Placement, classes: Classes, network: Network, nodes: t
     return PoolExit(network.arcs(pool_node + pool, node, _MANY, *costs), pool, first_target + client)
 
 
-def _to_racks(problem: Placement, classes: Classes, network: Network, pool_node: int, hub_node: int) -> PoolExit:
+def _to_racks(
+    problem: PlacementProblem, classes: ItemClasses, network: FlowNetwork, pool_node: int, hub_node: int
+) -> PoolExit:
     racks = problem.racks
     cheaper = np.zeros((len(problem.prices[0].move), racks), np.bool_)
     for price in problem.prices:
@@ -132,7 +136,9 @@ def _to_racks(problem: Placement, classes: Classes, network: Network, pool_node:
     return PoolExit(network.arcs(pool_node + pool, hub_node + hub, _MANY, *costs), pool, hub)
 
 
-def _to_any(problem: Placement, classes: Classes, network: Network, pool_node: int, any_node: int) -> PoolExit:
+def _to_any(
+    problem: PlacementProblem, classes: ItemClasses, network: FlowNetwork, pool_node: int, any_node: int
+) -> PoolExit:
     pool = np.arange(len(classes.pool_kind))
     dearest = (price.rack[:, : problem.racks].max(axis=1, initial=0) + price.move for price in problem.prices)
     arcs = network.arcs(
@@ -141,7 +147,7 @@ def _to_any(problem: Placement, classes: Classes, network: Network, pool_node: i
     return PoolExit(arcs, pool, problem.groups * problem.racks + classes.pool_group)
 
 
-def _to_clients(problem: Placement, network: Network, start: Ints, nodes: tuple[int, int]) -> HubExit:
+def _to_clients(problem: PlacementProblem, network: FlowNetwork, start: Ints, nodes: tuple[int, int]) -> HubExit:
     client_node, hub_node = nodes
     clients, racks = len(problem.rack), problem.racks
     pair = np.arange(problem.groups * clients)
@@ -163,7 +169,7 @@ def _to_clients(problem: Placement, network: Network, start: Ints, nodes: tuple[
     return HubExit(network.arcs(hub_node + hub, target, room), hub, client, low)
 
 
-def _count(problem: Placement, network: Network, client_node: int) -> None:
+def _count(problem: PlacementProblem, network: FlowNetwork, client_node: int) -> None:
     """Say how many items each client takes in the end."""
     clients = np.arange(len(problem.rack))
     if problem.bounds is not None:
@@ -185,7 +191,7 @@ def _count(problem: Placement, network: Network, client_node: int) -> None:
     network.arcs(client_node + who, sink, 1, *([0] * len(problem.prices)), nth)
 
 
-def _totals(problem: Placement) -> tuple[Ints, Ints]:
+def _totals(problem: PlacementProblem) -> tuple[Ints, Ints]:
     if problem.group_bounds is None:
         items = np.full(len(problem.rack), len(problem.kind))
         return np.zeros_like(items), items
@@ -195,7 +201,7 @@ def _totals(problem: Placement) -> tuple[Ints, Ints]:
     return low.sum(axis=0), high.sum(axis=0)
 
 
-def _pool_of_kind(classes: Classes, kind: Ints) -> Ints:
+def _pool_of_kind(classes: ItemClasses, kind: Ints) -> Ints:
     """Pool of kinds that occur in one group only."""
     order = np.argsort(classes.pool_kind, kind="stable")
     found: Ints = order[np.searchsorted(classes.pool_kind[order], kind)]

@@ -1,6 +1,6 @@
 """Cost of reads in one look: the part of the bytes that crosses racks, and its price.
 
-By the agent's own rule of who serves a read (`agent.values.flows.read_flows`), partition by partition, so that it is
+By the agent's own rule of who serves a read (`agent.values.rates.read_flows`), partition by partition, so that it is
 worked out once per arrangement of a group and its topics, and laid over the rates of every look with two sums.
 Unknown racks, selectors and rates make a part unknown, which is counted beside the rest and never taken for nothing.
 """
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from agent.detect.assess import bits_for, topics_of
-from agent.values.flows import BYTES_PER_GB, Reader, read_flows
 from agent.values.limits import Limits
 from agent.values.memo import Memo
+from agent.values.rates import BYTES_PER_GB, RackReads, read_flows
 from agent.values.snapshot import ConsumerGroup, Group, PartitionState, RackState, Snapshot, StreamsGroup, TopicState
 from assignors.problem import TopicPartition
 from pipeline.backtest.look import HistoryLook, Rates
@@ -222,7 +222,7 @@ def _way(state: PartitionState, rack: str | None, served: _Served) -> _Pair:
         return served.known[key]
     except KeyError:
         flows = read_flows(
-            (Reader(state.id, rack),), {state.id: state}, served.racks, {state.id: 1.0}, selector=served.selector
+            (RackReads(state.id, rack),), {state.id: state}, served.racks, {state.id: 1.0}, selector=served.selector
         )
         pair = served.known[key] = None if flows is None else next(iter(flows), ())
         return pair

@@ -18,11 +18,10 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from agent.values.assessment import Detection
+from agent.values.assessment import DetectionResult
 from agent.values.limits import Limits
 from agent.values.memo import Memo
-from agent.values.plan import Plan, TriggerPlan
-from agent.values.prediction import Given
+from agent.values.plan import Plan, PredictedAssignment, TriggerPlan
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import ConsumerGroup, Group, PartitionState, Snapshot, StreamsGroup, TopicState
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
@@ -49,7 +48,7 @@ class ActEffect:
     """...and from when on its effect counts."""
     basis: Any
     """What history must still show: the group's rebalance, or replica lists."""
-    given: Given | None = None
+    given: PredictedAssignment | None = None
     """Of a rebalance: who has what from then on."""
     replicas: Mapping[TopicPartition, tuple[int, ...]] | None = None
     """Of moves: the new lists."""
@@ -75,7 +74,7 @@ class StageResults(NamedTuple):
 
     snapshot: Snapshot
     """With the effects of its earlier acts."""
-    detection: Detection
+    detection: DetectionResult
     plan: Plan
 
 
@@ -164,7 +163,9 @@ def rebalance_of(group: Group | None) -> Any:
 # --- what an act gives ------------------------------------------------------------------------------------------
 
 
-def _given(group: ConsumerGroup | StreamsGroup, part: TriggerPlan, detection: Detection) -> Given | None:
+def _given(
+    group: ConsumerGroup | StreamsGroup, part: TriggerPlan, detection: DetectionResult
+) -> PredictedAssignment | None:
     if part.promotable and isinstance(group, StreamsGroup):
         return _promoted(group, part.promotable)
     if part.prediction is not None and part.prediction.settled is not None:
@@ -172,24 +173,26 @@ def _given(group: ConsumerGroup | StreamsGroup, part: TriggerPlan, detection: De
     result = detection.assessments[group.id].result
     match result:
         case ConsumerResult():
-            return Given(reads=result.assignment)
+            return PredictedAssignment(reads=result.assignment)
         case TaskResult():
-            return Given(reads={}, active=result.active)
+            return PredictedAssignment(reads={}, active=result.active)
         case _:
             return None
 
 
-def _promoted(group: StreamsGroup, promotable: Iterable[tuple[str, TaskId]]) -> Given:
+def _promoted(group: StreamsGroup, promotable: Iterable[tuple[str, TaskId]]) -> PredictedAssignment:
     """Every task that waits warmed up somewhere runs there."""
     active = {process.id: set(process.active) for process in group.processes}
     for process, task in promotable:
         for tasks in active.values():
             tasks.discard(task)
         active.setdefault(process, set()).add(task)
-    return Given(reads={}, active={process: tuple(sorted(tasks, key=repr)) for process, tasks in active.items()})
+    return PredictedAssignment(
+        reads={}, active={process: tuple(sorted(tasks, key=repr)) for process, tasks in active.items()}
+    )
 
 
-def _as_given(group: Group, given: Given | None) -> Group:
+def _as_given(group: Group, given: PredictedAssignment | None) -> Group:
     match group:
         case ConsumerGroup() if given is not None:
             members = [one._replace(assigned=tuple(sorted(given.reads.get(one.id, ())))) for one in group.members]
@@ -200,7 +203,7 @@ def _as_given(group: Group, given: Given | None) -> Group:
             return group
 
 
-def _running(process: Any, given: Given) -> Any:
+def _running(process: Any, given: PredictedAssignment) -> Any:
     """A process with its new active tasks; what it gave away, or took over, is no standby or warm-up of its own."""
     active = given.active.get(process.id, ())
     held = given.standby.get(process.id) if given.standby else None

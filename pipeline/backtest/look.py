@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.decode.members import decode_members
-from agent.model.take import take_snapshot
-from agent.telemetry.events import INPUT_SHAPES, MOST_LINE_BYTES, VERSION, Event, Kind, from_lines
-from agent.telemetry.looks import IncompleteLookError, Recorded, observation_from_events
+from agent.model.build_snapshot import build_snapshot
+from agent.telemetry.events import INPUT_SHAPES, MOST_LINE_BYTES, VERSION, EventKind, TelemetryEvent, from_lines
+from agent.telemetry.looks import CycleInputs, IncompleteLookError, observation_from_events
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.limits import Limits
 from agent.values.memo import Memo
@@ -43,7 +43,7 @@ class HistoryLook:
     limits: Limits
     """Those in force."""
     whole: bool
-    recorded: Recorded | None = None
+    recorded: CycleInputs | None = None
     """The look as it was written, for strategies under which it shows something else; None for one by group."""
     rates: Mapping[str, Rates] | None = None
     """By group; None where the snapshot has them all."""
@@ -58,7 +58,7 @@ class UnusableLook:
     why: str
 
 
-def whole_look(recorded: Recorded, decode: Memo, model: Memo) -> HistoryLook:
+def whole_look(recorded: CycleInputs, decode: Memo, model: Memo) -> HistoryLook:
     """The look as the agent's own stages made it out then."""
     return HistoryLook(
         name=recorded.look,
@@ -70,15 +70,15 @@ def whole_look(recorded: Recorded, decode: Memo, model: Memo) -> HistoryLook:
     )
 
 
-def seen_under(recorded: Recorded, limits: Limits, decode: Memo, model: Memo) -> Snapshot:
+def seen_under(recorded: CycleInputs, limits: Limits, decode: Memo, model: Memo) -> Snapshot:
     """What the look shows under those limits."""
     decoded = decode_members(recorded.observation, decode)
-    return take_snapshot(recorded.observation, decoded, recorded.memory, limits, model)
+    return build_snapshot(recorded.observation, decoded, recorded.memory, limits, model)
 
 
 # --- rows of bronze.telemetry ---------------------------------------------------------------------------------------
 
-KINDS = tuple(sorted((*INPUT_SHAPES, Kind.FRAGMENT)))
+KINDS = tuple(sorted((*INPUT_SHAPES, EventKind.FRAGMENT)))
 """Kinds of events that rebuild a look."""
 
 
@@ -95,7 +95,7 @@ class EventRow(NamedTuple):
     data: str
 
 
-def looks_of(rows: Iterable[EventRow]) -> Iterator[Recorded | UnusableLook]:
+def looks_of(rows: Iterable[EventRow]) -> Iterator[CycleInputs | UnusableLook]:
     """Every look of one cluster, in the order of the rows; those of a look lie together.
 
     A row may come twice. A look that lacks events, or that a newer rackwise wrote, is marked as unusable.
@@ -108,15 +108,17 @@ def looks_of(rows: Iterable[EventRow]) -> Iterator[Recorded | UnusableLook]:
             yield UnusableLook(name=look, taken_ms=found[0].taken_ms, why=str(error))
 
 
-def _events(rows: Iterable[EventRow]) -> Iterator[Event]:
+def _events(rows: Iterable[EventRow]) -> Iterator[TelemetryEvent]:
     pieces: list[str] = []
     for row in rows:
         if row.v > VERSION:
             raise UnreadableError(f"an event of version {row.v} needs a newer rackwise; this one reads up to {VERSION}")
-        if row.kind == Kind.FRAGMENT:
+        if row.kind == EventKind.FRAGMENT:
             pieces.append(_line(row))
         elif row.kind in INPUT_SHAPES:
-            yield Event(Kind(row.kind), row.subject, row.cluster, row.look, row.n, row.taken_ms, _data(row), row.v)
+            yield TelemetryEvent(
+                EventKind(row.kind), row.subject, row.cluster, row.look, row.n, row.taken_ms, _data(row), row.v
+            )
     yield from from_lines(dict.fromkeys(pieces))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from agent.values.words import counted, lasted
+from agent.values.number_format import counted, lasted
 from pipeline.backtest.score import StrategyScores, summed
 
 BASES = ("as-recorded", "no-action")

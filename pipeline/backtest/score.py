@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.plan.worth import total_reads, worth
-from agent.values.assessment import Detection
+from agent.plan.gain_thresholds import passes_thresholds, total_reads
+from agent.values.assessment import DetectionResult
 from agent.values.finding import FindingReason
-from agent.values.flows import SECONDS_PER_DAY, Flows, bytes_per_s, replication_flows, usd_per_day
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalKind
+from agent.values.rates import SECONDS_PER_DAY, Flows, bytes_per_s, replication_flows, usd_per_day
 from agent.values.snapshot import Snapshot
 from pipeline.backtest.costs import NOTHING, CrossRackCost, price_of, racks_of, total
 from pipeline.backtest.effects import ActEffect, EffectEnd
@@ -217,12 +217,12 @@ class StrategyScorer:
             )
         )
 
-    def _balance(self, detection: Detection, limits: Limits, now_ms: int) -> None:
+    def _balance(self, detection: DetectionResult, limits: Limits, now_ms: int) -> None:
         """Begin and end the times in which a group is worse than it could be by more than the recorded threshold."""
         off = {
             name
             for name, one in detection.assessments.items()
-            if one.gap > 0 and worth(one.gap, total_reads(one), limits)
+            if one.gap > 0 and passes_thresholds(one.gap, total_reads(one), limits)
         }
         closed = []
         for name in [name for name in self._since if name not in off]:

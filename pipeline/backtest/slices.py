@@ -35,8 +35,7 @@ from agent.values.snapshot import (
     TopicState,
 )
 from agent.values.typed_json import from_json, to_json
-from agent.values.weighed import NOT_WEIGHED, Column, Weighed, WeightsState
-from agent.values.weights import RestoreWeight
+from agent.values.weights import NOT_WEIGHED, FreshWeights, RateColumn, RestoreWeight, WeightsState
 from assignors.problem import TopicPartition
 from pipeline.backtest.costs import rates_of
 from pipeline.backtest.look import HistoryLook, Rates
@@ -104,7 +103,7 @@ class TopicsData(NamedTuple):
 class WeightsData(NamedTuple):
     """Weights that a plan for a group may rest on."""
 
-    topics: Mapping[str, Column] = {}
+    topics: Mapping[str, RateColumn] = {}
     reads: Mapping[TopicPartition, float] | None = None
     """What the group reads of a partition, where that is not what the partition takes in."""
     restores: tuple[RestoreWeight, ...] | None = None
@@ -241,7 +240,7 @@ class LookRebuilder:
         if row.weights is not None and row.weights_digest not in self._weights:
             self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights))
 
-    def _weighed(self, told: Mapping[str, int], look: str) -> Weighed:
+    def _weighed(self, told: Mapping[str, int], look: str) -> FreshWeights:
         """The weights of all groups; one object for as long as they are the same."""
         if not told:
             return NOT_WEIGHED
@@ -286,7 +285,7 @@ class _Parts(NamedTuple):
     topics: Mapping[str, TopicState]
     moving: Mapping[str, MovingData]
     rates: Mapping[str, Rates]
-    weighed: Weighed
+    weighed: FreshWeights
 
 
 def _look(  # noqa: PLR0917 the parts of a look
@@ -346,7 +345,7 @@ def _world(look: HistoryLook) -> WorldData:
     )
 
 
-def _weights(weighed: Weighed, group: str, topics: Iterable[str]) -> WeightsData | None:
+def _weights(weighed: FreshWeights, group: str, topics: Iterable[str]) -> WeightsData | None:
     """What concerns a group; None for nothing."""
     if weighed is NOT_WEIGHED:
         return None
@@ -355,9 +354,9 @@ def _weights(weighed: Weighed, group: str, topics: Iterable[str]) -> WeightsData
     return None if told == WeightsData() else told
 
 
-def _together(told: Mapping[str, WeightsData]) -> Weighed:
+def _together(told: Mapping[str, WeightsData]) -> FreshWeights:
     topics = {name: column for one in told.values() for name, column in one.topics.items()}
-    return Weighed(
+    return FreshWeights(
         topics=dict(sorted(topics.items())),
         groups={name: one.reads for name, one in told.items() if one.reads is not None},
         restores={name: one.restores for name, one in told.items() if one.restores is not None},

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from agent.errors import BadInput, reason
 from agent.telemetry.limits_names import recorded_names
-from agent.values.limits import ApprovalRule, GroupLimits, GroupTriggerLimits, Limits, Mode
+from agent.values.limits import AgentMode, ApprovalRule, GroupLimits, GroupTriggerLimits, Limits
 from agent.values.typed_json import UnreadableError, from_json
 from config.yaml_file import yaml_value
 
@@ -150,7 +150,7 @@ def limits_under(strategy: BacktestStrategy, recorded: Limits) -> Limits:
     if not strategy.acts:
         return limits
     approve = replace(limits.approve, triggers=True, rules=(*limits.approve.rules, APPROVED))
-    return replace(limits, mode=Mode.EXECUTE, approve=approve)
+    return replace(limits, mode=AgentMode.EXECUTE, approve=approve)
 
 
 # --- what the user gives ----------------------------------------------------------------------------------------

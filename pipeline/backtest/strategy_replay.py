@@ -17,17 +17,23 @@ from typing import NamedTuple
 
 from agent.detect.find import detect
 from agent.guard.judge import guard
-from agent.journal.triggers import Effect as TriggerEffect
-from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, judged
+from agent.journal.triggers import (
+    TriggerEffect,
+    TriggerEntry,
+    TriggerExpectation,
+    TriggerJudgement,
+    TriggerVerdict,
+    judged,
+)
 from agent.memory.remember import remember
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.values.assessment import Detection
-from agent.values.finding import Subject
-from agent.values.journal import Entry, View
+from agent.values.assessment import DetectionResult
+from agent.values.finding import SubjectId
+from agent.values.journal import Entry, JournalState
 from agent.values.limits import Limits
 from agent.values.memo import Memo
-from agent.values.memory import Foretold, Memory
+from agent.values.memory import Memory, PredictionMemory
 from agent.values.plan import Plan
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Group, Snapshot
@@ -46,9 +52,9 @@ class ReplayState:
 
     first_seen: Mapping[str, int]
     gone: Mapping[str, tuple[int, int]]
-    foretold: Mapping[str, Foretold]
+    foretold: Mapping[str, PredictionMemory]
     acts: Mapping[str, int]
-    journal: View
+    journal: JournalState
     effects: tuple[ActEffect, ...] = ()
 
 
@@ -56,7 +62,7 @@ class StrategyStep(NamedTuple):
     """What a strategy made of one look."""
 
     shown: SimulatedLook
-    detection: Detection
+    detection: DetectionResult
     proposals: tuple[Proposal, ...]
     """None of a strategy that neither acts nor is what was recorded."""
     acts: tuple[ActEffect | Proposal, ...]
@@ -70,7 +76,7 @@ class GuardInput(NamedTuple):
     snapshot: Snapshot
     memory: Memory
     limits: Limits
-    journal: View
+    journal: JournalState
 
 
 class StrategyReplay:
@@ -81,7 +87,7 @@ class StrategyReplay:
         self._chain: ReplayState | None = None
         self._memos = {stage: Memo() for stage in _STAGES}
         self._own_decode, self._own_model = Memo(), Memo()
-        self._refused: dict[Subject, tuple[Group | None, Limits]] = {}
+        self._refused: dict[SubjectId, tuple[Group | None, Limits]] = {}
 
     @property
     def standing(self) -> tuple[ActEffect, ...]:
@@ -196,10 +202,10 @@ def _next(
     )
 
 
-def _entry(proposal: Proposal, journal: View, at_ms: int) -> Entry:
+def _entry(proposal: Proposal, journal: JournalState, at_ms: int) -> Entry:
     """What the journal would say of a trigger that was done, and came out as predicted."""
     name = proposal.subject.name
-    expected = Expectation(generation=None, readers=(), holds={}, moves=(), items=proposal.predicted.moves)
+    expected = TriggerExpectation(generation=None, readers=(), holds={}, moves=(), items=proposal.predicted.moves)
     trigger = TriggerEntry(
         group_id=name,
         proposal_id=proposal.id,
@@ -213,7 +219,7 @@ def _entry(proposal: Proposal, journal: View, at_ms: int) -> Entry:
     if before is not None:
         times = (*before.value.get("earlier_ms", ()), before.value["intended_ms"])
         trigger = replace(trigger, earlier_ms=times)
-    write = judged(trigger, Judgement(TriggerVerdict.AS_PREDICTED, at_ms, "as is assumed of every act"))
+    write = judged(trigger, TriggerJudgement(TriggerVerdict.AS_PREDICTED, at_ms, "as is assumed of every act"))
     return Entry(write.key, write.kind, write.value or {}, at_ms, 1, len(journal) + 1)
 
 
@@ -229,7 +235,7 @@ def without_cluster_bounds(limits: Limits) -> Limits:
     return replace(limits, trigger=trigger, proposals=proposals)
 
 
-def _weighed(look: HistoryLook, snapshot: Snapshot, detection: Detection, limits: Limits) -> Snapshot:
+def _weighed(look: HistoryLook, snapshot: Snapshot, detection: DetectionResult, limits: Limits) -> Snapshot:
     """A part of a look gets the rates of its groups where the limits ask for bytes, and something can be gained."""
     if look.rates is None or limits.gain.min_bytes_per_s <= 0:
         return snapshot

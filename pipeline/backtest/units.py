@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agent.propose.codec import proposal_to_bytes
-from agent.values.collector import no_walks
+from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from pipeline.backtest.look import EventRow, HistoryLook, UnusableLook, looks_of, whole_look
 from pipeline.backtest.replay import LONGEST_MS, StrategyResult, replay
@@ -148,7 +148,7 @@ def _lived(
     schema: Any,
 ) -> pa.RecordBatch:
     wanted = todo.get(part, ())
-    with no_walks():  # values without cycles, which live until the stretch is through
+    with no_collection():  # values without cycles, which live until the stretch is through
         results = replay(looks, [strategy for strategy, _ in wanted], longest_ms=settings.longest_ms)
     rows = [_row(part, strategy, unit, result) for (strategy, unit), result in zip(wanted, results, strict=True)]
     return _batch(rows, schema)

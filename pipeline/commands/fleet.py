@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.errors import BadInput
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline import options
 from pipeline.options import say
 

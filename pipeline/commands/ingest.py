@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.errors import BadInput
-from agent.stopping import Stop, on_ending
-from agent.values.words import counted
+from agent.stopping import StopSignal, on_ending
+from agent.values.number_format import counted
 from pipeline import options
 from pipeline.session import small_batches
 
@@ -60,7 +60,7 @@ def ingest(
         master=master, conf=conf, tables=tables, format=format,
         config=config, properties=properties, assign=assign, bootstrap=bootstrap,
     )  # fmt: skip
-    stop = Stop()
+    stop = StopSignal()
     small = {} if bronze_only else small_batches(loaded.settings.spark.master)
     with options.job("ingest", loaded, small) as job, _told_to_stop(stop):
         live = None if bronze_only else _live(job, weights=weights)
@@ -85,7 +85,7 @@ def _live(job: SparkCommand, *, weights: bool) -> LiveRefresh:
     )
 
 
-def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data_loss: bool, stop: Stop) -> int:
+def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data_loss: bool, stop: StopSignal) -> int:
     from pipeline.kafka import TopicClient, source_options
     from pipeline.schemas.bronze import BRONZE
     from pipeline.schemas.gold import GOLD
@@ -130,7 +130,7 @@ def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data
 
 
 @contextmanager
-def _told_to_stop(stop: Stop) -> Iterator[None]:
+def _told_to_stop(stop: StopSignal) -> Iterator[None]:
     """SIGTERM and Ctrl-C end the run after the batch at hand; the second one at once."""
 
     def on_signal(number: int, _frame: object) -> None:

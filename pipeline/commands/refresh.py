@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline import options
 from pipeline.session import short_job
 

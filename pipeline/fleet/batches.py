@@ -19,8 +19,8 @@ from agent.detect.find import detect
 from agent.plan.make import make_plan
 from agent.propose.codec import proposal_to_bytes
 from agent.propose.make import propose
-from agent.values.assessment import Assessment, Detection, Measure
-from agent.values.collector import no_walks
+from agent.values.assessment import Assessment, DetectionResult, LocalityMeasure
+from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from agent.values.plan import Plan
 from agent.values.proposal import Proposal, ProposalKind
@@ -66,7 +66,7 @@ class SolveProblems:
         cluster, subject, kind = row["cluster"], row["subject"], row["kind"]
         began = time.process_time()
         try:
-            with no_walks():
+            with no_collection():
                 found = planned(cluster, subject, read(kind, row["problem"]), row["made_ms"])
         except UnreadableError as error:
             found = SolvedProblem(size=row["size"], why_not=str(error))
@@ -95,7 +95,7 @@ class CutNewest:
                 if isinstance(found, UnusableLook):
                     yield _piece(cluster, found.name, found.taken_ms, UNUSABLE, "", found.why)
                     continue
-                with no_walks():
+                with no_collection():
                     look = whole_look(found, Memo(), Memo())
                     for answer in replicas_of(look):
                         yield _answer_piece(cluster, look.name, look.snapshot.taken_ms, answer)
@@ -131,7 +131,7 @@ class PlanGroups:
         world = (0, taken_ms, look, WORLD, "", 0, 0, self._worlds[cluster], None, None, 0, None, None)
         slices = [(0, taken_ms, look, GROUP, row[4], *row[6:]) for row in rows]
         began = time.process_time()
-        with no_walks():
+        with no_collection():
             answers = list(groups_of(cluster, [world, *slices]))
         each = (time.process_time() - began) / max(1, len(answers))
         for answer in answers:
@@ -264,14 +264,14 @@ def _of_groups(plan: Plan) -> Any:
     return tuple(part for part in plan.advice if part.subject_kind == "group")
 
 
-def _answer(group: Group, detection: Detection, proposals: tuple[Proposal, ...]) -> FleetAnswer:
+def _answer(group: Group, detection: DetectionResult, proposals: tuple[Proposal, ...]) -> FleetAnswer:
     assessment: Assessment = detection.assessments[group.id]
     kind = "tasks" if isinstance(group, StreamsGroup) else "consumer"
     if assessment.why_not is not None:
         why_not = assessment.why_not.value
         planned = SolvedProblem(size=items_of(group), readers=_members(group), why_not=why_not, proposals=proposals)
         return FleetAnswer(group.id, kind, planned)
-    kafka = next(one for one in assessment.current if one.measure is Measure.KAFKA and one.unit == "partitions")
+    kafka = next(one for one in assessment.current if one.measure is LocalityMeasure.KAFKA and one.unit == "partitions")
     planned = SolvedProblem(
         size=items_of(group) or int(kafka.total),
         readers=_members(group),

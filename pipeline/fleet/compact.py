@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 from agent.values.typed_json import UnreadableError
 from assignors.problem import (
-    Broker,
     ConsumerMember,
     ConsumerProblem,
-    Process,
+    ReplicaBroker,
     ReplicaProblem,
     ReplicaSet,
-    Task,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TopicPartition,
 )
 
@@ -191,7 +191,7 @@ def _read_tasks(data: dict[str, Any]) -> TaskProblem:
     return TaskProblem(
         tasks=tuple(
             [
-                Task(
+                StreamsTask(
                     id=TaskId(subtopology, partition),
                     stateful=bool(stateful),
                     sources=named(sources),
@@ -202,7 +202,7 @@ def _read_tasks(data: dict[str, Any]) -> TaskProblem:
             ]
         ),
         processes=tuple(
-            Process(
+            TaskProcess(
                 id=name,
                 rack=rack,
                 capacity=capacity,
@@ -234,7 +234,7 @@ def _replicas(problem: ReplicaProblem) -> dict[str, Any]:
 
 def _read_replicas(data: dict[str, Any]) -> ReplicaProblem:
     return ReplicaProblem(
-        brokers=tuple(Broker(id=name, rack=rack, accepts=accepts) for name, rack, accepts in data["brokers"]),
+        brokers=tuple(ReplicaBroker(id=name, rack=rack, accepts=accepts) for name, rack, accepts in data["brokers"]),
         partitions=tuple(
             ReplicaSet(id=TopicPartition(topic, number), replicas=tuple(replicas), size_bytes=size)
             for topic, number, replicas, size in data["partitions"]

@@ -11,20 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
-from agent.propose.scene import Draft, proposal_of, rested
-from agent.values.assessment import Locality, Measure
-from agent.values.finding import Evidence, Subject
+from agent.propose.propose_context import ProposalDraft, proposal_of, with_digest
+from agent.values.assessment import Locality, LocalityMeasure
+from agent.values.finding import Evidence, SubjectId
+from agent.values.number_format import counted, sized
 from agent.values.proposal import (
-    Move,
     PlacementChange,
-    Predicted,
+    PredictedEffect,
     Proposal,
     ProposalKind,
+    ProposalMove,
     ProposalReason,
-    Row,
+    ProposalRow,
     placement_rows,
 )
-from agent.values.words import counted, sized
 from assignors.measure import measure_consumer, measure_tasks, sole_owners
 from assignors.optimal import optimal_consumer, optimal_replicas, optimal_tasks
 from assignors.problem import (
@@ -148,7 +148,7 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
         f"{figures.then}), moving {counted(len(moves), figures.what)}"
     )
     consumers = isinstance(problem, ConsumerProblem)
-    predicted = Predicted(
+    predicted = PredictedEffect(
         before=(_share(figures.reads, figures.before),),
         after=(_share(figures.reads, figures.then),),
         moves=len(moves),
@@ -162,35 +162,35 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
         ("measure", "kafka: any replica in the member's rack"),
         ("prediction", "exact optimum at equal balance; the group's own assignor may give another assignment"),
     )
-    subject = Subject("group", group)
+    subject = SubjectId("group", group)
     kind, reason = ProposalKind.TRIGGER, ProposalReason.REBALANCE_IMPROVES
-    draft = Draft(kind, reason, subject, sentence, before, after, moves, predicted, evidence, ())
+    draft = ProposalDraft(kind, reason, subject, sentence, before, after, moves, predicted, evidence, ())
     draft = draft._replace(lower_bound=float(figures.then), optimal=optimal)
-    return proposal_of(rested(draft, _digest(cluster, problem)), made_ms, TTL_MS)
+    return proposal_of(with_digest(draft, _digest(cluster, problem)), made_ms, TTL_MS)
 
 
 def _changed(
     now: Mapping[str, tuple[_Held, ...]], then: Mapping[str, Sequence[_Held]], what: str
-) -> tuple[tuple[Row, ...], tuple[Row, ...], tuple[Move, ...]]:
+) -> tuple[tuple[ProposalRow, ...], tuple[ProposalRow, ...], tuple[ProposalMove, ...]]:
     """Rows of those that have something else then, and who takes what over from whom."""
     rows = [name for name in sorted(now) if now[name] != tuple(then.get(name, ()))]
     owner, taker = sole_owners(now.items()), sole_owners(then.items())
     # What a consumer reads is not copied; what a task has to restore is not known from outside.
     size = 0 if what == "partition" else None
     moves = [
-        Move(what, str(item), owner.get(item), taker[item], size)
+        ProposalMove(what, str(item), owner.get(item), taker[item], size)
         for item in sorted(taker, key=str)
         if owner.get(item) != taker[item]
     ]
     return (
-        tuple([Row(name, tuple(map(str, now[name]))) for name in rows]),
-        tuple([Row(name, tuple(map(str, then.get(name, ())))) for name in rows]),
+        tuple([ProposalRow(name, tuple(map(str, now[name]))) for name in rows]),
+        tuple([ProposalRow(name, tuple(map(str, then.get(name, ())))) for name in rows]),
         tuple(moves),
     )
 
 
 def _share(reads: int, crossing: int) -> Locality:
-    return Locality(Measure.KAFKA, "partitions", float(reads - crossing), float(reads), 0.0)
+    return Locality(LocalityMeasure.KAFKA, "partitions", float(reads - crossing), float(reads), 0.0)
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def _reassignment(
     optimal: bool,
     made_ms: int,
 ) -> Proposal:
-    moves: list[Move] = []
+    moves: list[ProposalMove] = []
     changes: list[PlacementChange] = []
     for partition in partitions:
         known = sets[partition]
@@ -244,30 +244,30 @@ def _reassignment(
         f"Move {counted(len(moves), 'replica')} of {topic}, so that no rack holds more copies of a partition than it "
         "must; " + ("the bytes to copy are unknown" if copied is None else f"{sized(copied)} is copied")
     )
-    draft = Draft(
+    draft = ProposalDraft(
         kind=ProposalKind.REASSIGN,
         reason=ProposalReason.MEND_RACK_SPREAD,
-        subject=Subject("topic", topic),
+        subject=SubjectId("topic", topic),
         sentence=sentence,
         before=rows_before,
         after=rows_after,
         moves=tuple(moves),
-        predicted=Predicted(moves=len(moves), bytes_to_move=copied),
+        predicted=PredictedEffect(moves=len(moves), bytes_to_move=copied),
         evidence=(("partitions_changed", len(rows_after)),),
         findings=(),
         optimal=optimal,
         placements=tuple(changes),
     )
-    return proposal_of(rested(draft, rests), made_ms, TTL_MS)
+    return proposal_of(with_digest(draft, rests), made_ms, TTL_MS)
 
 
 def _replica_moves(
     partition: TopicPartition, before: tuple[int, ...], after: tuple[int, ...], size: int | None
-) -> Iterator[Move]:
+) -> Iterator[ProposalMove]:
     gone = [broker for broker in before if broker not in after]
     new = [broker for broker in after if broker not in before]
     for source, target in zip(gone, new, strict=True):
-        yield Move("replica", str(partition), str(source), str(target), size)
+        yield ProposalMove("replica", str(partition), str(source), str(target), size)
 
 
 # --- proposals --------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
 from agent.telemetry.events import GROUP_SHAPES
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.backtest.replay import LONGEST_MS
 from pipeline.backtest.strategies import BacktestStrategy

@@ -20,9 +20,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
-from agent.telemetry.events import Kind
+from agent.telemetry.events import EventKind
 from agent.telemetry.proposal_records import created_headers, slot
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import placed
 from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, SolveProblems, told_plan
@@ -250,7 +250,7 @@ def _newest(tables: TableStore, cluster: str | None) -> tuple[list[_Newest], tup
     if cluster is not None:
         events = events.where(F.col("cluster") == cluster)
     told = F.when(F.col("kind") == "look", F.get_json_object("data", "$.events").cast("int"))
-    is_fragment = F.col("kind") == str(Kind.FRAGMENT)
+    is_fragment = F.col("kind") == str(EventKind.FRAGMENT)
     part, parts = (F.when(is_fragment, F.get_json_object("data", f"$.{name}")) for name in ("part", "parts"))
     by_event = events.groupBy("cluster", "look", "n").agg(
         F.max("taken_ms").alias("taken_ms"),

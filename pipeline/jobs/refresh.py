@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline.jobs.histories import history_writes
 from pipeline.jobs.hourly import write_hours
 from pipeline.jobs.incremental import IncrementalSums, LookId

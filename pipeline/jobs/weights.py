@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from agent.errors import BadInput
 from agent.telemetry.weights import to_records
+from agent.values.number_format import counted
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
-from agent.values.words import counted
 from config.settings import Settings
 from pipeline.kafka import TopicClient
 from pipeline.schemas import gold, silver

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agent.values.words import counted, few
+from agent.values.number_format import counted, few
 from pipeline.report import words
 from pipeline.report.document import ReportDocument
 from pipeline.report.facts import LookCoverage, ReportFacts, UnusableInput

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from agent.values.words import counted
+from agent.values.number_format import counted
 
 Cell = str | int | float | None
 """A raw value. None is unknown."""

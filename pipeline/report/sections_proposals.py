@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline.report import words
 from pipeline.report.document import ColumnHead, Columns, ReportSection, ScatterPlot, ValueUnit
 from pipeline.report.facts import MeasuredOutcome, OpenProposal, PredictionErrors, ReportFacts

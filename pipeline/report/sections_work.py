@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline.report import words
 from pipeline.report.document import BarPlot, ColumnHead, Columns, RangePlot, ReportSection, ValueUnit
 from pipeline.report.facts import RackDrift, RebalanceCounts, ReportFacts, RestoreSpeed, WarmupTimes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from agent.values.flows import BYTES_PER_GB
+from agent.values.rates import BYTES_PER_GB
 from pipeline.report.facts import (
     DailyCost,
     LookCoverage,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agent.values.words import sized
-from agent.values.words import usd as usd_words
+from agent.values.number_format import sized
+from agent.values.number_format import usd as usd_words
 from config.foreign_text import shortened
 from pipeline.report.document import Cell, ColumnHead, ValueUnit
 

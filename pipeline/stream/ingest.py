@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import ClusterUnreachable, RackwiseError
-from agent.stopping import Stop
+from agent.stopping import StopSignal
 from pipeline.kafka import TopicClient, missing_topic
 from pipeline.schemas import bronze
 from pipeline.stream.topic import SourceSettings, TopicIngest, TopicStream
@@ -89,7 +89,7 @@ class StreamRunner:
         self._has_run = False
         """Whether any stream ran: brokers that answered once are waited for, also where a topic was not there yet."""
 
-    def run_once(self, stop: Stop) -> int:
+    def run_once(self, stop: StopSignal) -> int:
         """Read what is there now, one topic after the other; how many records that were. Raises what went wrong."""
         for stream in self._streams:
             if not self._is_there(stream) or stop.is_set():
@@ -99,7 +99,7 @@ class StreamRunner:
             self._vacuum.all()
         return sum(stream.records for stream in self._streams)
 
-    def _read_once(self, stream: TopicStream, stop: Stop) -> None:
+    def _read_once(self, stream: TopicStream, stop: StopSignal) -> None:
         stream.start(once=True)
         while stream.is_running():
             if stop.wait(0.2):
@@ -109,7 +109,7 @@ class StreamRunner:
         if not stream.records:
             self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
 
-    def run(self, stop: Stop) -> int:
+    def run(self, stop: StopSignal) -> int:
         """Read until told to stop; how many records that were. Raises what must not go on."""
         waits = {stream.plan.name: _Wait() for stream in self._streams}
         try:

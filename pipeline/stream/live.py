@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pyspark.sql import DataFrame
 
 from agent.errors import RackwiseError
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline.files import HadoopFiles
 from pipeline.jobs.incremental import IncrementalSums
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import RackwiseError
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline.errors import data_lost, of_spark
 from pipeline.files import HadoopFiles
 from pipeline.kafka import TopicClient, TopicIdentity

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from agent.decode.members import decode_members
-from agent.model.take import take_snapshot
+from agent.model.build_snapshot import build_snapshot
 from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
-from agent.telemetry.events import INPUT_SHAPES, Event, Kind, from_pieces
-from agent.telemetry.looks import IncompleteLookError, Recorded, limits_digest, observation_from_events
+from agent.telemetry.events import INPUT_SHAPES, EventKind, TelemetryEvent, from_pieces
+from agent.telemetry.looks import CycleInputs, IncompleteLookError, limits_digest, observation_from_events
 from agent.values.assessment import Locality
 from agent.values.snapshot import (
     ConsumerGroup,
@@ -80,49 +80,51 @@ def instance_of(look: str) -> str:
 def _rows(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
     events = tuple(_events(raw))
     inputs = [event for event in events if event.kind in INPUT_SHAPES]
-    derived: dict[Kind, dict[int, Any]] = {kind: {} for kind in _DERIVED}
+    derived: dict[EventKind, dict[int, Any]] = {kind: {} for kind in _DERIVED}
     for event in events:
         if event.kind in _DERIVED:
             derived[event.kind][event.n] = from_json(_DERIVED[event.kind], event.data)
-    reports: list[ReportData] = list(derived[Kind.REPORT].values())
-    copies: list[TaskCopiesData] = list(derived[Kind.TASK_COPIES].values())
+    reports: list[ReportData] = list(derived[EventKind.REPORT].values())
+    copies: list[TaskCopiesData] = list(derived[EventKind.TASK_COPIES].values())
     if not inputs and reports and not reports[0].full:
         partial = {"complete": False, "full": False, "problem": None}
         told = (copy for data in copies for copy in data.copies)
         return SilverRow("looks", partial), *(SilverRow("copies", _copy(copy, None, None)) for copy in told)
     recorded = observation_from_events(inputs)
     seen = recorded.observation
-    snapshot = take_snapshot(seen, decode_members(seen, None), recorded.memory, recorded.limits, None)
+    snapshot = build_snapshot(seen, decode_members(seen, None), recorded.memory, recorded.limits, None)
     return (
         SilverRow("looks", _look(recorded, snapshot)),
         *_brokers(snapshot),
         *_partitions(recorded, snapshot),
         *_groups(snapshot),
         *_copies(snapshot),
-        *(SilverRow("findings", _finding(one)) for one in derived[Kind.FINDING].values()),
-        *(SilverRow("locality", row) for one in derived[Kind.ASSESSMENT].values() for row in _locality(one)),
+        *(SilverRow("findings", _finding(one)) for one in derived[EventKind.FINDING].values()),
+        *(SilverRow("locality", row) for one in derived[EventKind.ASSESSMENT].values() for row in _locality(one)),
     )
 
 
-_DERIVED: Mapping[Kind, type] = {
-    Kind.REPORT: ReportData,
-    Kind.FINDING: FindingData,
-    Kind.ASSESSMENT: AssessmentData,
-    Kind.TASK_COPIES: TaskCopiesData,
+_DERIVED: Mapping[EventKind, type] = {
+    EventKind.REPORT: ReportData,
+    EventKind.FINDING: FindingData,
+    EventKind.ASSESSMENT: AssessmentData,
+    EventKind.TASK_COPIES: TaskCopiesData,
 }
 
 
-def _events(raw: Iterable[BronzeEvent]) -> Iterator[Event]:
+def _events(raw: Iterable[BronzeEvent]) -> Iterator[TelemetryEvent]:
     """The events, fragments joined. One whose fragments did not all come is missing."""
     pieces: dict[int, dict[int, str]] = {}
     parts: dict[int, int] = {}
     for one in raw:
         data = json.loads(one.data)
-        if one.kind == Kind.FRAGMENT:
+        if one.kind == EventKind.FRAGMENT:
             pieces.setdefault(one.n, {})[int(data["part"])] = str(data["text"])
             parts[one.n] = int(data["parts"])
-        elif one.kind in Kind._value2member_map_:
-            yield Event(Kind(one.kind), one.subject, one.cluster, one.look, one.n, one.taken_ms, data, one.v)
+        elif one.kind in EventKind._value2member_map_:
+            yield TelemetryEvent(
+                EventKind(one.kind), one.subject, one.cluster, one.look, one.n, one.taken_ms, data, one.v
+            )
     for n, held in pieces.items():
         whole = from_pieces(held) if len(held) == parts[n] else None
         if whole is not None:
@@ -134,7 +136,7 @@ def unreadable(problem: str) -> SilverRow:
     return SilverRow("looks", {"complete": False, "full": None, "problem": problem})
 
 
-def _look(recorded: Recorded, snapshot: Snapshot) -> Row:
+def _look(recorded: CycleInputs, snapshot: Snapshot) -> Row:
     alive = [broker for broker in snapshot.brokers if broker.alive]
     racks = {broker.rack.name for broker in alive}
     return {
@@ -170,7 +172,7 @@ class _Racks(NamedTuple):
     told: Mapping[int, str | None]
 
 
-def _partitions(recorded: Recorded, snapshot: Snapshot) -> Iterator[SilverRow]:
+def _partitions(recorded: CycleInputs, snapshot: Snapshot) -> Iterator[SilverRow]:
     racks = _Racks(
         {broker.id: broker.rack.name for broker in snapshot.brokers},
         # A broker that is gone serves no read, whatever is remembered of it.
@@ -191,7 +193,7 @@ def _partitions(recorded: Recorded, snapshot: Snapshot) -> Iterator[SilverRow]:
             yield SilverRow("partitions", common | _partition(state, recorded, snapshot, racks))
 
 
-def _partition(state: PartitionState, recorded: Recorded, snapshot: Snapshot, racks: _Racks) -> Row:
+def _partition(state: PartitionState, recorded: CycleInputs, snapshot: Snapshot, racks: _Racks) -> Row:
     move = snapshot.reassignments.get(state.id)
     sizes = recorded.observation.replica_bytes
     return {

@@ -10,26 +10,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from testbed.cluster.broker import KEEP, Broker
+    from testbed.cluster.broker import KEEP, EmbeddedBroker
     from testbed.cluster.embedded import EmbeddedCluster
     from testbed.cluster.errors import ClusterError
-    from testbed.cluster.leftovers import ClusterState, Found, clear_cluster, find_cluster, find_clusters
+    from testbed.cluster.leftovers import ClusterState, FoundCluster, clear_cluster, find_cluster, find_clusters
     from testbed.cluster.proxy import RecordingProxy
-    from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec, Fault, FaultKind, Security
+    from testbed.cluster.spec import DEFAULT_VERSION, ClusterSecurity, ClusterSpec, ConnectionFault, ConnectionFaultKind
 
 _NAMES = {
-    "broker": ("KEEP", "Broker"),
+    "broker": ("KEEP", "EmbeddedBroker"),
     "embedded": ("EmbeddedCluster",),
     "errors": ("ClusterError",),
-    "leftovers": ("ClusterState", "Found", "clear_cluster", "find_cluster", "find_clusters"),
+    "leftovers": ("ClusterState", "FoundCluster", "clear_cluster", "find_cluster", "find_clusters"),
     "proxy": ("RecordingProxy",),
-    "spec": ("DEFAULT_VERSION", "ClusterSpec", "Fault", "FaultKind", "Security"),
+    "spec": ("DEFAULT_VERSION", "ClusterSpec", "ConnectionFault", "ConnectionFaultKind", "ClusterSecurity"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "DEFAULT_VERSION", "KEEP", "Broker", "ClusterError", "ClusterSpec", "ClusterState", "EmbeddedCluster", "Fault",
-    "FaultKind", "Found", "RecordingProxy", "Security", "clear_cluster", "find_cluster", "find_clusters",
+    "DEFAULT_VERSION",
+    "KEEP",
+    "ClusterError",
+    "ClusterSecurity",
+    "ClusterSpec",
+    "ClusterState",
+    "ConnectionFault",
+    "ConnectionFaultKind",
+    "EmbeddedBroker",
+    "EmbeddedCluster",
+    "FoundCluster",
+    "RecordingProxy",
+    "clear_cluster",
+    "find_cluster",
+    "find_clusters",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from testbed.cluster.broker import Broker
+from testbed.cluster.broker import EmbeddedBroker
 from testbed.cluster.jars import JarSet
 
 # Writing the archive takes some seconds of the end of that broker, more on a busy machine.
@@ -27,7 +27,7 @@ def recording(jars: JarSet) -> tuple[str, ...]:
     return (f"-XX:ArchiveClassesAtExit={_unfinished(jars)}",)
 
 
-def keep_archive(jars: JarSet, broker: Broker) -> None:
+def keep_archive(jars: JarSet, broker: EmbeddedBroker) -> None:
     """End the broker that recorded, and publish what it wrote; remembers when it wrote nothing."""
     broker.stop(_STOP_TIMEOUT_S)
     try:

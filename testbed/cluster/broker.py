@@ -19,13 +19,13 @@ from typing import Final
 from testbed.cluster.errors import BadSpec, ClusterError
 from testbed.cluster.jars import JarSet, kafka_jars
 from testbed.cluster.jmx import ByteCounters, read_counters
-from testbed.cluster.launch import Home, home, launch, write_settings
-from testbed.cluster.manifest import Manifest, Member, write_manifest
+from testbed.cluster.launch import BrokerDirectory, home, launch, write_settings
+from testbed.cluster.manifest import ClusterManifest, ManifestBroker, write_manifest
 from testbed.cluster.ports import HeldPorts
 from testbed.cluster.processes import ProcessId, kill_all, wait_gone
 from testbed.cluster.readiness import known_brokers
 from testbed.cluster.security import broker_security
-from testbed.cluster.settings import Node, broker_settings
+from testbed.cluster.settings import BrokerNode, broker_settings
 
 _STOP_TIMEOUT_S = 20.0
 _START_TIMEOUT_S = 60.0
@@ -34,21 +34,21 @@ _PROBE_TIMEOUT_S = 1.0
 _PAUSE_S = 0.05
 
 
-class Keep(Enum):
+class KeepRack(Enum):
     """The type of `KEEP`."""
 
     KEEP = "the rack it has"
 
 
-KEEP: Final = Keep.KEEP
+KEEP: Final = KeepRack.KEEP
 """The broker keeps the rack it has; None takes its rack away."""
 
 
-class Members:
+class BrokerProcesses:
     """The brokers of one cluster as processes; shared by its handles, safe to use from several threads."""
 
     def __init__(
-        self, directory: Path, manifest: Manifest, jars: JarSet | None = None, options: Sequence[str] = ()
+        self, directory: Path, manifest: ClusterManifest, jars: JarSet | None = None, options: Sequence[str] = ()
     ) -> None:
         self.directory = directory
         self._jars = jars
@@ -67,13 +67,13 @@ class Members:
             self._jars = kafka_jars(self.manifest.spec.version)
         return self._jars
 
-    def save(self, manifest: Manifest) -> None:
+    def save(self, manifest: ClusterManifest) -> None:
         """Take over what the cluster is now and put it on disk."""
         with self.lock:
             self.manifest = manifest
             write_manifest(self.directory, manifest)
 
-    def member(self, broker_id: int) -> Member:
+    def member(self, broker_id: int) -> ManifestBroker:
         """The broker with this id; BadSpec when there is none."""
         for one in self.manifest.members:
             if one.node.id == broker_id:
@@ -81,7 +81,7 @@ class Members:
         known = ", ".join(str(one.node.id) for one in self.manifest.members)
         raise BadSpec(f"There is no broker {broker_id} in cluster {self.manifest.name}", why=f"its brokers are {known}")
 
-    def configure(self, node: Node) -> None:
+    def configure(self, node: BrokerNode) -> None:
         """Write the settings the broker starts with next time."""
         voters = ",".join(f"{one.node.id}@127.0.0.1:{one.node.controller_port}" for one in self.manifest.members)
         spec = self.manifest.spec
@@ -112,15 +112,15 @@ class Members:
         return "\n".join(lines) or "nothing was written"
 
 
-class Broker:
+class EmbeddedBroker:
     """A handle on one broker; it stays good over stops and starts."""
 
-    def __init__(self, members: Members, broker_id: int) -> None:
+    def __init__(self, members: BrokerProcesses, broker_id: int) -> None:
         self._members = members
         self.id = broker_id
 
     @property
-    def node(self) -> Node:
+    def node(self) -> BrokerNode:
         """Ports, rack and directory."""
         return self._members.member(self.id).node
 
@@ -146,7 +146,7 @@ class Broker:
         return self.pid is not None
 
     @property
-    def files(self) -> Home:
+    def files(self) -> BrokerDirectory:
         """Its settings, logs and data."""
         return home(self._members.directory, self.id)
 
@@ -190,7 +190,9 @@ class Broker:
         """Let a frozen broker run on. ClusterError when it does not run."""
         self._signal_running(signal.SIGCONT)
 
-    def start(self, rack: str | Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S) -> None:
+    def start(
+        self, rack: str | KeepRack | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
+    ) -> None:
         """Start it on its old ports and data, in another rack when one is given; None means without a rack.
 
         With `wait` returns once it serves and the others know its rack. ClusterError when it runs already, or does
@@ -202,7 +204,7 @@ class Broker:
                     f"Broker {self.id} is already running, as pid {self.pid}", todo="Stop it first, or restart it."
                 )
             member = self._members.member(self.id)
-            if not isinstance(rack, Keep):
+            if not isinstance(rack, KeepRack):
                 member = replace(member, node=replace(member.node, rack=rack))
                 self._members.save(self._members.manifest.with_member(member))
             self._members.configure(member.node)
@@ -211,7 +213,7 @@ class Broker:
             self.wait_ready(timeout_s)
 
     def restart(
-        self, rack: str | Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
+        self, rack: str | KeepRack | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
     ) -> None:
         """Controlled shutdown, then start; see `stop` and `start`."""
         self.stop()
@@ -237,7 +239,7 @@ class Broker:
         answers = (self._known_at(one.node) for one in self._members.manifest.members if one.node.id != self.id)
         return all(self.id in one and one[self.id] == self.rack for one in (own, *answers) if one is not None)
 
-    def _known_at(self, node: Node) -> Mapping[int, str | None] | None:
+    def _known_at(self, node: BrokerNode) -> Mapping[int, str | None] | None:
         return known_brokers(node.internal_port, _PROBE_TIMEOUT_S)
 
     def _process(self) -> ProcessId | None:

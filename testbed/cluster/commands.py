@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli.examples import add_examples
-from agent.cli.output import Format, chosen, emit, emit_line, say
-from agent.values.words import counted
+from agent.cli.output import OutputFormat, chosen, emit, emit_line, say
+from agent.values.number_format import counted
 from testbed import cluster as local
-from testbed.cluster.spec import FaultKind
+from testbed.cluster.spec import ConnectionFaultKind
 
 if TYPE_CHECKING:
     from agent.cli.documents.cluster import LocalCluster
@@ -54,10 +54,10 @@ cluster_app = typer.Typer(
 
 Name = Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="Name of the cluster.")]
 Clear = Annotated[bool, typer.Option("--clear", help="Remove what interrupted clusters left behind, without asking.")]
-Output = Annotated[Format | None, typer.Option("--output", "-o", help="Form of the answer.")]
+Output = Annotated[OutputFormat | None, typer.Option("--output", "-o", help="Form of the answer.")]
 
 
-class Action(StrEnum):
+class BrokerAction(StrEnum):
     """What can be done to one broker."""
 
     STOP = "stop"
@@ -156,7 +156,7 @@ def logs(
 @cluster_app.command()
 def broker(
     broker_id: Annotated[int, typer.Argument(metavar="ID", help="Broker id.")],
-    action: Annotated[Action, typer.Argument(help="Action on the broker.")],
+    action: Annotated[BrokerAction, typer.Argument(help="Action on the broker.")],
     *,
     rack: Annotated[
         str | None,
@@ -165,29 +165,29 @@ def broker(
     name: Name = DEFAULT_NAME,
 ) -> None:
     """Stop, kill, freeze, thaw, start or restart one broker."""
-    if rack is not None and action not in (Action.START, Action.RESTART):
+    if rack is not None and action not in (BrokerAction.START, BrokerAction.RESTART):
         raise typer.BadParameter("only start and restart can change a broker's rack", param_hint="--rack")
     one = local.EmbeddedCluster.open(name).broker(broker_id)
     wanted = local.KEEP if rack is None else None if rack == _NO_RACK else rack
     match action:
-        case Action.STOP:
+        case BrokerAction.STOP:
             one.stop()
-        case Action.KILL:
+        case BrokerAction.KILL:
             one.kill()
-        case Action.FREEZE:
+        case BrokerAction.FREEZE:
             one.freeze()
-        case Action.THAW:
+        case BrokerAction.THAW:
             one.thaw()
-        case Action.START:
+        case BrokerAction.START:
             one.start(wanted)
-        case Action.RESTART:
+        case BrokerAction.RESTART:
             one.restart(wanted)
     say(f"broker {one.id} {'runs in rack ' + (one.rack or 'none') if one.alive else 'is down'}")
 
 
 @cluster_app.command()
 def fault(
-    kind: Annotated[FaultKind, typer.Argument(help="What happens to connections through the proxy.")],
+    kind: Annotated[ConnectionFaultKind, typer.Argument(help="What happens to connections through the proxy.")],
     broker_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Broker id; default: all.")] = None,
     *,
     delay_ms: Annotated[
@@ -200,15 +200,15 @@ def fault(
 ) -> None:
     """Harm what goes through the recording proxy; pass lifts it."""
     cluster = local.EmbeddedCluster.open(name)
-    cluster.inject(local.Fault(kind, delay_ms), broker_id)
+    cluster.inject(local.ConnectionFault(kind, delay_ms), broker_id)
     say(f"{'all brokers' if broker_id is None else f'broker {broker_id}'}: {kind.value}")
 
 
-def _left_behind(found: Sequence[local.Found]) -> list[local.Found]:
+def _left_behind(found: Sequence[local.FoundCluster]) -> list[local.FoundCluster]:
     return [one for one in found if one.state is local.ClusterState.LEFT_BEHIND]
 
 
-def _told_left_behind(found: Sequence[local.Found]) -> list[local.Found]:
+def _told_left_behind(found: Sequence[local.FoundCluster]) -> list[local.FoundCluster]:
     """The same, each with why on a line: for commands whose answer does not list them."""
     left = _left_behind(found)
     for one in left:
@@ -217,7 +217,7 @@ def _told_left_behind(found: Sequence[local.Found]) -> list[local.Found]:
     return left
 
 
-def _clear(left: Sequence[local.Found], *, clear: bool, name: str | None = None) -> None:
+def _clear(left: Sequence[local.FoundCluster], *, clear: bool, name: str | None = None) -> None:
     if clear:
         for one in left:
             local.clear_cluster(one.directory)
@@ -227,15 +227,17 @@ def _clear(left: Sequence[local.Found], *, clear: bool, name: str | None = None)
         say(f"remove {'it' if len(left) == 1 else 'them'} with: rackwise cluster status {only}--clear")
 
 
-def _emit(found: Sequence[local.Found], output: Format | None, empty: str = "nothing to show") -> None:
+def _emit(found: Sequence[local.FoundCluster], output: OutputFormat | None, empty: str = "nothing to show") -> None:
     form = chosen(output)
     rows = [_row(one) for one in found]
-    shown = [_shown(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
-    columns = COLUMNS if form is not Format.TABLE else tuple("memory" if name == _MEMORY else name for name in COLUMNS)
+    shown = [_shown(row) for row in rows] if form in {OutputFormat.TABLE, OutputFormat.CSV} else rows
+    columns = (
+        COLUMNS if form is not OutputFormat.TABLE else tuple("memory" if name == _MEMORY else name for name in COLUMNS)
+    )
     emit(shown, columns, form, empty=empty)
 
 
-def _row(found: local.Found) -> LocalCluster:
+def _row(found: local.FoundCluster) -> LocalCluster:
     manifest = found.manifest
     row: LocalCluster = {
         "name": found.name,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from testbed.cluster.broker import KEEP, Keep
+from testbed.cluster.broker import KEEP, KeepRack
 from testbed.cluster.errors import BadSpec, ClusterError
 from testbed.cluster.readiness import known_brokers
 
@@ -50,11 +50,13 @@ class BrokerDriver(Protocol):
     def thaw(self) -> None:
         """Let a frozen broker run on."""
 
-    def start(self, rack: str | Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S) -> None:
+    def start(
+        self, rack: str | KeepRack | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
+    ) -> None:
         """On its old data, in another rack when one is given."""
 
     def restart(
-        self, rack: str | Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
+        self, rack: str | KeepRack | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
     ) -> None:
         """Controlled shutdown, then start."""
 
@@ -152,13 +154,15 @@ class ComposeBroker:
         """Let a frozen broker run on."""
         self._driver.run("unpause", self._service)
 
-    def start(self, rack: str | Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S) -> None:
+    def start(
+        self, rack: str | KeepRack | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
+    ) -> None:
         """On its old data; a new rack makes compose put a new container in the place of the old one.
 
         BadSpec for None: the compose file gives every broker a rack.
         """
         match rack:
-            case Keep():
+            case KeepRack():
                 pass
             case str():
                 self._driver.racks[self.id] = rack
@@ -171,7 +175,7 @@ class ComposeBroker:
             self.wait_ready(timeout_s)
 
     def restart(
-        self, rack: str | Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
+        self, rack: str | KeepRack | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
     ) -> None:
         """Controlled shutdown, then start; see `start`."""
         self.stop()

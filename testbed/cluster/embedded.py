@@ -17,19 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline.maven import Progress
 from testbed.cluster import security
 from testbed.cluster.archive import do_without_archive, keep_archive, needs_archive, recording
-from testbed.cluster.broker import Broker, Members
+from testbed.cluster.broker import BrokerProcesses, EmbeddedBroker
+from testbed.cluster.create import launch_all, new_directory, new_manifest
 from testbed.cluster.errors import BadSpec, ClusterError
 from testbed.cluster.jars import JarSet, kafka_jars
 from testbed.cluster.leftovers import clear_cluster
-from testbed.cluster.making import launch_all, new_directory, new_manifest
 from testbed.cluster.manifest import directory_of, read_manifest
 from testbed.cluster.proxy import RecordingProxy
 from testbed.cluster.proxy_process import read_faults, start_proxy_process, wait_for_proxy, write_faults
-from testbed.cluster.spec import ClusterSpec, Fault
+from testbed.cluster.spec import ClusterSpec, ConnectionFault
 
 _READY_TIMEOUT_S = 90.0
 
@@ -37,7 +37,7 @@ _READY_TIMEOUT_S = 90.0
 class EmbeddedCluster:
     """A running cluster of real brokers; a context manager that ends it."""
 
-    def __init__(self, members: Members) -> None:
+    def __init__(self, members: BrokerProcesses) -> None:
         self._members = members
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._proxy: RecordingProxy | None = None
@@ -89,7 +89,7 @@ class EmbeddedCluster:
         began = time.monotonic()
         manifest = new_manifest(name or f"run-{os.getpid()}-{secrets.token_hex(3)}", spec, detached=detached)
         directory = new_directory(manifest)
-        members = Members(directory, manifest, jars, options)
+        members = BrokerProcesses(directory, manifest, jars, options)
         cluster = cls(members)
         try:
             if not detached:
@@ -117,7 +117,7 @@ class EmbeddedCluster:
             raise BadSpec(
                 f"There is no cluster named {name}", todo=f"Start it with `rackwise cluster up --name {name}`."
             )
-        return cls(Members(directory, manifest))
+        return cls(BrokerProcesses(directory, manifest))
 
     @property
     def spec(self) -> ClusterSpec:
@@ -164,7 +164,7 @@ class EmbeddedCluster:
             raise _not_proxied()
         return self._proxy
 
-    def inject(self, fault: Fault, broker_id: int | None = None) -> None:
+    def inject(self, fault: ConnectionFault, broker_id: int | None = None) -> None:
         """Put a fault on one broker's connections through the proxy, or on all; `PASS` lifts it.
 
         Works for a detached cluster too, within a fraction of a second. ClusterError when it has no proxy.
@@ -181,14 +181,14 @@ class EmbeddedCluster:
         write_faults(self.directory, before | dict.fromkeys(routes if broker_id is None else (broker_id,), fault))
 
     @property
-    def brokers(self) -> tuple[Broker, ...]:
+    def brokers(self) -> tuple[EmbeddedBroker, ...]:
         """All brokers, running or not, by id."""
-        return tuple(Broker(self._members, one.node.id) for one in self._members.manifest.members)
+        return tuple(EmbeddedBroker(self._members, one.node.id) for one in self._members.manifest.members)
 
-    def broker(self, broker_id: int) -> Broker:
+    def broker(self, broker_id: int) -> EmbeddedBroker:
         """The broker with this id; ClusterError when there is none."""
         self._members.member(broker_id)
-        return Broker(self._members, broker_id)
+        return EmbeddedBroker(self._members, broker_id)
 
     def client_properties(self, user: str = "admin", *, proxied: bool = False) -> Mapping[str, str]:
         """What clients need beside the bootstrap servers, in Kafka's dotted names; empty in plain text."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.maven import AGENT_PREFIX, Progress, java, resolved
 from testbed.cluster.errors import ClusterError
-from testbed.cluster.spec import Version
+from testbed.cluster.spec import KafkaVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def kafka_jars(version: str, on_progress: Progress | None = None) -> JarSet:
 
     ToolError when Java or Maven is missing or too old, or Maven cannot get a jar.
     """
-    profile = f"kafka-{Version.parse(version).major}"
+    profile = f"kafka-{KafkaVersion.parse(version).major}"
     runner = java()
     directory = resolved(f"Kafka {version}", version, profile, (f"-Dkafka.version={version}",), on_progress)
     return JarSet(directory=directory, java=runner)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from testbed.cluster.errors import ClusterError
 from testbed.cluster.jars import JarSet
-from testbed.cluster.settings import Node, as_properties
+from testbed.cluster.settings import BrokerNode, as_properties
 from testbed.cluster.spec import ClusterSpec
 
 TAG = "-Drackwise.cluster="
@@ -66,7 +66,7 @@ rules:
 """
 
 
-class Home(NamedTuple):
+class BrokerDirectory(NamedTuple):
     """Directory of one broker inside the cluster's."""
 
     directory: Path
@@ -92,9 +92,9 @@ class Home(NamedTuple):
         return self.directory / "data"
 
 
-def home(cluster_directory: Path, broker_id: int) -> Home:
+def home(cluster_directory: Path, broker_id: int) -> BrokerDirectory:
     """Directory of this broker."""
-    return Home(cluster_directory / f"broker-{broker_id}")
+    return BrokerDirectory(cluster_directory / f"broker-{broker_id}")
 
 
 def write_shared_files(cluster_directory: Path) -> None:
@@ -104,7 +104,7 @@ def write_shared_files(cluster_directory: Path) -> None:
     (cluster_directory / "jmx.yaml").write_text(_JMX_RULES, encoding="utf-8")
 
 
-def write_settings(where: Home, settings: Mapping[str, str]) -> None:
+def write_settings(where: BrokerDirectory, settings: Mapping[str, str]) -> None:
     """The broker's settings, readable by the user alone."""
     where.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     where.properties.write_text(as_properties(settings), encoding="utf-8")
@@ -136,7 +136,7 @@ def format_storage(
 
 
 def launch(
-    cluster_directory: Path, jars: JarSet, spec: ClusterSpec, node: Node, options: Sequence[str] = ()
+    cluster_directory: Path, jars: JarSet, spec: ClusterSpec, node: BrokerNode, options: Sequence[str] = ()
 ) -> subprocess.Popen[bytes]:
     """Start the broker; returns at once, in a session of its own so that Ctrl-C reaches the owner alone.
 
@@ -158,7 +158,7 @@ def launch(
         )  # fmt: skip
 
 
-def _java(cluster_directory: Path, jars: JarSet, where: Home, heap: str, *more: str) -> tuple[str, ...]:
+def _java(cluster_directory: Path, jars: JarSet, where: BrokerDirectory, heap: str, *more: str) -> tuple[str, ...]:
     archive = (f"-XX:SharedArchiveFile={jars.class_archive}",) if jars.class_archive.exists() else ()
     return (
         str(jars.java),

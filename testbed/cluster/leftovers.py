@@ -14,10 +14,10 @@ from pathlib import Path
 
 import psutil
 
-from agent.values.words import counted
+from agent.values.number_format import counted
 from testbed.cluster.errors import ClusterError
 from testbed.cluster.launch import TAG
-from testbed.cluster.manifest import NAME, Manifest, clusters_home, directory_of, read_manifest
+from testbed.cluster.manifest import NAME, ClusterManifest, clusters_home, directory_of, read_manifest
 from testbed.cluster.processes import ProcessId, kill_all
 
 
@@ -31,14 +31,14 @@ class ClusterState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundCluster:
     """One cluster's directory."""
 
     directory: Path
     state: ClusterState
     why: str
     """The reason of the state, as a clause."""
-    manifest: Manifest | None
+    manifest: ClusterManifest | None
     """None when it cannot be read."""
 
     @property
@@ -61,14 +61,14 @@ class Found:
         return tuple(one.node.id for one in members if one.process is not None and one.process.alive)
 
 
-def find_clusters() -> tuple[Found, ...]:
+def find_clusters() -> tuple[FoundCluster, ...]:
     """All clusters of this user on this machine, by name."""
     home = clusters_home()
     names = sorted(one for one in home.iterdir() if one.is_dir()) if home.is_dir() else ()
     return tuple(found for one in names if NAME.fullmatch(one.name) and (found := find_cluster(one.name)) is not None)
 
 
-def find_cluster(name: str) -> Found | None:
+def find_cluster(name: str) -> FoundCluster | None:
     """The cluster of this name; None when there is none. Raises BadSpec."""
     directory = directory_of(name)
     if not directory.is_dir():
@@ -76,11 +76,13 @@ def find_cluster(name: str) -> Found | None:
     try:
         manifest = read_manifest(directory)
     except ClusterError as error:
-        return Found(directory=directory, state=ClusterState.LEFT_BEHIND, why=str(error), manifest=None)
+        return FoundCluster(directory=directory, state=ClusterState.LEFT_BEHIND, why=str(error), manifest=None)
     if manifest is None:
-        return Found(directory=directory, state=ClusterState.LEFT_BEHIND, why="it has no manifest", manifest=None)
+        return FoundCluster(
+            directory=directory, state=ClusterState.LEFT_BEHIND, why="it has no manifest", manifest=None
+        )
     state, why = _state(manifest)
-    return Found(directory=directory, state=state, why=why, manifest=manifest)
+    return FoundCluster(directory=directory, state=state, why=why, manifest=manifest)
 
 
 def clear_cluster(directory: Path) -> None:
@@ -110,7 +112,7 @@ def tagged(directory: Path) -> tuple[ProcessId, ...]:
     return tuple(found)
 
 
-def _state(manifest: Manifest) -> tuple[ClusterState, str]:
+def _state(manifest: ClusterManifest) -> tuple[ClusterState, str]:
     if manifest.owner is not None and not manifest.owner.alive:
         return ClusterState.LEFT_BEHIND, f"process {manifest.owner.pid}, its owner, has ended"
     if not manifest.ready:
@@ -120,7 +122,7 @@ def _state(manifest: Manifest) -> tuple[ClusterState, str]:
     return _state_of_ready(manifest)
 
 
-def _state_of_ready(manifest: Manifest) -> tuple[ClusterState, str]:
+def _state_of_ready(manifest: ClusterManifest) -> tuple[ClusterState, str]:
     alive = [one.process is not None and one.process.alive for one in manifest.members]
     if all(alive):
         return ClusterState.RUNNING, "all brokers run"

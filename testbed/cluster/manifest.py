@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from pipeline.maven import home
 from testbed.cluster.errors import BadSpec, ClusterError
 from testbed.cluster.processes import ProcessId
-from testbed.cluster.settings import Node, Route
+from testbed.cluster.settings import BrokerNode, ProxyRoute
 from testbed.cluster.spec import ClusterSpec
 
 FILE_NAME = "manifest.json"
@@ -34,22 +34,22 @@ def directory_of(name: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ManifestBroker:
     """One broker of a cluster and the process it last ran as."""
 
-    node: Node
+    node: BrokerNode
     process: ProcessId | None = None
     """None before the first start and after an orderly stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class ClusterManifest:
     """A cluster on this machine, as its directory tells it."""
 
     name: str
     cluster_id: str
     spec: ClusterSpec
-    members: tuple[Member, ...]
+    members: tuple[ManifestBroker, ...]
     owner: ProcessId | None
     """The process the cluster must not outlive; None for a detached one."""
     starter: ProcessId
@@ -76,17 +76,17 @@ class Manifest:
         return ",".join(f"127.0.0.1:{route.listen_port}" for route in routes) or None
 
     @property
-    def proxy_routes(self) -> Mapping[int, Route]:
+    def proxy_routes(self) -> Mapping[int, ProxyRoute]:
         """Broker -> its way through the proxy; empty when the cluster has none."""
         return {one.node.id: one.node.route for one in self.members if one.node.route is not None}
 
-    def with_member(self, member: Member) -> Manifest:
+    def with_member(self, member: ManifestBroker) -> ClusterManifest:
         """The same cluster with this member in the place of the one with its id."""
         changed = tuple(member if one.node.id == member.node.id else one for one in self.members)
         return replace(self, members=changed)
 
 
-_ADAPTER = TypeAdapter(Manifest)
+_ADAPTER = TypeAdapter(ClusterManifest)
 
 
 def clusters_home() -> Path:
@@ -94,7 +94,7 @@ def clusters_home() -> Path:
     return home("RACKWISE_STATE", "XDG_STATE_HOME", Path(".local") / "state") / "clusters"
 
 
-def write_manifest(directory: Path, manifest: Manifest) -> None:
+def write_manifest(directory: Path, manifest: ClusterManifest) -> None:
     """Put it into the cluster's directory, whole or not at all; only the user may read it, it may hold passwords."""
     temporary = directory / f".{FILE_NAME}.{os.getpid()}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -103,7 +103,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
     temporary.replace(directory / FILE_NAME)
 
 
-def read_manifest(directory: Path) -> Manifest | None:
+def read_manifest(directory: Path) -> ClusterManifest | None:
     """What the directory tells; None when it has no manifest, ClusterError when it cannot be read."""
     path = directory / FILE_NAME
     try:

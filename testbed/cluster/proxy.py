@@ -18,9 +18,17 @@ from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 from testbed.cluster.errors import BadSpec, ClusterError
-from testbed.cluster.requests import DESCRIBE_CLUSTER, METADATA, Header, Recorded, read_header, record, without_brokers
-from testbed.cluster.settings import Route
-from testbed.cluster.spec import PASS, Fault, FaultKind
+from testbed.cluster.requests import (
+    DESCRIBE_CLUSTER,
+    METADATA,
+    RecordedRequest,
+    RequestHeader,
+    read_header,
+    record,
+    without_brokers,
+)
+from testbed.cluster.settings import ProxyRoute
+from testbed.cluster.spec import PASS, ConnectionFault, ConnectionFaultKind
 
 T = TypeVar("T")
 
@@ -39,8 +47,8 @@ class _Lane:
     """One broker's way through the proxy; touched by the proxy's own thread alone."""
 
     broker_id: int
-    route: Route
-    fault: Fault = PASS
+    route: ProxyRoute
+    fault: ConnectionFault = PASS
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     server: asyncio.Server | None = None
     connections: set[asyncio.Task[None]] = field(default_factory=set)
@@ -50,9 +58,9 @@ class _Lane:
 class RecordingProxy:
     """Passes, records and, when told, harms what goes between clients and brokers. Safe to use from any thread."""
 
-    def __init__(self, routes: Mapping[int, Route], *, kept: int = _KEPT) -> None:
+    def __init__(self, routes: Mapping[int, ProxyRoute], *, kept: int = _KEPT) -> None:
         self._lanes = {broker_id: _Lane(broker_id, route) for broker_id, route in sorted(routes.items())}
-        self._records: deque[Recorded] = deque(maxlen=kept)
+        self._records: deque[RecordedRequest] = deque(maxlen=kept)
         self._count = 0
         self._lock = threading.Lock()
         self._loop = asyncio.new_event_loop()
@@ -96,13 +104,13 @@ class RecordingProxy:
         with self._lock:
             return self._count - len(self._records)
 
-    def records(self, *, since: int = 0, client_id: str | None = None) -> tuple[Recorded, ...]:
+    def records(self, *, since: int = 0, client_id: str | None = None) -> tuple[RecordedRequest, ...]:
         """Requests on record after the mark, oldest first; of one client id when it is given."""
         with self._lock:
             kept = tuple(self._records)
         return tuple(one for one in kept if one.number > since and client_id in (None, one.client_id))
 
-    def inject(self, fault: Fault, broker_id: int | None = None) -> None:
+    def inject(self, fault: ConnectionFault, broker_id: int | None = None) -> None:
         """Put a fault on one broker's connections, or on all; it replaces the one before."""
         if broker_id is not None and broker_id not in self._lanes:
             raise BadSpec(f"The proxy has no broker {broker_id}", why=f"its brokers are {sorted(self._lanes)}")
@@ -132,20 +140,20 @@ class RecordingProxy:
 
     async def _close_all(self) -> None:
         for lane in self._lanes.values():
-            await self._put(lane, Fault(FaultKind.REFUSE))
+            await self._put(lane, ConnectionFault(ConnectionFaultKind.REFUSE))
             running = tuple(lane.connections)
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    async def _put(self, lane: _Lane, fault: Fault) -> None:
+    async def _put(self, lane: _Lane, fault: ConnectionFault) -> None:
         lane.fault = fault
         lane.changed.set()
         lane.changed = asyncio.Event()
-        if fault.kind in (FaultKind.RESET, FaultKind.REFUSE):
+        if fault.kind in (ConnectionFaultKind.RESET, ConnectionFaultKind.REFUSE):
             for writer in tuple(lane.writers):
                 _reset(writer)
-        if fault.kind is FaultKind.REFUSE:
+        if fault.kind is ConnectionFaultKind.REFUSE:
             if lane.server is not None:
                 lane.server.close()
                 lane.server = None
@@ -159,7 +167,7 @@ class RecordingProxy:
             await _admitted(lane, answers=False)
             broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", lane.route.broker_port)
             lane.writers.add(broker_writer)
-            awaited: dict[int, Header] = {}
+            awaited: dict[int, RequestHeader] = {}
             ways = (
                 asyncio.ensure_future(self._pass_requests(lane, reader, broker_writer, awaited)),
                 asyncio.ensure_future(_pass_answers(lane, broker_reader, writer, awaited)),
@@ -180,7 +188,7 @@ class RecordingProxy:
                     one.close()
 
     async def _pass_requests(
-        self, lane: _Lane, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, awaited: dict[int, Header]
+        self, lane: _Lane, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, awaited: dict[int, RequestHeader]
     ) -> None:
         with contextlib.suppress(OSError, EOFError):
             while True:
@@ -198,14 +206,14 @@ class RecordingProxy:
                 writer.write(prefix + frame)
                 await writer.drain()
 
-    def _note(self, lane: _Lane, header: Header, frame: bytes) -> None:
+    def _note(self, lane: _Lane, header: RequestHeader, frame: bytes) -> None:
         with self._lock:
             self._count += 1
             self._records.append(record(self._count, lane.broker_id, header, frame))
 
 
 async def _pass_answers(
-    lane: _Lane, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, awaited: dict[int, Header]
+    lane: _Lane, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, awaited: dict[int, RequestHeader]
 ) -> None:
     with contextlib.suppress(OSError, EOFError):
         while True:
@@ -213,7 +221,7 @@ async def _pass_answers(
             size = int.from_bytes(start[:4], "big", signed=True)
             header = awaited.pop(int.from_bytes(start[4:], "big", signed=True), None)
             await _admitted(lane, answers=True)
-            rewritten = lane.fault.kind is FaultKind.NO_BROKERS and header is not None
+            rewritten = lane.fault.kind is ConnectionFaultKind.NO_BROKERS and header is not None
             if rewritten and header is not None and size <= _LONGEST_REWRITE_BYTES:
                 whole = start[4:] + await reader.readexactly(size - 4)
                 emptied = without_brokers(header.api_key, header.api_version, whole)
@@ -239,15 +247,15 @@ async def _admitted(lane: _Lane, *, answers: bool) -> None:
     """Return when the lane's fault lets a frame of this direction pass; ConnectionResetError when it never will."""
     while True:
         match lane.fault.kind:
-            case FaultKind.PASS | FaultKind.NO_BROKERS:
+            case ConnectionFaultKind.PASS | ConnectionFaultKind.NO_BROKERS:
                 return
-            case FaultKind.DELAY:
+            case ConnectionFaultKind.DELAY:
                 if not answers:
                     await asyncio.sleep(lane.fault.delay_ms / 1000)
                 return
-            case FaultKind.MUTE if not answers:
+            case ConnectionFaultKind.MUTE if not answers:
                 return
-            case FaultKind.RESET | FaultKind.REFUSE:
+            case ConnectionFaultKind.RESET | ConnectionFaultKind.REFUSE:
                 raise ConnectionResetError
             case _:
                 await lane.changed.wait()

@@ -19,9 +19,9 @@ from testbed.cluster.launch import TAG
 from testbed.cluster.manifest import read_manifest
 from testbed.cluster.processes import ProcessId
 from testbed.cluster.proxy import RecordingProxy
-from testbed.cluster.requests import Recorded
-from testbed.cluster.settings import Route
-from testbed.cluster.spec import PASS, Fault, FaultKind
+from testbed.cluster.requests import RecordedRequest
+from testbed.cluster.settings import ProxyRoute
+from testbed.cluster.spec import PASS, ConnectionFault, ConnectionFaultKind
 
 RECORDS_FILE = "proxy.jsonl"
 FAULTS_FILE = "faults.json"
@@ -43,7 +43,7 @@ def start_proxy_process(cluster_directory: Path) -> ProcessId:
     return ProcessId.of(child.pid)
 
 
-def wait_for_proxy(cluster_directory: Path, process: ProcessId, routes: Mapping[int, Route]) -> None:
+def wait_for_proxy(cluster_directory: Path, process: ProcessId, routes: Mapping[int, ProxyRoute]) -> None:
     """Return once it listens for every broker; ClusterError with its last words when it ends or takes too long."""
     until = time.monotonic() + _START_TIMEOUT_S
     while not all(_listens(route.listen_port) for route in routes.values()):
@@ -61,7 +61,7 @@ def _listens(port: int) -> bool:
     return True
 
 
-def write_faults(cluster_directory: Path, faults: Mapping[int, Fault]) -> None:
+def write_faults(cluster_directory: Path, faults: Mapping[int, ConnectionFault]) -> None:
     """Tell a proxy process which broker has which fault; the others have none."""
     lines = {str(broker_id): {"kind": one.kind.value, "delay_ms": one.delay_ms} for broker_id, one in faults.items()}
     temporary = cluster_directory / f".{FAULTS_FILE}"
@@ -69,11 +69,14 @@ def write_faults(cluster_directory: Path, faults: Mapping[int, Fault]) -> None:
     temporary.replace(cluster_directory / FAULTS_FILE)
 
 
-def read_faults(cluster_directory: Path) -> dict[int, Fault] | None:
+def read_faults(cluster_directory: Path) -> dict[int, ConnectionFault] | None:
     """What `faults.json` says; empty when there is none, None when it cannot be read."""
     try:
         lines = json.loads((cluster_directory / FAULTS_FILE).read_bytes())
-        return {int(broker): Fault(FaultKind(one["kind"]), int(one["delay_ms"])) for broker, one in lines.items()}
+        return {
+            int(broker): ConnectionFault(ConnectionFaultKind(one["kind"]), int(one["delay_ms"]))
+            for broker, one in lines.items()
+        }
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -86,7 +89,7 @@ def main(cluster_directory: Path) -> None:
     if manifest is None:
         raise ClusterError(f"{cluster_directory} is not the directory of a cluster")
     brokers = [one.node.id for one in manifest.members]
-    put: dict[int, Fault] = {}
+    put: dict[int, ConnectionFault] = {}
     written = 0
     with RecordingProxy(manifest.proxy_routes) as proxy:
         while cluster_directory.is_dir():
@@ -103,7 +106,7 @@ def main(cluster_directory: Path) -> None:
             time.sleep(_PAUSE_S)
 
 
-def _append(path: Path, records: Iterable[Recorded]) -> None:
+def _append(path: Path, records: Iterable[RecordedRequest]) -> None:
     try:
         if path.exists() and path.stat().st_size > _LONGEST_RECORDS_BYTES:
             path.replace(path.with_suffix(".1.jsonl"))
@@ -114,7 +117,7 @@ def _append(path: Path, records: Iterable[Recorded]) -> None:
         return
 
 
-def _line(one: Recorded) -> dict[str, object]:
+def _line(one: RecordedRequest) -> dict[str, object]:
     subjects = None if one.subjects is None else [list(subject) for subject in one.subjects]
     return {**one._asdict(), "subjects": subjects}
 

@@ -38,14 +38,14 @@ _RESOURCE_KINDS = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metr
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OverflowError, struct.error)
 
 
-class Subject(NamedTuple):
+class RequestSubject(NamedTuple):
     """Something a request names: a topic, a group, a transactional id, a broker."""
 
     kind: str
     name: str
 
 
-class Header(NamedTuple):
+class RequestHeader(NamedTuple):
     """The part that all requests share."""
 
     api_key: int
@@ -54,7 +54,7 @@ class Header(NamedTuple):
     client_id: str | None
 
 
-class Recorded(NamedTuple):
+class RecordedRequest(NamedTuple):
     """One request as it passed."""
 
     number: int
@@ -65,7 +65,7 @@ class Recorded(NamedTuple):
     api: str
     api_version: int
     correlation_id: int
-    subjects: tuple[Subject, ...] | None
+    subjects: tuple[RequestSubject, ...] | None
     """What a mutating request names; empty for one that only reads, None when it could not be read."""
     mutating: bool
     """False only for a request that is known to only read."""
@@ -78,22 +78,22 @@ class Recorded(NamedTuple):
         return tuple(one.name for one in self.subjects if one.kind == "topic")
 
 
-def read_header(frame: bytes) -> Header | None:
+def read_header(frame: bytes) -> RequestHeader | None:
     """The request's header; None when the frame is too short for one."""
     if len(frame) < _HEADER.size:
         return None
     api_key, api_version, correlation_id, length = _HEADER.unpack_from(frame)
     if length < 0:
-        return Header(api_key, api_version, correlation_id, None)
+        return RequestHeader(api_key, api_version, correlation_id, None)
     raw = frame[_HEADER.size : _HEADER.size + length]
-    return Header(api_key, api_version, correlation_id, raw.decode("utf-8", "replace"))
+    return RequestHeader(api_key, api_version, correlation_id, raw.decode("utf-8", "replace"))
 
 
-def record(number: int, broker_id: int, header: Header, frame: bytes) -> Recorded:
+def record(number: int, broker_id: int, header: RequestHeader, frame: bytes) -> RecordedRequest:
     """The request as it is remembered; never raises."""
     api = api_name(header.api_key)
     reads = api in _READ_ONLY and not (header.api_key == METADATA and _may_create(header, frame))
-    return Recorded(
+    return RecordedRequest(
         number=number,
         broker_id=broker_id,
         client_id=header.client_id,
@@ -127,7 +127,7 @@ def without_brokers(api_key: int, api_version: int, answer: bytes) -> bytes:
         return answer
 
 
-def _may_create(header: Header, frame: bytes) -> bool:
+def _may_create(header: RequestHeader, frame: bytes) -> bool:
     try:
         request = metadata.MetadataRequest.decode(frame, version=header.api_version, header=True)
     except UNREADABLE:
@@ -136,10 +136,10 @@ def _may_create(header: Header, frame: bytes) -> bool:
     return bool(request.topics) and (header.api_version < 4 or bool(request.allow_auto_topic_creation))
 
 
-def _subjects(header: Header, frame: bytes) -> tuple[Subject, ...] | None:
+def _subjects(header: RequestHeader, frame: bytes) -> tuple[RequestSubject, ...] | None:
     if header.api_key in _GROUP_HEARTBEATS:
         group = _first_compact_string(frame, header)
-        return None if group is None else (Subject("group", group),)
+        return None if group is None else (RequestSubject("group", group),)
     if header.api_key not in _REQUESTS:
         return None
     kind, *names = _REQUESTS[header.api_key]
@@ -150,7 +150,7 @@ def _subjects(header: Header, frame: bytes) -> tuple[Subject, ...] | None:
         return None
 
 
-def _first_compact_string(frame: bytes, header: Header) -> str | None:
+def _first_compact_string(frame: bytes, header: RequestHeader) -> str | None:
     """First field of a flexible request without header tags; None when its length does not fit one byte."""
     start = _HEADER.size + len((header.client_id or "").encode())
     if len(frame) < start + 2 or frame[start] != 0 or not 0 < frame[start + 1] < 0x80:
@@ -160,39 +160,39 @@ def _first_compact_string(frame: bytes, header: Header) -> str | None:
 
 
 # kafka-python's values have no types; what is read here is turned into text at once.
-def _topic(one: Any) -> Subject:
+def _topic(one: Any) -> RequestSubject:
     name = getattr(one, "name", None) or getattr(one, "topic", None)
-    return Subject("topic", str(name)) if name else Subject("topic id", str(one.topic_id))
+    return RequestSubject("topic", str(name)) if name else RequestSubject("topic id", str(one.topic_id))
 
 
-def _topics_of(request: Any) -> Iterator[Subject]:
+def _topics_of(request: Any) -> Iterator[RequestSubject]:
     for one in request.topics or ():
         yield _topic(one)
 
 
-def _produced(request: Any) -> Iterator[Subject]:
+def _produced(request: Any) -> Iterator[RequestSubject]:
     for one in request.topic_data:
         yield _topic(one)
 
 
-def _transaction(request: Any) -> Iterator[Subject]:
+def _transaction(request: Any) -> Iterator[RequestSubject]:
     if request.transactional_id:
-        yield Subject("transactional id", str(request.transactional_id))
+        yield RequestSubject("transactional id", str(request.transactional_id))
 
 
-def _group(request: Any) -> Iterator[Subject]:
-    yield Subject("group", str(request.group_id))
+def _group(request: Any) -> Iterator[RequestSubject]:
+    yield RequestSubject("group", str(request.group_id))
 
 
-def _deleted_topics(request: Any) -> Iterator[Subject]:
+def _deleted_topics(request: Any) -> Iterator[RequestSubject]:
     for name in request.topic_names or ():
-        yield Subject("topic", str(name))
+        yield RequestSubject("topic", str(name))
     yield from _topics_of(request)
 
 
-def _added_to_transaction(request: Any) -> Iterator[Subject]:
+def _added_to_transaction(request: Any) -> Iterator[RequestSubject]:
     if request.v3_and_below_transactional_id:
-        yield Subject("transactional id", str(request.v3_and_below_transactional_id))
+        yield RequestSubject("transactional id", str(request.v3_and_below_transactional_id))
     for topic in request.v3_and_below_topics or ():
         yield _topic(topic)
     for one in request.transactions or ():
@@ -201,25 +201,25 @@ def _added_to_transaction(request: Any) -> Iterator[Subject]:
             yield _topic(topic)
 
 
-def _resources(request: Any) -> Iterator[Subject]:
+def _resources(request: Any) -> Iterator[RequestSubject]:
     for one in request.resources:
         kind = _RESOURCE_KINDS.get(one.resource_type, f"resource {one.resource_type}")
-        yield Subject(kind, str(one.resource_name))
+        yield RequestSubject(kind, str(one.resource_name))
 
 
-def _groups(request: Any) -> Iterator[Subject]:
+def _groups(request: Any) -> Iterator[RequestSubject]:
     for name in request.groups_names:
-        yield Subject("group", str(name))
+        yield RequestSubject("group", str(name))
 
 
-def _elected(request: Any) -> Iterator[Subject]:
+def _elected(request: Any) -> Iterator[RequestSubject]:
     if request.topic_partitions is None:
-        yield Subject("topic", "*")
+        yield RequestSubject("topic", "*")
     for one in request.topic_partitions or ():
         yield _topic(one)
 
 
-_REQUESTS: Mapping[int, tuple[Any, *tuple[Callable[[Any], Iterator[Subject]], ...]]] = {
+_REQUESTS: Mapping[int, tuple[Any, *tuple[Callable[[Any], Iterator[RequestSubject]], ...]]] = {
     0: (producer.ProduceRequest, _transaction, _produced),
     METADATA: (metadata.MetadataRequest, _topics_of),
     8: (consumer.OffsetCommitRequest, _group, _topics_of),

@@ -14,7 +14,7 @@ from pathlib import Path
 from testbed.cluster.errors import BadSpec, ClusterError
 from testbed.cluster.jars import JarSet
 from testbed.cluster.settings import STANDARD_AUTHORIZER
-from testbed.cluster.spec import ClusterSpec, Security
+from testbed.cluster.spec import ClusterSecurity, ClusterSpec
 
 _MECHANISM = "SCRAM-SHA-512"
 _ITERATIONS = 4096
@@ -42,7 +42,7 @@ def authority_file(cluster_directory: Path) -> Path:
     return cluster_directory / "ca.pem"
 
 
-def scram_users(security: Security | None) -> tuple[str, ...]:
+def scram_users(security: ClusterSecurity | None) -> tuple[str, ...]:
     """Values for the storage tool's `--add-scram`."""
     users = security.users.items() if security else ()
     return tuple(f"{_MECHANISM}=[name={name},password={password},iterations={_ITERATIONS}]" for name, password in users)

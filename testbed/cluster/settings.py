@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from testbed.cluster.spec import ClusterSpec, Version
+from testbed.cluster.spec import ClusterSpec, KafkaVersion
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 # From here on every kind of group is served unasked, and the setting is deprecated.
-ALL_PROTOCOLS_SINCE = Version(4, 2, 0)
-STREAMS_PROTOCOL_SINCE = Version(4, 1, 0)
-SHARE_GROUPS_SINCE = Version(4, 0, 0)
+ALL_PROTOCOLS_SINCE = KafkaVersion(4, 2, 0)
+STREAMS_PROTOCOL_SINCE = KafkaVersion(4, 1, 0)
+SHARE_GROUPS_SINCE = KafkaVersion(4, 0, 0)
 
 
-class Route(NamedTuple):
+class ProxyRoute(NamedTuple):
     """Ports of 127.0.0.1: where clients come in, and the broker's listener behind the proxy."""
 
     listen_port: int
@@ -29,7 +29,7 @@ class Route(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class BrokerNode:
     """Where one broker is: its ports on 127.0.0.1, its directory, its rack."""
 
     id: int
@@ -45,14 +45,14 @@ class Node:
     data_directory: str
 
     @property
-    def route(self) -> Route | None:
+    def route(self) -> ProxyRoute | None:
         """Its way through the recording proxy; None when the cluster has none."""
         if self.proxy_port is None or self.proxied_port is None:
             return None
-        return Route(self.proxy_port, self.proxied_port)
+        return ProxyRoute(self.proxy_port, self.proxied_port)
 
 
-def common_settings(brokers: int, version: Version, *, rack_aware_selector: bool = True) -> dict[str, str]:
+def common_settings(brokers: int, version: KafkaVersion, *, rack_aware_selector: bool = True) -> dict[str, str]:
     """Settings that are the same on every broker of a cluster of this size; values as Kafka reads them."""
     replication = str(min(3, brokers))
     min_isr = str(min(2, brokers))
@@ -90,7 +90,7 @@ def common_settings(brokers: int, version: Version, *, rack_aware_selector: bool
     return settings
 
 
-def broker_settings(spec: ClusterSpec, node: Node, voters: str, security: Mapping[str, str]) -> dict[str, str]:
+def broker_settings(spec: ClusterSpec, node: BrokerNode, voters: str, security: Mapping[str, str]) -> dict[str, str]:
     """All settings of one broker: the common ones, its addresses and rack, and the spec's own, which win.
 
     `voters` is Kafka's `controller.quorum.voters`; `security` what `testbed.cluster.security` adds, or empty.
@@ -107,7 +107,7 @@ def broker_settings(spec: ClusterSpec, node: Node, voters: str, security: Mappin
     return settings | dict(security) | dict(spec.broker_properties)
 
 
-def _listeners(node: Node, *, secured: bool) -> dict[str, str]:
+def _listeners(node: BrokerNode, *, secured: bool) -> dict[str, str]:
     bound = {"INTERNAL": node.internal_port, "CLIENT": node.client_port, "CONTROLLER": node.controller_port}
     told = {"INTERNAL": node.internal_port, "CLIENT": node.client_port}
     protocols = {

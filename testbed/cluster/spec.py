@@ -17,7 +17,7 @@ DEFAULT_VERSION = "4.3.1"
 _RACK_OR_NONE = re.compile(r"[^\s,=]+")
 
 
-class Version(NamedTuple):
+class KafkaVersion(NamedTuple):
     """A Kafka release, so that 3.10 counts as newer than 3.9."""
 
     major: int
@@ -25,7 +25,7 @@ class Version(NamedTuple):
     patch: int
 
     @classmethod
-    def parse(cls, text: str) -> Version:
+    def parse(cls, text: str) -> KafkaVersion:
         """The version in a text such as `4.3.1`; BadSpec when it is none, or too old for KRaft."""
         found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", text.strip())
         if found is None:
@@ -40,11 +40,11 @@ class Version(NamedTuple):
         return version
 
 
-OLDEST = Version(3, 5, 0)
+OLDEST = KafkaVersion(3, 5, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Security:
+class ClusterSecurity:
     """TLS and SCRAM-SHA-512 on the client listeners, and Kafka's StandardAuthorizer behind them.
 
     The brokers among themselves stay in plain text on 127.0.0.1. The first user is the super user.
@@ -69,11 +69,11 @@ class ClusterSpec:
     """Each broker serves its byte counters over HTTP."""
     proxied: bool = False
     """Each broker has a second client listener, which advertises the recording proxy."""
-    security: Security | None = None
+    security: ClusterSecurity | None = None
     heap: str = "512m"
 
     def __post_init__(self) -> None:
-        Version.parse(self.version)
+        KafkaVersion.parse(self.version)
         if not self.racks:
             raise BadSpec("A cluster needs at least one broker", todo="Give at least one rack.")
         for rack in self.racks:
@@ -83,9 +83,9 @@ class ClusterSpec:
             raise BadSpec(f"{self.heap!r} is no heap size", todo="Give a number with m or g, for example 512m.")
 
     @property
-    def kafka(self) -> Version:
+    def kafka(self) -> KafkaVersion:
         """The version as numbers."""
-        return Version.parse(self.version)
+        return KafkaVersion.parse(self.version)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ class ClusterSpec:
         return tuple(range(1, len(self.racks) + 1))
 
 
-class FaultKind(StrEnum):
+class ConnectionFaultKind(StrEnum):
     """What happens to the connections of one broker."""
 
     PASS = "pass"  # noqa: S105 a mode, no password
@@ -111,11 +111,11 @@ class FaultKind(StrEnum):
     """Answers pass, but those that list brokers list none, as from a cluster that is still forming."""
 
 
-class Fault(NamedTuple):
+class ConnectionFault(NamedTuple):
     """A mode and, for `DELAY`, how long."""
 
-    kind: FaultKind = FaultKind.PASS
+    kind: ConnectionFaultKind = ConnectionFaultKind.PASS
     delay_ms: int = 0
 
 
-PASS = Fault()
+PASS = ConnectionFault()

@@ -31,11 +31,11 @@ def demo(
     ] = Path("rackwise-report"),
 ) -> None:
     """Start a local three-rack cluster with real consumer groups, and the agent in dry run."""
-    from testbed.demo.show import show
+    from testbed.demo.run import run_demo
 
     long = seconds or int(os.environ.get("DEMO_SECONDS", "180"))
     wanted = spark or os.environ.get("SPARK", "") not in {"", "0"}
-    raise typer.Exit(show(seconds=long, version=version, report=report if wanted else None))
+    raise typer.Exit(run_demo(seconds=long, version=version, report=report if wanted else None))
 
 
 add_examples(demo_app, EXAMPLES, {})

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from agent.errors import RackwiseError
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.screen import Line, Screen
-from testbed.demo.workload import Workload
+from testbed.demo.console import ConsoleLine, DemoConsole
+from testbed.demo.workload import ClusterWorkload
 
 APPLICATION = "shop"
 _LOOK_EVERY_S = 0.5
 
 
-class Times(NamedTuple):
+class ScriptTimes(NamedTuple):
     """Seconds after the first cycle."""
 
     scale_out_latest: float
@@ -29,25 +29,25 @@ class Times(NamedTuple):
     relabel_latest: float
 
 
-def times(seconds: int) -> Times:
+def times(seconds: int) -> ScriptTimes:
     """When things happen in a demo of that many seconds."""
-    return Times(
+    return ScriptTimes(
         scale_out_latest=min(30.0, 0.25 * seconds), relabel_earliest=0.3 * seconds, relabel_latest=0.6 * seconds
     )
 
 
-class Scene(NamedTuple):
+class ScriptContext(NamedTuple):
     """What there is to change, and where to tell it."""
 
     cluster: EmbeddedCluster
-    work: Workload
-    screen: Screen
+    work: ClusterWorkload
+    screen: DemoConsole
 
 
-class Script:
+class DemoScript:
     """A thread that changes the cluster. What goes wrong is printed and does not end the demo."""
 
-    def __init__(self, scene: Scene, at: Times, promotion_proposed: threading.Event) -> None:
+    def __init__(self, scene: ScriptContext, at: ScriptTimes, promotion_proposed: threading.Event) -> None:
         self._cluster, self._work, self._screen = scene
         self._at = at
         self._promotion_proposed = promotion_proposed
@@ -73,7 +73,7 @@ class Script:
             if self._wait(self._promotion_proposed.is_set, self._at.relabel_earliest, self._at.relabel_latest):
                 self._relabel()
         except RackwiseError as error:
-            self._screen.tell(Line("problem", str(error)))
+            self._screen.tell(ConsoleLine("problem", str(error)))
 
     def _wait(self, true: Callable[[], bool], earliest: float, latest: float) -> bool:
         """Until it is true, but neither before the one time nor after the other; False when the demo ends meanwhile."""
@@ -87,19 +87,21 @@ class Script:
     def _scale_out(self) -> None:
         rack = _rack_without_instance(self._work)
         where = f"in rack {rack}" if rack is not None else "without a rack"
-        self._screen.tell(Line("scene", f"scaling {APPLICATION} out: one more instance {where}, with empty stores"))
+        self._screen.tell(
+            ConsoleLine("scene", f"scaling {APPLICATION} out: one more instance {where}, with empty stores")
+        )
         self._work.scale_out(APPLICATION, rack)
 
     def _relabel(self) -> None:
         broker = self._cluster.brokers[-1]
         new = next(rack for rack in self._work.facts.rack_names if rack != broker.rack)
         self._screen.tell(
-            Line("scene", f"restarting broker {broker.id} with broker.rack {new} instead of {broker.rack}")
+            ConsoleLine("scene", f"restarting broker {broker.id} with broker.rack {new} instead of {broker.rack}")
         )
         broker.restart(new, wait=False)
 
 
-def _rack_without_instance(work: Workload) -> str | None:
+def _rack_without_instance(work: ClusterWorkload) -> str | None:
     app = next(app for app in work.plan.streams if app.application == APPLICATION)
     names = work.facts.rack_names
     return next((rack for rack in names if rack not in app.racks), names[0] if names else None)

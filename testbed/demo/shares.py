@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from agent.detect.assess import assess_groups
-from agent.values.assessment import Assessment, Measure
+from agent.values.assessment import Assessment, LocalityMeasure
 from agent.values.cycle import Cycle
 from agent.values.proposal import PlacementChange, Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import PartitionState, Snapshot
@@ -22,10 +22,10 @@ from assignors.problem import TopicPartition
 _REBALANCES = (ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY)
 
 
-class Share(NamedTuple):
+class CrossingShare(NamedTuple):
     """Reads that cross racks by one measure."""
 
-    measure: Measure
+    measure: LocalityMeasure
     unit: str
     """``partitions`` or ``bytes_per_s``."""
     crossing_now: float
@@ -36,7 +36,7 @@ class Share(NamedTuple):
     """What is read by readers of unknown rack, on top of the total."""
 
 
-def shares(cycle: Cycle) -> tuple[Share, ...]:
+def shares(cycle: Cycle) -> tuple[CrossingShare, ...]:
     """One share per measure and unit, over all groups that can be assessed."""
     now = cycle.detection.assessments
     changes = chain.from_iterable(proposal.placements for proposal in cycle.proposals)
@@ -45,25 +45,25 @@ def shares(cycle: Cycle) -> tuple[Share, ...]:
     return tuple(
         share
         for unit in ("partitions", "bytes_per_s")
-        for measure in Measure
+        for measure in LocalityMeasure
         if (share := _share(measure, unit, now, then, rebalanced)) is not None
     )
 
 
 def _share(
-    measure: Measure,
+    measure: LocalityMeasure,
     unit: str,
     now: Mapping[str, Assessment],
     then: Mapping[str, Assessment],
     rebalanced: set[str],
-) -> Share | None:
+) -> CrossingShare | None:
     before = _crossing(now, measure, unit, set())
     after = _crossing(then, measure, unit, rebalanced)
-    return Share(measure, unit, before[0], after[0], before[1], before[2]) if before[1] else None
+    return CrossingShare(measure, unit, before[0], after[0], before[1], before[2]) if before[1] else None
 
 
 def _crossing(
-    assessments: Mapping[str, Assessment], measure: Measure, unit: str, at_best: set[str]
+    assessments: Mapping[str, Assessment], measure: LocalityMeasure, unit: str, at_best: set[str]
 ) -> tuple[float, float, float]:
     """(what crosses, everything that can be told, what cannot)."""
     rows = [

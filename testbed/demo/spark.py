@@ -23,14 +23,13 @@ from typing import NamedTuple
 import psutil
 
 from agent.errors import GaveUp, RackwiseError
-from agent.values.basis import figures_rest_on
-from agent.values.cycle import Cycle
+from agent.values.cycle import Cycle, figures_rest_on
+from agent.values.number_format import counted
 from agent.values.proposal import Proposal
-from agent.values.weighed import Basis
-from agent.values.words import counted
-from testbed.demo.needs import Unmet
-from testbed.demo.patience import Patience, Sign, Standstill
-from testbed.demo.screen import Line, Screen
+from agent.values.weights import FigureBasis
+from testbed.demo.console import ConsoleLine, DemoConsole
+from testbed.demo.requirements import DemoRequirementError
+from testbed.demo.stall_timeout import NoProgressError, ProgressMark, StallTimeout
 
 _MASTER = "local[2]"
 _INGEST_EVERY = "15s"
@@ -51,11 +50,11 @@ _NAMES_A_RATE = re.compile(r"\d [kMGTP]?B/s")
 _SHOWN = 3
 
 
-class Failed(GaveUp):
+class SparkStepError(GaveUp):
     """A step of the pipeline did not do what the demo promises."""
 
 
-class Where(NamedTuple):
+class SparkOptions(NamedTuple):
     """What the commands are given."""
 
     bootstrap_servers: str
@@ -73,14 +72,14 @@ class Where(NamedTuple):
 def check_spark(report: Path) -> str:
     """One sentence. Raises Unmet without the Spark extra, and when something else is where the tables belong."""
     if find_spec("pyspark") is None:
-        raise Unmet(
+        raise DemoRequirementError(
             "The demo with Spark needs the Spark extra",
             why="pyspark is not installed beside rackwise",
             todo="Run `make demo-spark`, or install it with `pip install 'rackwise[spark]'`.",
         )
     tables = report / "tables"
     if tables.exists() and not (tables / _MARK).exists() and any(tables.iterdir()):
-        raise Unmet(
+        raise DemoRequirementError(
             f"{tables} is in the way",
             why="the demo keeps its tables there, and what is there now are no tables of rackwise",
             todo="Name another folder with --report.",
@@ -88,16 +87,16 @@ def check_spark(report: Path) -> str:
     return f"the Spark extra is installed; tables and report go to {report.absolute()}"
 
 
-class SparkSide:
+class SparkPipeline:
     """A thread that runs the commands, one after another, while the agent looks."""
 
     def __init__(
         self,
-        where: Where,
-        screen: Screen,
+        where: SparkOptions,
+        screen: DemoConsole,
         last: Callable[[], Cycle | None],
         *,
-        patience: Patience | None = None,
+        patience: StallTimeout | None = None,
         cpu_s: Callable[[int], float] | None = None,
     ) -> None:
         self._where = where
@@ -106,7 +105,7 @@ class SparkSide:
         self._ingest: subprocess.Popen[bytes] | None = None
         self._step: subprocess.Popen[bytes] | None = None
         self._leave = threading.Event()
-        self._patience = patience or Patience(_STILL_S, self._leave.wait)
+        self._patience = patience or StallTimeout(_STILL_S, self._leave.wait)
         self._cpu_s = cpu_s or _cpu_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-spark", daemon=True)
@@ -192,7 +191,7 @@ class SparkSide:
             (
                 proposal
                 for proposal in (cycle.proposals if cycle is not None else ())
-                if ("basis", Basis.WEIGHTS.value) in proposal.evidence and _NAMES_A_RATE.search(proposal.sentence)
+                if ("basis", FigureBasis.WEIGHTS.value) in proposal.evidence and _NAMES_A_RATE.search(proposal.sentence)
             ),
             key=lambda proposal: proposal.id,
         )
@@ -227,26 +226,28 @@ class SparkSide:
         process: subprocess.Popen[bytes],
         wanted: str,
         there: Callable[[], bool],
-        sign: Callable[[], Sign] | None = None,
+        sign: Callable[[], ProgressMark] | None = None,
     ) -> None:
         """Until what is wanted of that command is there. Raises Failed when it ended without, or stands still."""
 
         def check() -> None:
             self._tell_news()
             if self._leave.is_set():
-                raise Failed("The demo ended before the pipeline was through", todo="Give it more DEMO_SECONDS.")
+                raise SparkStepError(
+                    "The demo ended before the pipeline was through", todo="Give it more DEMO_SECONDS."
+                )
             if process.poll() is not None and not there():
                 what = f"rackwise spark {name} ended with exit code {process.returncode} before {wanted}"
                 raise self._failed(name, what)
 
         try:
             self._patience.wait(there, sign or (lambda: self._sign(name, process)), check)
-        except Standstill as still:
+        except NoProgressError as still:
             raise self._failed(
                 name, f"The demo waited in vain for {wanted} of rackwise spark {name}", str(still)
             ) from None
 
-    def _sign(self, name: str, process: subprocess.Popen[bytes]) -> Sign:
+    def _sign(self, name: str, process: subprocess.Popen[bytes]) -> ProgressMark:
         """How far a command is, by what it writes and by the time that it has of the processor."""
         files = sum(len(found) for _, _, found in os.walk(self._where.report))
         said = sum(one.stat().st_size for one in (self._log(name), self._out(name)) if one.exists())
@@ -254,9 +255,9 @@ class SparkSide:
         last = self._last_line(name)
         ending = f", and its last line is: {last}" if last else ""
         told = f"{counted(files, 'file')}, {cpu_s:.0f} s of CPU time{ending}"
-        return Sign((files, said, int(cpu_s / _CPU_STEP_S)), told)
+        return ProgressMark((files, said, int(cpu_s / _CPU_STEP_S)), told)
 
-    def _way_of_weights(self) -> Sign:
+    def _way_of_weights(self) -> ProgressMark:
         """Weights are published, read by the agent, and then planned by. Ingest itself writes on and on."""
         published = [line for line in _lines(self._log("ingest")) if line.startswith("weights:")]
         cycle = self._last()
@@ -264,9 +265,9 @@ class SparkSide:
         if not published and self._ingest is not None:
             return self._sign("ingest", self._ingest)
         if state is not None and state.why_not is None:
-            return Sign("read", "weights are published, and the agent plans by them")
+            return ProgressMark("read", "weights are published, and the agent plans by them")
         why_not = f": {state.why_not}" if state is not None else ""
-        return Sign("published", f"weights are published, and the agent does not plan by them{why_not}")
+        return ProgressMark("published", f"weights are published, and the agent does not plan by them{why_not}")
 
     def _tell_news(self) -> None:
         """What ingest has worked out since."""
@@ -274,9 +275,9 @@ class SparkSide:
         new, self._told = lines[self._told :], len(lines)
         self._tell("spark", *(line for line in new if line.startswith(_TOLD)))
 
-    def _failed(self, name: str, what: str, why: str = "") -> Failed:
+    def _failed(self, name: str, what: str, why: str = "") -> SparkStepError:
         last = self._last_line(name)
-        return Failed(
+        return SparkStepError(
             what,
             why=why or (f"its last line is: {last}" if last else "it wrote no line"),
             todo=f"Its log is {self._keep_log(name)}.",
@@ -299,7 +300,7 @@ class SparkSide:
         return self._where.folder / f"spark-{name}.out"
 
     def _tell(self, mark: str, *sentences: str) -> None:
-        self._screen.tell(*(Line(mark, sentence) for sentence in sentences))
+        self._screen.tell(*(ConsoleLine(mark, sentence) for sentence in sentences))
 
 
 def _is_setting(name: str) -> bool:

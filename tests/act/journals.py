@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from agent.act.journal.journal_topic import JournalTopic, KafkaJournalPlan, Told
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.journal.leader import Leader
-from agent.record.reader import Read, open_reader
-from agent.values.journal import Write
+from agent.journal.leader import LeaderEntry
+from agent.record.reader import ConsumerRecord, open_reader
+from agent.values.journal import JournalWrite
 from tests.observe.live import wait_for
 
 CLUSTER = "cluster-under-test"
@@ -26,8 +26,8 @@ def new_prefix() -> str:
     return f"rackwise-{uuid4().hex[:8]}"
 
 
-def leader(agent: str, cluster: str = CLUSTER) -> Leader:
-    return Leader(agent=agent, host="here", pid=1, cluster=cluster, since_ms=0)
+def leader(agent: str, cluster: str = CLUSTER) -> LeaderEntry:
+    return LeaderEntry(agent=agent, host="here", pid=1, cluster=cluster, since_ms=0)
 
 
 def plan(servers: str, prefix: str, agent: str = "one", **more: Any) -> KafkaJournalPlan:
@@ -84,8 +84,8 @@ def opened(one: KafkaJournalPlan, **more: Any) -> Iterator[KafkaJournal]:
         journal.close()
 
 
-def said(key: str, **value: Any) -> Write:
-    return Write(key, "said", value)
+def said(key: str, **value: Any) -> JournalWrite:
+    return JournalWrite(key, "said", value)
 
 
 def told(servers: str, prefix: str) -> Told:
@@ -98,7 +98,7 @@ def told(servers: str, prefix: str) -> Told:
         topic.close()
 
 
-def records(servers: str, prefix: str) -> list[Read]:
+def records(servers: str, prefix: str) -> list[ConsumerRecord]:
     """Each committed record of the journal, in the order of the log, deletions included."""
     told(servers, prefix)
     with open_reader({"bootstrap.servers": servers}, f"{prefix}.journal", prefix=prefix, timeout_ms=20_000) as reader:
@@ -110,6 +110,6 @@ def order(servers: str, prefix: str) -> list[tuple[int, int]]:
     return [place(record) for record in records(servers, prefix)]
 
 
-def place(record: Read) -> tuple[int, int]:
+def place(record: ConsumerRecord) -> tuple[int, int]:
     epoch, seq = record.headers["ce_id"].split("-")
     return int(epoch), int(seq)

@@ -13,12 +13,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from agent.act.journal.file_journal import FileJournal
-from agent.act.reassign.mover import Mover
-from agent.execute.reassign.messages import May
-from agent.journal.leader import Leader
-from agent.values.reassignment import Plan, Policy, Target
-from agent.values.throttles import Resource
-from agent.wire.hand import WireHand
+from agent.act.reassign.reassignment_executor import ReassignmentExecutor
+from agent.execute.reassign.messages import BatchPermission
+from agent.journal.leader import LeaderEntry
+from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget
+from agent.values.throttles import ThrottleResource
+from agent.wire.admin_client import WireAdminClient
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
 from tests.observe.live import wait_for
@@ -48,7 +48,7 @@ def topic_with(servers: str, name: str, placed: Sequence[Sequence[int]], *, mb: 
         assert producer.flush(60) == 0
 
 
-def plan_for(hand: WireHand, proposal_id: str, after: Placement, **options: object) -> Plan:
+def plan_for(hand: WireAdminClient, proposal_id: str, after: Placement, **options: object) -> ReassignmentPlan:
     """A plan to that placement, from the one there is."""
     hand.describe_brokers(DEADLINE_MS)
     wanted = sorted({partition.topic for partition in after})
@@ -59,11 +59,11 @@ def plan_for(hand: WireHand, proposal_id: str, after: Placement, **options: obje
         topic = seen[partition.topic]
         row = next(row for row in topic.partitions if row.partition == partition.partition)
         size = max((size for (_, one), size in sizes.items() if one == partition), default=0)
-        targets.append(Target(partition, topic.topic_id or "", row.replicas, replicas, size))
-    return Plan(proposal_id, tuple(targets), approved_by="a test", **options)  # type: ignore[arg-type]
+        targets.append(ReassignmentTarget(partition, topic.topic_id or "", row.replicas, replicas, size))
+    return ReassignmentPlan(proposal_id, tuple(targets), approved_by="a test", **options)  # type: ignore[arg-type]
 
 
-def placement(hand: WireHand, *topics: str) -> Placement:
+def placement(hand: WireAdminClient, *topics: str) -> Placement:
     """Replicas of those topics by now."""
     hand.describe_brokers(DEADLINE_MS)
     return {
@@ -73,7 +73,7 @@ def placement(hand: WireHand, *topics: str) -> Placement:
     }
 
 
-def leaders(hand: WireHand, *topics: str) -> dict[TopicPartition, int | None]:
+def leaders(hand: WireAdminClient, *topics: str) -> dict[TopicPartition, int | None]:
     """Leaders of those topics by now."""
     return {
         TopicPartition(topic.name, row.partition): row.leader
@@ -82,7 +82,7 @@ def leaders(hand: WireHand, *topics: str) -> dict[TopicPartition, int | None]:
     }
 
 
-def throttles(hand: WireHand, *topics: str) -> dict[tuple[Resource, str], str]:
+def throttles(hand: WireAdminClient, *topics: str) -> dict[tuple[ThrottleResource, str], str]:
     """Every throttle that is set, of those topics and of all brokers that are up."""
     hand.describe_brokers(DEADLINE_MS)
     read = hand.describe_throttles(topics, hand.broker_ids, DEADLINE_MS)
@@ -90,7 +90,7 @@ def throttles(hand: WireHand, *topics: str) -> dict[tuple[Resource, str], str]:
     return {key: throttle.own for key, throttle in read.seen.items() if throttle.own is not None}
 
 
-def set_config(servers: str, setting: tuple[Resource, str], value: str | None) -> None:
+def set_config(servers: str, setting: tuple[ThrottleResource, str], value: str | None) -> None:
     """Set or delete any config, as somebody else does."""
     owner, key = setting
     kind = ConfigResource.Type.TOPIC if owner.kind == "topic" else ConfigResource.Type.BROKER
@@ -124,7 +124,7 @@ def reassignment_file(targets: Mapping[TopicPartition, Sequence[int]], file: Pat
 @contextmanager
 def journal_file(path: Path, agent: str = "tested") -> Iterator[FileJournal]:
     """The journal of that file, as an agent of that name."""
-    leader = Leader(agent=agent, host="here", pid=os.getpid(), cluster="test", since_ms=0)
+    leader = LeaderEntry(agent=agent, host="here", pid=os.getpid(), cluster="test", since_ms=0)
     journal = FileJournal.open(path, leader)
     try:
         yield journal
@@ -133,11 +133,17 @@ def journal_file(path: Path, agent: str = "tested") -> Iterator[FileJournal]:
 
 
 @contextmanager
-def mover(hand: WireHand, path: Path, policy: Policy | None = None) -> Iterator[Mover]:
+def mover(
+    hand: WireAdminClient, path: Path, policy: ReassignmentPolicy | None = None
+) -> Iterator[ReassignmentExecutor]:
     """A mover that goes on with the journal of that file."""
     with journal_file(path) as journal:
-        one = Mover(
-            journal=journal, hand=hand, policy=policy or Policy(look_ms=500), may=lambda: May(begin=True), tick_ms=200
+        one = ReassignmentExecutor(
+            journal=journal,
+            hand=hand,
+            policy=policy or ReassignmentPolicy(look_ms=500),
+            may=lambda: BatchPermission(begin=True),
+            tick_ms=200,
         )
         one.start()
         try:
@@ -147,11 +153,11 @@ def mover(hand: WireHand, path: Path, policy: Policy | None = None) -> Iterator[
             assert one.close(30_000)
 
 
-def until_idle(one: Mover, within_s: float = 60) -> None:
+def until_idle(one: ReassignmentExecutor, within_s: float = 60) -> None:
     """Wait until nothing is left to do."""
     wait_for(lambda: _idle(one), "the mover has nothing left to do", within_s)
 
 
-def _idle(one: Mover) -> bool:
+def _idle(one: ReassignmentExecutor) -> bool:
     one.check()
     return not one.busy

@@ -12,10 +12,10 @@ import sys
 import time
 from pathlib import Path as FilePath
 
-from agent.act.rebalance.trigger import Trigger
-from agent.journal.triggers import Path, worked
+from agent.act.rebalance.trigger import RebalanceTrigger
+from agent.journal.triggers import TriggerPath, path_learned
 from agent.values.clock import system_clock
-from agent.values.limits import ExecuteLimits, Limits, Told, TriggerLimits
+from agent.values.limits import ExecuteLimits, Limits, TriggerLimits, TriState
 from tests.act.triggers import MemoryJournal, a_proposal, hand_of
 from tests.eye import Eye, settings_for
 
@@ -29,7 +29,7 @@ def main() -> int:
         snapshot = eye.look().snapshot
         journal = MemoryJournal()
         line = hand.group_line(group, 10_000)
-        journal.append(worked(line.fingerprint, Path[way], 0))
+        journal.append(path_learned(line.fingerprint, TriggerPath[way], 0))
         line.close()
 
         def on_step(name: str) -> None:
@@ -37,8 +37,12 @@ def main() -> int:
             if name == step:
                 time.sleep(_FOREVER_S)
 
-        limits = Limits(trigger=TriggerLimits(transactional=Told.NO), execute=ExecuteLimits(intent_valid_ms=1_000_000))
-        outcome = Trigger(hand, journal, system_clock, limits, on_step=on_step).carry_out(a_proposal(group), snapshot)
+        limits = Limits(
+            trigger=TriggerLimits(transactional=TriState.NO), execute=ExecuteLimits(intent_valid_ms=1_000_000)
+        )
+        outcome = RebalanceTrigger(hand, journal, system_clock, limits, on_step=on_step).carry_out(
+            a_proposal(group), snapshot
+        )
         print(f"outcome {outcome.sentence}", flush=True)
     return 0
 

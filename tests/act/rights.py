@@ -22,18 +22,17 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.act.lead.leadership import Leadership
+from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import remembered
-from agent.observe.context import Clients, Recall
-from agent.observe.look import observe
-from agent.observe.scope import Scope
+from agent.act.lead.lease import committed_watermark
+from agent.observe.context import ObserverClients, ObserverState, ObserveScope
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
-from agent.values.throttles import OpType, Resource, ThrottleChange
-from agent.wire.change import Answered
+from agent.values.throttles import OpType, ThrottleChange, ThrottleResource
+from agent.wire.admin_client import WireAdminClient
+from agent.wire.change_result import ChangeResult
 from agent.wire.failure import CallFailed
-from agent.wire.hand import WireHand
-from agent.wire.membership_calls import JoinAsk
+from agent.wire.membership_calls import JoinRequest
 from assignors.problem import TopicPartition
 from config.kafka_client import KafkaClientConfig
 from testbed.cluster import EmbeddedCluster
@@ -125,7 +124,7 @@ def abilities(
     An agent looks with the rights of its observer (``eyes``), which are others than those that are asked here.
     """
     found: dict[str, str | None] = {}
-    with WireHand(config.kafka_python()) as hand:
+    with WireAdminClient(config.kafka_python()) as hand:
         hand.describe_brokers(DEADLINE_MS)
         for name, asked in ASKED.items():
             try:
@@ -135,46 +134,46 @@ def abilities(
     return found | _led(config, eyes, prefix, lead_within_s)
 
 
-def _moves(hand: WireHand) -> str | None:
+def _moves(hand: WireAdminClient) -> str | None:
     hand.list_reassignments(DEADLINE_MS)
     return None
 
 
-def _topics(hand: WireHand) -> str | None:
+def _topics(hand: WireAdminClient) -> str | None:
     answer = hand.describe_topics(DEADLINE_MS, names=[TOPIC])
     (topic,) = answer.topics
     return topic.error
 
 
-def _sizes(hand: WireHand) -> str | None:
+def _sizes(hand: WireAdminClient) -> str | None:
     answer = hand.describe_log_dirs(DEADLINE_MS)
     if answer.gaps:
         return answer.gaps[0].detail
     return None if answer.replica_bytes else "no size is shown, and nothing says why"
 
 
-def _reassign(hand: WireHand) -> str | None:
+def _reassign(hand: WireAdminClient) -> str | None:
     return _told(hand.alter_placements({ZERO: (1,)}, DEADLINE_MS)[ZERO])
 
 
-def _elect(hand: WireHand) -> str | None:
+def _elect(hand: WireAdminClient) -> str | None:
     return _told(hand.elect_preferred([ZERO], DEADLINE_MS)[ZERO])
 
 
-def _throttles_read(hand: WireHand) -> str | None:
+def _throttles_read(hand: WireAdminClient) -> str | None:
     gaps = hand.describe_throttles([TOPIC], [1], DEADLINE_MS).gaps
     return "; ".join(gap.detail for gap in gaps) or None
 
 
-def _broker_rate(hand: WireHand) -> str | None:
-    return _throttle(hand, (Resource("broker", "1"), "leader.replication.throttled.rate"), "1000000")
+def _broker_rate(hand: WireAdminClient) -> str | None:
+    return _throttle(hand, (ThrottleResource("broker", "1"), "leader.replication.throttled.rate"), "1000000")
 
 
-def _topic_list(hand: WireHand) -> str | None:
-    return _throttle(hand, (Resource("topic", TOPIC), "leader.replication.throttled.replicas"), "0:1")
+def _topic_list(hand: WireAdminClient) -> str | None:
+    return _throttle(hand, (ThrottleResource("topic", TOPIC), "leader.replication.throttled.replicas"), "0:1")
 
 
-def _throttle(hand: WireHand, setting: tuple[Resource, str], value: str) -> str | None:
+def _throttle(hand: WireAdminClient, setting: tuple[ThrottleResource, str], value: str) -> str | None:
     """Set and taken away again."""
     first = hand.change_throttles([ThrottleChange(*setting, OpType.SET, value)], DEADLINE_MS)[setting[0]]
     if not first.done:
@@ -182,7 +181,7 @@ def _throttle(hand: WireHand, setting: tuple[Resource, str], value: str) -> str 
     return _told(hand.change_throttles([ThrottleChange(*setting, OpType.DELETE)], DEADLINE_MS)[setting[0]])
 
 
-def _group_seen(hand: WireHand) -> str | None:
+def _group_seen(hand: WireAdminClient) -> str | None:
     line = hand.group_line(GROUP, DEADLINE_MS)
     try:
         line.describe(DEADLINE_MS)
@@ -191,11 +190,11 @@ def _group_seen(hand: WireHand) -> str | None:
     return None
 
 
-def _group_asked(hand: WireHand) -> str | None:
+def _group_asked(hand: WireAdminClient) -> str | None:
     """A member id is asked for and given back; nothing joins."""
     line = hand.group_line(GROUP, DEADLINE_MS)
     try:
-        answer = line.join(JoinAsk("cooperative-sticky", b"", 6_000, 6_000, "rights"), "", DEADLINE_MS)
+        answer = line.join(JoinRequest("cooperative-sticky", b"", 6_000, 6_000, "rights"), "", DEADLINE_MS)
         if answer.error != "MEMBER_ID_REQUIRED":
             return answer.error
         return line.leave(answer.member_id, "rights", DEADLINE_MS)
@@ -203,7 +202,7 @@ def _group_asked(hand: WireHand) -> str | None:
         line.close()
 
 
-def _transactions(hand: WireHand) -> str | None:
+def _transactions(hand: WireAdminClient) -> str | None:
     """Brokers leave out what may not be seen, without a word: that is why nothing seen never means none."""
     rows, failures = hand.list_transactions(DEADLINE_MS)
     if failures:
@@ -212,7 +211,7 @@ def _transactions(hand: WireHand) -> str | None:
     return None if theirs else "no transactional id but our own is shown"
 
 
-ASKED: Mapping[str, Callable[[WireHand], str | None]] = {
+ASKED: Mapping[str, Callable[[WireAdminClient], str | None]] = {
     "see moves": _moves,
     "see topics": _topics,
     "see sizes": _sizes,
@@ -237,14 +236,14 @@ def _led(config: KafkaClientConfig, eyes: KafkaClientConfig, prefix: str, within
         leader_topic=f"{prefix}.leader",
         commands_topic=f"{prefix}.commands",
     )
-    leadership = Leadership(plan)
+    leadership = JournalLeadership(plan)
     leadership.start()
     until = time.monotonic() + within_s
     try:
-        with Clients.open(eyes) as clients:
-            recall = Recall()
+        with ObserverClients.open(eyes) as clients:
+            recall = ObserverState()
             while time.monotonic() < until and not leadership.may_act() and not _is_refused(leadership.problem()):
-                leadership.observed(observe(clients, system_clock, Scope(), recall))
+                leadership.observed(observe(clients, system_clock, ObserveScope(), recall))
                 time.sleep(0.3)
         if not leadership.may_act():
             lost = leadership.problem() or "it does not lead, and nothing says why"
@@ -258,7 +257,7 @@ def _is_refused(problem: str | None) -> bool:
     return problem is not None and "authoriz" in problem.lower()
 
 
-def _obeys(leadership: Leadership) -> str | None:
+def _obeys(leadership: JournalLeadership) -> str | None:
     """Commands are read, over a few reads: what brokers refuse comes with one of them."""
     journal, inbox = leadership.journal(), leadership.inbox()
     if journal is None or inbox is None:
@@ -271,16 +270,16 @@ def _obeys(leadership: Leadership) -> str | None:
     return None
 
 
-def _remembers(leadership: Leadership, within_s: float) -> str | None:
+def _remembers(leadership: JournalLeadership, within_s: float) -> str | None:
     """The group remembers how far the journal has come."""
     journal, until = leadership.journal(), time.monotonic() + within_s
     reached = getattr(journal, "reached", None)
     while time.monotonic() < until:
-        if remembered(leadership._lease_plan(), DEADLINE_MS) == reached:
+        if committed_watermark(leadership._lease_plan(), DEADLINE_MS) == reached:
             return None
         time.sleep(0.3)
     return "; ".join(leadership.notices()) or "it is not remembered, and nothing says why"
 
 
-def _told(answer: Answered) -> str | None:
+def _told(answer: ChangeResult) -> str | None:
     return None if answer.done else f"{answer.fate.value}: {answer.error} {answer.detail}"

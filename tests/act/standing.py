@@ -14,18 +14,18 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from agent.act.journal.journal import Journal
-from agent.act.lead.leadership import Leadership
+from agent.act.journal.journal import JournalPort
+from agent.act.lead.leadership import JournalLeadership
 from agent.errors import Fatal, JournalUnavailable
-from agent.stopping import Stop
-from agent.values.journal import Write
+from agent.stopping import StopSignal
+from agent.values.journal import JournalWrite
 from tests.act.journals import CLUSTER, leadership_plan
 
 _PAUSE_S = 0.05
 
 
 def main(servers: str, prefix: str, name: str, file: str | None = None) -> int:
-    stop = Stop()
+    stop = StopSignal()
     fatal: list[Fatal] = []
 
     def ended(error: Fatal) -> None:
@@ -36,11 +36,13 @@ def main(servers: str, prefix: str, name: str, file: str | None = None) -> int:
         stop.set()
 
     signal.signal(signal.SIGTERM, asked)
-    leadership = Leadership(leadership_plan(servers, prefix, name, file=Path(file) if file else None), on_fatal=ended)
+    leadership = JournalLeadership(
+        leadership_plan(servers, prefix, name, file=Path(file) if file else None), on_fatal=ended
+    )
     leadership.start()
     leadership.begin(CLUSTER)
     _tell("started")
-    led: Journal | None = None
+    led: JournalPort | None = None
     count = 0
     while not stop.wait(_PAUSE_S):
         try:
@@ -50,7 +52,7 @@ def main(servers: str, prefix: str, name: str, file: str | None = None) -> int:
                 _tell("leading", epoch=journal.epoch) if journal is not None else _tell("standby")
             if journal is not None and leadership.may_act():
                 count += 1
-                journal.append(Write(f"beat/{name}", "beat", {"n": count}))
+                journal.append(JournalWrite(f"beat/{name}", "beat", {"n": count}))
                 _tell("wrote", epoch=journal.epoch, n=count)
         except Fatal as error:
             fatal.append(error)

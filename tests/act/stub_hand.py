@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.values.observation import RawBroker, RawPartition, RawReassignment, RawTopic
-from agent.values.throttles import KEYS_OF, Resource, SeenThrottle, ThrottleChange
-from agent.wire.change import DONE, Answered, Fate
-from agent.wire.cluster_calls import ClusterAnswer, TopicsAnswer
-from agent.wire.config_calls import Configs
+from agent.values.throttles import KEYS_OF, SeenThrottle, ThrottleChange, ThrottleResource
+from agent.wire.change_result import DONE, ChangeResult, Fate
+from agent.wire.cluster_calls import ClusterAnswer, DescribedConfigs, TopicsAnswer
+from agent.wire.config_changes import DescribedThrottles
 from agent.wire.config_changes import LeaveOut as ConfigsLeftOut
-from agent.wire.config_changes import Throttles
-from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed
-from agent.wire.last_look import LastLook, LeaveOut
+from agent.wire.failure import CallFailed, Deadline
+from agent.wire.precheck import LeaveOut, RequestPrecheck
 from assignors.problem import TopicPartition
 
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -47,7 +45,7 @@ class StubHand:
     mute: frozenset[int] = frozenset()
     """Brokers whose throttles cannot be read."""
     failure: CallFailed | None = None
-    answer: Answered = DONE
+    answer: ChangeResult = DONE
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     def describe_brokers(self, deadline_ms: int) -> ClusterAnswer:
@@ -67,20 +65,20 @@ class StubHand:
         wanted = set(names)
         return TopicsAnswer(tuple(row for row in self.witnesses[who] if row.name in wanted), {}, who)
 
-    def describe_topic_configs(self, topics: Iterable[str], keys: Iterable[str], deadline_ms: int) -> Configs:
-        return Configs(
+    def describe_topic_configs(self, topics: Iterable[str], keys: Iterable[str], deadline_ms: int) -> DescribedConfigs:
+        return DescribedConfigs(
             {name: {"min.insync.replicas": self.min_isr[name]} for name in topics if name in self.min_isr}, ()
         )
 
-    def describe_throttles(self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int) -> Throttles:
+    def describe_throttles(self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int) -> DescribedThrottles:
         asked = list(brokers)
         self.calls.append(("throttles", tuple(sorted(asked))))
-        resources = [Resource("topic", name) for name in topics]
-        resources += [Resource("broker", str(one)) for one in asked if one not in self.mute]
+        resources = [ThrottleResource("topic", name) for name in topics]
+        resources += [ThrottleResource("broker", str(one)) for one in asked if one not in self.mute]
         keys = ((resource, key) for resource in resources for key in KEYS_OF[resource.kind])
-        return Throttles({key: self._throttle(*key) for key in keys}, ())
+        return DescribedThrottles({key: self._throttle(*key) for key in keys}, ())
 
-    def _throttle(self, resource: Resource, key: str) -> SeenThrottle:
+    def _throttle(self, resource: ThrottleResource, key: str) -> SeenThrottle:
         found = (one for one in self.throttles if one[:2] == (resource, key))
         return next(found, SeenThrottle(resource, key, None))
 
@@ -95,20 +93,22 @@ class StubHand:
         deadline_ms: int,
         begin_by: Deadline | None = None,
         leave_out: LeaveOut | None = None,
-    ) -> dict[TopicPartition, Answered]:
+    ) -> dict[TopicPartition, ChangeResult]:
         """The last look is what the first witness and the list of reassignments say."""
         if begin_by is not None and begin_by.over:
-            return dict.fromkeys(targets, Answered(Fate.NOT_SENT))
+            return dict.fromkeys(targets, ChangeResult(Fate.NOT_SENT))
         topics = {row.name: row for row in self.witnesses[min(self.witnesses)]} if self.witnesses else {}
-        left_out = leave_out(LastLook(topics, {row.id: row for row in self.moves})) if leave_out is not None else ()
+        left_out = (
+            leave_out(RequestPrecheck(topics, {row.id: row for row in self.moves})) if leave_out is not None else ()
+        )
         wanted = {id_: target for id_, target in targets.items() if id_ not in left_out}
         if wanted:
             self.calls.append(("alter", wanted))
-        return dict.fromkeys(targets, Answered(Fate.NOT_SENT)) | dict.fromkeys(wanted, self.answer)
+        return dict.fromkeys(targets, ChangeResult(Fate.NOT_SENT)) | dict.fromkeys(wanted, self.answer)
 
     def elect_preferred(
         self, partitions: Iterable[TopicPartition], deadline_ms: int, begin_by: Deadline | None = None
-    ) -> dict[TopicPartition, Answered]:
+    ) -> dict[TopicPartition, ChangeResult]:
         wanted = list(partitions)
         self.calls.append(("elect", wanted))
         return dict.fromkeys(wanted, self.answer)
@@ -119,7 +119,7 @@ class StubHand:
         deadline_ms: int,
         begin_by: Deadline | None = None,
         leave_out: ConfigsLeftOut | None = None,
-    ) -> dict[Resource, Answered]:
+    ) -> dict[ThrottleResource, ChangeResult]:
         every = list(changes)
         now = {
             one: None
@@ -132,5 +132,5 @@ class StubHand:
         wanted = [one for one in every if one.resource not in left_out]
         if wanted:
             self.calls.append(("throttle", wanted))
-        answers = {one.resource: Answered(Fate.NOT_SENT) for one in every}
+        answers = {one.resource: ChangeResult(Fate.NOT_SENT) for one in every}
         return answers | {one.resource: self.answer for one in wanted}

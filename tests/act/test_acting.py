@@ -14,25 +14,33 @@ from typing import Any
 import pytest
 import structlog
 
-from agent.act.commands.inbox import MOST_AT_ONCE, Inbox
-from agent.act.commands.inbox import Command as Waiting
-from agent.act.execute_mode import Acting
-from agent.act.journal.journal import Journal
+from agent.act.commands.inbox import MOST_AT_ONCE, CommandInbox
+from agent.act.commands.inbox import InboxCommand as Waiting
+from agent.act.execute_mode import ExecuteMode
+from agent.act.journal.journal import JournalPort
 from agent.errors import Fatal, JournalUnavailable
-from agent.execute.commands.identity import Signer, signed
+from agent.execute.commands.identity import CommandSigner, signed
 from agent.guard.judge import guard
-from agent.journal import moves
-from agent.journal.approvals import Approval, ApprovalState, plan_hash, written
-from agent.journal.commands import Command, Pause, Verb, answer_to, command_to_json, pause_in, paused
-from agent.journal.leader import Leader, leader_write
-from agent.journal.trust import JournalKey
+from agent.journal import plan_entries
+from agent.journal.approvals import ApprovalState, ProposalApproval, plan_hash, written
+from agent.journal.commands import (
+    CommandVerb,
+    ExecutionPause,
+    OperatorCommand,
+    answer_to,
+    command_to_json,
+    pause_in,
+    paused,
+)
+from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import JournalKey
 from agent.values.clock import system_clock
-from agent.values.journal import View, Write
-from agent.values.limits import ApproveLimits, ExecuteLimits, Limits, Mode
+from agent.values.journal import JournalState, JournalWrite
+from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
-from agent.values.progress import ActingNow, Trouble
-from agent.values.reassignment import Plan, PlanState, Target
+from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.verdict import Allow
 from assignors.problem import TopicPartition
 from tests.act.triggers import MemoryJournal
@@ -42,8 +50,8 @@ from tests.snapshots import Builder
 from tests.test_guard import proposals_of, shared, swapped
 from tests.web.test_metrics import a_cycle
 
-PLAN = Plan("p-1", (Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),), order=1)
-LIMITS = Limits(mode=Mode.EXECUTE, execute=ExecuteLimits(request_timeout_ms=300, tick_ms=50))
+PLAN = ReassignmentPlan("p-1", (ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (3, 2)),), order=1)
+LIMITS = Limits(mode=AgentMode.EXECUTE, execute=ExecuteLimits(request_timeout_ms=300, tick_ms=50))
 
 
 @dataclass
@@ -55,7 +63,7 @@ class Box:
     skipped: str | None = None
     reached: bool = True
 
-    def read(self, view: View) -> tuple[Waiting, ...]:
+    def read(self, view: JournalState) -> tuple[Waiting, ...]:
         return tuple(one for one in self.waiting if answer_to(view, one.id) is None)
 
     def problem(self) -> str | None:
@@ -75,8 +83,8 @@ class Box:
 class Leading:
     """Leads, from the start."""
 
-    own: Journal
-    box: Inbox
+    own: JournalPort
+    box: CommandInbox
     fails: Exception | None = None
     leads: bool = True
     trouble: str | None = None
@@ -88,12 +96,12 @@ class Leading:
     def observed(self, observation: Observation) -> None:
         pass
 
-    def journal(self) -> Journal | None:
+    def journal(self) -> JournalPort | None:
         if self.fails is not None:
             raise self.fails
         return self.own
 
-    def inbox(self) -> Inbox | None:
+    def inbox(self) -> CommandInbox | None:
         return self.box
 
     def may_act(self) -> bool:
@@ -116,8 +124,8 @@ class Leading:
 
 
 @contextmanager
-def acting(leading: Leading, **more: Any) -> Iterator[Acting]:
-    one = Acting(
+def acting(leading: Leading, **more: Any) -> Iterator[ExecuteMode]:
+    one = ExecuteMode(
         leadership=leading,
         arguments={"bootstrap_servers": ["127.0.0.1:1"]},
         clock=system_clock,
@@ -131,15 +139,15 @@ def acting(leading: Leading, **more: Any) -> Iterator[Acting]:
         one.close()
 
 
-def asked(verb: Verb, about: str | None = PLAN.proposal_id, name: str = "c-1") -> Waiting:
-    wish = Command(name, verb, "ann@desk", system_clock().wall_ms, about)
-    return Waiting(wish.id, command_to_json(wish), Write("command-position", "offset", {"next": 1}))
+def asked(verb: CommandVerb, about: str | None = PLAN.proposal_id, name: str = "c-1") -> Waiting:
+    wish = OperatorCommand(name, verb, "ann@desk", system_clock().wall_ms, about)
+    return Waiting(wish.id, command_to_json(wish), JournalWrite("command-position", "offset", {"next": 1}))
 
 
 class Doubtful(MemoryJournal):
     """The answer to a command is written, and that it is does not come back."""
 
-    def append(self, *writes: Write) -> None:
+    def append(self, *writes: JournalWrite) -> None:
         super().append(*writes)
         if any(write.key == "command/c-1" for write in writes):
             raise JournalUnavailable("No answer in time")
@@ -147,22 +155,24 @@ class Doubtful(MemoryJournal):
 
 def test_a_word_whose_answer_was_written_in_doubt_reaches_the_mover_all_the_same() -> None:
     journal = Doubtful()
-    journal.append(*moves.write(PLAN))
-    with acting(Leading(journal, Box([asked(Verb.CANCEL)]))):
+    journal.append(*plan_entries.change_writes(PLAN))
+    with acting(Leading(journal, Box([asked(CommandVerb.CANCEL)]))):
         wait_for(lambda: answer_to(journal.view(), "c-1") is not None, "it is answered", 20)
-        wait_for(lambda: moves.plans(journal.view())[0].state is not PlanState.OPEN, "it is cancelled", 20)
+        wait_for(lambda: plan_entries.plans(journal.view())[0].state is not PlanState.OPEN, "it is cancelled", 20)
 
 
 def test_a_pause_of_one_plan_that_a_former_leader_promised_is_kept_by_the_next() -> None:
     journal = Doubtful()
-    journal.append(*moves.write(PLAN))
-    with acting(Leading(journal, Box([asked(Verb.PAUSE)]))):
-        wait_for(lambda: moves.plans(journal.view())[0].paused, "it is paused", 20)
+    journal.append(*plan_entries.change_writes(PLAN))
+    with acting(Leading(journal, Box([asked(CommandVerb.PAUSE)]))):
+        wait_for(lambda: plan_entries.plans(journal.view())[0].paused, "it is paused", 20)
 
 
 @pytest.mark.parametrize("built", [swapped(), shared()], ids=["a trigger", "a reassignment"])
-@pytest.mark.parametrize("verb", [Verb.PAUSE, Verb.CANCEL])
-def test_what_was_allowed_is_not_begun_after_a_pause_or_a_cancel_was_answered(built: Builder, verb: Verb) -> None:
+@pytest.mark.parametrize("verb", [CommandVerb.PAUSE, CommandVerb.CANCEL])
+def test_what_was_allowed_is_not_begun_after_a_pause_or_a_cancel_was_answered(
+    built: Builder, verb: CommandVerb
+) -> None:
     """Allowed by a look, and answered between that and the act."""
     snapshot = built.snapshot(taken_ms=system_clock().wall_ms)
     (proposal,) = proposals_of(snapshot)
@@ -173,9 +183,11 @@ def test_what_was_allowed_is_not_begun_after_a_pause_or_a_cancel_was_answered(bu
     with acting(Leading(journal, box), limits=limits) as one:
         wait_for(lambda: one.view() is not None, "it leads", 20)
         one._standing = (proposal,)
-        about = proposal.id if verb is Verb.CANCEL else None
-        wish = Command("c-1", verb, "ann@desk", snapshot.taken_ms, about)
-        box.waiting.append(Waiting(wish.id, command_to_json(wish), Write("command-position", "offset", {"next": 1})))
+        about = proposal.id if verb is CommandVerb.CANCEL else None
+        wish = OperatorCommand("c-1", verb, "ann@desk", snapshot.taken_ms, about)
+        box.waiting.append(
+            Waiting(wish.id, command_to_json(wish), JournalWrite("command-position", "offset", {"next": 1}))
+        )
         wait_for(lambda: answer_to(journal.view(), "c-1") is not None, "it is answered", 20)
         answered = answer_to(journal.view(), "c-1")
         assert answered is not None
@@ -193,7 +205,9 @@ def test_a_plan_is_handed_over_with_the_end_of_its_approval_and_the_racks_it_res
     limits = replace(LIMITS, approve=ApproveLimits(rules=() if by_a_person else (SMALL,)))
     journal = MemoryJournal()
     if by_a_person:
-        given = Approval(proposal.id, plan_hash(proposal), ApprovalState.APPROVED, "ann@desk", now_ms, now_ms + 90_000)
+        given = ProposalApproval(
+            proposal.id, plan_hash(proposal), ApprovalState.APPROVED, "ann@desk", now_ms, now_ms + 90_000
+        )
         journal.append(written(given))
     with acting(Leading(journal, Box()), limits=limits) as one:
         wait_for(lambda: one.view() is not None, "it leads", 20)
@@ -201,8 +215,8 @@ def test_a_plan_is_handed_over_with_the_end_of_its_approval_and_the_racks_it_res
         (allowed,) = guard([proposal], snapshot, Memory(), limits, view, now_ms)
         assert isinstance(allowed, Allow), allowed
         assert one.carry_out(proposal, allowed, snapshot).done
-        wait_for(lambda: bool(moves.plans(journal.view())), "it is written down", 20)
-    (plan,) = moves.plans(journal.view())
+        wait_for(lambda: bool(plan_entries.plans(journal.view())), "it is written down", 20)
+    (plan,) = plan_entries.plans(journal.view())
     named = {broker for target in plan.targets for broker in (*target.before, *target.after)}
     assert dict(plan.racks) == {broker: {1: "a", 2: "b", 3: "c", 4: "a"}[broker] for broker in named}
     assert plan.begin_by_ms is not None
@@ -231,22 +245,22 @@ def test_what_keeps_an_agent_from_leading_is_told_at_any_moment() -> None:
     leading = Leading(MemoryJournal(), Box())
     with acting(leading) as one:
         leading.leads, leading.trouble = False, "Topic authorization failed: rackwise.leader"
-        assert one.now() == ActingNow(
-            leads=False, troubles={Trouble.LEAD: "Topic authorization failed: rackwise.leader"}
+        assert one.now() == ExecuteState(
+            leads=False, troubles={ExecuteFault.LEAD: "Topic authorization failed: rackwise.leader"}
         )
         leading.trouble = None
-        assert one.now() == ActingNow(leads=False), "it stands by"
+        assert one.now() == ExecuteState(leads=False), "it stands by"
 
 
 def test_an_executor_that_cannot_see_the_cluster_is_told_beside_its_plans() -> None:
     journal = MemoryJournal()
-    journal.append(*moves.write(PLAN))
+    journal.append(*plan_entries.change_writes(PLAN))
     with acting(Leading(journal, Box())) as one:
-        wait_for(lambda: Trouble.LOOK in one.now().troubles, "its looks fail: no broker is there", 20)
+        wait_for(lambda: ExecuteFault.LOOK in one.now().troubles, "its looks fail: no broker is there", 20)
         now = one.now()
     assert (now.leads, now.plans, now.partitions_left) == (True, 1, 1)
-    assert set(now.troubles) == {Trouble.LOOK}
-    assert now.troubles[Trouble.LOOK]
+    assert set(now.troubles) == {ExecuteFault.LOOK}
+    assert now.troubles[ExecuteFault.LOOK]
 
 
 def test_nothing_begins_before_what_operators_asked_for_earlier_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +271,7 @@ def test_nothing_begins_before_what_operators_asked_for_earlier_was_read(monkeyp
     (allowed,) = guard([proposal], snapshot, Memory(), limits, {}, snapshot.taken_ms)
     assert isinstance(allowed, Allow)
     journal, box = MemoryJournal(), Box(reached=False)
-    journal.append(*moves.write(PLAN))
+    journal.append(*plan_entries.change_writes(PLAN))
     first = "operators' commands that wait are answered first"
     with acting(Leading(journal, box), limits=limits) as one:
         wait_for(lambda: first in one.now().waits, "no batch of an open plan begins", 20)
@@ -279,10 +293,10 @@ def test_a_pause_that_waited_comes_before_the_first_thing_that_begins() -> None:
     limits = replace(LIMITS, approve=ApproveLimits(rules=(SMALL,)))
     (allowed,) = guard([proposal], snapshot, Memory(), limits, {}, snapshot.taken_ms)
     assert isinstance(allowed, Allow)
-    pause = asked(Verb.PAUSE)
+    pause = asked(CommandVerb.PAUSE)
     pause = pause._replace(value={**pause.value, "proposal_id": None})
     journal, box = MemoryJournal(), Box([pause])
-    one = Acting(
+    one = ExecuteMode(
         leadership=Leading(journal, box), arguments={"bootstrap_servers": ["127.0.0.1:1"]}, clock=system_clock,
         limits=limits,
     )  # fmt: skip
@@ -299,28 +313,28 @@ UNHEARD = "operators' commands that wait are answered first"
 
 
 @contextmanager
-def before_planning(journal: Journal, box: Box) -> Iterator[Acting]:
+def before_planning(journal: JournalPort, box: Box) -> Iterator[ExecuteMode]:
     """An agent that leads, and whose looks have failed so far."""
     with acting(Leading(journal, box)) as one:
         one._standing = None
         yield one
 
 
-@pytest.mark.parametrize("first", [Verb.APPROVE, Verb.APPLY, Verb.CANCEL])
-@pytest.mark.parametrize("stop", [Verb.PAUSE, Verb.CANCEL])
+@pytest.mark.parametrize("first", [CommandVerb.APPROVE, CommandVerb.APPLY, CommandVerb.CANCEL])
+@pytest.mark.parametrize("stop", [CommandVerb.PAUSE, CommandVerb.CANCEL])
 def test_what_stops_something_is_heard_before_the_first_planning_whatever_comes_before_it(
-    first: Verb, stop: Verb, monkeypatch: pytest.MonkeyPatch
+    first: CommandVerb, stop: CommandVerb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.act.lead.led.HEAR_WITHIN_S", 0.1)
+    monkeypatch.setattr("agent.act.lead.leadership_term.HEAR_WITHIN_S", 0.1)
     journal = MemoryJournal()
-    journal.append(*moves.write(PLAN))
-    about = PLAN.proposal_id if stop is Verb.CANCEL else None
+    journal.append(*plan_entries.change_writes(PLAN))
+    about = PLAN.proposal_id if stop is CommandVerb.CANCEL else None
     with before_planning(journal, Box([asked(first, "p-strange", "c-0"), asked(stop, about)])) as one:
         wait_for(lambda: answer_to(journal.view(), "c-1") is not None, "it is answered", 20)
         assert answer_to(journal.view(), "c-0") is None, "what is proposed is not known yet"
         assert "command-position" not in journal.view(), "the next leader reads what waits"
-        if stop is Verb.CANCEL:
-            wait_for(lambda: moves.plans(journal.view())[0].state is not PlanState.OPEN, "it is cancelled", 20)
+        if stop is CommandVerb.CANCEL:
+            wait_for(lambda: plan_entries.plans(journal.view())[0].state is not PlanState.OPEN, "it is cancelled", 20)
         else:
             assert pause_in(journal.view()) is not None
         one._standing = ()
@@ -331,10 +345,10 @@ def test_what_stops_something_is_heard_before_the_first_planning_whatever_comes_
 def test_a_cancel_that_waits_for_the_first_planning_holds_however_long_that_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agent.act.lead.led.HEAR_WITHIN_S", 0.1)
+    monkeypatch.setattr("agent.act.lead.leadership_term.HEAR_WITHIN_S", 0.1)
     journal = MemoryJournal()
-    journal.append(*moves.write(PLAN))
-    with before_planning(journal, Box([asked(Verb.CANCEL, "p-strange")])) as one:
+    journal.append(*plan_entries.change_writes(PLAN))
+    with before_planning(journal, Box([asked(CommandVerb.CANCEL, "p-strange")])) as one:
         wait_for(lambda: one._led is not None and one._led.hearing.for_planning, "it was read", 20)
         led = one._led
         assert led is not None
@@ -347,8 +361,8 @@ def test_a_cancel_that_waits_for_the_first_planning_holds_however_long_that_take
 
 def test_what_waits_for_the_first_planning_gives_way_where_it_takes_all_places() -> None:
     journal = MemoryJournal()
-    junk = [asked(Verb.APPROVE, f"p-{number}", f"j-{number}") for number in range(MOST_AT_ONCE)]
-    box = Narrow([*junk, asked(Verb.PAUSE, None)])
+    junk = [asked(CommandVerb.APPROVE, f"p-{number}", f"j-{number}") for number in range(MOST_AT_ONCE)]
+    box = Narrow([*junk, asked(CommandVerb.PAUSE, None)])
     with before_planning(journal, box):
         wait_for(lambda: pause_in(journal.view()) is not None, "the pause behind them is heard", 20)
     refused = answer_to(journal.view(), "j-0")
@@ -359,7 +373,7 @@ def test_what_waits_for_the_first_planning_gives_way_where_it_takes_all_places()
 class Narrow(Box):
     """Hands out so many at once, as inboxes do."""
 
-    def read(self, view: View) -> tuple[Waiting, ...]:
+    def read(self, view: JournalState) -> tuple[Waiting, ...]:
         return super().read(view)[:MOST_AT_ONCE]
 
 
@@ -398,14 +412,14 @@ def test_what_is_not_as_it_should_be_is_said_once_while_it_lasts() -> None:
 
 def test_a_command_of_a_person_is_checked_with_the_persons_key() -> None:
     journal, key = MemoryJournal(), JournalKey(b"the very own key of ann")
-    journal.append(leader_write(Leader("rw-1", "host", 1, "c-1", 0)), paused(Pause("bob", "", 1)))
-    wish = asked(Verb.RESUME)
+    journal.append(leader_write(LeaderEntry("rw-1", "host", 1, "c-1", 0)), paused(ExecutionPause("bob", "", 1)))
+    wish = asked(CommandVerb.RESUME)
     command = {**wish.value, "proposal_id": None}
     with acting(Leading(journal, Box([wish._replace(value=command)])), people={"ann": key}):
         refused = wait_for(lambda: answer_to(journal.view(), "c-1"), "it is answered", 20)
     assert (refused.answer.done, pause_in(journal.view()) is None) == (False, False)
     own = {**command, "id": "c-2"}
-    proven = wish._replace(id="c-2", value=signed(own, Signer("ann", key), "c-1"))
+    proven = wish._replace(id="c-2", value=signed(own, CommandSigner("ann", key), "c-1"))
     with acting(Leading(journal, Box([proven])), people={"ann": key}):
         wait_for(lambda: answer_to(journal.view(), "c-2"), "it is answered", 20)
     assert pause_in(journal.view()) is None
@@ -413,7 +427,7 @@ def test_a_command_of_a_person_is_checked_with_the_persons_key() -> None:
 
 def test_a_time_of_the_future_in_the_journal_is_written_anew_with_the_next_cycle() -> None:
     journal, now_ms = MemoryJournal(), system_clock().wall_ms
-    journal.append(paused(Pause("ann", "", now_ms + 315_360_000_000)))
+    journal.append(paused(ExecutionPause("ann", "", now_ms + 315_360_000_000)))
     with acting(Leading(journal, Box())) as one:
         wait_for(lambda: one._led is not None, "it leads", 20)
         one.end(a_cycle(), poll_ms=1_000)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.act.approved import Approved
-from agent.journal.approvals import ApprovalState, approval_of, swept
-from agent.values.journal import View
-from agent.values.observation import Gap, GapCause, Part
+from agent.act.execute_mode import ApprovedProposals
+from agent.journal.approvals import ApprovalState, approval_cleanup, approval_of
+from agent.values.journal import JournalState
+from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.proposal import Proposal
 from tests.guarded import HOUR, MINUTE, only
 from tests.guarded import approval as approved
@@ -21,7 +21,7 @@ def moved() -> Builder:
     return a_cluster(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 2), (2, 3))
 
 
-def gap(part: Part, subject: str = "") -> tuple[Gap, ...]:
+def gap(part: ObservationPart, subject: str = "") -> tuple[Gap, ...]:
     return (Gap(part, GapCause.TIMED_OUT, subject, "no answer in time"),)
 
 
@@ -30,13 +30,13 @@ def state(
 ) -> ApprovalState:
     """What an approval of the one proposal of a world is after a planning in another one."""
     _, proposal = only(built)
-    view: View = journal(approved(built), at_ms=NOW_MS)
-    known = Approved()
+    view: JournalState = journal(approved(built), at_ms=NOW_MS)
+    known = ApprovedProposals()
     if not leads_anew:
         known.planned(view, [proposal])
     known.planned(view, proposed)
     snapshot = then.snapshot(**changes)
-    writes = swept(view, proposed, frozenset(), NOW_MS, lambda one: known.rests(one, snapshot))
+    writes = approval_cleanup(view, proposed, frozenset(), NOW_MS, lambda one: known.rests(one, snapshot))
     found = approval_of(journal(*writes, at_ms=NOW_MS, view=view), proposal.id)
     assert found is not None
     return found.state
@@ -46,17 +46,26 @@ VOID, HOLDS = ApprovalState.VOID, ApprovalState.APPROVED
 
 
 @pytest.mark.parametrize("built", [shared(), swapped()], ids=["a reassignment", "a trigger"])
-@pytest.mark.parametrize("part", [Part.BROKERS, Part.TOPICS, Part.GROUPS, Part.LOG_DIRS, Part.BROKER_CONFIGS])
-def test_a_planning_with_a_gap_voids_nothing(built: Builder, part: Part) -> None:
+@pytest.mark.parametrize(
+    "part",
+    [
+        ObservationPart.BROKERS,
+        ObservationPart.TOPICS,
+        ObservationPart.GROUPS,
+        ObservationPart.LOG_DIRS,
+        ObservationPart.BROKER_CONFIGS,
+    ],
+)
+def test_a_planning_with_a_gap_voids_nothing(built: Builder, part: ObservationPart) -> None:
     empty = a_cluster(a=(1,), b=(2,), c=(3,))
     assert state(built, empty, gaps=gap(part)) is HOLDS
 
 
 def test_a_gap_of_another_topic_is_none_of_its_own() -> None:
     other = moved().topic("u", (1, 2))
-    assert state(shared(), other, gaps=gap(Part.TOPICS, "u")) is VOID
-    assert state(shared(), other, gaps=gap(Part.TOPICS, "t")) is HOLDS
-    assert state(shared(), other, gaps=gap(Part.GROUPS, "g")) is HOLDS, "a group may read it"
+    assert state(shared(), other, gaps=gap(ObservationPart.TOPICS, "u")) is VOID
+    assert state(shared(), other, gaps=gap(ObservationPart.TOPICS, "t")) is HOLDS
+    assert state(shared(), other, gaps=gap(ObservationPart.GROUPS, "g")) is HOLDS, "a group may read it"
 
 
 def test_what_was_seen_and_is_different_voids_it() -> None:
@@ -72,7 +81,7 @@ def test_what_is_as_it_was_holds_although_it_is_not_proposed_this_time() -> None
 def test_what_a_new_leader_has_not_proposed_itself_lasts_as_long_as_its_approval() -> None:
     assert state(shared(), moved(), leads_anew=True) is HOLDS
     view = journal(approved(shared(), age_ms=HOUR + MINUTE), at_ms=NOW_MS)
-    (write,) = swept(view, (), frozenset(), NOW_MS, lambda _: True)
+    (write,) = approval_cleanup(view, (), frozenset(), NOW_MS, lambda _: True)
     assert write.kind == ApprovalState.VOID.value
 
 
@@ -80,4 +89,4 @@ def test_another_plan_under_its_id_voids_it_only_where_the_ground_was_seen_to_be
     _, proposal = only(shared())
     other = proposal._replace(snapshot_hash="another")
     assert state(shared(), moved(), proposed=(other,)) is VOID
-    assert state(shared(), moved(), proposed=(other,), gaps=gap(Part.TOPICS)) is HOLDS
+    assert state(shared(), moved(), proposed=(other,), gaps=gap(ObservationPart.TOPICS)) is HOLDS

@@ -12,15 +12,24 @@ import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from agent.act.commands.commands_spool import SpoolInbox, spool_command, spooled
 from agent.act.commands.commands_topic import TopicInbox, end_of, first_position, send_command
-from agent.act.commands.inbox import MAX_BYTES, POSITION, Command, Inbox, command_bytes, command_of
-from agent.act.lead.led import Hearing
+from agent.act.commands.inbox import (
+    MAX_BYTES,
+    POSITION,
+    CommandInbox,
+    InboxCommand,
+    SpoolInbox,
+    command_bytes,
+    command_of,
+    spool_command,
+    spooled,
+)
+from agent.act.lead.leadership_term import CommandBacklog
 from agent.act.own_files import user_at_host
 from agent.errors import BadInput, ClusterUnreachable, ConfigError
-from agent.execute.commands.identity import Came
+from agent.execute.commands.identity import CommandOrigin
 from agent.journal.codec import applied, numbered
-from agent.values.journal import Entry, View, Write
+from agent.values.journal import Entry, JournalState, JournalWrite
 from testbed.cluster.driver import ClusterDriver
 from tests.act.journals import delete_topics, make_topics, new_prefix
 from tests.conftest import WatchedCluster
@@ -28,15 +37,15 @@ from tests.journals import journal
 from tests.observe.live import wait_for
 
 
-def answered(view: View, *commands: Command) -> View:
+def answered(view: JournalState, *commands: InboxCommand) -> JournalState:
     """What the journal says once they are answered."""
     for one in commands:
-        writes = [Write(f"command/{one.id}", "answer", {"done": True}), one.after]
+        writes = [JournalWrite(f"command/{one.id}", "answer", {"done": True}), one.after]
         view = applied(view, numbered(writes, at_ms=1, epoch=1, first_seq=0))
     return view
 
 
-def waiting(inbox: Inbox, view: View, count: int) -> list[str]:
+def waiting(inbox: CommandInbox, view: JournalState, count: int) -> list[str]:
     """The ids that wait, once there are that many."""
     wait_for(lambda: len(inbox.read(view)) >= count, f"{count} commands arrive; {inbox.problem()}")
     return [one.id for one in inbox.read(view)]
@@ -114,7 +123,7 @@ def test_a_file_that_was_held_back_is_as_old_as_it_is_and_not_as_new_as_its_name
     assert (one.came.live, one.came.at_ms) == (True, 5_000_000), "it came while this agent led, and is old"
 
 
-def placed(name: str = "none") -> View:
+def placed(name: str = "none") -> JournalState:
     """What a journal says that has taken commands from files before."""
     return {POSITION: Entry(POSITION, "file", {"name": name}, 0, 1, 1)}
 
@@ -155,7 +164,11 @@ def test_a_command_tells_whose_file_it_is_and_whether_it_waited_for_the_agent(tm
     os.utime(next(spool.glob("*waited*")), (1_000, 1_000))
     waited, live = SpoolInbox(spool, before).read(placed())
     me = user_at_host(os.geteuid())
-    assert (waited.came, live.came.live, live.came.owner) == (Came(live=False, at_ms=1_000_000, owner=me), True, me)
+    assert (waited.came, live.came.live, live.came.owner) == (
+        CommandOrigin(live=False, at_ms=1_000_000, owner=me),
+        True,
+        me,
+    )
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "symbolic link", "hard link"])
@@ -325,7 +338,7 @@ PAUSE = command_bytes({"id": "stop", "verb": "pause"})[1]
 
 def test_junk_before_a_pause_does_not_keep_it_from_being_heard() -> None:
     inbox = reading(Log([*(Row(at, b"junk") for at in range(350)), Row(350, PAUSE)]), 351)
-    hearing = Hearing()
+    hearing = CommandBacklog()
     assert hearing.why_not(inbox) is not None
     assert [one.id for one in inbox.read({})] == ["stop"]
     assert inbox.problem() == "skipped 350 records of rackwise.commands: no command"
@@ -405,7 +418,7 @@ def test_commands_arrive_in_order_until_the_journal_has_their_answers(servers: s
     first, second, *_ = one.read(view)
     assert first.value == {"id": "first", "verb": "pause"}
     assert first.after.key == POSITION
-    assert first.came == Came(live=False), "it waited, in a topic that was made with the clocks of senders"
+    assert first.came == CommandOrigin(live=False), "it waited, in a topic that was made with the clocks of senders"
     view = answered(view, first, second)
     assert [command.id for command in one.read(view)] == ["third", "fourth"], "answered is answered, sent twice or not"
     one.close()

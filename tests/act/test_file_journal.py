@@ -18,18 +18,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agent.act.journal import file_journal
-from agent.act.journal.file_journal import FileJournal, read_file
-from agent.act.journal.journal_witness import witness_path
+from agent.act.journal.file_journal import FileJournal, read_file, witness_path
 from agent.act.own_files import holder
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.leader import LEADER
-from agent.values.journal import Entry, Write
+from agent.values.journal import Entry, JournalWrite
 from tests.act.journals import leader, said
 
 KEYS = st.sampled_from(["plan/a", "plan/b", "batch/a/1", "throttle/x/y", "pause"])
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 VALUES = st.none() | st.dictionaries(st.text(max_size=5), NUMBERS | st.text(max_size=20), max_size=3)
-WRITES = st.lists(st.builds(Write, KEYS, st.sampled_from(["intent", "done"]), VALUES), min_size=1, max_size=4)
+WRITES = st.lists(st.builds(JournalWrite, KEYS, st.sampled_from(["intent", "done"]), VALUES), min_size=1, max_size=4)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +47,7 @@ def plain(view: Any) -> dict[str, tuple[str, Any]]:
     return {key: (entry.kind, dict(entry.value)) for key, entry in view.items() if key != LEADER}
 
 
-def said_by(writes: list[list[Write]]) -> dict[str, tuple[str, Any]]:
+def said_by(writes: list[list[JournalWrite]]) -> dict[str, tuple[str, Any]]:
     found: dict[str, tuple[str, Any]] = {}
     for write in (one for transaction in writes for one in transaction):
         found.pop(write.key, None)
@@ -60,7 +59,7 @@ def said_by(writes: list[list[Write]]) -> dict[str, tuple[str, Any]]:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(WRITES, min_size=1, max_size=6), st.data())
 def test_a_crash_at_any_byte_leaves_whole_transactions_and_no_part_of_one(
-    transactions: list[list[Write]], data: st.DataObject
+    transactions: list[list[JournalWrite]], data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "journal"
@@ -102,11 +101,11 @@ class Life(RuleBasedStateMachine):
         self.epoch = self.journal.epoch
 
     @rule(writes=WRITES)
-    def append(self, writes: list[Write]) -> None:
+    def append(self, writes: list[JournalWrite]) -> None:
         self.journal.append(*writes)
         self.take(writes)
 
-    def take(self, writes: list[Write]) -> None:
+    def take(self, writes: list[JournalWrite]) -> None:
         for write in writes:
             self.expected.pop(write.key, None)
             if write.value is not None:
@@ -117,7 +116,7 @@ class Life(RuleBasedStateMachine):
         self.journal._compact()
 
     @rule(writes=WRITES, whole=st.booleans())
-    def disk_refuses(self, writes: list[Write], whole: bool) -> None:
+    def disk_refuses(self, writes: list[JournalWrite], whole: bool) -> None:
         """The line, or half of it, is there before the disk says no."""
         real = file_journal._write_all
 
@@ -350,7 +349,7 @@ def test_a_journal_whose_end_was_cut_by_hand_is_noticed(written: Path, lines: in
 def test_a_journal_that_is_gone_or_restored_from_an_older_copy_is_noticed(written: Path) -> None:
     older = written.read_bytes()
     again = FileJournal.open(written, leader("two"))
-    again.append(said("plan/a", n=1), Write("plan/a", "gone", None))
+    again.append(said("plan/a", n=1), JournalWrite("plan/a", "gone", None))
     again.close()
     written.write_bytes(older)
     with pytest.raises(BadInput, match=r"ends with entry 1-3, and 2-2 was written before"):
@@ -363,7 +362,7 @@ def test_a_journal_that_is_gone_or_restored_from_an_older_copy_is_noticed(writte
 def test_a_last_entry_that_was_a_deletion_is_no_loss_after_a_compaction(path: Path) -> None:
     journal = FileJournal.open(path, leader("one"))
     journal.append(said("plan/a", n=1))
-    journal.append(Write("plan/a", "gone", None))
+    journal.append(JournalWrite("plan/a", "gone", None))
     journal._compact()
     journal.close()
     after = FileJournal.open(path, leader("two"))

@@ -15,14 +15,14 @@ from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.act.journal.journal_topic import Witness, read_journal_topic
+from agent.act.journal.journal_topic import JournalWatermark, read_journal_topic
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.codec import MAX_VALUE_BYTES
 from agent.journal.leader import LEADER, leader_in
 from agent.journal.schema import journal_schema
-from agent.values.journal import View, Write
-from testbed.cluster import EmbeddedCluster, Fault, FaultKind
+from agent.values.journal import JournalState, JournalWrite
+from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
 from testbed.cluster.driver import ClusterDriver
 from tests.act.journals import (
     delete_topics,
@@ -55,7 +55,7 @@ def prefix(servers: str) -> str:
     return one
 
 
-def without_leader(view: View) -> dict[str, Any]:
+def without_leader(view: JournalState) -> dict[str, Any]:
     return {key: entry for key, entry in view.items() if key != LEADER}
 
 
@@ -70,7 +70,7 @@ def test_a_second_writer_fences_the_first_which_then_writes_nothing(servers: str
                     one.append(said("late", n=1))
             assert fenced.value.exit_code == 6
             assert isinstance(one.ended, FencedOut)
-            two.append(Write("plan/b", "gone", None), said("plan/c", n=2))
+            two.append(JournalWrite("plan/b", "gone", None), said("plan/c", n=2))
             assert set(two.view()) == {LEADER, "plan/a", "plan/c"}
             assert told(servers, prefix).view == two.view()
     assert order(servers, prefix) == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
@@ -87,7 +87,10 @@ def test_whatever_was_written_is_read_again_the_same(servers: str, prefix: str) 
             for number in range(8):
                 keys = dice.sample(["plan/a", "plan/b", "throttle/a/b", "pause", "batch/a/1"], dice.randint(1, 4))
                 journal.append(
-                    *(Write(k, "k", dice.choice([None, {"n": number, "text": "ü" * dice.randint(0, 9)}])) for k in keys)
+                    *(
+                        JournalWrite(k, "k", dice.choice([None, {"n": number, "text": "ü" * dice.randint(0, 9)}]))
+                        for k in keys
+                    )
                 )
             views.append(journal.view())
             assert told(servers, prefix).view == journal.view()
@@ -100,7 +103,7 @@ def test_whatever_was_written_is_read_again_the_same(servers: str, prefix: str) 
 def test_records_are_events_that_keep_to_the_schema(servers: str, prefix: str) -> None:
     assert json.loads(SCHEMA.read_text()) == journal_schema(), "a change here is one for every reader of the journal"
     with opened(plan(servers, prefix, "one")) as journal:
-        journal.append(said("plan/a", n=1), Write("plan/a", "gone", None))
+        journal.append(said("plan/a", n=1), JournalWrite("plan/a", "gone", None))
     written = records(servers, prefix)
     assert [record.headers["ce_type"] for record in written] == [
         "rackwise.journal.entry.v1",
@@ -119,9 +122,9 @@ def test_records_are_events_that_keep_to_the_schema(servers: str, prefix: str) -
 def test_a_value_that_is_too_big_is_refused_and_one_below_goes_in(servers: str, prefix: str) -> None:
     with opened(plan(servers, prefix)) as journal:
         big = {"text": "x" * (MAX_VALUE_BYTES - 200)}
-        journal.append(Write("plan/big", "k", big))
+        journal.append(JournalWrite("plan/big", "k", big))
         with pytest.raises(BadInput, match="too big"):
-            journal.append(said("plan/a", n=1), Write("plan/b", "k", {"text": "x" * MAX_VALUE_BYTES}))
+            journal.append(said("plan/a", n=1), JournalWrite("plan/b", "k", {"text": "x" * MAX_VALUE_BYTES}))
         assert set(told(servers, prefix).view) == {LEADER, "plan/big"}
         assert told(servers, prefix).view["plan/big"].value == big
 
@@ -145,19 +148,19 @@ class Cutting:
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(FaultKind.MUTE, id="done, and the answer is lost"),
-        pytest.param(FaultKind.BLACKHOLE, id="lost on its way"),
+        pytest.param(ConnectionFaultKind.MUTE, id="done, and the answer is lost"),
+        pytest.param(ConnectionFaultKind.BLACKHOLE, id="lost on its way"),
     ],
 )
 def test_after_a_commit_without_an_answer_the_topic_is_asked_first(
-    embedded_cluster: EmbeddedCluster, kind: FaultKind
+    embedded_cluster: EmbeddedCluster, kind: ConnectionFaultKind
 ) -> None:
     servers, prefix = embedded_cluster.bootstrap_servers, new_prefix()
     make_topics(servers, prefix)
     through = plan(embedded_cluster.proxied_bootstrap_servers, prefix, deadline_ms=2_000)
     with opened(through) as journal:
         journal.append(said("plan/a", n=1))
-        journal._producer = Cutting(journal._producer, lambda: embedded_cluster.inject(Fault(kind)))  # type: ignore[assignment]
+        journal._producer = Cutting(journal._producer, lambda: embedded_cluster.inject(ConnectionFault(kind)))  # type: ignore[assignment]
         try:
             with pytest.raises(JournalUnavailable):
                 journal.append(said("plan/a", n=2), said("plan/b", n=2))
@@ -166,7 +169,7 @@ def test_after_a_commit_without_an_answer_the_topic_is_asked_first(
             with pytest.raises(JournalUnavailable):
                 journal.append(said("plan/c", n=3))
         finally:
-            embedded_cluster.inject(Fault(FaultKind.PASS))
+            embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.PASS))
         view = _patiently(journal.view)
         assert view["plan/a"].value == view["plan/b"].value == {"n": 2}, "it was only late"
         assert "plan/c" not in view
@@ -182,12 +185,12 @@ def test_what_brokers_never_took_was_not_written(embedded_cluster: EmbeddedClust
     make_topics(servers, prefix)
     with opened(plan(embedded_cluster.proxied_bootstrap_servers, prefix, deadline_ms=2_000)) as journal:
         journal.append(said("plan/a", n=1))
-        embedded_cluster.inject(Fault(FaultKind.BLACKHOLE))
+        embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.BLACKHOLE))
         try:
             with pytest.raises(JournalUnavailable):
                 journal.append(said("plan/a", n=2))
         finally:
-            embedded_cluster.inject(Fault(FaultKind.PASS))
+            embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.PASS))
         assert _patiently(journal.view)["plan/a"].value == {"n": 1}
         _patiently(lambda: journal.append(said("plan/b", n=3)))
         assert told(servers, prefix).view == journal.view()
@@ -215,7 +218,7 @@ def test_a_topic_that_was_made_anew_is_told_and_nothing_is_written_there(servers
             _patiently(lambda: journal.append(said("plan/b", n=1)))
         assert told(servers, prefix).view == {}
     with pytest.raises(BadInput, match="it ends with epoch 0, but epoch 1 has begun before"):
-        KafkaJournal.open(plan(servers, prefix), witness=Witness(1))
+        KafkaJournal.open(plan(servers, prefix), witness=JournalWatermark(1))
 
 
 def test_a_topic_that_was_cut_is_told(servers: str, prefix: str) -> None:

@@ -13,15 +13,15 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from agent.act.commands.commands_topic import send_command
 from agent.act.commands.inbox import POSITION
-from agent.act.journal.journal import Journal
-from agent.act.journal.journal_topic import KafkaJournalPlan, Witness
-from agent.act.lead.leadership import Leadership
+from agent.act.journal.journal import JournalPort
+from agent.act.journal.journal_topic import JournalWatermark, KafkaJournalPlan
+from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import remembered
+from agent.act.lead.lease import committed_watermark
 from agent.errors import BadInput
 from agent.journal.leader import LEADER
-from agent.journal.trust import JournalKey, Trust, signed_witness
-from agent.values.journal import View, Write
+from agent.journal.record_trust import JournalKey, JournalTrust, signed_witness
+from agent.values.journal import JournalState, JournalWrite
 from testbed.cluster.driver import ClusterDriver
 from tests.act.agents import members_of
 from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said, told
@@ -30,7 +30,7 @@ from tests.observe.live import wait_for
 
 pytestmark = [pytest.mark.integration]
 KEY, NEXT, THEIRS = (JournalKey(text.encode() * 3) for text in ("in force", "the next", "a foe's "))
-Start = Callable[[LeadershipPlan], Leadership]
+Start = Callable[[LeadershipPlan], JournalLeadership]
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def prefix(servers: str) -> str:
 def start() -> Iterator[Start]:
     with ExitStack() as stack:
 
-        def started(one: LeadershipPlan) -> Leadership:
-            leadership = Leadership(one)
+        def started(one: LeadershipPlan) -> JournalLeadership:
+            leadership = JournalLeadership(one)
             stack.callback(leadership.close)
             leadership.start()
             leadership.begin(CLUSTER)
@@ -70,7 +70,7 @@ def forge(servers: str, prefix: str, key: str, value: bytes | None, **headers: s
     assert producer.flush(20) == 0
 
 
-def numbers(view: View) -> dict[str, Any]:
+def numbers(view: JournalState) -> dict[str, Any]:
     return {key: entry.value.get("n") for key, entry in view.items() if key not in (LEADER, POSITION)}
 
 
@@ -103,13 +103,13 @@ def test_a_record_of_another_while_an_agent_leads_is_noticed_and_overwritten(ser
         assert numbers(one.view()) == {"plan/a": 2, "plan/b": 3}
         assert (one.doubted, "1 record of" in (one.notice() or "")) == (1, True)
         assert numbers(told(servers, prefix).view) == {"plan/a": 2, "plan/b": 3}
-        one.append(Write("plan/b", "gone", None))
+        one.append(JournalWrite("plan/b", "gone", None))
         assert numbers(one.view()) == {"plan/a": 2}
 
 
 def test_keys_are_replaced_one_agent_after_the_other(servers: str, prefix: str) -> None:
     with opened(keyed(servers, prefix, KEY)) as one:
-        one.append(said("plan/a", n=1), Write("plan/gone", "gone", None))
+        one.append(said("plan/a", n=1), JournalWrite("plan/gone", "gone", None))
     with opened(keyed(servers, prefix, NEXT, KEY)) as two:
         two.append(said("plan/b", n=2))
     with opened(keyed(servers, prefix, KEY)) as three:
@@ -137,8 +137,8 @@ def test_a_journal_gets_its_first_key(servers: str, prefix: str) -> None:
         assert numbers(second.view()) == {"plan/a": 1}
 
 
-def journal_of(leadership: Leadership) -> Journal:
-    found: Journal = wait_for(leadership.journal, f"it leads; {leadership.problem()}", 60)
+def journal_of(leadership: JournalLeadership) -> JournalPort:
+    found: JournalPort = wait_for(leadership.journal, f"it leads; {leadership.problem()}", 60)
     return found
 
 
@@ -149,10 +149,10 @@ def test_a_tail_that_the_group_knows_and_the_topic_has_not_keeps_agents_from_lea
     one = start(own)
     journal = journal_of(one)
     journal.append(said("plan/a", n=1))
-    reached: Witness = journal.reached  # type: ignore[attr-defined] # of the journal in Kafka
-    wait_for(lambda: remembered(one._lease_plan(), 10_000) == reached, f"{reached} is remembered", 30)
+    reached: JournalWatermark = journal.reached  # type: ignore[attr-defined] # of the journal in Kafka
+    wait_for(lambda: committed_watermark(one._lease_plan(), 10_000) == reached, f"{reached} is remembered", 30)
     one.close()
-    commit(servers, prefix, signed_witness(Trust((KEY,), CLUSTER), f"{reached.epoch} {reached.end + 50}"))
+    commit(servers, prefix, signed_witness(JournalTrust((KEY,), CLUSTER), f"{reached.epoch} {reached.end + 50}"))
     two = start(own)
     lost = f"it ends at offset .* and offset {reached.end + 50} was reached before"
     wait_for(lambda: "has lost records" in (two.problem() or ""), "it stands aside", 60)

@@ -11,15 +11,14 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from agent.act.commands.inbox import POSITION
-from agent.act.journal.journal import Journal
-from agent.act.lead.leadership import Leadership, read_journal
+from agent.act.journal.journal import JournalPort
+from agent.act.lead.leadership import JournalLeadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
 from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavailable
 from agent.journal.leader import LEADER, leader_in
-from agent.observe.context import Recall
-from agent.observe.look import observe
-from agent.observe.scope import Scope
+from agent.observe.context import ObserverState, ObserveScope
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
 from testbed.cluster.driver import ClusterDriver
 from tests.act.agents import members_of
@@ -28,7 +27,7 @@ from tests.conftest import WatchedCluster
 from tests.observe.live import clients_of, wait_for
 from tests.record.live import described
 
-Start = Callable[[LeadershipPlan], Leadership]
+Start = Callable[[LeadershipPlan], JournalLeadership]
 
 
 @pytest.fixture
@@ -47,8 +46,8 @@ def prefix(servers: str) -> str:
 def start() -> Iterator[Start]:
     with ExitStack() as stack:
 
-        def started(one: LeadershipPlan) -> Leadership:
-            leadership = Leadership(one)
+        def started(one: LeadershipPlan) -> JournalLeadership:
+            leadership = JournalLeadership(one)
             stack.callback(leadership.close)
             leadership.start()
             leadership.begin(CLUSTER)
@@ -57,8 +56,8 @@ def start() -> Iterator[Start]:
         yield started
 
 
-def journal_of(leadership: Leadership) -> Journal:
-    found: Journal = wait_for(leadership.journal, f"it leads; {leadership.problem()}")
+def journal_of(leadership: JournalLeadership) -> JournalPort:
+    found: JournalPort = wait_for(leadership.journal, f"it leads; {leadership.problem()}")
     return found
 
 
@@ -91,11 +90,11 @@ def test_its_topics_are_made_over_the_racks_once_a_look_shows_the_brokers(server
     own = leadership_plan(servers, prefix)
     with pytest.raises(ConfigError, match="no agent in mode execute has run here"):
         read_journal(own)
-    leadership = Leadership(own)
+    leadership = JournalLeadership(own)
     leadership.start()
     try:
         with clients_of(servers) as clients:
-            observation = observe(clients, system_clock, Scope(), Recall())
+            observation = observe(clients, system_clock, ObserveScope(), ObserverState())
         leadership.observed(observation)
         journal_of(leadership)
     finally:
@@ -191,7 +190,7 @@ def test_a_leader_that_was_fenced_ends_and_one_that_only_lost_its_lease_leads_ag
     servers: str, prefix: str, start: Start
 ) -> None:
     ended: list[Fatal] = []
-    one = Leadership(leadership_plan(servers, prefix, "one"), on_fatal=ended.append)
+    one = JournalLeadership(leadership_plan(servers, prefix, "one"), on_fatal=ended.append)
     one.start()
     one.begin(CLUSTER)
     try:
@@ -232,7 +231,7 @@ def test_a_leader_whose_client_ends_by_itself_goes_on_with_another_under_the_nex
     servers: str, prefix: str
 ) -> None:
     ended: list[Fatal] = []
-    one = Leadership(leadership_plan(servers, prefix, "one"), on_fatal=ended.append)
+    one = JournalLeadership(leadership_plan(servers, prefix, "one"), on_fatal=ended.append)
     one.start()
     one.begin(CLUSTER)
     try:

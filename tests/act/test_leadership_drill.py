@@ -21,10 +21,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.act.journal.kafka_journal import KafkaJournal
-from agent.act.lead.leadership import Leadership
+from agent.act.lead.leadership import JournalLeadership
 from agent.errors import Fatal, JournalUnavailable
 from agent.journal.leader import LEADER
-from agent.values.journal import Write
+from agent.values.journal import JournalWrite
 from testbed.cluster import EmbeddedCluster
 from tests.act.agents import StandingAgent, members_of, the_leader
 from tests.act.journals import (
@@ -195,7 +195,7 @@ def test_a_broker_that_dies_during_appends_loses_and_doubles_nothing(
     done: list[int] = []
     ended: list[Fatal] = []
     doubts, stop = 0, threading.Event()
-    leadership = Leadership(leadership_plan(servers, prefix), on_fatal=ended.append)
+    leadership = JournalLeadership(leadership_plan(servers, prefix), on_fatal=ended.append)
 
     def write() -> None:
         """Number after number, by whatever journal this agent leads with at the time."""
@@ -278,7 +278,7 @@ def test_a_compacted_journal_says_the_same(servers: str, prefix: str) -> None:
     )
     with opened(plan(servers, quick)) as journal:
         for number in range(60):
-            journal.append(said("plan/a", n=number), Write("plan/b", "k", {"n": number} if number % 2 else None))
+            journal.append(said("plan/a", n=number), JournalWrite("plan/b", "k", {"n": number} if number % 2 else None))
         before = len(records(servers, quick))
         until = time.monotonic() + 120
         while len(records(servers, quick)) > before / 2:  # new segments let the cleaner at the old ones

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from agent.act.journal.journal_topic import Witness
+from agent.act.journal.journal_topic import JournalWatermark
 from agent.act.lead import leadership as module
-from agent.act.lead.leadership import Leadership
+from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import KafkaLease, LeasePlan
 from agent.errors import BadInput, JournalUnavailable, RackwiseError
@@ -68,7 +68,7 @@ class Lease:
     def start(self) -> None:
         pass
 
-    def tell(self, reached: Witness) -> None:
+    def tell(self, reached: JournalWatermark) -> None:
         pass
 
     def problem(self) -> None:
@@ -83,7 +83,7 @@ class Lease:
 
 class Opened:
     ended = None
-    reached = Witness(1, 5)
+    reached = JournalWatermark(1, 5)
 
     def close(self) -> None:
         pass
@@ -94,24 +94,24 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     one = World()
     monkeypatch.setattr(module, "KafkaLease", one.lease)
     monkeypatch.setattr(module, "believed", one.believed)
-    monkeypatch.setattr(module, "remembered", lambda *_: Witness())
+    monkeypatch.setattr(module, "remembered", lambda *_: JournalWatermark())
     monkeypatch.setattr(module, "end_of", lambda *_: pytest.fail("not asked"))
     monkeypatch.setattr(module.KafkaJournal, "open", one.opens)
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: one.now))
-    monkeypatch.setattr(Leadership, "_commands_end", lambda _: None)
-    monkeypatch.setattr(Leadership, "_named", lambda _: ())
+    monkeypatch.setattr(JournalLeadership, "_commands_end", lambda _: None)
+    monkeypatch.setattr(JournalLeadership, "_named", lambda _: ())
     return one
 
 
 @pytest.fixture
-def leadership(world: World) -> Iterator[Leadership]:
-    one = Leadership(LeadershipPlan(config={}, agent="one"))
+def leadership(world: World) -> Iterator[JournalLeadership]:
+    one = JournalLeadership(LeadershipPlan(config={}, agent="one"))
     one.begin("c-1")
     yield one
     one.close()
 
 
-def turns(world: World, leadership: Leadership, seconds: float) -> None:
+def turns(world: World, leadership: JournalLeadership, seconds: float) -> None:
     until = world.now + seconds
     while world.now < until:
         world.now += leadership._turn()
@@ -119,7 +119,7 @@ def turns(world: World, leadership: Leadership, seconds: float) -> None:
 
 @pytest.mark.parametrize("failed", [TIMED_OUT, KafkaException(KafkaError(KafkaError._TIMED_OUT))])
 def test_a_standby_that_failed_when_it_was_chosen_is_well_again_once_the_journal_is_read(
-    world: World, leadership: Leadership, failed: RackwiseError | KafkaException
+    world: World, leadership: JournalLeadership, failed: RackwiseError | KafkaException
 ) -> None:
     world.opening = failed
     turns(world, leadership, 3)
@@ -135,7 +135,9 @@ def test_a_standby_that_failed_when_it_was_chosen_is_well_again_once_the_journal
     assert world.looks == looks, "it does not look for what is known"
 
 
-def test_so_is_one_that_stood_aside_for_a_journal_that_it_did_not_believe(world: World, leadership: Leadership) -> None:
+def test_so_is_one_that_stood_aside_for_a_journal_that_it_did_not_believe(
+    world: World, leadership: JournalLeadership
+) -> None:
     world.opening = world.looking = OTHER_KEY
     turns(world, leadership, 1)
     world.chosen = False
@@ -150,7 +152,7 @@ def test_so_is_one_that_stood_aside_for_a_journal_that_it_did_not_believe(world:
     "code", [KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED]
 )
 def test_a_missing_right_to_write_is_not_forgotten_because_the_journal_can_be_read(
-    world: World, leadership: Leadership, code: int
+    world: World, leadership: JournalLeadership, code: int
 ) -> None:
     world.opening = refused(code)
     turns(world, leadership, 3)
@@ -163,7 +165,7 @@ def test_a_missing_right_to_write_is_not_forgotten_because_the_journal_can_be_re
 
 
 def test_what_was_wrong_with_the_topics_is_not_told_by_one_that_no_longer_leads(
-    world: World, leadership: Leadership
+    world: World, leadership: JournalLeadership
 ) -> None:
     turns(world, leadership, 1)
     leadership._wrong = ("min.insync.replicas of rackwise.journal is 1",)
@@ -174,9 +176,9 @@ def test_what_was_wrong_with_the_topics_is_not_told_by_one_that_no_longer_leads(
 
 
 def test_what_is_wrong_with_the_topics_is_looked_at_again_while_it_leads(
-    world: World, leadership: Leadership, monkeypatch: pytest.MonkeyPatch
+    world: World, leadership: JournalLeadership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Leadership, "_say_again", lambda *_: setattr(leadership, "_said", world.now))
+    monkeypatch.setattr(JournalLeadership, "_say_again", lambda *_: setattr(leadership, "_said", world.now))
     turns(world, leadership, 1)
     leadership._wrong = ("min.insync.replicas of rackwise.journal is 1",)
     turns(world, leadership, module.STATE_MS / 1_000 + 1)
@@ -200,7 +202,7 @@ class Topics:
 
 
 def test_a_topic_that_one_look_does_not_show_is_a_problem_for_as_long_as_looks_do_not_show_it(
-    world: World, leadership: Leadership
+    world: World, leadership: JournalLeadership
 ) -> None:
     missing = ["rackwise.leader: it does not exist yet"]
     leadership._topics = Topics(lambda: tuple(missing))  # type: ignore[assignment]

@@ -5,22 +5,24 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from agent.act.journal.journal_topic import Witness
-from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, witness_of
+from agent.act.journal.journal_topic import JournalWatermark
+from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, watermark_of
 from agent.errors import BadInput
-from agent.journal.trust import JournalKey, Trust, signed_witness
+from agent.journal.record_trust import JournalKey, JournalTrust, signed_witness
 
 KEY, THEIRS = JournalKey(b"in force, in force"), JournalKey(b"a foe's own key ...")
-TRUST = Trust((KEY,), "c-1")
+TRUST = JournalTrust((KEY,), "c-1")
 PLAIN, SIGNED = LeasePlan(config={}), LeasePlan(config={}, trust=TRUST)
 
 
 def test_what_was_told_is_remembered() -> None:
-    assert witness_of(PLAIN, "7 120") == Witness(7, 120)
-    assert witness_of(SIGNED, signed_witness(TRUST, "7 120")) == Witness(7, 120)
-    assert witness_of(PLAIN, signed_witness(TRUST, "7 120")) == Witness(7, 120), "the journal then asks for the key"
-    assert witness_of(PLAIN, "7") == Witness(7, 0), "as up to version 0.1"
-    assert witness_of(SIGNED, "") == Witness()
+    assert watermark_of(PLAIN, "7 120") == JournalWatermark(7, 120)
+    assert watermark_of(SIGNED, signed_witness(TRUST, "7 120")) == JournalWatermark(7, 120)
+    assert watermark_of(PLAIN, signed_witness(TRUST, "7 120")) == JournalWatermark(7, 120), (
+        "the journal then asks for the key"
+    )
+    assert watermark_of(PLAIN, "7") == JournalWatermark(7, 0), "as up to version 0.1"
+    assert watermark_of(SIGNED, "") == JournalWatermark()
 
 
 @pytest.mark.parametrize(
@@ -29,26 +31,26 @@ def test_what_was_told_is_remembered() -> None:
         "0 0",
         "7 120",
         "nothing of the kind",
-        signed_witness(Trust((THEIRS,), "c-1"), "0 0"),
-        signed_witness(Trust((KEY,), "c-2"), "0 0"),
+        signed_witness(JournalTrust((THEIRS,), "c-1"), "0 0"),
+        signed_witness(JournalTrust((KEY,), "c-2"), "0 0"),
         signed_witness(TRUST, "7 120").replace("7 120", "0 0"),
     ],
 )
 def test_what_no_agent_told_stops_the_agent_and_is_never_taken_for_nothing(data: str) -> None:
     with pytest.raises(BadInput, match="is not signed with this agent's key"):
-        witness_of(SIGNED, data)
+        watermark_of(SIGNED, data)
 
 
 def test_what_was_remembered_before_there_was_a_key_counts_while_the_journal_gets_one() -> None:
     first = LeasePlan(config={}, trust=TRUST._replace(unsigned_below=9))
-    assert witness_of(first, "7 8") == Witness(7, 8)
+    assert watermark_of(first, "7 8") == JournalWatermark(7, 8)
     with pytest.raises(BadInput):
-        witness_of(first, signed_witness(Trust((THEIRS,), "c-1"), "7 8"))
+        watermark_of(first, signed_witness(JournalTrust((THEIRS,), "c-1"), "7 8"))
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1 5", "7 120 9", "7" * 400, "1e3 1", "\u0667 1"])
 def test_without_a_key_odd_metadata_is_no_memory(text: str) -> None:
-    assert witness_of(PLAIN, text) == Witness()
+    assert watermark_of(PLAIN, text) == JournalWatermark()
 
 
 @pytest.mark.parametrize(

@@ -7,21 +7,21 @@ from typing import Any, cast
 
 import pytest
 
-from agent.act.reassign.looking import LookFailedError, look
-from agent.execute.reassign.messages import Look, Seen
+from agent.act.reassign.cluster_view import LookFailedError, read_cluster
+from agent.execute.reassign.messages import ClusterView, ReadCluster
 from agent.values.kafka import LEADER_RATE
 from agent.values.observation import GapCause, RawReassignment
-from agent.values.throttles import Resource, SeenThrottle
+from agent.values.throttles import SeenThrottle, ThrottleResource
+from agent.wire.admin_client import WireAdminClient
 from agent.wire.failure import CallFailed
-from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
 from tests.act.stub_hand import StubHand, topic, unknown
 
 T0 = TopicPartition("t", 0)
 
 
-def seen(hand: StubHand, *topics: str, resources: tuple[Resource, ...] = ()) -> Seen:
-    return look(cast("WireHand", cast("Any", hand)), Look(topics or ("t",), resources), 1_000)
+def seen(hand: StubHand, *topics: str, resources: tuple[ThrottleResource, ...] = ()) -> ClusterView:
+    return read_cluster(cast("WireAdminClient", cast("Any", hand)), ReadCluster(topics or ("t",), resources), 1_000)
 
 
 def test_moves_are_read_before_topics_and_topics_from_two_brokers() -> None:
@@ -133,23 +133,23 @@ def test_calls_that_follow_on_one_another_have_their_whole_time_each() -> None:
             return super().describe_topics(deadline_ms, names=names, avoid=avoid)
 
     hand = Slow({1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)})
-    found = look(cast("WireHand", cast("Any", hand)), Look(("t",), ()), 300)
+    found = read_cluster(cast("WireAdminClient", cast("Any", hand)), ReadCluster(("t",), ()), 300)
     assert [row.id for row in found.partitions] == [T0]
 
 
 def test_a_broker_that_is_down_is_not_asked_for_its_settings_and_one_that_does_not_answer_is_unread() -> None:
-    resources = tuple(Resource("broker", str(broker)) for broker in (1, 2, 3))
+    resources = tuple(ThrottleResource("broker", str(broker)) for broker in (1, 2, 3))
     witnesses = {1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}
     hand = StubHand(witnesses, up=(1, 2), fenced=(3,), mute=frozenset({2}))
-    assert seen(hand, resources=resources).unread == {Resource("broker", "2")}
+    assert seen(hand, resources=resources).unread == {ThrottleResource("broker", "2")}
     assert ("throttles", (1, 2)) in hand.calls
 
 
 def test_layers_are_told_apart_and_keys_without_a_value_left_out() -> None:
     witnesses = {1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}
-    hand = StubHand(witnesses, throttles=(SeenThrottle(Resource("broker", "1"), LEADER_RATE, "7", "9"),))
-    (throttle,) = seen(hand, resources=(Resource("broker", "1"), Resource("topic", "t"))).throttles
-    assert (throttle.resource, throttle.own, throttle.default) == (Resource("broker", "1"), "7", "9")
+    hand = StubHand(witnesses, throttles=(SeenThrottle(ThrottleResource("broker", "1"), LEADER_RATE, "7", "9"),))
+    (throttle,) = seen(hand, resources=(ThrottleResource("broker", "1"), ThrottleResource("topic", "t"))).throttles
+    assert (throttle.resource, throttle.own, throttle.default) == (ThrottleResource("broker", "1"), "7", "9")
 
 
 def test_sizes_are_asked_for_what_moves_and_matters_only() -> None:

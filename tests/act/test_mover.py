@@ -14,27 +14,26 @@ from typing import Any, cast
 
 import pytest
 
-from agent.act.reassign.mover import Mover
-from agent.act.reassign.runner import Runner
-from agent.act.reassign.telling import Telling
+from agent.act.reassign.machine_driver import MachineDriver
+from agent.act.reassign.reassignment_executor import ExecutorReporter, ReassignmentExecutor
 from agent.errors import BadInput, FencedOut, JournalUnavailable
-from agent.execute.reassign.messages import Accepted, May, Word
-from agent.journal import moves
-from agent.values.journal import Write
+from agent.execute.reassign.messages import BatchPermission, PlanAccepted, PlanCommand
+from agent.journal import plan_entries
+from agent.values.journal import JournalWrite
 from agent.values.limits import ExecuteLimits
-from agent.values.reassignment import BatchState, Plan, PlanState, Policy, Target
+from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget
 from agent.values.throttles import SeenThrottle
-from agent.wire.change import DONE, Answered, Fate
-from agent.wire.hand import WireHand
+from agent.wire.admin_client import WireAdminClient
+from agent.wire.change_result import DONE, ChangeResult, Fate
 from assignors.problem import TopicPartition
 from tests.act.stub_hand import StubHand, topic
 from tests.act.triggers import MemoryJournal
 from tests.observe.live import wait_for
 
 T0 = TopicPartition("t", 0)
-PLAN = Plan("p-1", (Target(T0, "id", (1, 2), (3, 2), 1_000),), approved_by="a test")
-POLICY = Policy(ExecuteLimits(throttle=1_000_000, request_timeout_ms=500), look_ms=1)
-YES = May(begin=True)
+PLAN = ReassignmentPlan("p-1", (ReassignmentTarget(T0, "id", (1, 2), (3, 2), 1_000),), approved_by="a test")
+POLICY = ReassignmentPolicy(ExecuteLimits(throttle=1_000_000, request_timeout_ms=500), look_ms=1)
+YES = BatchPermission(begin=True)
 
 
 class Instant(StubHand):
@@ -73,10 +72,13 @@ def changes(hand: StubHand) -> list[str]:
 
 @contextmanager
 def moving(
-    hand: StubHand, journal: MemoryJournal, may: Callable[[], May] = lambda: YES, policy: Policy = POLICY
-) -> Iterator[Mover]:
-    taken = cast("WireHand", cast("Any", hand))
-    mover = Mover(journal=journal, hand=taken, policy=policy, may=may, tick_ms=10)
+    hand: StubHand,
+    journal: MemoryJournal,
+    may: Callable[[], BatchPermission] = lambda: YES,
+    policy: ReassignmentPolicy = POLICY,
+) -> Iterator[ReassignmentExecutor]:
+    taken = cast("WireAdminClient", cast("Any", hand))
+    mover = ReassignmentExecutor(journal=journal, hand=taken, policy=policy, may=may, tick_ms=10)
     mover.start()
     try:
         yield mover
@@ -85,7 +87,7 @@ def moving(
 
 
 def state(journal: MemoryJournal) -> Mapping[str, PlanState]:
-    return {plan.proposal_id: plan.state for plan in moves.plans(journal.view())}
+    return {plan.proposal_id: plan.state for plan in plan_entries.plans(journal.view())}
 
 
 def test_a_plan_is_written_down_before_anything_is_asked_and_leaves_nothing_behind() -> None:
@@ -106,9 +108,12 @@ def test_a_plan_is_written_down_before_anything_is_asked_and_leaves_nothing_behi
 
 def test_what_holds_a_plan_names_it() -> None:
     journal = MemoryJournal()
-    journal.append(*moves.write(PLAN))
+    journal.append(*plan_entries.change_writes(PLAN))
     held = {"p-1": "no new batch: 1 partition moved by another tool, u-7 first"}
-    assert Telling().status(journal.view(), May(begin=True), None, held).waits == f"p-1: {held['p-1']}"
+    assert (
+        ExecutorReporter().status(journal.view(), BatchPermission(begin=True), None, held).waits
+        == f"p-1: {held['p-1']}"
+    )
 
 
 def test_a_plan_that_was_accepted_once_is_not_begun_again() -> None:
@@ -124,7 +129,7 @@ def test_a_plan_that_was_accepted_once_is_not_begun_again() -> None:
 
 def test_nothing_begins_while_the_guard_does_not_let_it() -> None:
     hand, journal = Instant(), MemoryJournal()
-    may = [May(begin=False, sentence="outside every window")]
+    may = [BatchPermission(begin=False, sentence="outside every window")]
     with moving(hand, journal, lambda: may[0]) as mover:
         mover.accept(PLAN)
         wait_for(lambda: len(hand.calls) > 12, "it looked a few times", 20)
@@ -139,11 +144,11 @@ def test_a_pause_that_comes_after_the_last_look_holds_the_request_all_the_same()
     """The batch is announced already; what is asked right before the request decides."""
     hand, journal, paused = Instant(), MemoryJournal(), threading.Event()
 
-    def may() -> May:
-        sent = any(batch.state is BatchState.SENT for batch in moves.batches(journal.view()))
+    def may() -> BatchPermission:
+        sent = any(batch.state is BatchState.SENT for batch in plan_entries.batches(journal.view()))
         if sent and not paused.is_set():
             paused.set()
-        return May(not paused.is_set(), "ann@desk paused acting")
+        return BatchPermission(not paused.is_set(), "ann@desk paused acting")
 
     with moving(hand, journal, may) as mover:
         mover.accept(PLAN)
@@ -159,7 +164,7 @@ def test_a_request_whose_announcement_took_longer_than_it_is_good_for_is_not_sen
     hand, announced = Instant(), threading.Semaphore(0)
 
     class Slow(MemoryJournal):
-        def append(self, *writes: Write) -> None:
+        def append(self, *writes: JournalWrite) -> None:
             super().append(*writes)
             if any(write.kind == BatchState.SENT.value for write in writes):
                 time.sleep(0.3)
@@ -181,7 +186,7 @@ def test_a_fenced_mover_asks_for_nothing_more() -> None:
         with pytest.raises(FencedOut):
             mover.check()
         asked = len(hand.calls)
-        mover.word(Word.CANCEL, "p-1")
+        mover.word(PlanCommand.CANCEL, "p-1")
         assert not mover._thread.is_alive()
         assert (len(hand.calls), changes(hand)) == (asked, [])
 
@@ -229,7 +234,7 @@ def test_a_journal_that_does_not_answer_is_told_for_as_long_as_it_does_not() -> 
 
 @pytest.mark.parametrize("stops_at", range(1, 8))
 def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: int) -> None:
-    closed: list[Mover] = []
+    closed: list[ReassignmentExecutor] = []
 
     class Closing(MemoryJournal):
         appends = 0
@@ -261,13 +266,13 @@ class Timely(Instant):
     def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         if begin_by.over:
             self.calls.append(("too late",))
-            return dict.fromkeys(targets, Answered(Fate.NOT_SENT))
+            return dict.fromkeys(targets, ChangeResult(Fate.NOT_SENT))
         return super().alter_placements(targets, deadline_ms, begin_by, leave_out)
 
     def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         if begin_by.over:
             self.calls.append(("too late",))
-            return {change.resource: Answered(Fate.NOT_SENT) for change in changes}
+            return {change.resource: ChangeResult(Fate.NOT_SENT) for change in changes}
         return super().change_throttles(changes, deadline_ms, begin_by, leave_out)
 
 
@@ -301,7 +306,7 @@ def test_a_process_that_was_frozen_while_its_journal_was_written_sends_nothing(
 ) -> None:
     """How long an intent is good for is counted from when its append began, not from when the answer came."""
     clock = LateClock()
-    for module in ("agent.act.reassign.runner", "agent.wire.deadline"):
+    for module in ("agent.act.reassign.machine_driver", "agent.wire.failure"):
         monkeypatch.setattr(f"{module}.elapsed_s", clock.elapsed_s)
 
     class Frozen(MemoryJournal):
@@ -311,18 +316,18 @@ def test_a_process_that_was_frozen_while_its_journal_was_written_sends_nothing(
                 clock.late_s += late_s
 
     hand = Timely()
-    taken = cast("WireHand", cast("Any", hand))
-    runner = Runner(Frozen(), taken, POLICY, Telling(), may=lambda: YES)
+    taken = cast("WireAdminClient", cast("Any", hand))
+    runner = MachineDriver(Frozen(), taken, POLICY, ExecutorReporter(), may=lambda: YES)
     runner.resume()
-    runner.hear(Accepted(PLAN))
+    runner.hear(PlanAccepted(PLAN))
     assert bool(changes(hand)) is sent
     assert (("too late",) in hand.calls) is not sent
 
 
 def test_nothing_is_sent_by_an_agent_that_is_not_sure_to_lead_however_fresh_its_intent_is() -> None:
     hand, journal, sure_s = Timely(), MemoryJournal(), [0.0]
-    taken = cast("WireHand", cast("Any", hand))
-    mover = Mover(
+    taken = cast("WireAdminClient", cast("Any", hand))
+    mover = ReassignmentExecutor(
         journal=journal, hand=taken, policy=POLICY, may=lambda: YES, leads_for_s=lambda: sure_s[0], tick_ms=10
     )
     mover.start()
@@ -356,7 +361,7 @@ def test_a_plan_that_no_journal_can_hold_is_left_aside_and_the_next_is_done() ->
 
 def test_a_journal_that_is_not_understood_ends_it_before_anything_is_asked() -> None:
     hand, journal = Instant(), MemoryJournal()
-    journal.append(Write("plan/p-0", "open", {"proposal_id": "p-0", "targets": "of another kind"}))
+    journal.append(JournalWrite("plan/p-0", "open", {"proposal_id": "p-0", "targets": "of another kind"}))
     with moving(hand, journal) as mover:
         wait_for(lambda: not mover._thread.is_alive(), "it ended", 20)
         with pytest.raises(BadInput, match="The moves in the journal cannot be read"):

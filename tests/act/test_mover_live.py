@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.act.reassign.mover import Mover
-from agent.propose.reassignment_json import read_reassignment_json
+from agent.act.reassign.reassignment_executor import ReassignmentExecutor
+from agent.propose.codec import read_reassignment_json
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
-from agent.values.progress import Status
-from agent.values.reassignment import PlanState, Policy
-from agent.values.throttles import Resource
-from agent.wire.hand import WireHand
+from agent.values.progress import ExecutorStatus
+from agent.values.reassignment import PlanState, ReassignmentPolicy
+from agent.values.throttles import ThrottleResource
+from agent.wire.admin_client import WireAdminClient
 from assignors.problem import TopicPartition
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.moving import (
@@ -46,22 +46,22 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture
-def hand(cluster: EmbeddedCluster) -> Iterator[WireHand]:
+def hand(cluster: EmbeddedCluster) -> Iterator[WireAdminClient]:
     servers = cluster.proxied_bootstrap_servers.split(",")
-    with WireHand({"bootstrap_servers": servers, "client_id": CLIENT_ID}) as opened:
+    with WireAdminClient({"bootstrap_servers": servers, "client_id": CLIENT_ID}) as opened:
         yield opened
 
 
 def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
-    cluster: EmbeddedCluster, hand: WireHand, tmp_path: Path
+    cluster: EmbeddedCluster, hand: WireAdminClient, tmp_path: Path
 ) -> None:
     servers = cluster.bootstrap_servers
     topic_with(servers, "moved", [[1, 2], [2, 1], [1, 2]], mb=6, min_insync_replicas="1")
     topic_with(servers, "elsewhere", [[1, 2]])
     foreign = {
-        (Resource("broker", "1"), LEADER_RATE): "7000000",
-        (Resource("topic", "elsewhere"), LEADER_REPLICAS): "0:1",
-        (Resource("topic", "moved"), LEADER_REPLICAS): "7:1",
+        (ThrottleResource("broker", "1"), LEADER_RATE): "7000000",
+        (ThrottleResource("topic", "elsewhere"), LEADER_REPLICAS): "0:1",
+        (ThrottleResource("topic", "moved"), LEADER_REPLICAS): "7:1",
     }
     for setting, value in foreign.items():
         set_config(servers, setting, value)
@@ -76,10 +76,10 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
         one.accept(plan)
         wait_for(lambda: len(hand.list_reassignments(DEADLINE_MS)) == 3, "the move has begun", 60)
         set_now = throttles(hand, "moved", "elsewhere")
-        assert set_now[Resource("broker", "3"), FOLLOWER_RATE] == "1000000"
-        assert set_now[Resource("broker", "2"), LEADER_RATE] == "1000000"
-        assert set_now[Resource("broker", "1"), LEADER_RATE] == "7000000", "a rate of others stays"
-        assert set_now[Resource("topic", "moved"), LEADER_REPLICAS].split(",")[0] == "7:1"
+        assert set_now[ThrottleResource("broker", "3"), FOLLOWER_RATE] == "1000000"
+        assert set_now[ThrottleResource("broker", "2"), LEADER_RATE] == "1000000"
+        assert set_now[ThrottleResource("broker", "1"), LEADER_RATE] == "7000000", "a rate of others stays"
+        assert set_now[ThrottleResource("topic", "moved"), LEADER_REPLICAS].split(",")[0] == "7:1"
         wait_for(lambda: _moving(one) == set(after), "the status tells what moves", 30)
         assert _listed(cluster) == set(after)
         assert "is still in progress" in _verified(cluster, file)
@@ -101,13 +101,15 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
         set_config(servers, setting, None)
 
 
-def test_leaders_move_without_a_byte_and_back_again(cluster: EmbeddedCluster, hand: WireHand, tmp_path: Path) -> None:
+def test_leaders_move_without_a_byte_and_back_again(
+    cluster: EmbeddedCluster, hand: WireAdminClient, tmp_path: Path
+) -> None:
     topic_with(cluster.bootstrap_servers, "led", [[1, 2], [1, 3], [1, 2], [2, 1]], mb=2)
     before = placement(hand, "led")
     after = {partition: replicas[::-1] for partition, replicas in before.items()}
     wait_for(lambda: leaders(hand, "led") == _first(before), "the preferred replicas lead", 60)
     copied = _replicated(cluster)
-    with mover(hand, tmp_path / "journal", Policy(look_ms=300)) as one:
+    with mover(hand, tmp_path / "journal", ReassignmentPolicy(look_ms=300)) as one:
         plan = plan_for(hand, "p-led", after)
         one.accept(plan)
         until_idle(one)
@@ -129,11 +131,11 @@ def _replicated(cluster: EmbeddedCluster) -> int:
     return sum(broker.jmx_counters().replication_bytes_in for broker in cluster.brokers)
 
 
-def _moving(one: Mover) -> set[TopicPartition]:
+def _moving(one: ReassignmentExecutor) -> set[TopicPartition]:
     return {row.id for plan in one.status().plans for row in plan.replicas}
 
 
-def _percent(status: Status) -> float | None:
+def _percent(status: ExecutorStatus) -> float | None:
     rows = [row for plan in status.plans for row in plan.replicas]
     told = [row.bytes / row.of_bytes for row in rows if row.bytes is not None and row.of_bytes and row.bytes_per_s]
     return max(told, default=None)

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import pytest
 
 from agent.act.journal.kafka_journal import KafkaJournal
-from agent.act.reassign.mover import Mover
-from agent.execute.reassign.messages import May
-from agent.journal import moves
+from agent.act.reassign.reassignment_executor import ReassignmentExecutor
+from agent.execute.reassign.messages import BatchPermission
+from agent.journal import plan_entries
 from agent.journal.codec import MAX_VALUE_BYTES
 from agent.values.limits import ExecuteLimits
-from agent.values.reassignment import ENDED, End, PlanState, Policy
-from agent.wire.hand import WireHand
+from agent.values.reassignment import ENDED, PartitionEndReason, PlanState, ReassignmentPolicy
+from agent.wire.admin_client import WireAdminClient
 from assignors.problem import TopicPartition
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.journals import delete_topics, make_topics, new_prefix, opened, plan, records
@@ -28,12 +28,14 @@ LIMITS = ExecuteLimits(
     batch_partitions=400, max_moves_per_cluster=400, max_moves_per_broker=800, request_timeout_ms=60_000,
     grace_after_broker_loss_ms=120_000,
 )  # fmt: skip
-POLICY = Policy(LIMITS, look_ms=500)
+POLICY = ReassignmentPolicy(LIMITS, look_ms=500)
 
 
 @contextmanager
-def moving(journal: KafkaJournal, hand: WireHand) -> Iterator[Mover]:
-    one = Mover(journal=journal, hand=hand, policy=POLICY, may=lambda: May(begin=True), tick_ms=200)
+def moving(journal: KafkaJournal, hand: WireAdminClient) -> Iterator[ReassignmentExecutor]:
+    one = ReassignmentExecutor(
+        journal=journal, hand=hand, policy=POLICY, may=lambda: BatchPermission(begin=True), tick_ms=200
+    )
     one.start()
     try:
         yield one
@@ -47,7 +49,7 @@ def test_5400_partitions_are_moved_though_a_topic_is_deleted_and_the_agent_dies(
         make_topics(servers, prefix)
         for topic, count in (("kept", KEPT), ("lost", DELETED)):
             topic_with(servers, topic, [[1, 2]] * count)
-        with WireHand({"bootstrap_servers": servers.split(",")}) as hand:
+        with WireAdminClient({"bootstrap_servers": servers.split(",")}) as hand:
             # Those of the topic that is deleted come last, so that most of the way is before them.
             after = {TopicPartition("kept", at): (1, 3) for at in range(KEPT)}
             after |= {TopicPartition("lost", at): (1, 3) for at in range(DELETED)}
@@ -64,8 +66,11 @@ def test_5400_partitions_are_moved_though_a_topic_is_deleted_and_the_agent_dies(
                     taken_over = ended(second)
                     assert 0 < taken_over < KEPT
                     wait_for(lambda: over(second, other), "the plan is over", 1_200)
-                    (done,) = moves.plans(second.view())
-                    debts, batches = moves.debts(second.view()), moves.batches(second.view(), "p-many")
+                    (done,) = plan_entries.plans(second.view())
+                    debts, batches = (
+                        plan_entries.throttle_debts(second.view()),
+                        plan_entries.batches(second.view(), "p-many"),
+                    )
             took_s = time.monotonic() - began
             assert (done.state, debts) == (PlanState.DONE, ()), done.sentence
             assert "200 partitions not moved: the topic was deleted" in done.sentence, done.sentence
@@ -73,16 +78,18 @@ def test_5400_partitions_are_moved_though_a_topic_is_deleted_and_the_agent_dies(
             assert set(placement(hand, "kept").values()) == {(1, 3)}
             assert throttles(hand, "kept") == {}
             assert batches
-            assert all(end.end is End.DONE for batch in batches for end in batch.ends if end.id.topic == "kept")
+            assert all(
+                end.end is PartitionEndReason.DONE for batch in batches for end in batch.ends if end.id.topic == "kept"
+            )
         largest = max(len(record.value or b"") for record in records(servers, prefix))
         assert largest < MAX_VALUE_BYTES
         print(f"{took_s:.0f} s, {len(batches)} batches, taken over after {taken_over}, largest record {largest:,} B")
 
 
 def ended(journal: KafkaJournal) -> int:
-    return sum(len(batch.ends) for batch in moves.batches(journal.view(), "p-many"))
+    return sum(len(batch.ends) for batch in plan_entries.batches(journal.view(), "p-many"))
 
 
-def over(journal: KafkaJournal, mover: Mover) -> bool:
+def over(journal: KafkaJournal, mover: ReassignmentExecutor) -> bool:
     mover.check()
-    return not mover.busy and all(one.state in ENDED for one in moves.plans(journal.view()))
+    return not mover.busy and all(one.state in ENDED for one in plan_entries.plans(journal.view()))

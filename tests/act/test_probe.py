@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from agent.act.rebalance import probe
-from agent.act.rebalance.probe import Probed, Prober, StaleError
-from agent.journal.triggers import Effect, Path
+from agent.act.rebalance.probe import ProbeResult, RebalanceProbe, StaleGroupError
+from agent.journal.triggers import TriggerEffect, TriggerPath
 from agent.values.observation import GapCause, RawClassicGroup, RawMember
 from agent.wire import protocol
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import JoinAnswer, JoinAsk
+from agent.wire.membership_calls import JoinRequest, JoinResponse
 
-ASK = JoinAsk("cooperative-sticky", b"bytes", 6_000, 6_000, "a test")
+ASK = JoinRequest("cooperative-sticky", b"bytes", 6_000, 6_000, "a test")
 MEMBER = RawMember("m1", None, "c1", "/h", b"from generation 4", b"")
 
 
@@ -80,26 +80,26 @@ class Line:
         strangers = tuple(RawMember(name, None, "probe", "/h", b"", b"") for name in sorted(self._to.joined))
         return RawClassicGroup("g", self._to.state, "consumer", "cooperative-sticky", (MEMBER, *strangers), None)
 
-    def join(self, ask: JoinAsk, member_id: str, deadline_ms: int) -> JoinAnswer:
+    def join(self, ask: JoinRequest, member_id: str, deadline_ms: int) -> JoinResponse:
         what = self._check("join")
         if isinstance(what, str) and what != "lost":
-            return JoinAnswer(what, "")
+            return JoinResponse(what, "")
         if not member_id:
             given = f"probe-{len(self._to.said)}"
             self._to.pending.add(given)
             if what == "lost":
                 raise lost()
-            return JoinAnswer("MEMBER_ID_REQUIRED", given)
+            return JoinResponse("MEMBER_ID_REQUIRED", given)
         if member_id not in self._to.pending:
-            return JoinAnswer("UNKNOWN_MEMBER_ID", "")
+            return JoinResponse("UNKNOWN_MEMBER_ID", "")
         self._to.pending.discard(member_id)
         self._to.joined.add(member_id)
         self._to.state = "PreparingRebalance"
         self._to.rebalances += 1
         if self._to.assembles:
-            return JoinAnswer(None, member_id)
+            return JoinResponse(None, member_id)
         assert self._to.answered.wait(deadline_ms / 1000)
-        return JoinAnswer("UNKNOWN_MEMBER_ID", "")
+        return JoinResponse("UNKNOWN_MEMBER_ID", "")
 
     def leave(self, member_id: str, reason: str, deadline_ms: int) -> str | None:
         what = self._check("leave")
@@ -135,40 +135,58 @@ def fine(group: RawClassicGroup) -> str | None:
     return None if group.state == "Stable" else f"the group is {group.state}"
 
 
-def run(to: Coordinator, first: Path = Path.PENDING_LEAVE, on_step: Callable[[str], None] = lambda _: None) -> Probed:
-    with Prober(to.line, ASK, fine, on_step=on_step) as prober:
+def run(
+    to: Coordinator, first: TriggerPath = TriggerPath.PENDING_LEAVE, on_step: Callable[[str], None] = lambda _: None
+) -> ProbeResult:
+    with RebalanceProbe(to.line, ASK, fine, on_step=on_step) as prober:
         return prober.run(first)
 
 
 @pytest.mark.parametrize(
     ("to", "first", "path", "joins"),
     [
-        pytest.param(Coordinator(), Path.PENDING_LEAVE, Path.PENDING_LEAVE, 1, id="Kafka 4"),
-        pytest.param(Coordinator(quirk=False), Path.PENDING_LEAVE, Path.PHANTOM_JOIN, 3, id="an older coordinator"),
-        pytest.param(Coordinator(), Path.PHANTOM_JOIN, Path.PHANTOM_JOIN, 2, id="a phantom join is remembered"),
+        pytest.param(Coordinator(), TriggerPath.PENDING_LEAVE, TriggerPath.PENDING_LEAVE, 1, id="Kafka 4"),
         pytest.param(
-            Coordinator(quirk=False, assembles=True), Path.PHANTOM_JOIN, Path.PHANTOM_JOIN, 2,
+            Coordinator(quirk=False), TriggerPath.PENDING_LEAVE, TriggerPath.PHANTOM_JOIN, 3, id="an older coordinator"
+        ),
+        pytest.param(
+            Coordinator(), TriggerPath.PHANTOM_JOIN, TriggerPath.PHANTOM_JOIN, 2, id="a phantom join is remembered"
+        ),
+        pytest.param(
+            Coordinator(quirk=False, assembles=True),
+            TriggerPath.PHANTOM_JOIN,
+            TriggerPath.PHANTOM_JOIN,
+            2,
             id="the group assembles with the probe in it",
         ),
         pytest.param(
-            Coordinator(fails={"leave": [lost(), lost()]}), Path.PENDING_LEAVE, Path.PENDING_LEAVE, 1,
+            Coordinator(fails={"leave": [lost(), lost()]}),
+            TriggerPath.PENDING_LEAVE,
+            TriggerPath.PENDING_LEAVE,
+            1,
             id="two leaves never arrive",
         ),
         pytest.param(
-            Coordinator(fails={"leave": ["lost"]}), Path.PENDING_LEAVE, Path.PENDING_LEAVE, 1,
+            Coordinator(fails={"leave": ["lost"]}),
+            TriggerPath.PENDING_LEAVE,
+            TriggerPath.PENDING_LEAVE,
+            1,
             id="the answer to a leave is lost",
         ),
         pytest.param(
-            Coordinator(fails={"leave": ["NOT_COORDINATOR"]}), Path.PENDING_LEAVE, Path.PENDING_LEAVE, 1,
+            Coordinator(fails={"leave": ["NOT_COORDINATOR"]}),
+            TriggerPath.PENDING_LEAVE,
+            TriggerPath.PENDING_LEAVE,
+            1,
             id="the coordinator moves before the leave",
         ),
     ],
-)  # fmt: skip
+)
 def test_the_group_rebalances_once_and_every_id_is_given_back(
-    to: Coordinator, first: Path, path: Path, joins: int
+    to: Coordinator, first: TriggerPath, path: TriggerPath, joins: int
 ) -> None:
     probed = run(to, first)
-    assert (probed.effect, probed.path) == (Effect.REBALANCING, path), probed
+    assert (probed.effect, probed.path) == (TriggerEffect.REBALANCING, path), probed
     assert to.rebalances == 1
     assert to.said.count("join") == joins
     assert (to.pending, to.joined) == (set(), set())
@@ -179,8 +197,8 @@ def test_the_group_rebalances_once_and_every_id_is_given_back(
 def test_a_probe_that_a_group_assembled_with_after_its_leave_leaves_once_more(early: int) -> None:
     """The leave overtakes the join: the coordinator does not know the member yet, and lets it in afterwards."""
     to = Coordinator(quirk=False, assembles=True, fails={"leave": ["UNKNOWN_MEMBER_ID", *["NOT_COORDINATOR"] * early]})
-    probed = run(to, Path.PHANTOM_JOIN)
-    assert (probed.effect, to.joined, to.pending) == (Effect.REBALANCING, set(), set())
+    probed = run(to, TriggerPath.PHANTOM_JOIN)
+    assert (probed.effect, to.joined, to.pending) == (TriggerEffect.REBALANCING, set(), set())
     assert len(to.left) == 1
     assert to.said.count("leave") == 2 + early
 
@@ -188,10 +206,10 @@ def test_a_probe_that_a_group_assembled_with_after_its_leave_leaves_once_more(ea
 def test_a_probe_that_was_let_in_after_its_leave_had_overtaken_its_join_leaves_at_once() -> None:
     """The coordinator does not know the id yet when it is told that it leaves, and then the group assembles with it."""
     to = Coordinator(quirk=False, assembles=True, fails={"leave": ["UNKNOWN_MEMBER_ID"]})
-    with Prober(to.line, ASK, fine) as prober:
-        probed = prober.run(Path.PHANTOM_JOIN)
+    with RebalanceProbe(to.line, ASK, fine) as prober:
+        probed = prober.run(TriggerPath.PHANTOM_JOIN)
         assert (to.pending, to.joined, len(to.left)) == (set(), set(), 1)
-    assert (probed.effect, to.said.count("leave")) == (Effect.REBALANCING, 2)
+    assert (probed.effect, to.said.count("leave")) == (TriggerEffect.REBALANCING, 2)
     assert "rebalances once more" in probed.sentence
 
 
@@ -199,7 +217,7 @@ def test_a_probe_that_was_let_in_after_its_leave_had_overtaken_its_join_leaves_a
 def test_a_refusal_of_the_coordinator_ends_it_harmlessly(error: str) -> None:
     to = Coordinator(fails={"join": [error]})
     probed = run(to)
-    assert probed.effect is Effect.REFUSED
+    assert probed.effect is TriggerEffect.REFUSED
     assert error in probed.sentence
     assert (to.rebalances, to.said.count("join"), to.left) == (0, 1, [])
 
@@ -207,16 +225,16 @@ def test_a_refusal_of_the_coordinator_ends_it_harmlessly(error: str) -> None:
 def test_a_refusal_of_the_second_half_ends_it_as_well() -> None:
     to = Coordinator(quirk=False, fails={"join": ["", "GROUP_MAX_SIZE_REACHED"]})
     to.fails["join"][0] = None  # type: ignore[call-overload]  # the first half is answered as always
-    probed = run(to, Path.PHANTOM_JOIN)
-    assert probed.effect is Effect.REFUSED
+    probed = run(to, TriggerPath.PHANTOM_JOIN)
+    assert probed.effect is TriggerEffect.REFUSED
     assert to.pending == set()
 
 
 def test_an_id_whose_answer_is_lost_is_not_asked_for_again() -> None:
     to = Coordinator(fails={"join": ["lost"]})
-    prober = Prober(to.line, ASK, fine)
+    prober = RebalanceProbe(to.line, ASK, fine)
     with pytest.raises(CallFailed), prober:
-        prober.run(Path.PENDING_LEAVE)
+        prober.run(TriggerPath.PENDING_LEAVE)
     assert prober.asked
     assert to.said.count("join") == 1
 
@@ -225,7 +243,7 @@ def test_an_id_whose_answer_is_lost_is_not_asked_for_again() -> None:
 def test_an_id_that_cannot_be_given_back_is_tried_until_its_session_is_over(failing: Exception | str) -> None:
     to = Coordinator(fails={"leave": [failing] * 10_000})
     probed = run(to)
-    assert probed.effect is Effect.UNKNOWN
+    assert probed.effect is TriggerEffect.UNKNOWN
     assert to.said.count("leave") > 5
 
 
@@ -236,13 +254,13 @@ class EndedError(BaseException):
 @pytest.mark.parametrize(
     ("step", "first"),
     [
-        pytest.param("described", Path.PENDING_LEAVE, id="before it asked"),
-        pytest.param("pending", Path.PENDING_LEAVE, id="with an id"),
-        pytest.param("left", Path.PENDING_LEAVE, id="after it left"),
-        pytest.param("joined", Path.PHANTOM_JOIN, id="as a member"),
+        pytest.param("described", TriggerPath.PENDING_LEAVE, id="before it asked"),
+        pytest.param("pending", TriggerPath.PENDING_LEAVE, id="with an id"),
+        pytest.param("left", TriggerPath.PENDING_LEAVE, id="after it left"),
+        pytest.param("joined", TriggerPath.PHANTOM_JOIN, id="as a member"),
     ],
 )
-def test_whatever_ends_it_it_leaves_first(step: str, first: Path) -> None:
+def test_whatever_ends_it_it_leaves_first(step: str, first: TriggerPath) -> None:
     to = Coordinator()
 
     def end(now: str) -> None:
@@ -257,7 +275,7 @@ def test_whatever_ends_it_it_leaves_first(step: str, first: Path) -> None:
 
 def test_a_group_that_is_not_as_it_was_is_not_asked() -> None:
     to = Coordinator(state="PreparingRebalance")
-    with pytest.raises(StaleError, match="PreparingRebalance"):
+    with pytest.raises(StaleGroupError, match="PreparingRebalance"):
         run(to)
     assert "join" not in to.said
 
@@ -265,7 +283,7 @@ def test_a_group_that_is_not_as_it_was_is_not_asked() -> None:
 def test_a_coordinator_that_describes_too_slowly_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "FRESH_MS", -1)
     to = Coordinator()
-    with pytest.raises(StaleError, match="too old to join on"):
+    with pytest.raises(StaleGroupError, match="too old to join on"):
         run(to)
     assert "join" not in to.said
 
@@ -273,12 +291,14 @@ def test_a_coordinator_that_describes_too_slowly_is_not_asked(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("after", "effect"),
     [
-        pytest.param(MEMBER, Effect.NOTHING, id="the group is untouched, but it has become too late"),
-        pytest.param(MEMBER._replace(metadata=b"from generation 5"), Effect.UNKNOWN, id="the group has rebalanced"),
+        pytest.param(MEMBER, TriggerEffect.NOTHING, id="the group is untouched, but it has become too late"),
+        pytest.param(
+            MEMBER._replace(metadata=b"from generation 5"), TriggerEffect.UNKNOWN, id="the group has rebalanced"
+        ),
     ],
 )
 def test_a_group_that_is_not_sure_any_more_between_the_two_ways_is_not_asked_again(
-    monkeypatch: pytest.MonkeyPatch, after: RawMember, effect: Effect
+    monkeypatch: pytest.MonkeyPatch, after: RawMember, effect: TriggerEffect
 ) -> None:
     monkeypatch.setattr(probe, "SEEN_WITHIN_MS", 0)
     to = Coordinator(quirk=False)
@@ -294,8 +314,8 @@ def test_a_group_that_is_not_sure_any_more_between_the_two_ways_is_not_asked_aga
             # Before the first way, after it, and before the second.
             return group._replace(members=(after,)) if to.said.count("describe") == 3 else group
 
-    with Prober(lambda: Later(to), ASK, same) as prober:
-        probed = prober.run(Path.PENDING_LEAVE)
+    with RebalanceProbe(lambda: Later(to), ASK, same) as prober:
+        probed = prober.run(TriggerPath.PENDING_LEAVE)
     assert probed.effect is effect
     assert "no second attempt: it is too late" in probed.sentence
     assert to.said.count("join") == 1
@@ -309,13 +329,13 @@ def test_a_group_that_has_rebalanced_in_no_time_is_seen_by_its_members_generatio
         def describe(self, deadline_ms: int) -> RawClassicGroup:
             return super().describe(deadline_ms)._replace(members=(next(shown),))
 
-    with Prober(lambda: Quick(to), ASK, fine) as prober:
-        probed = prober.run(Path.PENDING_LEAVE)
-    assert probed.effect is Effect.REBALANCING
+    with RebalanceProbe(lambda: Quick(to), ASK, fine) as prober:
+        probed = prober.run(TriggerPath.PENDING_LEAVE)
+    assert probed.effect is TriggerEffect.REBALANCING
     assert "has already rebalanced" in probed.sentence
 
 
 def test_there_is_no_way_to_take_part_in_a_generation() -> None:
-    offered = {api.name for api in vars(protocol).values() if isinstance(api, protocol.Api)}
+    offered = {api.name for api in vars(protocol).values() if isinstance(api, protocol.ApiCall)}
     assert "JoinGroup" in offered
     assert offered & {"SyncGroup", "Heartbeat"} == set()

@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import pytest
 
-from agent.act.reassign.progress import Rates, acting_now, plan_progress
-from agent.act.reassign.telling import Telling
-from agent.execute.reassign.messages import Accepted, May, Said, Seen, SeenMove, Tick, Word
-from agent.journal import moves
-from agent.values.progress import ActingNow
-from agent.values.reassignment import Batch, End, PartitionEnd, Plan, PlanState, Target
+from agent.act.reassign.progress import CopyRates, acting_now, plan_progress
+from agent.act.reassign.reassignment_executor import ExecutorReporter
+from agent.execute.reassign.messages import (
+    BatchPermission,
+    ClusterView,
+    CommandReceived,
+    PlanAccepted,
+    PlanCommand,
+    ReassignmentView,
+    TimePassed,
+)
+from agent.journal import plan_entries as moves
+from agent.values.progress import ExecuteState
+from agent.values.reassignment import (
+    Batch,
+    PartitionEnd,
+    PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentTarget,
+)
 from assignors.problem import TopicPartition
 from tests.execute.abstract import seen_of
 from tests.execute.live import MOVE, OTHER, Live
 from tests.journals import journal
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
-PLAN = Plan("p-1", tuple(Target(one, "id", (1, 2), (3, 2)) for one in (A, B)))
+PLAN = ReassignmentPlan("p-1", tuple(ReassignmentTarget(one, "id", (1, 2), (3, 2)) for one in (A, B)))
 
 
-def seen(*sizes: tuple[TopicPartition, int, int], moving: tuple[TopicPartition, ...] = (A, B)) -> Seen:
-    moves = tuple(SeenMove(one, (3, 2, 1), (3,), (1,)) for one in moving)
-    return Seen(frozenset({1, 2, 3}), (), moves, bytes=tuple(sorted(sizes)))
+def seen(*sizes: tuple[TopicPartition, int, int], moving: tuple[TopicPartition, ...] = (A, B)) -> ClusterView:
+    moves = tuple(ReassignmentView(one, (3, 2, 1), (3,), (1,)) for one in moving)
+    return ClusterView(frozenset({1, 2, 3}), (), moves, bytes=tuple(sorted(sizes)))
 
 
 def test_a_rate_is_what_came_between_looks_and_the_rest_takes_so_long() -> None:
-    rates = Rates()
+    rates = CopyRates()
     for at_s, size in ((10.0, 100), (12.0, 300), (14.0, 500)):
         rates.looked(seen((A, 1, 1_000), (A, 3, size), moving=(A,)), at_s)
     (replica,) = rates.of([A, B])
@@ -34,7 +49,7 @@ def test_a_rate_is_what_came_between_looks_and_the_rest_takes_so_long() -> None:
 
 
 def test_after_a_while_only_the_latest_counts() -> None:
-    rates = Rates()
+    rates = CopyRates()
     for second in range(0, 200, 2):
         rates.looked(seen((A, 1, 10_000), (A, 3, second * 10 if second < 100 else 1_000), moving=(A,)), float(second))
     (replica,) = rates.of([A])
@@ -43,7 +58,7 @@ def test_after_a_while_only_the_latest_counts() -> None:
 
 
 def test_what_is_not_known_stays_unknown() -> None:
-    rates = Rates()
+    rates = CopyRates()
     rates.looked(seen((A, 1, 1_000)), 0.0)
     first, second = rates.of([A, B])
     assert (first.bytes, first.of_bytes, first.bytes_per_s, first.seconds_left) == (None, 1_000, None, None)
@@ -53,7 +68,7 @@ def test_what_is_not_known_stays_unknown() -> None:
 
 
 def test_a_broker_takes_all_that_comes_to_it() -> None:
-    rates = Rates()
+    rates = CopyRates()
     for at_s, size in ((0.0, 0), (10.0, 500)):
         rates.looked(seen((A, 1, 1_000), (A, 3, size), (B, 2, 2_000), (B, 3, size)), at_s)
     (broker,) = plan_progress(PLAN, (), rates).brokers
@@ -62,13 +77,13 @@ def test_a_broker_takes_all_that_comes_to_it() -> None:
 
 
 def test_a_copy_that_has_all_bytes_is_not_waited_for() -> None:
-    rates = Rates()
+    rates = CopyRates()
     rates.looked(seen((A, 1, 1_000), (A, 3, 1_200), moving=(A,)), 0.0)
     assert [one.seconds_left for one in rates.of([A])] == [0.0]
 
 
 def test_a_move_that_is_over_is_forgotten() -> None:
-    rates = Rates()
+    rates = CopyRates()
     rates.looked(seen((A, 1, 1_000), (A, 3, 500)), 0.0)
     rates.looked(seen(moving=()), 1.0)
     assert rates.of([A, B]) == ()
@@ -77,20 +92,25 @@ def test_a_move_that_is_over_is_forgotten() -> None:
 
 
 def test_partitions_are_counted_by_their_ends() -> None:
-    batch = Batch("p-1", 1, PLAN.targets, ends=(PartitionEnd(A, End.DONE), PartitionEnd(B, End.BACK)))
-    back = batch._replace(number=2, back=True, ends=(PartitionEnd(A, End.DONE),))
-    progress = plan_progress(PLAN, (batch, back), Rates())
+    batch = Batch(
+        "p-1",
+        1,
+        PLAN.targets,
+        ends=(PartitionEnd(A, PartitionEndReason.DONE), PartitionEnd(B, PartitionEndReason.BACK)),
+    )
+    back = batch._replace(number=2, back=True, ends=(PartitionEnd(A, PartitionEndReason.DONE),))
+    progress = plan_progress(PLAN, (batch, back), CopyRates())
     assert (progress.done, progress.ended) == (1, 2)
 
 
 def test_an_ended_plan_has_no_copies_under_way() -> None:
-    rates = Rates()
+    rates = CopyRates()
     rates.looked(seen((A, 1, 1_000), (A, 3, 500)), 0.0)
     assert plan_progress(PLAN._replace(state=PlanState.CANCELLED), (), rates).replicas == ()
 
 
 def test_the_rate_of_a_broker_is_unknown_while_that_of_one_of_its_copies_is() -> None:
-    rates = Rates()
+    rates = CopyRates()
     rates.looked(seen((A, 1, 1_000), (A, 3, 0), moving=(A,)), 0.0)
     rates.looked(seen((A, 1, 1_000), (A, 3, 500), (B, 2, 2_000), (B, 3, 0)), 10.0)
     (broker,) = plan_progress(PLAN, (), rates).brokers
@@ -99,20 +119,20 @@ def test_the_rate_of_a_broker_is_unknown_while_that_of_one_of_its_copies_is() ->
 
 # --- what open plans wait for --------------------------------------------------------------------------------------
 
-FREE = May(begin=True)
-FOREIGN = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
+FREE = BatchPermission(begin=True)
+FOREIGN = ReassignmentView(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
 
 
-def now(live: Live, may: May = FREE) -> ActingNow:
+def now(live: Live, may: BatchPermission = FREE) -> ExecuteState:
     """The status of an executor with that machine and journal."""
-    view = journal(*map(moves.write, (*live.journal.plans, *live.journal.batches)), at_ms=1)
-    return acting_now(Telling().status(view, may, None, live.state.held), None)
+    view = journal(*map(moves.change_writes, (*live.journal.plans, *live.journal.batches)), at_ms=1)
+    return acting_now(ExecutorReporter().status(view, may, None, live.state.held), None)
 
 
 def test_a_plan_that_moves_waits_for_nothing_at_any_moment() -> None:
     live = Live()
     for _ in range(40):
-        live.tell(Tick(500))
+        live.tell(TimePassed(500))
         assert (now(live).plans, now(live).waiting, now(live).waits) == (1, 0, "")
     assert "batch 1: 1 partition moving" in live.sentences()
     live.catch_up()
@@ -134,7 +154,7 @@ def test_what_another_tool_moves_holds_a_plan_until_it_has_moved() -> None:
 
 
 def test_a_batch_that_has_not_begun_to_move_is_held() -> None:
-    live = Live(Plan("p", (MOVE, OTHER)))
+    live = Live(ReassignmentPlan("p", (MOVE, OTHER)))
     live.wait(0.5)
     assert live.state.batch is not None
     live.look_as = lambda cluster: seen_of(cluster)._replace(
@@ -149,15 +169,23 @@ def test_a_batch_that_has_not_begun_to_move_is_held() -> None:
     ("may", "waiting", "waits"),
     [
         pytest.param(FREE, 0, "", id="one moves, and the other one's turn comes later"),
-        pytest.param(May(begin=True, held=(("q", "outside the windows"),)), 1, "q: no new batch: outside the windows",
-            id="a window holds one of them"),
-        pytest.param(May(begin=False, sentence="ann@desk paused acting"), 2, "p: no new batch: ann@desk paused acting",
-            id="a pause holds both"),
+        pytest.param(
+            BatchPermission(begin=True, held=(("q", "outside the windows"),)),
+            1,
+            "q: no new batch: outside the windows",
+            id="a window holds one of them",
+        ),
+        pytest.param(
+            BatchPermission(begin=False, sentence="ann@desk paused acting"),
+            2,
+            "p: no new batch: ann@desk paused acting",
+            id="a pause holds both",
+        ),
     ],
-)  # fmt: skip
-def test_plans_that_are_held_are_counted_one_by_one(may: May, waiting: int, waits: str) -> None:
-    live = Live(Plan("p", (MOVE, OTHER)))
-    live.tell(Accepted(Plan("q", (OTHER.back(),), order=2)))
+)
+def test_plans_that_are_held_are_counted_one_by_one(may: BatchPermission, waiting: int, waits: str) -> None:
+    live = Live(ReassignmentPlan("p", (MOVE, OTHER)))
+    live.tell(PlanAccepted(ReassignmentPlan("q", (OTHER.back(),), order=2)))
     live.wait(10)
     live.tell(may)
     live.wait(10)
@@ -167,10 +195,10 @@ def test_plans_that_are_held_are_counted_one_by_one(may: May, waiting: int, wait
 def test_a_plan_that_is_paused_is_held_and_one_that_is_cancelled_is_not() -> None:
     live = Live()
     live.wait(10)
-    live.tell(Said(Word.PAUSE, "p"))
+    live.tell(CommandReceived(PlanCommand.PAUSE, "p"))
     live.wait(2)
     assert (now(live).waiting, now(live).waits) == (1, "p: no new batch: the plan is paused")
-    cancelled = moves.write(Plan("p", (MOVE,), PlanState.CANCELLING))
-    paused = May(begin=False, sentence="ann@desk paused acting")
-    told = acting_now(Telling().status(journal(cancelled, at_ms=1), paused, None, {}), None)
+    cancelled = moves.change_writes(ReassignmentPlan("p", (MOVE,), PlanState.CANCELLING))
+    paused = BatchPermission(begin=False, sentence="ann@desk paused acting")
+    told = acting_now(ExecutorReporter().status(journal(cancelled, at_ms=1), paused, None, {}), None)
     assert (told.plans, told.waiting) == (1, 0), "it needs no new batch"

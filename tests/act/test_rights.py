@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.act.rights import ASKED, GROUP, TOPIC, Grants, Right, abilities, config_of, documented
 from tests.observe.live import wait_for
 
@@ -48,7 +48,9 @@ SILENT = {"see transactions"}
 def secured() -> Iterator[EmbeddedCluster]:
     """One broker with TLS, SCRAM and ACLs, a topic, and a transactional id of somebody else."""
     users = {"admin": "admin-secret", USER: "executor-secret"}
-    with EmbeddedCluster.start(ClusterSpec(racks=("a",), security=Security(users=users)), on_progress=print) as started:
+    with EmbeddedCluster.start(
+        ClusterSpec(racks=("a",), security=ClusterSecurity(users=users)), on_progress=print
+    ) as started:
         config = config_of(started, "admin").confluent()
         admin = AdminClient(config)
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)

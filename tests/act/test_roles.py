@@ -22,24 +22,23 @@ from confluent_kafka.admin import (
 
 from agent.act.commands.commands_topic import send_command
 from agent.act.journal.journal_topic import read_journal_topic
-from agent.act.journal.topic_checks import Agreed, writable
-from agent.act.lead.leadership import Leadership
+from agent.act.journal.topic_checks import SharedTopics, writable
+from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import LeasePlan, remembered
+from agent.act.lead.lease import LeasePlan, committed_watermark
 from agent.daemon.start import agent_of
 from agent.errors import NotAllowed
 from agent.journal.leader import leader_in
-from agent.journal.trust import JournalKey
-from agent.observe.context import Clients, Recall
-from agent.observe.look import observe
-from agent.observe.scope import Scope
+from agent.journal.record_trust import JournalKey
+from agent.observe.context import ObserverClients, ObserverState, ObserveScope
+from agent.observe.observe_cluster import observe
 from agent.record.reader import open_reader
 from agent.values.clock import system_clock
-from agent.wire.hand import WireHand
+from agent.wire.admin_client import WireAdminClient
 from assignors.problem import TopicPartition as Partition
 from config.kafka_client import KafkaClientConfig
 from config.load import load_settings
-from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.act.rights import Grants, Right, config_of, documented
 from tests.observe.live import wait_for
 
@@ -57,7 +56,9 @@ CALL_S = 20.0
 @pytest.fixture(scope="module")
 def secured() -> Iterator[EmbeddedCluster]:
     users = {"admin": "admin-secret"} | {user: f"{user}-secret" for user in ROLES.values()}
-    with EmbeddedCluster.start(ClusterSpec(racks=("a",), security=Security(users=users)), on_progress=print) as started:
+    with EmbeddedCluster.start(
+        ClusterSpec(racks=("a",), security=ClusterSecurity(users=users)), on_progress=print
+    ) as started:
         admin = AdminClient(config_of(started, "admin").confluent())
         admin.create_topics([NewTopic(WEIGHTS, 1, 1)])[WEIGHTS].result(30)
         for role, user in ROLES.items():
@@ -66,17 +67,17 @@ def secured() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture(scope="module")
-def leading(secured: EmbeddedCluster) -> Iterator[Leadership]:
+def leading(secured: EmbeddedCluster) -> Iterator[JournalLeadership]:
     """An agent with the executor's rights: it makes its topics, is chosen, and opens the journal."""
     config = config_of(secured, ROLES["executor"])
-    leadership = Leadership(LeadershipPlan(config=config.confluent(), agent="one", keys=(KEY,)))
+    leadership = JournalLeadership(LeadershipPlan(config=config.confluent(), agent="one", keys=(KEY,)))
     leadership.start()
     try:
-        with Clients.open(config) as clients:
-            recall = Recall()
+        with ObserverClients.open(config) as clients:
+            recall = ObserverState()
 
             def leads() -> bool:
-                leadership.observed(observe(clients, system_clock, Scope(), recall))
+                leadership.observed(observe(clients, system_clock, ObserveScope(), recall))
                 return leadership.may_act()
 
             wait_for(leads, f"it leads; {leadership.problem()}", 90)
@@ -86,7 +87,7 @@ def leading(secured: EmbeddedCluster) -> Iterator[Leadership]:
 
 
 @pytest.fixture(scope="module")
-def recorded(secured: EmbeddedCluster, leading: Leadership) -> None:
+def recorded(secured: EmbeddedCluster, leading: JournalLeadership) -> None:
     """An agent with the observer's rights has written what it saw."""
     given = {**secured.client_properties(ROLES["observer"]), "bootstrap.servers": secured.bootstrap_servers}
     flags = {f"kafka.{name}": value for name, value in given.items()}
@@ -105,7 +106,7 @@ def recorded(secured: EmbeddedCluster, leading: Leadership) -> None:
 # --- what each may --------------------------------------------------------------------------------------------------
 
 
-def test_the_executors_rights_are_enough_to_lead(leading: Leadership) -> None:
+def test_the_executors_rights_are_enough_to_lead(leading: JournalLeadership) -> None:
     assert (leading.may_act(), leading.problem(), leading.ignored()) == (True, None, 0)
     assert not [one for one in leading.notices() if "signed" in one]
 
@@ -129,7 +130,9 @@ def test_telemetry_is_read_with_the_rights_of(secured: EmbeddedCluster, recorded
         assert list(reader.read(reader.spans()))
 
 
-def test_an_operators_command_reaches_the_agent_that_leads(secured: EmbeddedCluster, leading: Leadership) -> None:
+def test_an_operators_command_reaches_the_agent_that_leads(
+    secured: EmbeddedCluster, leading: JournalLeadership
+) -> None:
     config = config_of(secured, ROLES["operator"]).confluent()
     journal, inbox = leading.journal(), leading.inbox()
     assert journal is not None
@@ -224,7 +227,7 @@ _DENIED = (
 
 
 def reassigns(config: KafkaClientConfig) -> None:
-    with WireHand(config.kafka_python()) as hand:
+    with WireAdminClient(config.kafka_python()) as hand:
         hand.describe_brokers(10_000)
         answer = hand.alter_placements({Partition(TELEMETRY, 0): (1,)}, 10_000)[Partition(TELEMETRY, 0)]
     assert not answer.done
@@ -269,7 +272,7 @@ OWN = {
     ("role", "what"), [(role, what) for role, own in OWN.items() for what in FORBIDDEN if what not in own]
 )
 def test_a_role_is_refused_what_is_not_its_own(
-    secured: EmbeddedCluster, recorded: None, leading: Leadership, role: str, what: str
+    secured: EmbeddedCluster, recorded: None, leading: JournalLeadership, role: str, what: str
 ) -> None:
     FORBIDDEN[what](config_of(secured, ROLES[role]))
     assert leading.may_act(), "and the agent leads on"
@@ -278,7 +281,7 @@ def test_a_role_is_refused_what_is_not_its_own(
 def test_an_observer_with_the_prefixed_rights_of_former_versions_is_named(
     secured: EmbeddedCluster, recorded: None
 ) -> None:
-    grants, names = Grants(secured, ROLES["observer"]), Agreed(JOURNAL, LEADER, COMMANDS)
+    grants, names = Grants(secured, ROLES["observer"]), SharedTopics(JOURNAL, LEADER, COMMANDS)
     former = Right("--topic", "rackwise", prefixed=True, operation="Write")
     config = config_of(secured, ROLES["observer"]).confluent()
     assert writable(config, names, CALL_S) == ()
@@ -291,14 +294,14 @@ def test_an_observer_with_the_prefixed_rights_of_former_versions_is_named(
     wait_for(lambda: writable(config, names, CALL_S) == (), "the right is gone", 30)
 
 
-def test_an_observer_sees_nothing_of_the_journal(secured: EmbeddedCluster, leading: Leadership) -> None:
+def test_an_observer_sees_nothing_of_the_journal(secured: EmbeddedCluster, leading: JournalLeadership) -> None:
     with pytest.raises(NotAllowed):
         read_journal_topic(config_of(secured, "rackwise").confluent(), JOURNAL, prefix="rackwise", timeout_ms=10_000)
 
 
-def test_the_group_remembers_how_far_the_journal_has_come(secured: EmbeddedCluster, leading: Leadership) -> None:
+def test_the_group_remembers_how_far_the_journal_has_come(secured: EmbeddedCluster, leading: JournalLeadership) -> None:
     journal = leading.journal()
     assert journal is not None
     plan = LeasePlan(config=config_of(secured, ROLES["executor"]).confluent(), trust=leading._journal_plan().trust)
     reached = journal.reached  # type: ignore[attr-defined] # of the journal in Kafka
-    wait_for(lambda: remembered(plan, 10_000) == reached, f"{reached} is remembered", 30)
+    wait_for(lambda: committed_watermark(plan, 10_000) == reached, f"{reached} is remembered", 30)

@@ -6,20 +6,29 @@ from typing import Any
 
 import pytest
 
-from agent.act.reassign.runner import Runner
-from agent.act.reassign.telling import Telling
+from agent.act.reassign.machine_driver import MachineDriver
+from agent.act.reassign.reassignment_executor import ExecutorReporter
 from agent.errors import BadInput, NoBrokersYet
 from agent.execute.reassign.machine import resume
-from agent.execute.reassign.messages import Accepted, Alter, Answered, Elect, Kind, May, Move, Result
-from agent.journal import moves, room
-from agent.journal.attempts import next_attempt
-from agent.journal.room import need_of
-from agent.values.reassignment import Plan, PlanState, Policy, Target
+from agent.execute.reassign.messages import (
+    AlterReassignments,
+    BatchPermission,
+    ElectLeaders,
+    NewPartitionReassignment,
+    PlanAccepted,
+    RequestDone,
+    RequestFate,
+    RequestResult,
+)
+from agent.journal import plan_entries, targets
+from agent.journal.commands import next_attempt
+from agent.journal.targets import plan_size
+from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget
 from tests.act.triggers import MemoryJournal
 from tests.snapshots import tp
 
 P0 = tp("t-0")
-PLAN = Plan("p-1", (Target(P0, "id", (1, 2), (3, 2)),), PlanState.ELECTING, order=1)
+PLAN = ReassignmentPlan("p-1", (ReassignmentTarget(P0, "id", (1, 2), (3, 2)),), PlanState.ELECTING, order=1)
 WHY = "ann@desk paused acting"
 
 
@@ -30,14 +39,20 @@ class NoHand:
         raise AssertionError(f"{name} was asked for")
 
 
-@pytest.mark.parametrize("act", [Elect((P0,)), Alter((Move(P0, "id", (1, 2), (3, 2)),))])
-@pytest.mark.parametrize("may", [May(begin=False, sentence=WHY), May(begin=True, held=(("p-1", WHY),))])
-def test_what_would_begin_is_not_sent_after_a_pause_was_answered(act: Elect | Alter, may: May) -> None:
+@pytest.mark.parametrize(
+    "act", [ElectLeaders((P0,)), AlterReassignments((NewPartitionReassignment(P0, "id", (1, 2), (3, 2)),))]
+)
+@pytest.mark.parametrize(
+    "may", [BatchPermission(begin=False, sentence=WHY), BatchPermission(begin=True, held=(("p-1", WHY),))]
+)
+def test_what_would_begin_is_not_sent_after_a_pause_was_answered(
+    act: ElectLeaders | AlterReassignments, may: BatchPermission
+) -> None:
     journal = MemoryJournal()
-    journal.append(*moves.write(PLAN))
-    runner = Runner(journal, NoHand(), Policy(), Telling(), may=lambda: may)  # type: ignore[arg-type]
-    runner._state, _ = resume(moves.read(journal.view()), Policy())
-    assert runner._act(act) == Answered((Result(P0, Kind.NOT_SENT, WHY),))
+    journal.append(*plan_entries.change_writes(PLAN))
+    runner = MachineDriver(journal, NoHand(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: may)  # type: ignore[arg-type]
+    runner._state, _ = resume(plan_entries.open_records(journal.view()), ReassignmentPolicy())
+    assert runner._act(act) == RequestDone((RequestResult(P0, RequestFate.NOT_SENT, WHY),))
 
 
 class SilentHand:
@@ -49,35 +64,41 @@ class SilentHand:
 
 def test_a_plan_that_the_journal_has_dropped_is_accepted_as_a_new_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next attempt has its name again; the agent that carried it out months ago must not refuse it in silence."""
-    monkeypatch.setattr(moves, "KEEP_PLANS", 1)
+    monkeypatch.setattr(plan_entries, "KEEP_PLANS", 1)
     journal = MemoryJournal()
     done = PLAN._replace(state=PlanState.DONE, moved="1")
-    journal.append(*moves.write(done), *moves.write(done._replace(proposal_id="p-2", order=2)))
-    runner = Runner(journal, SilentHand(), Policy(), Telling(), may=lambda: May(begin=True))  # type: ignore[arg-type]
+    journal.append(
+        *plan_entries.change_writes(done), *plan_entries.change_writes(done._replace(proposal_id="p-2", order=2))
+    )
+    runner = MachineDriver(
+        journal, SilentHand(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: BatchPermission(begin=True)
+    )  # type: ignore[arg-type]
     runner.resume()
-    runner.hear(Accepted(PLAN))
-    assert [plan.state for plan in moves.plans(journal.view())] == [PlanState.DONE] * 2, "it was accepted before"
-    journal.append(*moves.tidy(journal.view()))
-    assert str(next_attempt(moves.plans(journal.view()), journal.view(), "p-1")) == "p-1"
-    runner.hear(Accepted(PLAN._replace(state=PlanState.OPEN)))
-    assert moves.plan_of(journal.view(), "p-1") == PLAN._replace(state=PlanState.OPEN)
+    runner.hear(PlanAccepted(PLAN))
+    assert [plan.state for plan in plan_entries.plans(journal.view())] == [PlanState.DONE] * 2, "it was accepted before"
+    journal.append(*plan_entries.compaction_writes(journal.view()))
+    assert str(next_attempt(plan_entries.plans(journal.view()), journal.view(), "p-1")) == "p-1"
+    runner.hear(PlanAccepted(PLAN._replace(state=PlanState.OPEN)))
+    assert plan_entries.plan_of(journal.view(), "p-1") == PLAN._replace(state=PlanState.OPEN)
 
 
 def test_a_plan_begins_only_where_there_is_still_room_beside_those_that_were_accepted_before_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The guard lets several plans of one planning begin by the same journal, in which none of them is yet."""
-    monkeypatch.setattr(room, "MOST_OPEN_BYTES", need_of(PLAN).bytes + 1)
+    monkeypatch.setattr(targets, "MOST_OPEN_BYTES", plan_size(PLAN).bytes + 1)
     journal = MemoryJournal()
-    runner = Runner(journal, SilentHand(), Policy(), Telling(), may=lambda: May(begin=True))  # type: ignore[arg-type]
+    runner = MachineDriver(
+        journal, SilentHand(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: BatchPermission(begin=True)
+    )  # type: ignore[arg-type]
     runner.resume()
     plan = PLAN._replace(state=PlanState.OPEN)
-    runner.hear(Accepted(plan))
+    runner.hear(PlanAccepted(plan))
     with pytest.raises(BadInput, match="it can begin when one of them has ended"):
-        runner.hear(Accepted(plan._replace(proposal_id="p-2")))
-    assert moves.plans(journal.view()) == (plan,)
+        runner.hear(PlanAccepted(plan._replace(proposal_id="p-2")))
+    assert plan_entries.plans(journal.view()) == (plan,)
     runner.resume()
-    journal.append(*moves.changed(journal.view(), [plan._replace(state=PlanState.DONE)]))
+    journal.append(*plan_entries.changed(journal.view(), [plan._replace(state=PlanState.DONE)]))
     runner.resume()
-    runner.hear(Accepted(plan._replace(proposal_id="p-2")))
-    assert [one.proposal_id for one in moves.read(journal.view()).plans] == ["p-2"]
+    runner.hear(PlanAccepted(plan._replace(proposal_id="p-2")))
+    assert [one.proposal_id for one in plan_entries.open_records(journal.view()).plans] == ["p-2"]

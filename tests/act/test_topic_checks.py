@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.act.journal.topic_checks import Agreed, AsMade, named, wrong
+from agent.act.journal.topic_checks import ExistingTopic, SharedTopics, topic_faults, topic_problems
 from agent.act.lead.leadership_plan import LeadershipPlan
 
-NAMES = Agreed("rw.journal", "rw.leader", "rw.commands")
+NAMES = SharedTopics("rw.journal", "rw.leader", "rw.commands")
 GOOD = {
     "rw.journal": {
         "unclean.leader.election.enable": "false",
@@ -19,9 +19,9 @@ GOOD = {
 }
 
 
-def made(name: str, partitions: int = 1, replicas: int = 3, **configs: str) -> AsMade:
+def made(name: str, partitions: int = 1, replicas: int = 3, **configs: str) -> ExistingTopic:
     values = GOOD[name] | {key.replace("_", "."): value for key, value in configs.items()}
-    return AsMade(name, partitions, replicas, values)
+    return ExistingTopic(name, partitions, replicas, values)
 
 
 @pytest.mark.parametrize(
@@ -53,25 +53,25 @@ def made(name: str, partitions: int = 1, replicas: int = 3, **configs: str) -> A
         pytest.param(made("rw.commands", retention_ms="60000"), "commands are gone before", id="gone too soon"),
     ],
 )
-def test_what_is_wrong_is_named(topic: AsMade, says: str) -> None:
-    (sentence,) = wrong([topic], NAMES)
+def test_what_is_wrong_is_named(topic: ExistingTopic, says: str) -> None:
+    (sentence,) = topic_faults([topic], NAMES)
     assert says in sentence
 
 
 def test_what_is_right_or_may_not_be_seen_is_not_named() -> None:
-    assert wrong([made(name) for name in NAMES], NAMES) == ()
-    assert wrong([AsMade(name, 1, 3, {}) for name in NAMES], NAMES) == ()
-    assert wrong([made("rw.journal", replicas=2, min_insync_replicas="1")], NAMES) == (), (
+    assert topic_faults([made(name) for name in NAMES], NAMES) == ()
+    assert topic_faults([ExistingTopic(name, 1, 3, {}) for name in NAMES], NAMES) == ()
+    assert topic_faults([made("rw.journal", replicas=2, min_insync_replicas="1")], NAMES) == (), (
         "two replicas, of which one may fail"
     )
-    assert wrong([made("rw.commands", retention_ms="-1")], NAMES) == ()
+    assert topic_faults([made("rw.commands", retention_ms="-1")], NAMES) == ()
 
 
 def test_topics_as_the_agent_makes_them_are_right() -> None:
     plan = LeadershipPlan(config={}, agent="one")
-    names = Agreed(plan.journal_topic, plan.leader_topic, plan.commands_topic)
+    names = SharedTopics(plan.journal_topic, plan.leader_topic, plan.commands_topic)
     as_made = [
-        AsMade(
+        ExistingTopic(
             topic.name, topic.partitions, topic.replication_factor,
             {
                 "min.insync.replicas": str(topic.min_insync_replicas),
@@ -81,15 +81,15 @@ def test_topics_as_the_agent_makes_them_are_right() -> None:
         )
         for topic in plan.topics()
     ]  # fmt: skip
-    assert wrong(as_made, names) == ()
+    assert topic_faults(as_made, names) == ()
     configs = {topic.name: dict(topic.configs) for topic in plan.topics()}
     assert configs["rackwise.commands"]["message.timestamp.type"] == "LogAppendTime"
 
 
 def test_a_journal_that_is_not_signed_is_named_also_where_no_broker_answers() -> None:
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
-    (sentence,) = named(nowhere, NAMES, 0.2, signed=False)
+    (sentence,) = topic_problems(nowhere, NAMES, 0.2, signed=False)
     assert sentence == (
         "rw.journal is not signed (execute.journal_key_file): Write on it is the right to command the agent"
     )
-    assert named(nowhere, NAMES, 0.2, signed=True) == ()
+    assert topic_problems(nowhere, NAMES, 0.2, signed=True) == ()

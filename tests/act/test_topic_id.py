@@ -11,15 +11,15 @@ import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Uuid
 
 from agent.act.commands import commands_topic
-from agent.act.commands.commands_topic import End, TopicInbox
+from agent.act.commands.commands_topic import TopicEndOffset, TopicInbox
 from agent.act.commands.inbox import MOST_AT_ONCE, POSITION
-from agent.act.journal.journal_reading import Told
-from agent.act.journal.journal_topic import Bounds
+from agent.act.journal.journal import TopicRead
+from agent.act.journal.journal_topic import TopicOffsets
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.journal.topic_checks import UNKNOWN, id_of, is_other
 from agent.errors import BadInput
 from agent.values.clock import system_clock
-from agent.values.journal import View, Write
+from agent.values.journal import JournalState, JournalWrite
 from tests.act.journals import plan
 from tests.journals import journal
 
@@ -61,8 +61,8 @@ class Topic:
     def __init__(self, reported: object, names: Mapping[int, str]) -> None:
         self.id, self.names = id_of(reported), names
 
-    def end(self, *_: object) -> End:
-        return End(self.id, max(self.names, default=-1) + 1)
+    def end(self, *_: object) -> TopicEndOffset:
+        return TopicEndOffset(self.id, max(self.names, default=-1) + 1)
 
     def consumer(self, _config: object) -> Topic:
         return self
@@ -79,7 +79,9 @@ class Topic:
         pass
 
 
-def read(monkeypatch: pytest.MonkeyPatch, topic: Topic, view: View, led_from: End | None = None) -> dict[str, bool]:
+def read(
+    monkeypatch: pytest.MonkeyPatch, topic: Topic, view: JournalState, led_from: TopicEndOffset | None = None
+) -> dict[str, bool]:
     """Id of each command that arrives -> whether it came while this agent led."""
     monkeypatch.setattr(commands_topic, "end_of", topic.end)
     monkeypatch.setattr(commands_topic, "Consumer", topic.consumer)
@@ -89,8 +91,8 @@ def read(monkeypatch: pytest.MonkeyPatch, topic: Topic, view: View, led_from: En
     return found
 
 
-def kept(topic_id: object, following: int) -> View:
-    return journal(Write(POSITION, "offset", {"topic_id": topic_id, "next": following}), at_ms=1)
+def kept(topic_id: object, following: int) -> JournalState:
+    return journal(JournalWrite(POSITION, "offset", {"topic_id": topic_id, "next": following}), at_ms=1)
 
 
 @pytest.mark.parametrize("none", [Uuid(0, 0), None, "", ZERO])
@@ -137,7 +139,10 @@ def test_without_an_id_what_stood_there_before_this_agent_led_is_not_taken_for_n
     monkeypatch: pytest.MonkeyPatch, led_from: str
 ) -> None:
     topic = Topic(Uuid(0, 0), {6: "before", 7: "since"})
-    assert read(monkeypatch, topic, kept(ZERO, 6), End(id_of(led_from), 7)) == {"before": False, "since": True}
+    assert read(monkeypatch, topic, kept(ZERO, 6), TopicEndOffset(id_of(led_from), 7)) == {
+        "before": False,
+        "since": True,
+    }
 
 
 def test_an_inbox_has_caught_up_once_the_end_was_reached(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,13 +161,13 @@ class Reader:
     """The journal's topic, as it is after something was done to it."""
 
     def __init__(self, topic_id: str, end: int, epoch: int) -> None:
-        self._bounds = Bounds(topic_id, 0, end, end)
-        self._told = Told(MappingProxyType({}), newest_epoch=epoch, end=end)
+        self._bounds = TopicOffsets(topic_id, 0, end, end)
+        self._told = TopicRead(MappingProxyType({}), newest_epoch=epoch, end=end)
 
-    def bounds(self, until: float) -> Bounds:
+    def bounds(self, until: float) -> TopicOffsets:
         return self._bounds
 
-    def read(self, end: int, until: float) -> Told:
+    def read(self, end: int, until: float) -> TopicRead:
         return self._told
 
     def close(self) -> None:

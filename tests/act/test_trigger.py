@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.act.rebalance.trigger import Trigger
+from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
 from agent.errors import BadInput, FencedOut, JournalUnavailable
-from agent.journal.triggers import Effect, Path, learned_of, path_at, triggers
-from agent.values.clock import Instant
-from agent.values.journal import Write
-from agent.values.limits import Limits, Told, TriggerLimits
+from agent.journal.triggers import TriggerEffect, TriggerPath, learned_of, path_at, triggers
+from agent.values.clock import ClockReading
+from agent.values.journal import JournalWrite
+from agent.values.limits import Limits, TriggerLimits, TriState
 from agent.values.observation import GapCause, RawClassicGroup, RawMember
 from agent.values.snapshot import PartitionState, Snapshot, TopicState
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import JoinAnswer, JoinAsk, RawTransaction
+from agent.wire.membership_calls import JoinRequest, JoinResponse, RawTransaction
 from assignors.problem import TopicPartition
 from tests.act.triggers import MemoryJournal, a_proposal
 from tests.snapshots import NOW_MS, a_cluster, member
@@ -28,7 +28,7 @@ from tests.snapshots import NOW_MS, a_cluster, member
 BYTES = encode_subscription(Subscription(3, ("t",), b"\0\0\0\4", (TopicPartition("t", 0),), 4, "a"))
 MEMBERS = (RawMember("m1", None, "c1", "/h", BYTES, b""), RawMember("m2", None, "c2", "/h", BYTES, b""))
 GROUP = RawClassicGroup("g", "Stable", "consumer", "cooperative-sticky", MEMBERS, None)
-LIMITS = Limits(trigger=TriggerLimits(transactional=Told.NO))
+LIMITS = Limits(trigger=TriggerLimits(transactional=TriState.NO))
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Hand:
 
     group: RawClassicGroup = GROUP
     said: list[str] = field(default_factory=list)
-    asks: list[JoinAsk] = field(default_factory=list)
+    asks: list[JoinRequest] = field(default_factory=list)
     transactions: tuple[RawTransaction, ...] = ()
     unreachable: bool = False
     fingerprint: str = "api-0badcafe"
@@ -52,10 +52,10 @@ class Hand:
         self.said.append("describe")
         return self.group
 
-    def join(self, ask: JoinAsk, member_id: str, deadline_ms: int) -> JoinAnswer:
+    def join(self, ask: JoinRequest, member_id: str, deadline_ms: int) -> JoinResponse:
         self.said.append("join")
         self.asks.append(ask)
-        return JoinAnswer("MEMBER_ID_REQUIRED", "probe")
+        return JoinResponse("MEMBER_ID_REQUIRED", "probe")
 
     def leave(self, member_id: str, reason: str, deadline_ms: int) -> str | None:
         self.said.append("leave")
@@ -82,8 +82,8 @@ class Clock:
     def __init__(self) -> None:
         self.now_ms = 1_000_000
 
-    def __call__(self) -> Instant:
-        return Instant(NOW_MS + self.now_ms, self.now_ms)
+    def __call__(self) -> ClockReading:
+        return ClockReading(NOW_MS + self.now_ms, self.now_ms)
 
 
 def snapshot() -> Snapshot:
@@ -94,15 +94,17 @@ def snapshot() -> Snapshot:
 def test_the_intent_is_written_before_and_the_outcome_and_the_way_after() -> None:
     hand, journal = Hand(), MemoryJournal()
     steps: list[tuple[str, int]] = []
-    trigger = Trigger(hand, journal, Clock(), LIMITS, on_step=lambda step: steps.append((step, len(journal.kinds))))
+    trigger = RebalanceTrigger(
+        hand, journal, Clock(), LIMITS, on_step=lambda step: steps.append((step, len(journal.kinds)))
+    )
     outcome = trigger.carry_out(a_proposal("g"), snapshot())
     assert outcome.done, outcome
     assert steps == [("intended", 1), ("described", 1), ("pending", 1), ("left", 1)]
     assert journal.kinds == ["intent", "outcome", "learned"]
     (entry,) = triggers(journal.view())
-    assert (entry.effect, entry.path, entry.open) == (Effect.REBALANCING, Path.PENDING_LEAVE, True)
+    assert (entry.effect, entry.path, entry.open) == (TriggerEffect.REBALANCING, TriggerPath.PENDING_LEAVE, True)
     assert entry.expected.holds == {"m1": ("t-0",), "m2": ("t-1",)}
-    assert path_at(journal.view(), "api-0badcafe") is Path.PENDING_LEAVE
+    assert path_at(journal.view(), "api-0badcafe") is TriggerPath.PENDING_LEAVE
     (ask,) = hand.asks
     assert (ask.session_timeout_ms, ask.rebalance_timeout_ms, ask.protocol) == (6_000, 6_000, "cooperative-sticky")
     assert a_proposal("g").id in ask.reason
@@ -112,7 +114,7 @@ def test_the_intent_is_written_before_and_the_outcome_and_the_way_after() -> Non
 def test_without_a_durable_intent_nothing_is_asked() -> None:
     hand, journal = Hand(), MemoryJournal()
     journal.fails = JournalUnavailable("The journal did not answer")
-    outcome = Trigger(hand, journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
     assert "could not be written" in outcome.sentence
     assert "join" not in hand.said
@@ -129,7 +131,7 @@ def test_a_fenced_agent_learns_of_it_before_or_after(when: str) -> None:
     if when == "intended":
         journal.fails = FencedOut("Another agent took over")
     with pytest.raises(FencedOut):
-        Trigger(hand, journal, Clock(), LIMITS, on_step=fence).carry_out(a_proposal("g"), snapshot())
+        RebalanceTrigger(hand, journal, Clock(), LIMITS, on_step=fence).carry_out(a_proposal("g"), snapshot())
     assert ("join" in hand.said) is (when == "left")
     assert hand.said.count("leave") == hand.said.count("join")
 
@@ -141,7 +143,7 @@ def test_an_outcome_that_cannot_be_written_leaves_the_intent_to_be_judged() -> N
         if step == "left":
             journal.fails = JournalUnavailable("The journal did not answer")
 
-    outcome = Trigger(hand, journal, Clock(), LIMITS, on_step=fail).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, journal, Clock(), LIMITS, on_step=fail).carry_out(a_proposal("g"), snapshot())
     assert outcome.done
     assert "not written to the journal" in outcome.sentence
     (entry,) = triggers(journal.view())
@@ -154,27 +156,27 @@ def test_whoever_was_frozen_after_its_intent_does_not_ask_any_more() -> None:
     def freeze(step: str) -> None:
         clock.now_ms += 30_000 if step == "intended" else 0
 
-    outcome = Trigger(hand, journal, clock, LIMITS, on_step=freeze).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, journal, clock, LIMITS, on_step=freeze).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
     assert "30000 ms old" in outcome.sentence
     assert "join" not in hand.said
-    assert triggers(journal.view())[0].effect is Effect.NOT_SENT
+    assert triggers(journal.view())[0].effect is TriggerEffect.NOT_SENT
 
 
 def test_an_intent_ages_from_the_begin_of_its_append_and_not_from_the_answer() -> None:
     hand, clock = Hand(), Clock()
 
     class Slow(MemoryJournal):
-        def append(self, *writes: Write) -> None:
+        def append(self, *writes: JournalWrite) -> None:
             super().append(*writes)
             clock.now_ms += 30_000 if writes[0].kind == "intent" else 0
 
     journal = Slow()
-    outcome = Trigger(hand, journal, clock, LIMITS).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, journal, clock, LIMITS).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
     assert "30000 ms old" in outcome.sentence
     assert "join" not in hand.said
-    assert triggers(journal.view())[0].effect is Effect.NOT_SENT
+    assert triggers(journal.view())[0].effect is TriggerEffect.NOT_SENT
 
 
 def test_an_older_coordinator_that_is_too_slow_for_both_ways_is_asked_in_the_other_one_next_time() -> None:
@@ -183,11 +185,11 @@ def test_an_older_coordinator_that_is_too_slow_for_both_ways_is_asked_in_the_oth
     def freeze(step: str) -> None:
         clock.now_ms += 30_000 if step == "left" else 0
 
-    outcome = Trigger(hand, journal, clock, LIMITS, on_step=freeze).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, journal, clock, LIMITS, on_step=freeze).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
     assert hand.said.count("join") == hand.said.count("leave") == 1
-    assert triggers(journal.view())[0].effect is Effect.NOTHING
-    assert path_at(journal.view(), "api-0badcafe") is Path.PHANTOM_JOIN
+    assert triggers(journal.view())[0].effect is TriggerEffect.NOTHING
+    assert path_at(journal.view(), "api-0badcafe") is TriggerPath.PHANTOM_JOIN
 
 
 STATIC = GROUP._replace(members=(MEMBERS[0], MEMBERS[1]._replace(instance_id="one")))
@@ -223,7 +225,7 @@ def test_a_group_that_is_not_as_it_was_is_left_alone(group: RawClassicGroup, say
         if step == "intended":
             hand.group = group
 
-    outcome = Trigger(hand, journal, Clock(), LIMITS, on_step=change).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, journal, Clock(), LIMITS, on_step=change).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
     assert says in outcome.sentence
     assert "join" not in hand.said
@@ -232,7 +234,7 @@ def test_a_group_that_is_not_as_it_was_is_left_alone(group: RawClassicGroup, say
 
 def test_a_coordinator_that_cannot_be_reached_is_no_failure_of_the_agent() -> None:
     journal = MemoryJournal()
-    outcome = Trigger(Hand(unreachable=True), journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(Hand(unreachable=True), journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
     assert "nobody is there" in outcome.sentence
     assert journal.kinds == []
@@ -245,7 +247,7 @@ class SlowJournal(MemoryJournal):
         super().__init__()
         self._clock, self._took_ms = clock, took_ms
 
-    def append(self, *writes: Write) -> None:
+    def append(self, *writes: JournalWrite) -> None:
         super().append(*writes)
         self._clock.now_ms += self._took_ms
 
@@ -265,7 +267,9 @@ def test_an_intent_is_acted_upon_only_while_it_is_fresh_and_the_lease_is_sure(
 ) -> None:
     clock = Clock()
     hand, journal = Hand(), SlowJournal(clock, took_ms)
-    outcome = Trigger(hand, journal, clock, LIMITS, leads_for_s=lambda: sure_s).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, journal, clock, LIMITS, leads_for_s=lambda: sure_s).carry_out(
+        a_proposal("g"), snapshot()
+    )
     assert outcome.done is ("join" in hand.said) is (says is None), outcome
     assert says is None or says in outcome.sentence
 
@@ -273,7 +277,7 @@ def test_an_intent_is_acted_upon_only_while_it_is_fresh_and_the_lease_is_sure(
 def test_an_intent_that_no_journal_can_hold_is_told_and_ends_nothing() -> None:
     hand, journal = Hand(), MemoryJournal()
     journal.fails = BadInput("What is to be written is too big")
-    outcome = Trigger(hand, journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
     assert "the intent could not be written to the journal (What is to be written is too big" in outcome.sentence
     assert "join" not in hand.said
@@ -285,7 +289,7 @@ def test_where_nobody_tells_who_writes_in_transactions_nothing_is_asked() -> Non
             raise CallFailed(GapCause.TIMED_OUT, "no answer in time")
 
     hand, limits = Deaf(), replace(LIMITS, trigger=TriggerLimits())
-    outcome = Trigger(hand, MemoryJournal(), Clock(), limits).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, MemoryJournal(), Clock(), limits).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
     assert (
         "ListTransactions failed, so it is unknown whether its members write in transactions (no answer in time)"
@@ -329,7 +333,7 @@ def test_a_group_is_triggered_only_when_every_question_about_transactions_was_an
     log = TopicState("__transaction_state", None, True, False, (), None, None, None, None)
     row = PartitionState(TopicPartition("__transaction_state", 7), None if leaderless else 1, (1,), (1,), ())
     seen = replace(seen, topics={**seen.topics, "__transaction_state": log._replace(partitions=(row,))})
-    outcome = Trigger(hand, MemoryJournal(), Clock(), limits).carry_out(a_proposal("g"), seen)
+    outcome = RebalanceTrigger(hand, MemoryJournal(), Clock(), limits).carry_out(a_proposal("g"), seen)
     unanswered = bool(silent) or not ongoing <= described or leaderless
     assert outcome.done is ("join" in hand.said) is not unanswered, outcome
     assert ("it is unknown whether its members write in transactions" in outcome.sentence) is unanswered
@@ -341,7 +345,7 @@ def test_a_transaction_that_was_seen_counts_although_another_broker_was_silent()
     hand, journal = HalfDeaf(transactions=(RawTransaction("writer", "Ongoing", 1),)), MemoryJournal()
     hand.silent = {2: SILENT}
     hand.describe_transactions = Hand.describe_transactions.__get__(hand)  # type: ignore[method-assign]
-    outcome = Trigger(hand, journal, Clock(), replace(LIMITS, trigger=TriggerLimits())).carry_out(
+    outcome = RebalanceTrigger(hand, journal, Clock(), replace(LIMITS, trigger=TriggerLimits())).carry_out(
         a_proposal("g"), snapshot()
     )
     assert not outcome.done
@@ -355,14 +359,14 @@ def test_a_transaction_that_was_seen_counts_although_another_broker_was_silent()
     [
         pytest.param("Ongoing", TriggerLimits(), False, id="a transaction that includes its offsets"),
         pytest.param("Empty", TriggerLimits(), True, id="an id without a transaction proves nothing"),
-        pytest.param("Ongoing", TriggerLimits(transactional=Told.NO), True, id="the user knows better"),
+        pytest.param("Ongoing", TriggerLimits(transactional=TriState.NO), True, id="the user knows better"),
         pytest.param("Ongoing", TriggerLimits(allow_transactional=True), True, id="the user allows it all the same"),
     ],
 )
 def test_transactions_are_looked_for_right_before(state: str, allowed: TriggerLimits, done: bool) -> None:
     hand, journal = Hand(transactions=(RawTransaction("writer", state, 1),)), MemoryJournal()
     limits = replace(LIMITS, trigger=allowed)
-    outcome = Trigger(hand, journal, Clock(), limits).carry_out(a_proposal("g"), snapshot())
+    outcome = RebalanceTrigger(hand, journal, Clock(), limits).carry_out(a_proposal("g"), snapshot())
     assert outcome.done is done, outcome
     learned = learned_of(journal.view(), "g")
     assert (learned is not None and learned.transactional is True) is not done

@@ -16,21 +16,21 @@ from threading import Thread
 
 import pytest
 
-from agent.act.rebalance.trigger import Trigger
+from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
 from agent.execute.rebalance.refusals import RefusalReason, refusal
-from agent.execute.rebalance.trigger_judging import judge
-from agent.journal.triggers import Effect, Path, TriggerVerdict, path_at, triggers, worked
+from agent.execute.rebalance.trigger_judgement import judge
+from agent.journal.triggers import TriggerEffect, TriggerPath, TriggerVerdict, path_at, path_learned, triggers
 from agent.values.clock import system_clock
-from agent.values.limits import Limits, Told, TriggerLimits
+from agent.values.limits import Limits, TriggerLimits, TriState
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Outcome
-from agent.wire.hand import WireHand
+from agent.wire.admin_client import WireAdminClient
 from assignors.problem import TopicPartition
 from testbed.cluster import ClusterSpec, EmbeddedCluster
-from testbed.demo.workload import ClusterFacts, Workload, WorkloadPlan
+from testbed.demo.workload import ClusterFacts, ClusterWorkload, WorkloadPlan
 from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import JavaGroupPlan, LoadPlan, TopicPlan
 from testbed.demo.workload.scenes import classic_application
@@ -51,7 +51,7 @@ OLD_TRIGGERS = 10
 HEARTBEAT_S = 3.0
 WARM_S = 20.0
 """Brokers and members that are up for three seconds take twice as long for everything, rejoining included."""
-ALLOWED = TriggerLimits(transactional=Told.NO)
+ALLOWED = TriggerLimits(transactional=TriState.NO)
 LIMITS = Limits(trigger=ALLOWED)
 ROOT = FilePath(__file__).resolve().parents[2]
 
@@ -75,23 +75,23 @@ def plan(facts: ClusterFacts) -> WorkloadPlan:
 
 
 @pytest.fixture(scope="module")
-def scene() -> Iterator[tuple[EmbeddedCluster, Workload]]:
+def scene() -> Iterator[tuple[EmbeddedCluster, ClusterWorkload]]:
     with (
         EmbeddedCluster.start(ClusterSpec(), on_progress=print) as cluster,
-        Workload.start(cluster.bootstrap_servers, plan=plan, on_progress=print) as work,
+        ClusterWorkload.start(cluster.bootstrap_servers, plan=plan, on_progress=print) as work,
     ):
         work.wait_settled()
         yield cluster, work
 
 
 @pytest.fixture(scope="module")
-def hand(scene: tuple[EmbeddedCluster, Workload]) -> Iterator[WireHand]:
+def hand(scene: tuple[EmbeddedCluster, ClusterWorkload]) -> Iterator[WireAdminClient]:
     with hand_of(scene[0].bootstrap_servers) as made:
         yield made
 
 
 @pytest.fixture
-def eye(scene: tuple[EmbeddedCluster, Workload]) -> Iterator[Eye]:
+def eye(scene: tuple[EmbeddedCluster, ClusterWorkload]) -> Iterator[Eye]:
     with Eye(settings_for(scene[0].bootstrap_servers)) as opened:
         yield opened
 
@@ -104,24 +104,24 @@ def snapshot_of(eye: Eye, group: str) -> Snapshot:
     ).snapshot
 
 
-def carry_out(hand: WireHand, journal: MemoryJournal, snapshot: Snapshot, group: str, **more: object) -> Outcome:
-    trigger = Trigger(hand, journal, system_clock, LIMITS, **more)  # type: ignore[arg-type]
+def carry_out(hand: WireAdminClient, journal: MemoryJournal, snapshot: Snapshot, group: str, **more: object) -> Outcome:
+    trigger = RebalanceTrigger(hand, journal, system_clock, LIMITS, **more)  # type: ignore[arg-type]
     return trigger.carry_out(a_proposal(group), snapshot)
 
 
 # --- fifty triggers ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", [Path.PENDING_LEAVE, Path.PHANTOM_JOIN], ids=lambda way: way.value)
+@pytest.mark.parametrize("way", [TriggerPath.PENDING_LEAVE, TriggerPath.PHANTOM_JOIN], ids=lambda way: way.value)
 def test_fifty_triggers_at_random_phases(
-    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, eye: Eye, way: Path
+    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: Eye, way: TriggerPath
 ) -> None:
     cluster, work = scene
-    count = TRIGGERS if way is Path.PENDING_LEAVE else 10
+    count = TRIGGERS if way is TriggerPath.PENDING_LEAVE else 10
     repartition = [TopicPartition(name, n) for name, size in sinks(cluster).items() for n in range(size)]
     journal, r = MemoryJournal(), random.Random(way.value)
     line = hand.group_line(READERS, 10_000)
-    journal.append(worked(line.fingerprint, way, 0))
+    journal.append(path_learned(line.fingerprint, way, 0))
     line.close()
     windows: list[Window] = []
     events = max((one["seq"] for one in work.java.rebalances()), default=0)
@@ -148,7 +148,7 @@ def test_fifty_triggers_at_random_phases(
         assert held(readers.wait_stable()) == holding
         calm = outside(windows, Window(began_s, time.time()))
         reads = [[at / 1000 for at in times] for times in work.java.reads().values()]
-    assert all(one.effect is Effect.REBALANCING and one.path is way for one in triggers(journal.view()))
+    assert all(one.effect is TriggerEffect.REBALANCING and one.path is way for one in triggers(journal.view()))
     revoked = [
         one
         for one in work.java.rebalances(events)
@@ -182,7 +182,7 @@ def test_fifty_triggers_at_random_phases(
         assert longest_of(times, windows) <= max(floor_s, longest_of(times, calm) + 0.3), what
 
 
-def trigger_all(hand: WireHand, journal: MemoryJournal, eye: Eye, watches: dict[str, GroupWatch]) -> None:
+def trigger_all(hand: WireAdminClient, journal: MemoryJournal, eye: Eye, watches: dict[str, GroupWatch]) -> None:
     """One trigger of each group, side by side, until both have a new generation and are stable."""
     before = {group: watch.generation for group, watch in watches.items()}
     for group in watches:
@@ -194,7 +194,7 @@ def trigger_all(hand: WireHand, journal: MemoryJournal, eye: Eye, watches: dict[
         watch.wait_stable()
 
 
-def ask(hand: WireHand, journal: MemoryJournal, eye: Eye, group: str, **more: object) -> None:
+def ask(hand: WireAdminClient, journal: MemoryJournal, eye: Eye, group: str, **more: object) -> None:
     """Trigger the group, again while a busy machine makes it too late to be sure of it, and nothing happens."""
     outcome = sent(lambda: carry_out(hand, journal, snapshot_of(eye, group), group, **more))
     assert outcome.done, outcome
@@ -217,18 +217,23 @@ def sinks(cluster: EmbeddedCluster) -> dict[str, int]:
 @pytest.mark.parametrize(
     "end",
     [
-        pytest.param(("intended", Path.PENDING_LEAVE, signal.SIGKILL), id="killed after its intent"),
-        pytest.param(("described", Path.PENDING_LEAVE, signal.SIGKILL), id="killed before it asked"),
-        pytest.param(("pending", Path.PENDING_LEAVE, signal.SIGKILL), id="killed with an id that it never gave back"),
-        pytest.param(("left", Path.PENDING_LEAVE, signal.SIGKILL), id="killed after it had left"),
-        pytest.param(("joined", Path.PHANTOM_JOIN, signal.SIGKILL), id="killed as a member"),
-        pytest.param(("left", Path.PHANTOM_JOIN, signal.SIGKILL), id="killed after it had been a member"),
-        pytest.param(("pending", Path.PENDING_LEAVE, signal.SIGTERM), id="told to end with an id in its hand"),
-        pytest.param(("joined", Path.PHANTOM_JOIN, signal.SIGTERM), id="told to end as a member"),
+        pytest.param(("intended", TriggerPath.PENDING_LEAVE, signal.SIGKILL), id="killed after its intent"),
+        pytest.param(("described", TriggerPath.PENDING_LEAVE, signal.SIGKILL), id="killed before it asked"),
+        pytest.param(
+            ("pending", TriggerPath.PENDING_LEAVE, signal.SIGKILL), id="killed with an id that it never gave back"
+        ),
+        pytest.param(("left", TriggerPath.PENDING_LEAVE, signal.SIGKILL), id="killed after it had left"),
+        pytest.param(("joined", TriggerPath.PHANTOM_JOIN, signal.SIGKILL), id="killed as a member"),
+        pytest.param(("left", TriggerPath.PHANTOM_JOIN, signal.SIGKILL), id="killed after it had been a member"),
+        pytest.param(("pending", TriggerPath.PENDING_LEAVE, signal.SIGTERM), id="told to end with an id in its hand"),
+        pytest.param(("joined", TriggerPath.PHANTOM_JOIN, signal.SIGTERM), id="told to end as a member"),
     ],
 )
 def test_a_prober_that_ends_in_the_middle_costs_no_more_than_its_session(
-    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, group: str, end: tuple[str, Path, signal.Signals]
+    scene: tuple[EmbeddedCluster, ClusterWorkload],
+    hand: WireAdminClient,
+    group: str,
+    end: tuple[str, TriggerPath, signal.Signals],
 ) -> None:
     cluster, work = scene
     step, way, ended_by = end
@@ -262,7 +267,7 @@ def test_a_prober_that_ends_in_the_middle_costs_no_more_than_its_session(
     assert set(told(after)) == members
 
 
-def prober(cluster: EmbeddedCluster, group: str, step: str, way: Path) -> subprocess.Popen[str]:
+def prober(cluster: EmbeddedCluster, group: str, step: str, way: TriggerPath) -> subprocess.Popen[str]:
     """A process that has come to that step, and waits there."""
     command = [sys.executable, "-m", "tests.act.prober_process", cluster.bootstrap_servers, group, step, way.name]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -284,7 +289,7 @@ def meanwhile(disturb: Callable[[], None]) -> Callable[[str], None]:
 
 
 def test_a_group_whose_members_leave_meanwhile_is_not_asked(
-    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, eye: Eye
+    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: Eye
 ) -> None:
     cluster, work = scene
     name, journal = "leavers", MemoryJournal()
@@ -294,7 +299,7 @@ def test_a_group_whose_members_leave_meanwhile_is_not_asked(
     assert not outcome.done
     assert "Empty" in outcome.sentence
     (entry,) = triggers(journal.view())
-    assert entry.effect is Effect.NOT_SENT
+    assert entry.effect is TriggerEffect.NOT_SENT
     (judged,) = judge(journal.view(), eye.look().snapshot)
     journal.append(judged)
     assert triggers(journal.view())[0].judgement.verdict is TriggerVerdict.NOT_DONE  # type: ignore[union-attr]
@@ -309,7 +314,7 @@ def test_a_group_whose_members_leave_meanwhile_is_not_asked(
 
 
 def test_a_group_that_begins_to_rebalance_meanwhile_is_not_asked(
-    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, eye: Eye
+    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: Eye
 ) -> None:
     _cluster, work = scene
     journal = MemoryJournal()
@@ -323,14 +328,14 @@ def test_a_group_that_begins_to_rebalance_meanwhile_is_not_asked(
 
         outcome = carry_out(hand, journal, snapshot, READERS, on_step=meanwhile(join))
         assert not outcome.done
-        assert triggers(journal.view())[0].effect is Effect.NOT_SENT
+        assert triggers(journal.view())[0].effect is TriggerEffect.NOT_SENT
         brokers.eventually(lambda: len(told(watch.wait_stable())) == len(members) + 1, "the fourth is not there")
         work.java.stop_consumer("fourth")
         brokers.eventually(lambda: set(told(watch.wait_stable())) == members, "the fourth did not leave")
 
 
 def test_a_poisoned_member_that_joins_meanwhile_stops_the_trigger(
-    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, eye: Eye
+    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: Eye
 ) -> None:
     cluster, _work = scene
     name, journal = "poisoned", MemoryJournal()
@@ -352,7 +357,7 @@ def test_a_poisoned_member_that_joins_meanwhile_stops_the_trigger(
 
         outcome = carry_out(hand, journal, snapshot, name, on_step=meanwhile(join))
         assert not outcome.done
-        assert triggers(journal.view())[0].effect is Effect.NOT_SENT
+        assert triggers(journal.view())[0].effect is TriggerEffect.NOT_SENT
         joining.join()
         cycle = eye.until(
             lambda one: getattr(one.snapshot.groups.get(name), "state", None) == "Stable",
@@ -377,7 +382,7 @@ def old_plan(facts: ClusterFacts) -> WorkloadPlan:
 def test_the_coordinator_of_kafka_3_6_wants_a_phantom_join_and_that_is_remembered() -> None:
     with (
         EmbeddedCluster.start(ClusterSpec(version="3.6.2"), on_progress=print) as cluster,
-        Workload.start(cluster.bootstrap_servers, "3.6.2", old_plan, on_progress=print) as work,
+        ClusterWorkload.start(cluster.bootstrap_servers, "3.6.2", old_plan, on_progress=print) as work,
         hand_of(cluster.bootstrap_servers) as hand,
         Eye(settings_for(cluster.bootstrap_servers)) as eye,
         GroupWatch(hand, READERS) as watch,
@@ -398,9 +403,9 @@ def test_the_coordinator_of_kafka_3_6_wants_a_phantom_join_and_that_is_remembere
             (generation,) = set(told(watch.wait_stable()).values())
             assert before < 0 or generation == before + 1, "exactly one generation a trigger"
             (entry,) = triggers(journal.view())
-            assert (entry.effect, entry.path) == (Effect.REBALANCING, Path.PHANTOM_JOIN)
+            assert (entry.effect, entry.path) == (TriggerEffect.REBALANCING, TriggerPath.PHANTOM_JOIN)
         line = hand.group_line(READERS, 10_000)
-        assert path_at(journal.view(), line.fingerprint) is Path.PHANTOM_JOIN
+        assert path_at(journal.view(), line.fingerprint) is TriggerPath.PHANTOM_JOIN
         line.close()
         assert pending == [2, *[1] * (OLD_TRIGGERS - 1)], "the way that works is tried first from then on"
         assert held(watch.wait_stable()) == holding

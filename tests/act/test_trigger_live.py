@@ -11,19 +11,19 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Partition
 
-from agent.act.rebalance.trigger import Trigger
+from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.execute.rebalance.refusals import RefusalReason, refusal
-from agent.execute.rebalance.trigger_judging import judge
-from agent.journal.triggers import Effect, Path, TriggerVerdict, learned_of, path_at, triggers
+from agent.execute.rebalance.trigger_judgement import judge
+from agent.journal.triggers import TriggerEffect, TriggerPath, TriggerVerdict, learned_of, path_at, triggers
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
-from agent.values.limits import Limits, ProposalLimits, Told, TriggerLimits
+from agent.values.limits import Limits, ProposalLimits, TriggerLimits, TriState
 from agent.values.memory import ChangeCause, Memory, RackChange
 from agent.values.snapshot import Snapshot
-from agent.wire.hand import WireHand
+from agent.wire.admin_client import WireAdminClient
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.show import demo_settings
-from testbed.demo.workload import Workload
+from testbed.demo.run import demo_settings
+from testbed.demo.workload import ClusterWorkload
 from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told
 from tests.eye import Eye
 from tests.observe.live import delete_groups
@@ -34,18 +34,18 @@ pytestmark = pytest.mark.integration
 
 COOPERATIVE = "probed"
 STATIC = "probed-static"
-PLAIN = TriggerLimits(transactional=Told.NO)
+PLAIN = TriggerLimits(transactional=TriState.NO)
 """As an operator sets it for a plain consumer group."""
 
 
 @pytest.fixture(scope="module")
-def hand(demo_cluster: EmbeddedCluster) -> Iterator[WireHand]:
+def hand(demo_cluster: EmbeddedCluster) -> Iterator[WireAdminClient]:
     with hand_of(demo_cluster.bootstrap_servers) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def probed(demo_cluster: EmbeddedCluster, work: Workload) -> Iterator[None]:
+def probed(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Iterator[None]:
     """Beside the demo's groups: a cooperative Java group of two, and one with a static member."""
     names = {COOPERATIVE: ("probed-1", "probed-2"), STATIC: ("probed-static-1",)}
     for group, members in names.items():
@@ -74,7 +74,7 @@ def members_of(cluster: EmbeddedCluster, group: str) -> int:
 
 
 @pytest.fixture
-def look(demo_cluster: EmbeddedCluster, work: Workload, probed: None) -> Iterator[Eye]:
+def look(demo_cluster: EmbeddedCluster, work: ClusterWorkload, probed: None) -> Iterator[Eye]:
     with Eye(demo_settings(demo_cluster, work).settings) as opened:
         yield opened
 
@@ -94,7 +94,7 @@ def settled(eye: Eye, group: str) -> Cycle:
 
 
 def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoked(
-    look: Eye, hand: WireHand, work: Workload
+    look: Eye, hand: WireAdminClient, work: ClusterWorkload
 ) -> None:
     cycle = settled(look, COOPERATIVE)
     limits, journal = limits_of(groups={COOPERATIVE: PLAIN}), MemoryJournal()
@@ -103,12 +103,12 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
     events = work.java.rebalances()[-1]["seq"]
     with GroupWatch(hand, COOPERATIVE) as watch:
         before, earlier = watch.wait_stable(), len(watch.stretches)
-        trigger = Trigger(hand, journal, system_clock, limits)
+        trigger = RebalanceTrigger(hand, journal, system_clock, limits)
         outcome = sent(lambda: trigger.carry_out(proposal, settled(look, COOPERATIVE).snapshot))
         assert outcome.done, outcome.sentence
         assert journal.kinds[0] == "intent"
         (entry,) = triggers(journal.view())
-        assert (entry.effect, entry.path) == (Effect.REBALANCING, Path.PENDING_LEAVE)
+        assert (entry.effect, entry.path) == (TriggerEffect.REBALANCING, TriggerPath.PENDING_LEAVE)
         generation = max(told(before).values())
         brokers.eventually(lambda: watch.generation > generation, "no new generation was seen", every_s=0.05)
         after = watch.wait_stable()
@@ -133,7 +133,7 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
     assert cooling is not None
     assert cooling.reason is RefusalReason.COOLING_DOWN
     learned = [key for key in journal.view() if key.startswith("learned/trigger-path/")]
-    assert [path_at(journal.view(), key.rpartition("/")[2]) for key in learned] == [Path.PENDING_LEAVE]
+    assert [path_at(journal.view(), key.rpartition("/")[2]) for key in learned] == [TriggerPath.PENDING_LEAVE]
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------
@@ -152,15 +152,15 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
             id="a plain consumer of which nothing is said about transactions",
         ),
         pytest.param(
-            COOPERATIVE, replace(PLAIN, long_poll=Told.YES), RefusalReason.LONG_POLL, "set by trigger.long_poll",
+            COOPERATIVE, replace(PLAIN, long_poll=TriState.YES), RefusalReason.LONG_POLL, "set by trigger.long_poll",
             id="a group that is said to poll seldom",
         ),
         pytest.param(
-            COOPERATIVE, replace(PLAIN, rolling=Told.YES), RefusalReason.ROLLING, "set by trigger.rolling",
+            COOPERATIVE, replace(PLAIN, rolling=TriState.YES), RefusalReason.ROLLING, "set by trigger.rolling",
             id="a group that is said to be rolled",
         ),
         pytest.param(
-            "shop", replace(TriggerLimits(), transactional=Told.YES), RefusalReason.TRANSACTIONAL,
+            "shop", replace(TriggerLimits(), transactional=TriState.YES), RefusalReason.TRANSACTIONAL,
             "set by trigger.transactional", id="an application that is said to write in transactions",
         ),
     ],
@@ -189,11 +189,13 @@ def shows(snapshot: Snapshot, group: str) -> bool:
         pytest.param("nobody", "no classic group of this id", id="a group that is not there"),
     ],
 )
-def test_the_hand_refuses_by_itself_what_it_sees_right_before(look: Eye, hand: WireHand, group: str, says: str) -> None:
+def test_the_hand_refuses_by_itself_what_it_sees_right_before(
+    look: Eye, hand: WireAdminClient, group: str, says: str
+) -> None:
     snapshot = look.until(lambda one: group == "nobody" or shows(one.snapshot, group), f"{group} is shown").snapshot
     journal = MemoryJournal()
     limits = Limits(trigger=PLAIN)
-    outcome = Trigger(hand, journal, system_clock, limits).carry_out(a_proposal(group), snapshot)
+    outcome = RebalanceTrigger(hand, journal, system_clock, limits).carry_out(a_proposal(group), snapshot)
     assert not outcome.done
     assert says in outcome.sentence
     assert journal.kinds == [], "nothing was meant"
@@ -221,12 +223,12 @@ def test_a_java_group_with_racks_is_left_to_notice_a_rack_change_by_itself(look:
 
 
 def test_transactions_of_members_are_found_and_remembered(
-    look: Eye, hand: WireHand, demo_cluster: EmbeddedCluster
+    look: Eye, hand: WireAdminClient, demo_cluster: EmbeddedCluster
 ) -> None:
     snapshot = settled(look, COOPERATIVE).snapshot
     journal = MemoryJournal()
     with open_transaction(demo_cluster, COOPERATIVE):
-        trigger = Trigger(hand, journal, system_clock, Limits())
+        trigger = RebalanceTrigger(hand, journal, system_clock, Limits())
         outcome = trigger.carry_out(a_proposal(COOPERATIVE), snapshot)
     assert not outcome.done
     assert "learned from ListTransactions" in outcome.sentence
@@ -262,7 +264,7 @@ def metadata_for(group: str, bootstrap: dict[str, str]):
 
 
 def test_a_group_that_rebalances_now_is_left_alone(
-    look: Eye, hand: WireHand, demo_cluster: EmbeddedCluster, probed: None
+    look: Eye, hand: WireAdminClient, demo_cluster: EmbeddedCluster, probed: None
 ) -> None:
     metadata = next(iter(hand_members(hand)))
     group = "probed-busy"
@@ -281,13 +283,15 @@ def test_a_group_that_rebalances_now_is_left_alone(
         assert refused is not None
         assert refused.reason is RefusalReason.NOT_STABLE
         journal = MemoryJournal()
-        outcome = Trigger(hand, journal, system_clock, Limits(trigger=PLAIN)).carry_out(a_proposal(group), quiet)
+        outcome = RebalanceTrigger(hand, journal, system_clock, Limits(trigger=PLAIN)).carry_out(
+            a_proposal(group), quiet
+        )
         assert not outcome.done
         assert "not Stable" in outcome.sentence
         assert journal.kinds == []
 
 
-def hand_members(hand: WireHand) -> list[bytes]:
+def hand_members(hand: WireAdminClient) -> list[bytes]:
     line = hand.group_line(COOPERATIVE, 10_000)
     try:
         return [member.metadata for member in line.describe(10_000).members]

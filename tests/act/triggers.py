@@ -10,15 +10,15 @@ from typing import NamedTuple, Self
 
 from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.values import Subscription
-from agent.values.finding import Subject
-from agent.values.journal import Entry, View, Write
+from agent.values.finding import SubjectId
+from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.observation import RawClassicGroup
-from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.proposal import PredictedEffect, Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
 from agent.values.verdict import Outcome
+from agent.wire.admin_client import WireAdminClient
 from agent.wire.client import WireClient
 from agent.wire.failure import CallFailed
-from agent.wire.hand import WireHand
-from agent.wire.membership_calls import GroupLine
+from agent.wire.membership_calls import CoordinatorConnection
 
 NOW_MS = 1_760_000_000_000
 DEADLINE_MS = 10_000
@@ -40,10 +40,10 @@ class MemoryJournal:
     def epoch(self) -> int:
         return 1
 
-    def view(self) -> View:
+    def view(self) -> JournalState:
         return self._view
 
-    def append(self, *writes: Write) -> None:
+    def append(self, *writes: JournalWrite) -> None:
         with self._lock:
             if self.fails is not None:
                 failure, self.fails = self.fails, None
@@ -65,21 +65,21 @@ def a_proposal(
     *,
     proposal_id: str = "p-0123456789ab",
     reason: ProposalReason = ProposalReason.REBALANCE_IMPROVES,
-    before: tuple[Row, ...] = (),
-    after: tuple[Row, ...] = (),
-    moves: tuple[Move, ...] = (),
+    before: tuple[ProposalRow, ...] = (),
+    after: tuple[ProposalRow, ...] = (),
+    moves: tuple[ProposalMove, ...] = (),
 ) -> Proposal:
     """A proposal to trigger that group; it moves nothing unless told otherwise."""
     return Proposal(
         id=proposal_id,
         kind=ProposalKind.TRIGGER,
         reason=reason,
-        subject=Subject("group", group),
+        subject=SubjectId("group", group),
         sentence=f"Rebalance {group} once: it brings work home",
         before=before,
         after=after,
         moves=moves,
-        predicted=Predicted(moves=len(moves)),
+        predicted=PredictedEffect(moves=len(moves)),
         lower_bound=None,
         optimal=None,
         evidence=(),
@@ -127,13 +127,13 @@ class Stretch(NamedTuple):
 class GroupWatch:
     """Looks at a group all the time, on a line of its own, and writes down when it is out of Stable."""
 
-    def __init__(self, hand: WireHand, group: str, *, every_s: float = 0.02) -> None:
+    def __init__(self, hand: WireAdminClient, group: str, *, every_s: float = 0.02) -> None:
         self._hand = hand
         self._group = group
         self._every_s = every_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"watch of {group}")
-        self._line: GroupLine | None = None
+        self._line: CoordinatorConnection | None = None
         self.stretches: list[Stretch] = []
         self.generations: set[int] = set()
         """Every generation that a member told while it was looked at."""
@@ -194,9 +194,9 @@ class GroupWatch:
             self._line.close()
 
 
-def hand_of(bootstrap_servers: str) -> WireHand:
+def hand_of(bootstrap_servers: str) -> WireAdminClient:
     """A hand that knows the brokers."""
-    hand = WireHand({"bootstrap_servers": bootstrap_servers.split(","), "client_id": "rackwise-hand"})
+    hand = WireAdminClient({"bootstrap_servers": bootstrap_servers.split(","), "client_id": "rackwise-hand"})
     hand.describe_brokers(DEADLINE_MS)
     return hand
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import networkx as nx
 
-from assignors.problem import Process, ReplicaProblem, ReplicaSet, TaskProblem, TaskResult, TopicPartition
+from assignors.problem import ReplicaProblem, ReplicaSet, TaskProblem, TaskProcess, TaskResult, TopicPartition
 from tests.assignors.oracles import shared_copies, tag_value
 
 Costs = tuple[int, ...]
@@ -194,7 +194,7 @@ def flow_standbys(problem: TaskProblem, result: TaskResult, copies: int) -> Cost
     return shared, imbalance + missing, cost
 
 
-def _value(problem: TaskProblem, process: Process, copies: int) -> str | None:
+def _value(problem: TaskProblem, process: TaskProcess, copies: int) -> str | None:
     """The value that copies should not share; for a single standby the process itself, because each is looked at."""
     tag = next(iter(problem.rack_aware_tags), "rack")
     return process.id if copies == 1 else tag_value(problem, process, tag)

@@ -13,7 +13,7 @@ from typing import Any
 
 import networkx as nx
 
-from assignors.problem import ConsumerProblem, Process, Task, TaskId, TaskProblem, TopicPartition
+from assignors.problem import ConsumerProblem, StreamsTask, TaskId, TaskProblem, TaskProcess, TopicPartition
 
 _SINK = "sink"
 
@@ -53,7 +53,7 @@ def task_graph(problem: TaskProblem) -> nx.MultiDiGraph[Any]:
     return graph
 
 
-def task_price(problem: TaskProblem, task: Task, process: Process, owner: str | None) -> int:
+def task_price(problem: TaskProblem, task: StreamsTask, process: TaskProcess, owner: str | None) -> int:
     """KIP-925's price of an active task: crossing source partitions and the move away from its owner."""
     weights = task.weights or (1,) * len(task.sources)
     away = (process.rack is None or process.rack not in racks for racks in task.sources)
@@ -61,18 +61,18 @@ def task_price(problem: TaskProblem, task: Task, process: Process, owner: str | 
     return problem.traffic_cost * crossing + problem.non_overlap_cost * (owner != process.id)
 
 
-def _owners(processes: Sequence[Process]) -> dict[TaskId, str]:
+def _owners(processes: Sequence[TaskProcess]) -> dict[TaskId, str]:
     claims = Counter(task for process in processes for task in process.active)
     return {task: process.id for process in processes for task in process.active if claims[task] == 1}
 
 
-def _count_bounds(problem: TaskProblem, process: Process, tasks: int, capacity: int) -> tuple[int, int]:
+def _count_bounds(problem: TaskProblem, process: TaskProcess, tasks: int, capacity: int) -> tuple[int, int]:
     if problem.counts == "fixed":
         return _before(problem, process), _before(problem, process)
     return process.capacity * tasks // capacity, -(-process.capacity * tasks // capacity)
 
 
-def _share_bounds(problem: TaskProblem, process: Process, tasks: int, capacity: int) -> tuple[int, int]:
+def _share_bounds(problem: TaskProblem, process: TaskProcess, tasks: int, capacity: int) -> tuple[int, int]:
     if problem.balance == "none":
         return 0, tasks
     if problem.counts == "free":
@@ -82,7 +82,7 @@ def _share_bounds(problem: TaskProblem, process: Process, tasks: int, capacity: 
     return 0, int(share) + (share > int(share))
 
 
-def _before(problem: TaskProblem, process: Process) -> int:
+def _before(problem: TaskProblem, process: TaskProcess) -> int:
     """Tasks of the problem that the process runs now."""
     return len({task.id for task in problem.tasks} & set(process.active))
 

@@ -9,10 +9,10 @@ from itertools import combinations, product
 from assignors.measure import sole_owners
 from assignors.problem import (
     ConsumerProblem,
-    Process,
     ReplicaProblem,
     ReplicaSet,
     TaskProblem,
+    TaskProcess,
     TaskResult,
     TopicPartition,
 )
@@ -100,7 +100,7 @@ def best_single_standbys(problem: TaskProblem, result: TaskResult) -> tuple[int,
 
 
 def standby_score(
-    problem: TaskProblem, result: TaskResult, standbys: list[tuple[Process, ...]]
+    problem: TaskProblem, result: TaskResult, standbys: list[tuple[TaskProcess, ...]]
 ) -> tuple[int, int, int]:
     """Sharing, imbalance and cost of standbys, one entry per stateful task."""
     process = {each.id: each for each in problem.processes}
@@ -122,7 +122,7 @@ def standby_score(
     return shared, imbalance, cost
 
 
-def shared_copies(problem: TaskProblem, copies: list[Process]) -> int:
+def shared_copies(problem: TaskProblem, copies: list[TaskProcess]) -> int:
     shared = 0
     for tag in problem.rack_aware_tags or ("rack",):
         known = {tag_value(problem, each, tag) for each in problem.processes} - {None}
@@ -132,11 +132,11 @@ def shared_copies(problem: TaskProblem, copies: list[Process]) -> int:
     return shared
 
 
-def tag_value(problem: TaskProblem, process: Process, tag: str) -> str | None:
+def tag_value(problem: TaskProblem, process: TaskProcess, tag: str) -> str | None:
     return dict(process.tags).get(tag) if problem.rack_aware_tags else process.rack
 
 
-def least_shared(problem: TaskProblem, active: Process, standbys: int) -> int:
+def least_shared(problem: TaskProblem, active: TaskProcess, standbys: int) -> int:
     others = [process for process in problem.processes if process.id != active.id]
     return min(shared_copies(problem, [active, *picks]) for picks in combinations(others, standbys))
 

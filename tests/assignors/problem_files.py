@@ -11,7 +11,7 @@ from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
-from assignors.problem import Process, Task, TaskId
+from assignors.problem import StreamsTask, TaskId, TaskProcess
 
 FOLDER = Path(__file__).parent / "problems"
 
@@ -28,13 +28,13 @@ def expected_costs() -> dict[tuple[str, str], int]:
     }
 
 
-def read_problem(name: str) -> tuple[tuple[Task, ...], tuple[Process, ...]]:
+def read_problem(name: str) -> tuple[tuple[StreamsTask, ...], tuple[TaskProcess, ...]]:
     data: dict[str, Any] = json.loads(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()))
     sets = _RackSets(data["racks"])
     columns = data["tasks"]
     ids = [TaskId(*each) for each in zip(columns["subtopology"], columns["partition"], strict=True)]
     tasks = tuple(
-        Task(id=task, stateful=bool(stateful), sources=sources, changelogs=changelogs)
+        StreamsTask(id=task, stateful=bool(stateful), sources=sources, changelogs=changelogs)
         for task, stateful, sources, changelogs in zip(
             ids, columns["stateful"], sets.rows(data["sources"]), sets.rows(data["changelogs"]), strict=True
         )
@@ -45,7 +45,7 @@ def read_problem(name: str) -> tuple[tuple[Task, ...], tuple[Process, ...]]:
         if owner >= 0:
             active[owner].append(task)
     processes = tuple(
-        Process(id=f"p{number:05}", rack=sets.names[rack], capacity=capacity, active=tuple(mine))
+        TaskProcess(id=f"p{number:05}", rack=sets.names[rack], capacity=capacity, active=tuple(mine))
         for number, (rack, capacity, mine) in enumerate(zip(clients["rack"], clients["capacity"], active, strict=True))
     )
     return tasks, processes

@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from assignors.problem import (
-    Broker,
     ConsumerMember,
     ConsumerProblem,
-    Process,
+    ReplicaBroker,
     ReplicaProblem,
     ReplicaSet,
-    Task,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TopicPartition,
 )
 
@@ -86,7 +86,7 @@ def task_problems(
     racks = draw(st.integers(1, 4))
     sizes = draw(st.lists(st.integers(1, partitions), min_size=1, max_size=subtopologies))
     tasks = [
-        Task(
+        StreamsTask(
             id=TaskId(subtopology, partition),
             stateful=draw(st.booleans()) if standbys else True,
             sources=tuple(draw(rack_sets(racks)) for _ in range(draw(st.integers(0, 2)))),
@@ -102,7 +102,7 @@ def task_problems(
     zones = draw(st.sampled_from(("none", "racks", "zone", "zone and cluster", "some without")))
     tags = {"zone": ("zone",), "zone and cluster": ("zone", "cluster"), "some without": ("zone",)}.get(zones, ())
     group = [
-        Process(
+        TaskProcess(
             id=f"p{number}",
             rack=draw(st.sampled_from((None, *RACKS[:racks], *RACKS[:racks], *RACKS[:racks]))),
             capacity=draw(st.integers(1, 3)),
@@ -139,7 +139,7 @@ def replica_problems(
     count = draw(st.integers(*brokers))
     racks = draw(st.integers(1, min(count, 4)))
     nodes = tuple(
-        Broker(
+        ReplicaBroker(
             id=number,
             rack=draw(st.sampled_from((*RACKS[:racks], *RACKS[:racks], *RACKS[:racks], None))),
             accepts=draw(st.integers(0, 5)) > 0,

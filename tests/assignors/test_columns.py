@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assignors import TaskProblem, optimal_tasks
 from assignors.optimal.columns import ColumnResult, column_model, optimal_columns, read_columns
-from assignors.problem import BadProblem, Process, Task, TaskId
+from assignors.problem import BadProblem, StreamsTask, TaskId, TaskProcess
 from tests.assignors.problem_files import bounds_broken, price
 from tests.assignors.strategies import examples
 
@@ -169,7 +169,7 @@ def as_objects(document: dict[str, Any], **options: Any) -> TaskProblem:
     columns, sources = document["tasks"], document["sources"]
     ids = [TaskId(*each) for each in zip(columns["subtopology"], columns["partition"], strict=True)]
     tasks = tuple(
-        Task(
+        StreamsTask(
             id=task,
             stateful=True,
             sources=tuple(
@@ -181,7 +181,7 @@ def as_objects(document: dict[str, Any], **options: Any) -> TaskProblem:
     )
     clients = document["clients"]
     processes = tuple(
-        Process(
+        TaskProcess(
             id=f"{number}",
             rack=str(rack),
             capacity=capacity,

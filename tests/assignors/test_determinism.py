@@ -16,7 +16,7 @@ from assignors import (
     task_defects,
 )
 from assignors.optimal import network
-from assignors.optimal.network import Arcs, Ints, prices
+from assignors.optimal.network import Ints, NetworkArcs, prices
 from tests.assignors.problem_files import read_problem
 from tests.bench.bench_optimal import application, cluster, large_group, small_groups, weighted_group
 
@@ -49,7 +49,7 @@ def certified(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     proven: list[int] = []
     solve = network.cheapest
 
-    def cheapest(given: Arcs, costs: Ints, supplies: Ints) -> Ints:
+    def cheapest(given: NetworkArcs, costs: Ints, supplies: Ints) -> Ints:
         units = solve(given, costs, supplies)
         arcs = given._replace(costs=costs)
         price = prices(arcs, units, len(supplies))

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 
 from assignors import (
-    Broker,
     ConsumerMember,
     ConsumerProblem,
-    Process,
+    ReplicaBroker,
     ReplicaProblem,
     ReplicaSet,
-    Task,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TopicPartition,
     measure_consumer,
     measure_replicas,
@@ -50,9 +50,9 @@ def test_a_consumer_group_is_measured_by_load_crossing_weight_and_moves() -> Non
     assert (measure.kept, measure.moved) == (2, 1)
 
 
-def tasks_of(*subtopology_sizes: int) -> tuple[Task, ...]:
+def tasks_of(*subtopology_sizes: int) -> tuple[StreamsTask, ...]:
     return tuple(
-        Task(id=TaskId(subtopology, partition), stateful=True, sources=(A,), changelogs=(B, C))
+        StreamsTask(id=TaskId(subtopology, partition), stateful=True, sources=(A,), changelogs=(B, C))
         for subtopology, size in enumerate(subtopology_sizes)
         for partition in range(size)
     )
@@ -64,7 +64,7 @@ def ids(names: str) -> tuple[TaskId, ...]:
 
 def test_kip_441_example_of_data_parallel_balance() -> None:
     """Two subtopologies of three partitions on three nodes: mixed is better than in rows."""
-    processes = tuple(Process(id=name, rack="a", capacity=1) for name in "ABC")
+    processes = tuple(TaskProcess(id=name, rack="a", capacity=1) for name in "ABC")
     problem = TaskProblem(tasks=tasks_of(3, 3), processes=processes)
     mixed = measure_tasks(problem, {"A": ids("00 10"), "B": ids("01 11"), "C": ids("02 12")})
     rows = measure_tasks(problem, {"A": ids("00 01"), "B": ids("02 10"), "C": ids("11 12")})
@@ -74,7 +74,7 @@ def test_kip_441_example_of_data_parallel_balance() -> None:
 
 
 def test_kip_441_balances_of_an_uneven_assignment() -> None:
-    processes = tuple(Process(id=name, rack="a", capacity=1) for name in "ABC")
+    processes = tuple(TaskProcess(id=name, rack="a", capacity=1) for name in "ABC")
     problem = TaskProblem(tasks=tasks_of(3, 1), processes=processes)
     measure = measure_tasks(problem, {"A": ids("00 01 02"), "B": ids("10"), "C": ()})
     assert measure.off_share == 2
@@ -83,9 +83,9 @@ def test_kip_441_balances_of_an_uneven_assignment() -> None:
 
 def test_tasks_are_measured_by_crossing_moves_standbys_and_cost() -> None:
     processes = (
-        Process(id="x", rack="a", capacity=1, active=ids("00"), standby=ids("01")),
-        Process(id="y", rack="b", capacity=1, active=ids("01")),
-        Process(id="z", rack=None, capacity=1),
+        TaskProcess(id="x", rack="a", capacity=1, active=ids("00"), standby=ids("01")),
+        TaskProcess(id="y", rack="b", capacity=1, active=ids("01")),
+        TaskProcess(id="z", rack=None, capacity=1),
     )
     problem = TaskProblem(tasks=tasks_of(3), processes=processes, num_standby_replicas=1)
     measure = measure_tasks(
@@ -105,7 +105,7 @@ def test_tasks_are_measured_by_crossing_moves_standbys_and_cost() -> None:
 
 def test_spread_is_measured_per_tag() -> None:
     processes = tuple(
-        Process(id=name, rack="a", capacity=1, tags=(("zone", zone), ("cluster", cluster)))
+        TaskProcess(id=name, rack="a", capacity=1, tags=(("zone", zone), ("cluster", cluster)))
         for name, zone, cluster in (("x", "1", "k"), ("y", "1", "l"), ("z", "2", "k"))
     )
     problem = TaskProblem(tasks=tasks_of(1), processes=processes, rack_aware_tags=("zone", "cluster"))
@@ -115,7 +115,7 @@ def test_spread_is_measured_per_tag() -> None:
 
 def test_replicas_are_measured_by_brokers_leaders_crowding_and_moves() -> None:
     problem = ReplicaProblem(
-        brokers=tuple(Broker(id=number, rack=rack) for number, rack in enumerate(("a", "a", "b", None))),
+        brokers=tuple(ReplicaBroker(id=number, rack=rack) for number, rack in enumerate(("a", "a", "b", None))),
         partitions=(
             ReplicaSet(id=T0, replicas=(0, 1), size_bytes=10),
             ReplicaSet(id=T1, replicas=(2, 0)),

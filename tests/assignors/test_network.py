@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from assignors.optimal import network as module
-from assignors.optimal.network import Arcs, CostTooLarge, Network, NoFlow, prices, route, total
+from assignors.optimal.network import CostTooLarge, FlowNetwork, NetworkArcs, NoFlow, prices, route, total
 
 
-def random_network(seed: int, scale: int = 1) -> tuple[Network, list[tuple[int, int, int, int, int]], list[int]]:
+def random_network(seed: int, scale: int = 1) -> tuple[FlowNetwork, list[tuple[int, int, int, int, int]], list[int]]:
     """Sources, middles and sinks with two levels of cost; the second spans at most 10 per unit."""
     rng = random.Random(seed)
     left, middle, right = rng.randint(1, 5), rng.randint(1, 4), rng.randint(1, 5)
@@ -31,7 +31,7 @@ def random_network(seed: int, scale: int = 1) -> tuple[Network, list[tuple[int, 
     for _ in range(units):
         supplies[rng.randrange(left)] += 1
         supplies[left + middle + rng.randrange(right)] -= 1
-    network = Network([10 * units])
+    network = FlowNetwork([10 * units])
     network.nodes(len(supplies))
     network.arcs(*zip(*arcs, strict=True))
     network.supply(np.arange(len(supplies)), supplies)
@@ -104,7 +104,7 @@ def test_costs_too_large_for_the_solver_leave_a_proven_bound() -> None:
 
 def test_the_certificate_rejects_a_flow_that_is_not_optimal() -> None:
     tails, heads = np.array([0, 0]), np.array([1, 1])
-    arcs = Arcs(tails, heads, np.array([1, 1]), np.array([1, 5]))
+    arcs = NetworkArcs(tails, heads, np.array([1, 1]), np.array([1, 5]))
     price = prices(arcs, np.array([1, 0]), 2)
     assert (arcs.costs + price[tails] - price[heads]).tolist() == [0, 4]
     with pytest.raises(ArithmeticError, match="cycle of negative cost"):
@@ -129,7 +129,7 @@ def test_the_total_is_exact_beyond_64_bits() -> None:
 def test_even_counts_are_even_wherever_the_guess_was(spread: int) -> None:
     rng = random.Random(spread)
     nodes = 6
-    network = Network([])
+    network = FlowNetwork([])
     first, source, sink = network.nodes(nodes), network.nodes(1), network.nodes(1)
     base = np.array([rng.randint(0, 20) for _ in range(nodes)])
     units = 3 * spread + 20

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.optimal.new_partitions import NewPartitions, Standing, optimal_new_partitions
-from assignors.problem import BadProblem, Broker
+from assignors.optimal.new_partitions import ExistingReplicas, NewPartitions, optimal_new_partitions
+from assignors.problem import BadProblem, ReplicaBroker
 
 
-def brokers(**racks: str) -> list[Broker]:
+def brokers(**racks: str) -> list[ReplicaBroker]:
     """``a="14"``: brokers 1 and 4 in rack a; rack ``_`` is none."""
     return [
-        Broker(id=int(i), rack=None if rack == "_" else rack, accepts=True) for rack, ids in racks.items() for i in ids
+        ReplicaBroker(id=int(i), rack=None if rack == "_" else rack, accepts=True)
+        for rack, ids in racks.items()
+        for i in ids
     ]
 
 
@@ -40,7 +42,7 @@ PLACED = [
 def test_counts_and_leaders(  # noqa: PLR0917 (the columns of the table)
     racks: Mapping[str, str], partitions: int, factor: int, held: Mapping[int, int], leads: Any, counts: Any
 ) -> None:
-    placed = optimal_new_partitions(brokers(**racks), partitions, factor, Standing(replicas=held))
+    placed = optimal_new_partitions(brokers(**racks), partitions, factor, ExistingReplicas(replicas=held))
     assert Counter(broker for of in placed.replicas for broker in of) == counts
     assert sorted(Counter(of[0] for of in placed.replicas).values(), reverse=True) == sorted(leads, reverse=True)
     assert placed.leaders_optimal
@@ -55,7 +57,7 @@ def test_with_more_replicas_than_racks_no_rack_is_left_out() -> None:
 
 
 def test_brokers_that_take_nothing_or_have_no_rack_get_nothing() -> None:
-    given_ones = [*brokers(**SIX), Broker(id=7, rack=None), Broker(id=8, rack="a", accepts=False)]
+    given_ones = [*brokers(**SIX), ReplicaBroker(id=7, rack=None), ReplicaBroker(id=8, rack="a", accepts=False)]
     placed = optimal_new_partitions(given_ones, 4, 3)
     assert not {7, 8} & {broker for of in placed.replicas for broker in of}
 
@@ -81,11 +83,11 @@ COUNTS = st.dictionaries(st.integers(1, 5), st.integers(0, 4))
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[list[Broker], int, int, Standing]:
+def problems(draw: st.DrawFn) -> tuple[list[ReplicaBroker], int, int, ExistingReplicas]:
     size = draw(st.integers(1, 5))
-    every = [Broker(id=number, rack=draw(st.sampled_from("aabbc"))) for number in range(1, size + 1)]
+    every = [ReplicaBroker(id=number, rack=draw(st.sampled_from("aabbc"))) for number in range(1, size + 1)]
     of_topic, leads = draw(COUNTS), draw(COUNTS)
-    standing = Standing(
+    standing = ExistingReplicas(
         replicas={b: of_topic.get(b, 0) + n for b, n in draw(COUNTS).items()}, topic_replicas=of_topic,
         leaders={b: leads.get(b, 0) + n for b, n in draw(COUNTS).items()}, topic_leaders=leads,
     )  # fmt: skip
@@ -93,7 +95,9 @@ def problems(draw: st.DrawFn) -> tuple[list[Broker], int, int, Standing]:
 
 
 @given(problems())
-def test_no_placement_of_all_that_are_possible_is_better(problem: tuple[list[Broker], int, int, Standing]) -> None:
+def test_no_placement_of_all_that_are_possible_is_better(
+    problem: tuple[list[ReplicaBroker], int, int, ExistingReplicas],
+) -> None:
     every, partitions, factor, standing = problem
     placed = optimal_new_partitions(every, partitions, factor, standing)
     rack_of = {broker.id: broker.rack for broker in every}
@@ -110,7 +114,9 @@ def test_no_placement_of_all_that_are_possible_is_better(problem: tuple[list[Bro
 
 
 @given(problems(), st.randoms(use_true_random=False))
-def test_the_order_of_brokers_plays_no_part(problem: tuple[list[Broker], int, int, Standing], rng: Any) -> None:
+def test_the_order_of_brokers_plays_no_part(
+    problem: tuple[list[ReplicaBroker], int, int, ExistingReplicas], rng: Any
+) -> None:
     every, partitions, factor, standing = problem
     mixed = list(every)
     rng.shuffle(mixed)
@@ -120,7 +126,7 @@ def test_the_order_of_brokers_plays_no_part(problem: tuple[list[Broker], int, in
 
 
 def test_a_large_topic_is_even_and_its_leaders_too() -> None:
-    every = [Broker(id=number, rack=f"r{number % 6}") for number in range(120)]
+    every = [ReplicaBroker(id=number, rack=f"r{number % 6}") for number in range(120)]
     placed: NewPartitions = optimal_new_partitions(every, 2_000, 3)
     held = Counter(broker for of in placed.replicas for broker in of)
     leads = Counter(of[0] for of in placed.replicas)

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from assignors import (
     BadProblem,
-    Broker,
+    ReplicaBroker,
     ReplicaProblem,
     ReplicaResult,
     ReplicaSet,
@@ -26,10 +26,10 @@ many = examples(400)
 some = examples(120)
 
 
-def brokers(layout: str) -> tuple[Broker, ...]:
+def brokers(layout: str) -> tuple[ReplicaBroker, ...]:
     """``layout`` reads "a a b ? c!": racks of brokers 0, 1, ...; ? is unknown, ! accepts nothing."""
     return tuple(
-        Broker(id=number, rack=None if each[0] == "?" else each.rstrip("!"), accepts=not each.endswith("!"))
+        ReplicaBroker(id=number, rack=None if each[0] == "?" else each.rstrip("!"), accepts=not each.endswith("!"))
         for number, each in enumerate(layout.split())
     )
 
@@ -225,7 +225,7 @@ def spread(rng: random.Random) -> tuple[int, ...]:
 
 BAD = {
     "a broker that occurs twice": (
-        ReplicaProblem(brokers=(Broker(id=1, rack="a"), Broker(id=1, rack="b")), partitions=()),
+        ReplicaProblem(brokers=(ReplicaBroker(id=1, rack="a"), ReplicaBroker(id=1, rack="b")), partitions=()),
         "broker 1 occurs twice",
     ),
     "a partition that occurs twice": (

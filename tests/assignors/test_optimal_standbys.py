@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given
 
 from assignors import (
-    Process,
     StandbyQuality,
-    Task,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TaskResult,
     measure_tasks,
     optimal_tasks,
@@ -28,15 +28,15 @@ some = examples(100)
 A, B, C = (frozenset(rack) for rack in "abc")
 
 
-def stateful(number: int, changelog: frozenset[str] = A) -> Task:
-    return Task(id=TaskId(0, number), stateful=True, sources=(), changelogs=(changelog,))
+def stateful(number: int, changelog: frozenset[str] = A) -> StreamsTask:
+    return StreamsTask(id=TaskId(0, number), stateful=True, sources=(), changelogs=(changelog,))
 
 
-def process(name: str, rack: str | None = None, tags: str = "", active: str = "", standby: str = "") -> Process:
+def process(name: str, rack: str | None = None, tags: str = "", active: str = "", standby: str = "") -> TaskProcess:
     """``tags`` reads "zone=x cluster=y"; tasks are partition numbers of subtopology 0."""
     pairs = tuple((each.partition("=")[0], each.partition("=")[2]) for each in tags.split())
     mine, others = (tuple(TaskId(0, int(number)) for number in tasks.split()) for tasks in (active, standby))
-    return Process(id=name, rack=rack, capacity=1, tags=pairs, active=mine, standby=others)
+    return TaskProcess(id=name, rack=rack, capacity=1, tags=pairs, active=mine, standby=others)
 
 
 def quality(result: TaskResult) -> StandbyQuality:
@@ -44,7 +44,7 @@ def quality(result: TaskResult) -> StandbyQuality:
     return result.standbys
 
 
-def holders(problem: TaskProblem, result: TaskResult, task: TaskId) -> list[Process]:
+def holders(problem: TaskProblem, result: TaskResult, task: TaskId) -> list[TaskProcess]:
     """The active's process, then those of the standbys."""
     active = [each for each in problem.processes if task in result.active[each.id]]
     return active + [each for each in problem.processes if task in result.standby[each.id]]
@@ -254,7 +254,7 @@ def test_no_standbys_asked_for_leaves_the_quality_open() -> None:
 @pytest.mark.parametrize("racks", [1, 3], ids=["one rack: any process but the active's", "three racks"])
 def test_hundreds_of_tasks_are_balanced_and_apart(racks: int) -> None:
     processes = tuple(
-        Process(id=f"p{number:02}", rack="abc"[number % racks], capacity=1 + number % 2) for number in range(30)
+        TaskProcess(id=f"p{number:02}", rack="abc"[number % racks], capacity=1 + number % 2) for number in range(30)
     )
     problem = TaskProblem(
         tasks=tuple(stateful(number, (A, B, C)[number % racks]) for number in range(600)),

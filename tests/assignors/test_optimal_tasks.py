@@ -12,10 +12,10 @@ from hypothesis import given
 
 from assignors import (
     BadProblem,
-    Process,
-    Task,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TaskResult,
     optimal_mapping,
     optimal_tasks,
@@ -32,14 +32,14 @@ some = examples(100)
 A, B, C = (frozenset(rack) for rack in "abc")
 
 
-def task(name: str, *sources: frozenset[str], stateful: bool = True) -> Task:
+def task(name: str, *sources: frozenset[str], stateful: bool = True) -> StreamsTask:
     subtopology, partition = map(int, name.split("_"))
-    return Task(id=TaskId(subtopology, partition), stateful=stateful, sources=sources)
+    return StreamsTask(id=TaskId(subtopology, partition), stateful=stateful, sources=sources)
 
 
-def process(name: str, rack: str | None, active: str = "", capacity: int = 1) -> Process:
+def process(name: str, rack: str | None, active: str = "", capacity: int = 1) -> TaskProcess:
     tasks = (each.split("_") for each in active.split())
-    return Process(id=name, rack=rack, capacity=capacity, active=tuple(TaskId(int(s), int(p)) for s, p in tasks))
+    return TaskProcess(id=name, rack=rack, capacity=capacity, active=tuple(TaskId(int(s), int(p)) for s, p in tasks))
 
 
 def shown(result: TaskResult) -> dict[str, str]:
@@ -145,7 +145,7 @@ SITUATIONS = {
     ),
     "subtopologies named by strings as under KIP-1071": (
         TaskProblem(
-            tasks=(Task(id=TaskId("clicks", 0), stateful=True, sources=(A,)),), processes=(process("x", "a"),)
+            tasks=(StreamsTask(id=TaskId("clicks", 0), stateful=True, sources=(A,)),), processes=(process("x", "a"),)
         ),
         {"x": "clicks_0"},
         (1, 0, 1),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors import BadProblem, Process, Task, TaskId, TaskProblem, optimal_tasks, task_defects
+from assignors import BadProblem, StreamsTask, TaskId, TaskProblem, TaskProcess, optimal_tasks, task_defects
 from assignors.measure import measure_tasks
 from tests.assignors.kafka_graph import least_cost, task_graph
 from tests.assignors.strategies import examples, task_problems
@@ -43,9 +43,10 @@ def test_weights_of_one_are_no_weights(problem: TaskProblem) -> None:
 def _tasks(*weights: tuple[int, ...] | None) -> TaskProblem:
     """Tasks that are all near in rack a only, for two processes of equal capacity."""
     tasks = tuple(
-        Task(id=TaskId(0, number), stateful=True, sources=(A,), weights=weight) for number, weight in enumerate(weights)
+        StreamsTask(id=TaskId(0, number), stateful=True, sources=(A,), weights=weight)
+        for number, weight in enumerate(weights)
     )
-    processes = (Process(id="p-a", rack="a", capacity=1), Process(id="p-b", rack="b", capacity=1))
+    processes = (TaskProcess(id="p-a", rack="a", capacity=1), TaskProcess(id="p-b", rack="b", capacity=1))
     return TaskProblem(tasks=tasks, processes=processes, balance="none", traffic_cost=1, non_overlap_cost=0)
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from assignors import TaskProblem, optimal_tasks, task_defects
 from assignors.optimal import network
-from assignors.optimal.network import Arcs, prices
-from assignors.optimal.tight_flow import NoFlow, tight_flow
+from assignors.optimal.network import NetworkArcs, prices
+from assignors.optimal.tight_flow import InfeasibleFlowError, tight_flow
 from tests.assignors.strategies import examples, task_problems
 
 Arc = tuple[int, int, int, int]
@@ -32,7 +32,7 @@ def test_any_network_costs_what_networkx_says(arcs: list[Arc], moved: list[tuple
     for start, end in moved:
         supplies[start] += 1
         supplies[end] -= 1
-    columns = Arcs(*(np.array(column, np.int64) for column in zip(*arcs, strict=True)))
+    columns = NetworkArcs(*(np.array(column, np.int64) for column in zip(*arcs, strict=True)))
     graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     graph.add_nodes_from((node, {"demand": -units}) for node, units in enumerate(supplies.tolist()))
     for tail, head, capacity, cost in arcs:
@@ -40,7 +40,7 @@ def test_any_network_costs_what_networkx_says(arcs: list[Arc], moved: list[tuple
     try:
         expected = nx.network_simplex(graph)[0]
     except nx.NetworkXUnfeasible:
-        with pytest.raises(NoFlow):
+        with pytest.raises(InfeasibleFlowError):
             tight_flow(*columns, supplies)
         return
     units = tight_flow(*columns, supplies)

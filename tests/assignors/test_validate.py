@@ -8,20 +8,20 @@ from dataclasses import replace
 import pytest
 
 from assignors import (
-    Broker,
     ConsumerMember,
     ConsumerProblem,
     ConsumerResult,
-    Defect,
     DefectKind,
-    Infeasible,
-    Process,
+    InfeasiblePartition,
+    ReplicaBroker,
     ReplicaProblem,
     ReplicaResult,
     ReplicaSet,
-    Task,
+    ResultDefect,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TaskResult,
     TopicPartition,
     consumer_defects,
@@ -39,7 +39,7 @@ def parts(names: str) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition(each[0], int(each[1:])) for each in names.split())
 
 
-def kinds(defects: tuple[Defect, ...]) -> set[DefectKind]:
+def kinds(defects: tuple[ResultDefect, ...]) -> set[DefectKind]:
     assert all(defect.sentence for defect in defects)
     return {defect.kind for defect in defects}
 
@@ -127,8 +127,8 @@ def test_consumer_result_with(problem: ConsumerProblem, result: ConsumerResult, 
 # --- Streams tasks --------------------------------------------------------------------------------------------------
 
 APPLICATION = TaskProblem(
-    tasks=tuple(Task(id=TaskId(s, p), stateful=s == 0, sources=(A,)) for s in (0, 1) for p in range(3)),
-    processes=tuple(Process(id=name, rack="a", capacity=1) for name in "xyz"),
+    tasks=tuple(StreamsTask(id=TaskId(s, p), stateful=s == 0, sources=(A,)) for s in (0, 1) for p in range(3)),
+    processes=tuple(TaskProcess(id=name, rack="a", capacity=1) for name in "xyz"),
     num_standby_replicas=1,
 )
 FINE = optimal_tasks(APPLICATION)
@@ -221,9 +221,9 @@ def test_task_result_with(problem: TaskProblem, result: TaskResult, expected: se
 
 CLUSTER = ReplicaProblem(
     brokers=(
-        *(Broker(id=number, rack="aabbcc"[number]) for number in range(6)),
-        Broker(id=6, rack="c", accepts=False),
-        Broker(id=7, rack=None),
+        *(ReplicaBroker(id=number, rack="aabbcc"[number]) for number in range(6)),
+        ReplicaBroker(id=6, rack="c", accepts=False),
+        ReplicaBroker(id=7, rack=None),
     ),
     partitions=(
         ReplicaSet(id=TopicPartition("t", 0), replicas=(0, 1, 2), size_bytes=10),
@@ -258,7 +258,7 @@ REPLICAS = {
     "a bound above the bytes": (replace(plan(1, 10, t0=(0, 4, 2)), lower_bound=11), {DefectKind.WRONG_FIGURE}),
     "nothing at all": (plan(1, 10, t0=(0, 4, 2)), set()),
     "an excuse for what cannot be mended": (
-        replace(plan(0, 0), infeasible=(Infeasible(id=TopicPartition("t", 0), why="no broker"),)), set(),
+        replace(plan(0, 0), infeasible=(InfeasiblePartition(id=TopicPartition("t", 0), why="no broker"),)), set(),
     ),
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from agent.values.collector import walk_seldom
+from agent.values.garbage_collector import collect_seldom
 from assignors import ConsumerProblem, TaskProblem, optimal_consumer, optimal_mapping, optimal_replicas, optimal_tasks
 from assignors.optimal.columns import TaskColumns, column_model, optimal_columns
 from tests.assignors.kafka.consumer_oracle import consumer_oracle
@@ -161,7 +161,7 @@ def in_fresh_process(name: str, size: int) -> dict[str, float]:
 
 
 def measured(row: Row, size: int) -> dict[str, float]:
-    walk_seldom()
+    collect_seldom()
     given = row.make(size)
     before = forget_peak()
     best = seconds(row.solve, given)

@@ -16,12 +16,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent.observe.context import Recall
-from agent.observe.look import observe
-from agent.observe.scope import Scope
+from agent.observe.context import ObserverState, ObserveScope
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
 from testbed.cluster import ClusterSpec, EmbeddedCluster
-from testbed.demo.workload import Workload
+from testbed.demo.workload import ClusterWorkload
 from testbed.demo.workload.scenes import DEMO_RACKS, demo_plan
 from tests.command import environment
 from tests.observe.live import clients_of
@@ -35,7 +34,7 @@ def main() -> int:
     print(json.dumps(measured("rackwise --help", ["--help"], 0.25)), flush=True)
     with (
         EmbeddedCluster.start(ClusterSpec(racks=DEMO_RACKS), on_progress=talk) as cluster,
-        Workload.start(cluster.bootstrap_servers, plan=demo_plan, on_progress=talk) as work,
+        ClusterWorkload.start(cluster.bootstrap_servers, plan=demo_plan, on_progress=talk) as work,
     ):
         work.wait_settled()
         asked = ["status", "--bootstrap-servers", cluster.bootstrap_servers]
@@ -47,12 +46,12 @@ def main() -> int:
 
 def looks(bootstrap_servers: str) -> Iterator[dict[str, object]]:
     """CPU of an agent's first look, which learns the brokers' API versions, and of the best of the next ones."""
-    recall = Recall()
+    recall = ObserverState()
     with clients_of(bootstrap_servers) as clients:
         spent = []
         for _ in range(TIMES):
             began = time.process_time()
-            observe(clients, system_clock, Scope(), recall)
+            observe(clients, system_clock, ObserveScope(), recall)
             spent.append(time.process_time() - began)
     for case, cpu_s, goal_s in (("first look", spent[0], 0.3), ("next look", min(spent[1:]), 0.05)):
         yield {

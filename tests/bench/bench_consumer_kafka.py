@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent.values.collector import walk_seldom
+from agent.values.garbage_collector import collect_seldom
 from assignors import (
     ClassicMember,
     ClassicProblem,
@@ -114,7 +114,7 @@ def in_fresh_process(name: str, topics: int) -> dict[str, float]:
 
 
 def measured(case: Case, topics: int) -> dict[str, float]:
-    walk_seldom()
+    collect_seldom()
     figures = {}
     for step, problem in rebalances(case, topics):
         best = float("inf")

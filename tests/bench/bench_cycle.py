@@ -20,12 +20,12 @@ from dataclasses import replace
 
 import psutil
 
-from agent.loop import Line
-from agent.values.collector import walk_seldom
+from agent.loop import CycleStages
+from agent.values.garbage_collector import collect_seldom
 from agent.values.limits import Limits, ProposalLimits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
-from agent.values.weights import Told, TopicRates
+from agent.values.weights import TopicRates, WeightsReading
 from tests.world import a_world, next_look
 
 SIZES = (1_000, 10_000)
@@ -74,11 +74,11 @@ def _in_a_fresh_process(size: int, *how: str) -> str:
 
 
 def one(size: int, *, weighed: bool = False, improvable: float = IMPROVABLE) -> None:
-    walk_seldom()  # as the command does
+    collect_seldom()  # as the command does
     world = a_world(size)
     weights = _weights(world) if weighed else None
     world = replace(world, weights=weights)
-    line = Line(Limits(proposals=ProposalLimits(max_per_cycle=size)))
+    line = CycleStages(Limits(proposals=ProposalLimits(max_per_cycle=size)))
 
     def cycle(observation, memory, number):
         began = time.process_time()
@@ -122,7 +122,7 @@ def one(size: int, *, weighed: bool = False, improvable: float = IMPROVABLE) -> 
     )
 
 
-def _weights(world: Observation, seed: int = 1) -> Told:
+def _weights(world: Observation, seed: int = 1) -> WeightsReading:
     """A rate for every partition, as unequal as traffic is, with the four digits that the pipeline writes."""
     rng = random.Random(seed)
 
@@ -131,7 +131,7 @@ def _weights(world: Observation, seed: int = 1) -> Told:
         drawn = tuple(float(f"{rng.lognormvariate(9, 2):.4g}") for _ in numbers)
         return TopicRates(topic.name, world.taken_ms - 86_400_000, world.taken_ms - 60_000, numbers, drawn)
 
-    return Told("rackwise.weights", tuple(map(rates, world.topics)))
+    return WeightsReading("rackwise.weights", tuple(map(rates, world.topics)))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ repeats what is owned. Ten groups read each topic. Streams: groups of a hundred 
 each, ten active and ten standby tasks, and every member told who hosts what.
 
 Every size runs in a fresh process. ``cpu_s``, which has the goal, is the CPU time of decoding as a cycle of the agent
-does it: inside `agent.values.collector.no_walks`. ``default_collector_s`` is the same under Python's default collector
+does it: inside `no_collection`. ``default_collector_s`` is the same under Python's default collector
 settings, as in a program that calls `decode_members` and nothing else.
 """
 
@@ -37,7 +37,7 @@ from agent.decode.values import (
     StreamsSubscription,
     Subscription,
 )
-from agent.values.collector import no_walks
+from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
@@ -98,7 +98,9 @@ def measured(case: str, members: int) -> dict[str, float]:
     }
 
 
-def cpu_s(observation: Observation, memo: Memo, around: Callable[[], AbstractContextManager[None]] = no_walks) -> float:
+def cpu_s(
+    observation: Observation, memo: Memo, around: Callable[[], AbstractContextManager[None]] = no_collection
+) -> float:
     began = time.process_time()
     with around():
         decode_members(observation, memo)

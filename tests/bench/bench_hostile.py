@@ -19,7 +19,7 @@ from struct import pack
 from agent.decode.encode import encode_assignment, encode_subscription
 from agent.decode.members import decode_members
 from agent.decode.values import Assignment, Subscription
-from agent.values.collector import no_walks
+from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember
 from tests.bench.bench_decode import observed
@@ -76,7 +76,7 @@ def measured(make: Make, groups: int, size: int, *, traced: bool) -> dict[str, f
         assert len(decoded.groups) == groups
         return {"peak_mib": round(peak_bytes / MIB, 1)}
     began = time.process_time()
-    with no_walks():
+    with no_collection():
         decode_members(seen, Memo())
     cpu_s = time.process_time() - began
     return {"cpu_s": round(cpu_s, 3), "ms_a_group": round(1e3 * cpu_s / groups, 2)}

@@ -19,8 +19,8 @@ from agent.detect.assess import assess_groups
 from agent.detect.find import find_all
 from agent.memory.codec import memory_from_json, memory_to_json
 from agent.memory.remember import remember
-from agent.model.take import take_snapshot
-from agent.values.collector import walk_seldom
+from agent.model.build_snapshot import build_snapshot
+from agent.values.garbage_collector import collect_seldom
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
@@ -46,7 +46,7 @@ class Timed:
         limits, memos = Limits(), self.memos
         decoded = decode_members(observation, memos["decode"])
         snapshot = self._time(
-            "model_s", lambda: take_snapshot(observation, decoded, self.memory, limits, memos["model"])
+            "model_s", lambda: build_snapshot(observation, decoded, self.memory, limits, memos["model"])
         )
         assessed = self._time("assess_s", lambda: assess_groups(snapshot, limits, memos["detect"]))
         detection = self._time("detect_s", lambda: find_all(snapshot, assessed, self.memory, limits, memos["detect"]))
@@ -84,7 +84,7 @@ def in_fresh_process(groups: int) -> dict[str, dict[str, float]]:
 
 
 def measured(groups: int) -> dict[str, dict[str, float]]:
-    walk_seldom()
+    collect_seldom()
     timed = Timed()
     look = a_world(groups)
     findings = timed.look(look)

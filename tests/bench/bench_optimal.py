@@ -17,15 +17,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from assignors import (
-    Broker,
     ConsumerMember,
     ConsumerProblem,
-    Process,
+    ReplicaBroker,
     ReplicaProblem,
     ReplicaSet,
-    Task,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TopicPartition,
     optimal_consumer,
     optimal_replicas,
@@ -135,10 +135,11 @@ def application(tasks: int, *, new: bool, standbys: int = 0, **options: Any) -> 
         active[number % owners].append(task)
     return TaskProblem(
         tasks=tuple(
-            Task(id=task, stateful=True, sources=(rng.choice(PAIRS),), changelogs=(rng.choice(PAIRS),)) for task in ids
+            StreamsTask(id=task, stateful=True, sources=(rng.choice(PAIRS),), changelogs=(rng.choice(PAIRS),))
+            for task in ids
         ),
         processes=tuple(
-            Process(id=f"process-{number:05}", rack="abc"[number % 3], capacity=1, active=tuple(mine))
+            TaskProcess(id=f"process-{number:05}", rack="abc"[number % 3], capacity=1, active=tuple(mine))
             for number, mine in enumerate(active)
         ),
         num_standby_replicas=standbys,
@@ -156,7 +157,7 @@ def cluster(replicas: int, *, balance: bool = False) -> list[ReplicaProblem]:
         nodes = [rack + 6 * place for rack, place in zip(racks, rng.sample(range(50), 3), strict=True)]
         size = rng.randrange(10**11)
         partitions.append(ReplicaSet(id=TopicPartition("t", number), replicas=tuple(nodes), size_bytes=size))
-    brokers = tuple(Broker(id=number, rack=f"rack-{number % 6}") for number in range(300))
+    brokers = tuple(ReplicaBroker(id=number, rack=f"rack-{number % 6}") for number in range(300))
     return [ReplicaProblem(brokers=brokers, partitions=tuple(partitions), balance=balance)]
 
 

@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent.values.collector import walk_seldom
+from agent.values.garbage_collector import collect_seldom
 from assignors.cases.streams import RUNNERS
 from assignors.cases.streams_input import streams_problem
 from assignors.kafka.high_availability import high_availability
@@ -96,7 +96,7 @@ def in_fresh_process(name: str, tasks: int) -> dict[str, float]:
 
 
 def measured(case: Case, tasks: int) -> dict[str, float]:
-    walk_seldom()
+    collect_seldom()
     problem = replace(streams_problem(application(case, tasks)), max_literal_size=tasks * case.clients)
     run = moving(problem) if case.assignor == MOVE else lambda: high_availability(problem)
     best = float("inf")

@@ -22,12 +22,13 @@ import numpy as np
 
 from agent.decode.encode import encode_assignment, encode_sticky, encode_subscription
 from agent.decode.values import Assignment, StickyUserData, Subscription
-from agent.telemetry.looks import Recorded
+from agent.telemetry.looks import CycleInputs
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.observation import (
     Observation,
+    PrincipalRights,
     RawBroker,
     RawClassicGroup,
     RawConsumerGroup,
@@ -36,7 +37,6 @@ from agent.values.observation import (
     RawMember,
     RawPartition,
     RawTopic,
-    Rights,
 )
 from assignors.problem import TopicPartition
 from pipeline.backtest.look import HistoryLook, whole_look
@@ -82,7 +82,7 @@ class History:
             wrong = self._random.random() < 0.33
             self._groups[place] = self._group(self._numbers[place], self._generation[place], wrong=wrong)
 
-    def _recorded(self, number: int, memory: Memory) -> Recorded:
+    def _recorded(self, number: int, memory: Memory) -> CycleInputs:
         away = 5 if AWAY[0] <= number < AWAY[1] else None
         flapping = set(self._random.sample(range(len(self._topics)), max(1, len(self._topics) // 500)))
         topics = tuple(_seen(topic, away, flaps=place in flapping) for place, topic in enumerate(self._topics))
@@ -105,12 +105,12 @@ class History:
             broker_configs={broker: {"replica.selector.class": SELECTOR} for broker in range(BROKERS)},
             listed_groups=tuple(RawListedGroup(group.group_id, "consumer", "Stable", "classic") for group in groups),
             groups=groups,
-            rights=Rights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=False),
+            rights=PrincipalRights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=False),
             taken_ms=BEGIN_MS + at_ms,
             monotonic_ms=10_000_000 + at_ms,
             took_ms=500,
         )
-        return Recorded(look=f"0000abcd-{number}", observation=observation, memory=memory, limits=Limits())
+        return CycleInputs(look=f"0000abcd-{number}", observation=observation, memory=memory, limits=Limits())
 
     def _flow(self, number: int) -> dict[str, np.ndarray]:
         day = 1.0 + 0.6 * sin(2 * pi * (number * EVERY_MS / 86_400_000 - 0.3))

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 
-from agent.probing.values import Decision
+from agent.probing.values import ProbingDecision
 from agent.values.cycle import Cycle
 from config.settings import Settings
 from testbed.cluster import ClusterSpec, EmbeddedCluster
-from testbed.demo.workload import ClusterFacts, Workload, WorkloadPlan
+from testbed.demo.workload import ClusterFacts, ClusterWorkload, WorkloadPlan
 from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import LoadPlan, StreamsPlan, TopicPlan, TopologyPlan
 from tests.eye import settings_for
@@ -92,7 +92,7 @@ def measure(
     endpoint: bool = True,
 ) -> Outcome:
     """Grow the application of that name on that cluster by one instance and see it through to balance."""
-    with Workload.start(
+    with ClusterWorkload.start(
         cluster.bootstrap_servers, plan=lambda facts: plan(facts, name, records=records, alone=alone), on_progress=say
     ) as work:
         work.wait_settled()
@@ -103,7 +103,7 @@ def measure(
             if alone:
                 work.scale_out(_alone(name), "c", restore_records_per_s=rate)
 
-            def ended(cycle: Cycle, decision: Decision) -> bool:
+            def ended(cycle: Cycle, decision: ProbingDecision) -> bool:
                 return at_rest(decision) and len(driver.processes(cycle)) > len(before)
 
             with Restoring(work, name, ACCEPTABLE) as restoring:
@@ -140,7 +140,9 @@ def _application(name: str, topic: str, racks: tuple[str, ...], standbys: int) -
     )
 
 
-def settings_of(cluster: EmbeddedCluster, work: Workload, *, floor: str = "10s", endpoint: bool = True) -> Settings:
+def settings_of(
+    cluster: EmbeddedCluster, work: ClusterWorkload, *, floor: str = "10s", endpoint: bool = True
+) -> Settings:
     """What the owner of the first application would set."""
     app = work.plan.streams[0]
     of_app = f"groups.{app.application}"
@@ -155,7 +157,7 @@ def _alone(name: str) -> str:
     return f"{name}-alone"
 
 
-def _first_round_alone(work: Workload, name: str, began: float) -> float:
+def _first_round_alone(work: ClusterWorkload, name: str, began: float) -> float:
     """Seconds until the instance that came last in the application alone runs its first task."""
     say("balanced with rackwise; now waiting for the first round of the application alone")
     newcomer = work.instances(name)[-1]

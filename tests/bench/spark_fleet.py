@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from assignors.problem import Process, Task, TaskId, TaskProblem
+from assignors.problem import StreamsTask, TaskId, TaskProblem, TaskProcess
 from pipeline.fleet.compact import written
 from pipeline.jobs.fleet import plan_problems
 from pipeline.schemas.fleet import PLANS, PROBLEMS
@@ -135,9 +135,9 @@ def application(number: int, tasks: int) -> TaskProblem:
     for place, task in enumerate(ids):
         active[place % owners].append(task)
     return TaskProblem(
-        tasks=tuple(Task(id=task, stateful=True, sources=(random.choice(PAIRS),)) for task in ids),
+        tasks=tuple(StreamsTask(id=task, stateful=True, sources=(random.choice(PAIRS),)) for task in ids),
         processes=tuple(
-            Process(id=f"process-{place:05d}", rack="abc"[place % 3], capacity=1, active=tuple(mine))
+            TaskProcess(id=f"process-{place:05d}", rack="abc"[place % 3], capacity=1, active=tuple(mine))
             for place, mine in enumerate(active)
         ),
     )

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 
-from agent.telemetry.events import Event
+from agent.telemetry.events import TelemetryEvent
 from agent.values.observation import Observation
 from pipeline.jobs.refresh import RefreshSettings
 from pipeline.schemas.bronze import TELEMETRY
@@ -93,7 +93,7 @@ class _Runner:
         return took
 
 
-def _events(numbers: Iterable[int], topics: int) -> Iterator[Event]:
+def _events(numbers: Iterable[int], topics: int) -> Iterator[TelemetryEvent]:
     for number in numbers:
         yield from events_of(_look(number, topics), f"12345678-{number}")
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import numpy as np
 
-from assignors import Process, Task, TaskId, TaskProblem
-from assignors.optimal.columns import Partitions, TaskColumns
+from assignors import StreamsTask, TaskId, TaskProblem, TaskProcess
+from assignors.optimal.columns import PartitionMasks, TaskColumns
 
 CAPACITIES = (1, 2, 4, 8)
 
@@ -49,8 +49,8 @@ def columns(
         partition=np.arange(tasks) // subtopologies,
         stateful=np.ones(tasks, np.bool_),
         owner=owner,
-        sources=Partitions(np.arange(tasks + 1) * sources, (1 << first) | (1 << second)),
-        changelogs=Partitions(none, np.zeros(0, np.int64)),
+        sources=PartitionMasks(np.arange(tasks + 1) * sources, (1 << first) | (1 << second)),
+        changelogs=PartitionMasks(none, np.zeros(0, np.int64)),
     )
 
 
@@ -67,11 +67,11 @@ def objects(given: TaskColumns, **options: Any) -> TaskProblem:
             active[owner].append(task)
     return TaskProblem(
         tasks=tuple(
-            Task(id=task, stateful=True, sources=tuple(sources[start:end]))
+            StreamsTask(id=task, stateful=True, sources=tuple(sources[start:end]))
             for task, (start, end) in zip(ids, pairwise(given.sources.ptr.tolist()), strict=True)
         ),
         processes=tuple(
-            Process(id=str(UUID(int=number + 1)), rack=rack_name(rack), capacity=capacity, active=tuple(mine))
+            TaskProcess(id=str(UUID(int=number + 1)), rack=rack_name(rack), capacity=capacity, active=tuple(mine))
             for number, (rack, capacity, mine) in enumerate(
                 zip(given.client_rack.tolist(), given.client_capacity.tolist(), active, strict=True)
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import ending
+from agent.cli import command_exit
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
@@ -31,7 +31,7 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
     def run(*arguments: str) -> Done:
         capsys.readouterr()
-        code = ending.run(list(arguments), debug=False, interruptible=False)
+        code = command_exit.run(list(arguments), debug=False, interruptible=False)
         told = capsys.readouterr()
         return Done(code, told.out, told.err)
 

@@ -13,16 +13,24 @@ from referencing.jsonschema import DRAFT202012
 from typer.main import get_command
 
 from agent.act.journal.file_journal import FileJournal
-from agent.cli.app import whole
-from agent.cli.documents.catalogue import Document
-from agent.cli.documents.schema import document_schema
-from agent.journal import moves
-from agent.journal.leader import Leader
+from agent.cli.app import full_application
+from agent.cli.documents.schema import CommandDocument, document_schema
+from agent.journal import plan_entries
+from agent.journal.leader import LeaderEntry
 from agent.propose.codec import proposal_schema
 from agent.values.clock import system_clock
 from agent.values.proposal import SCHEMA_ID
-from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
-from agent.values.throttles import Resource as Owed
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEnd,
+    PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentTarget,
+    ThrottleDebt,
+)
+from agent.values.throttles import ThrottleResource as Owed
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.builders import Answers, an_observation, consumer, instance, reader
@@ -32,7 +40,10 @@ from tests.test_guard import proposals_of, shared
 _NOW_MS = system_clock().wall_ms
 (_MADE,) = proposals_of(shared().snapshot())
 MOVE = _MADE._replace(created_ms=_NOW_MS, expires_ms=_NOW_MS + 3_600_000)
-TARGETS = (Target(tp("t-0"), "id", (1, 4), (1, 2), 1_000), Target(tp("t-1"), "id", (2, 3), (3, 2), 1_000))
+TARGETS = (
+    ReassignmentTarget(tp("t-0"), "id", (1, 4), (1, 2), 1_000),
+    ReassignmentTarget(tp("t-1"), "id", (2, 3), (3, 2), 1_000),
+)
 STRUCTURED = ("json", "jsonl", "yaml")
 _REGISTRY: Registry[Any] = Registry().with_resource(
     SCHEMA_ID, Resource.from_contents(proposal_schema(), default_specification=DRAFT202012)
@@ -63,13 +74,13 @@ def a_cluster() -> Answers:
 
 def journal_of(path: Path) -> None:
     """A journal with a plan, a batch, and throttles of both kinds."""
-    journal = FileJournal.open(path, Leader("rw-1", "here", 1, "cluster", 7_000))
-    done = Batch(MOVE.id, 1, TARGETS[:1], BatchState.CLOSED, ends=(PartitionEnd(tp("t-0"), End.BACK),))
+    journal = FileJournal.open(path, LeaderEntry("rw-1", "here", 1, "cluster", 7_000))
+    done = Batch(MOVE.id, 1, TARGETS[:1], BatchState.CLOSED, ends=(PartitionEnd(tp("t-0"), PartitionEndReason.BACK),))
     runs = Batch(MOVE.id, 2, TARGETS[1:], BatchState.ACKED, rate_bytes_per_s=7_000_000)
-    rate = Debt(Owed("broker", "1"), "leader.replication.throttled.rate", "7000000", None, MOVE.id, 2)
-    copies = Debt(Owed("topic", "t"), "follower.replication.throttled.replicas", "0:1,0:2", None, MOVE.id, 2)
-    given = (Plan(MOVE.id, TARGETS, PlanState.OPEN, approved_by="ann@desk"), done, runs, rate, copies)
-    journal.append(*(line for change in given for line in moves.write(change)))
+    rate = ThrottleDebt(Owed("broker", "1"), "leader.replication.throttled.rate", "7000000", None, MOVE.id, 2)
+    copies = ThrottleDebt(Owed("topic", "t"), "follower.replication.throttled.replicas", "0:1,0:2", None, MOVE.id, 2)
+    given = (ReassignmentPlan(MOVE.id, TARGETS, PlanState.OPEN, approved_by="ann@desk"), done, runs, rate, copies)
+    journal.append(*(line for change in given for line in plan_entries.change_writes(change)))
     journal.close()
 
 
@@ -139,7 +150,7 @@ def commands() -> Iterator[tuple[str, Any]]:
         else:
             yield " ".join(words), command
 
-    yield from below(get_command(whole(loaded=True)), ())
+    yield from below(get_command(full_application(loaded=True)), ())
 
 
 def answering() -> list[str]:
@@ -151,7 +162,7 @@ def answering() -> list[str]:
     ]
 
 
-def validate(document: Document, told: Any, form: str = "json") -> None:
+def validate(document: CommandDocument, told: Any, form: str = "json") -> None:
     """Raises where what was printed is not as its schema says; a line of jsonl is one of the rows."""
     schema = document_schema(document)
     if form == "jsonl" and document.rows:

@@ -15,27 +15,36 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.act.commands.commands_spool import SpoolInbox
+from agent.act.commands.inbox import SpoolInbox
 from agent.act.journal.file_journal import FileJournal, read_file
-from agent.act.key_files import people
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.cli import asking, following
-from agent.cli.approving_words import what_is_approved
-from agent.cli.figures import as_of
+from agent.act.own_files import people
+from agent.cli import ask, follow
+from agent.cli.proposals import what_is_approved
 from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
+from agent.cli.running_agents import as_of
 from agent.errors import JournalUnavailable
-from agent.execute.commands.apply import obey
-from agent.execute.commands.identity import People
-from agent.journal import moves
+from agent.execute.commands.apply import apply_commands
+from agent.execute.commands.identity import OperatorKeys
+from agent.journal import plan_entries
 from agent.journal.approvals import approval_of, plan_hash, voided, written
 from agent.journal.commands import pause_in
-from agent.journal.leader import Leader
+from agent.journal.leader import LeaderEntry
 from agent.values.clock import system_clock
-from agent.values.journal import View
+from agent.values.journal import JournalState
 from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
 from agent.values.limits import ApproveLimits, Limits
-from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
-from agent.values.throttles import Resource
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEnd,
+    PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentTarget,
+    ThrottleDebt,
+)
+from agent.values.throttles import ThrottleResource
 from tests.builders import an_observation
 from tests.cli.conftest import Run
 from tests.command import Done
@@ -46,15 +55,18 @@ NOW_MS = system_clock().wall_ms
 (_MADE,) = proposals_of(shared().snapshot())
 MOVE = _MADE._replace(created_ms=NOW_MS, expires_ms=NOW_MS + 3_600_000)
 """As it is published again and again while the agent proposes it."""
-TARGETS = (Target(tp("t-0"), "id", (1, 4), (1, 2), 1_000), Target(tp("t-1"), "id", (2, 3), (3, 2), 1_000))
+TARGETS = (
+    ReassignmentTarget(tp("t-0"), "id", (1, 4), (1, 2), 1_000),
+    ReassignmentTarget(tp("t-1"), "id", (2, 3), (3, 2), 1_000),
+)
 NOBODY = "127.0.0.1:1"
 
 
 class FileAgent:
     """An agent of a single host that only obeys."""
 
-    def __init__(self, path: Path, limits: Limits, people: People = MappingProxyType({})) -> None:
-        self.journal = FileJournal.open(path, Leader("rw-1", "here", 1, "cluster", 0))
+    def __init__(self, path: Path, limits: Limits, people: OperatorKeys = MappingProxyType({})) -> None:
+        self.journal = FileJournal.open(path, LeaderEntry("rw-1", "here", 1, "cluster", 0))
         self._inbox = SpoolInbox(path.with_name(f"{path.name}.commands"))
         self._limits, self._people = limits, people
         self._stop = threading.Event()
@@ -65,7 +77,7 @@ class FileAgent:
         while not self._stop.wait(0.02):
             view = self.journal.view()
             now_ms = system_clock().wall_ms
-            result = obey(self._inbox.read(view), view, (MOVE,), self._limits, now_ms, people=self._people)
+            result = apply_commands(self._inbox.read(view), view, (MOVE,), self._limits, now_ms, people=self._people)
             if result.writes:
                 self.journal.append(*result.writes)
 
@@ -82,8 +94,8 @@ Start = Callable[..., FileAgent]
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; what stands in the proposals topic is one proposal."""
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
-    monkeypatch.setattr(asking, "POLL_S", 0.02)
-    monkeypatch.setattr(following, "POLL_S", 0.02)
+    monkeypatch.setattr(ask, "POLL_S", 0.02)
+    monkeypatch.setattr(follow, "POLL_S", 0.02)
     return tmp_path / "journal"
 
 
@@ -92,7 +104,7 @@ def start(path: Path) -> Iterator[Start]:
     """Starts an agent, once at a time."""
     running: list[FileAgent] = []
 
-    def begin(limits: Limits | None = None, people: People = MappingProxyType({})) -> FileAgent:
+    def begin(limits: Limits | None = None, people: OperatorKeys = MappingProxyType({})) -> FileAgent:
         running.append(FileAgent(path, limits or Limits(), people))
         return running[-1]
 
@@ -187,7 +199,7 @@ def test_explain_shows_what_the_guard_says(  # noqa: PLR0917 (fixtures, then the
 ) -> None:
     given(path, *plan(PlanState.DONE))
     answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3), min_insync_replicas="1")
-    monkeypatch.setattr("agent.observe.look.observe", lambda *_: answers.at())
+    monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: answers.at())
     weightless = ("--set", "weights.enabled=false")
     done = here("explain", "topic/t", "--set", f"mode={mode}", "-o", "json", *weightless, *options(path))
     said = [row for row in done.json if row["rule"] in rules]
@@ -206,13 +218,13 @@ def test_a_person_approves_exactly_what_was_published(here: Run, path: Path, sta
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     assert done.json["done"] is True
-    assert done.json["sentence"].startswith(f"approved by {asking.who()} at 5.0 MB/s per broker")
+    assert done.json["sentence"].startswith(f"approved by {ask.who()} at 5.0 MB/s per broker")
     *what, figures = done.stderr.splitlines()
     assert tuple(what) == what_is_approved(MOVE)
     assert re.fullmatch(r"as published: 1\.0 kB to copy, \$/day unknown; figures of .*Z, .* ago", figures)
     given = approval_of(agent.journal.view(), MOVE.id)
     assert given is not None
-    assert (given.plan_hash, given.by, given.reason) == (plan_hash(MOVE), asking.who(), "quiet now")
+    assert (given.plan_hash, given.by, given.reason) == (plan_hash(MOVE), ask.who(), "quiet now")
     assert (given.throttle_bytes_per_s, given.max_moves) == (5_000_000, 2)
 
 
@@ -283,7 +295,7 @@ def test_a_second_person_is_one_with_another_key(
         return here("proposals", "approve", MOVE.id, "--yes", "-o", "json", *options(path), *who)
 
     assert "requested by ann; a second person has to approve it" in approve("ann").json["sentence"]
-    monkeypatch.setattr(asking, "who", lambda: "bob@desk")
+    monkeypatch.setattr(ask, "who", lambda: "bob@desk")
     again = approve("ann")
     assert (again.exit_code, "another person must approve it" in again.stderr) == (4, True), "by another name"
     assert approve("bob", "with the key of ann").exit_code == 4
@@ -324,7 +336,7 @@ def test_an_id_that_is_unknown_is_no_matter_of_a_journal_that_does_not_exist(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4))
-    monkeypatch.setattr("agent.observe.look.observe", lambda *_: answers.at())
+    monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: answers.at())
     done = here("explain", "p-0123456789ab", "--as-configured-here", "--set", "weights.enabled=false", *options(path))
     assert (done.exit_code, "p-0123456789ab is unknown" in done.stderr) == (2, True)
     assert "journal" not in done.stderr.partition("do:")[0]
@@ -334,15 +346,15 @@ def test_a_command_that_was_sent_is_said_to_wait_where_the_journal_cannot_be_rea
     here: Run, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start().close()
-    read, reads = asking.journal, []
+    read, reads = ask.journal, []
 
-    def once(plan: LeadershipPlan) -> View:
+    def once(plan: LeadershipPlan) -> JournalState:
         reads.append(plan)
         if len(reads) > 1:
             raise JournalUnavailable("The journal could not be read", why="no answer in time")
         return read(plan)
 
-    monkeypatch.setattr(asking, "journal", once)
+    monkeypatch.setattr(ask, "journal", once)
     done = here("pause", "--wait", "1", *options(path))
     assert done.exit_code == 1
     assert "No agent answered within 1 s" in done.stderr
@@ -368,22 +380,24 @@ def test_where_nobody_answers_the_command_waits_and_says_so(here: Run, path: Pat
 # --- what the journal tells -------------------------------------------------------------------------------------
 
 
-def plan(state: PlanState, sentence: str = "") -> tuple[Plan, Batch]:
-    ends = (PartitionEnd(tp("t-0"), End.DONE),)
+def plan(state: PlanState, sentence: str = "") -> tuple[ReassignmentPlan, Batch]:
+    ends = (PartitionEnd(tp("t-0"), PartitionEndReason.DONE),)
     batch = Batch(MOVE.id, 1, TARGETS[:1], BatchState.CLOSED, ends=ends)
-    return Plan(MOVE.id, TARGETS, state, approved_by="ann@desk", sentence=sentence), batch
+    return ReassignmentPlan(MOVE.id, TARGETS, state, approved_by="ann@desk", sentence=sentence), batch
 
 
-def given(path: Path, *changes: Plan | Batch | Debt) -> None:
-    journal = FileJournal.open(path, Leader("rw-1", "here", 1, "cluster", 0))
-    journal.append(*(line for change in changes for line in moves.write(change)))
+def given(path: Path, *changes: ReassignmentPlan | Batch | ThrottleDebt) -> None:
+    journal = FileJournal.open(path, LeaderEntry("rw-1", "here", 1, "cluster", 0))
+    journal.append(*(line for change in changes for line in plan_entries.change_writes(change)))
     journal.close()
 
 
 def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Start) -> None:
     agent = start()
     here("proposals", "approve", MOVE.id, "--yes", *options(path))
-    agent.journal.append(*(line for change in plan(PlanState.DONE, "all is there") for line in moves.write(change)))
+    agent.journal.append(
+        *(line for change in plan(PlanState.DONE, "all is there") for line in plan_entries.change_writes(change))
+    )
     here("pause", "--reason", "sale", *options(path))
     rows = here("proposals", "history", "-o", "json", *options(path)).json
     assert {(row["what"], row["about"], row["state"]) for row in rows} == {
@@ -391,7 +405,7 @@ def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Star
         ("plan", MOVE.id, "done"),
         ("pause", None, "done"),
     }
-    assert {row["who"] for row in rows} == {asking.who(), "ann@desk"}
+    assert {row["who"] for row in rows} == {ask.who(), "ann@desk"}
 
 
 @pytest.mark.parametrize(
@@ -404,7 +418,7 @@ def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Star
 )
 def test_apply_shows_how_it_ended(path: Path, state: PlanState, sentence: str, code: int, told: str) -> None:
     given(path, *plan(state, sentence))
-    found = following.state_of(read_file(path).view, MOVE.id)
+    found = follow.state_of(read_file(path).view, MOVE.id)
     assert (found.code, told in found.sentence) == (code, True), found
 
 
@@ -415,9 +429,9 @@ def test_apply_goes_on_until_the_plan_ends_and_leaves_with_its_exit_code(here: R
     def carry_out() -> None:
         while approval_of(agent.journal.view(), MOVE.id) is None:
             threading.Event().wait(0.02)
-        agent.journal.append(*moves.write(done[0]._replace(state=PlanState.OPEN)))
+        agent.journal.append(*plan_entries.change_writes(done[0]._replace(state=PlanState.OPEN)))
         threading.Event().wait(0.3)
-        agent.journal.append(*(line for change in done for line in moves.write(change)))
+        agent.journal.append(*(line for change in done for line in plan_entries.change_writes(change)))
 
     mover = threading.Thread(target=carry_out)
     mover.start()
@@ -435,7 +449,7 @@ def test_who_stops_looking_stops_nothing(here: Run, path: Path, start: Start, mo
             raise KeyboardInterrupt
         threading.Event().wait(0.02)
 
-    monkeypatch.setattr(following, "_sleep", interrupted)
+    monkeypatch.setattr(follow, "_sleep", interrupted)
     done = here("proposals", "apply", MOVE.id, "--yes", *options(path))
     assert done.exit_code == 130
     *settings, _, servers = options(path)
@@ -462,8 +476,8 @@ def test_kafkas_own_file_of_a_plan(here: Run, path: Path, tmp_path: Path) -> Non
 
 def test_rows_of_plans_and_throttles(path: Path) -> None:
     moving = Batch(MOVE.id, 2, TARGETS[1:], BatchState.ACKED, rate_bytes_per_s=7)
-    rate = Debt(Resource("broker", "1"), LEADER_RATE, "50000000", None, MOVE.id, 2)
-    replicas = Debt(Resource("topic", "t"), LEADER_REPLICAS, "0:1,0:4", None, MOVE.id, 2)
+    rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "50000000", None, MOVE.id, 2)
+    replicas = ThrottleDebt(ThrottleResource("topic", "t"), LEADER_REPLICAS, "0:1,0:4", None, MOVE.id, 2)
     given(path, *plan(PlanState.OPEN), moving, rate, replicas)
     view = read_file(path).view
     (row,) = plan_rows(view)

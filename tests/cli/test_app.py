@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from agent.cli.app import ORDER, command_line, whole
+from agent.cli.app import ORDER, command_line, full_application
 
-APP = whole(loaded=True)
+APP = full_application(loaded=True)
 COMMANDS = [one.callback.__name__ for one in APP.registered_commands if one.callback is not None]
 GROUPS = [one.name for one in APP.registered_groups if one.name is not None]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.approving_words import MOST_ROWS, figures_as_published, what_is_approved
+from agent.cli.proposals import MOST_ROWS, figures_as_published, what_is_approved
 from agent.journal.approvals import plan_hash
-from agent.values.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.proposal import Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
 from tests.cli.conftest import Run
 from tests.cli.test_acting import MOVE, given, options
 
@@ -57,7 +57,7 @@ def test_no_word_of_a_forged_record_reaches_the_person_who_approves(
 
 
 def test_any_change_of_what_is_done_is_seen() -> None:
-    other = MOVE._replace(after=(Row("t-0", (2, 1)),))
+    other = MOVE._replace(after=(ProposalRow("t-0", (2, 1)),))
     _, total, change = what_is_approved(other)
     assert total == LINES[1].replace("0 preferred leaders", "1 preferred leader")
     assert change == "t-0: 1, 4 -> 2, 1"
@@ -66,7 +66,7 @@ def test_any_change_of_what_is_done_is_seen() -> None:
 
 
 def test_long_lists_are_counted() -> None:
-    before, after = (tuple(Row(f"t-{n}", of) for n in range(12)) for of in ((1, 4), (4, 1)))
+    before, after = (tuple(ProposalRow(f"t-{n}", of) for n in range(12)) for of in ((1, 4), (4, 1)))
     told = what_is_approved(MOVE._replace(kind=ProposalKind.LEADERS, before=before, after=after))
     assert told[1] == "changes: 12 replica lists; 0 replicas added; 0 replicas removed; 12 preferred leaders changed"
     assert told[-1] == "and 2 more changes: rackwise proposals -o json"
@@ -74,7 +74,7 @@ def test_long_lists_are_counted() -> None:
 
 
 def test_a_rebalance_is_shown_by_its_moves() -> None:
-    moves = (Move("task", "0_1", "p-1", "p-2", None), Move("task", "0_2", None, "p-1", None))
+    moves = (ProposalMove("task", "0_1", "p-1", "p-2", None), ProposalMove("task", "0_2", None, "p-1", None))
     trigger = MOVE._replace(kind=ProposalKind.TRIGGER, reason=ProposalReason.REBALANCE_IMPROVES, moves=moves)
     assert what_is_approved(trigger)[1:] == ("changes: 2 moves", "task 0_1: p-1 -> p-2", "task 0_2: (none) -> p-1")
     unknown = trigger._replace(predicted=replace(trigger.predicted, bytes_to_move=None))

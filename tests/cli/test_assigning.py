@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent.cli.output import Format
+from agent.cli.output import OutputFormat
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.assignors.problem_files import bounds_broken, expected_costs, price
@@ -160,7 +160,7 @@ def bad_files(folder: Path) -> dict[str, tuple[str, str, str]]:
 def test_a_gzip_file_that_unfolds_without_end_is_refused(
     tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.cli.files._MOST_BYTES", 10_000)
+    monkeypatch.setattr("agent.cli.options._MOST_BYTES", 10_000)
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * 1_000_000))
     done = here("assign", str(tmp_path / "bomb.json.gz"))
     assert_three_sentences(done, "bomb.json.gz cannot be used", "it has 10,001 bytes, and at most 10,000 are read")
@@ -340,7 +340,7 @@ def test_the_help_loads_no_solver() -> None:
         [sys.executable, "-c", "import agent.cli.app, sys; print(*sys.modules)"], capture_output=True, text=True,
         check=True, timeout=90, cwd=ROOT,
     ).stdout.split()  # fmt: skip
-    assert "agent.cli.assigning" in loaded
+    assert "agent.cli.assign" in loaded
     assert [name for name in loaded if name.partition(".")[0] in {"numpy", "ortools", "networkx", "assignors"}] == []
 
 
@@ -359,10 +359,10 @@ def test_the_shell_completes(words: str, expected: str, monkeypatch: pytest.Monk
     assert here().stdout.split() == expected.split()
 
 
-@pytest.mark.parametrize("form", [*Format])
+@pytest.mark.parametrize("form", [*OutputFormat])
 @pytest.mark.parametrize("command", ["assign", "optimize"])
 def test_the_name_of_an_output_format_is_no_file(
-    command: str, form: Format, tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
+    command: str, form: OutputFormat, tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = here(command, str(FILES[0]), "-o", form.value)

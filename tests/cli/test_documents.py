@@ -14,17 +14,26 @@ import jsonschema
 import pytest
 import yaml
 
-from agent.cli import asking, following
-from agent.cli.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, command_name
-from agent.cli.documents.schema import document_schema, documents_table, file_name, schema_text
-from agent.cli.output import Format
+from agent.cli import ask, follow
+from agent.cli.documents.schema import (
+    DOCUMENTS,
+    NOT_YET,
+    SCHEMA_OF_SETTINGS,
+    CommandDocument,
+    command_name,
+    document_schema,
+    documents_table,
+    file_name,
+    schema_text,
+)
+from agent.cli.output import OutputFormat
 from agent.values.limits import GroupLimits, Limits
 from pipeline.commands import backtest
 from pipeline.jobs.backtest import BacktestSummary as Lived
-from testbed.cluster.leftovers import ClusterState, Found
-from testbed.cluster.manifest import Manifest, Member
+from testbed.cluster.leftovers import ClusterState, FoundCluster
+from testbed.cluster.manifest import ClusterManifest, ManifestBroker
 from testbed.cluster.processes import ProcessId
-from testbed.cluster.settings import Node
+from testbed.cluster.settings import BrokerNode
 from testbed.cluster.spec import ClusterSpec
 from tests.cli.conftest import Record, Run
 from tests.cli.documents import (
@@ -52,7 +61,7 @@ SCHEMAS = ROOT / "docs" / "schemas"
 RUNS = {**LOOKS, **ASKS, **ALONE}
 
 
-def the(typed: str) -> Document:
+def the(typed: str) -> CommandDocument:
     """The document of a command as it is typed in the catalogue."""
     return next(document for document in DOCUMENTS if typed in document.commands)
 
@@ -73,30 +82,30 @@ def world(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> Pa
     """Brokers that answer, a proposal that is published, a journal, and a cluster on this machine."""
     file = record(a_cluster(), Limits(groups={"app": GroupLimits(known=True)}))
     journal_of(tmp_path / "journal")
-    monkeypatch.setattr("agent.observe.look.observe", lambda *_: a_cluster().at())
+    monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: a_cluster().at())
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
     found = a_local_cluster(tmp_path)
     monkeypatch.setattr("testbed.cluster.find_cluster", lambda _name: found[0])
     monkeypatch.setattr("testbed.cluster.find_clusters", lambda: found)
-    for module in (asking, following):
+    for module in (ask, follow):
         monkeypatch.setattr(module, "POLL_S", 0.02)
     return file
 
 
-def a_local_cluster(directory: Path) -> tuple[Found, Found]:
+def a_local_cluster(directory: Path) -> tuple[FoundCluster, FoundCluster]:
     """One that runs and one whose manifest cannot be read."""
     me = ProcessId.of(1)
-    node = Node(
+    node = BrokerNode(
         id=1, rack="a", internal_port=1, controller_port=2, client_port=3, jmx_port=4, data_directory=str(directory)
     )
-    bare = Node(id=2, rack=None, internal_port=5, controller_port=6, client_port=7, data_directory=str(directory))
-    manifest = Manifest(
+    bare = BrokerNode(id=2, rack=None, internal_port=5, controller_port=6, client_port=7, data_directory=str(directory))
+    manifest = ClusterManifest(
         name="default", cluster_id="c", spec=ClusterSpec(), owner=None, starter=me, ready=True,
-        members=(Member(node=node, process=me), Member(node=bare)),
+        members=(ManifestBroker(node=node, process=me), ManifestBroker(node=bare)),
     )  # fmt: skip
     return (
-        Found(directory=directory / "default", state=ClusterState.RUNNING, why="it runs", manifest=manifest),
-        Found(directory=directory / "odd", state=ClusterState.PARTLY_RUNNING, why="it is odd", manifest=None),
+        FoundCluster(directory=directory / "default", state=ClusterState.RUNNING, why="it runs", manifest=manifest),
+        FoundCluster(directory=directory / "odd", state=ClusterState.PARTLY_RUNNING, why="it is odd", manifest=None),
     )
 
 
@@ -111,7 +120,7 @@ def typed(name: str, file: Path) -> tuple[str, ...]:
 # --- every command ----------------------------------------------------------------------------------------------
 
 
-def documents_of(command: str) -> tuple[Document, ...]:
+def documents_of(command: str) -> tuple[CommandDocument, ...]:
     """The documents of a command, by its name without options."""
     return tuple(document for document in DOCUMENTS if command in map(command_name, document.commands))
 
@@ -132,7 +141,7 @@ def test_what_has_a_schema_is_not_said_to_have_none() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
-def test_the_committed_schema_is_the_one_of_the_type(document: Document) -> None:
+def test_the_committed_schema_is_the_one_of_the_type(document: CommandDocument) -> None:
     jsonschema.Draft202012Validator.check_schema(document_schema(document))
     assert (SCHEMAS / file_name(document)).read_text() == schema_text(document), "write it anew: make schemas"
 
@@ -164,7 +173,7 @@ def test_what_a_command_prints_keeps_to_its_schema(here: Run, world: Path, name:
 def test_what_an_agent_answers_keeps_to_its_schema(
     here: Run, world: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: str
 ) -> None:
-    monkeypatch.setattr(following, "follow", lambda *_: 0)
+    monkeypatch.setattr(follow, "follow", lambda *_: 0)
     journal = world.with_name("journal" if name.startswith("reassign") else "another")
     agent = FileAgent(journal, Limits())
     try:
@@ -242,7 +251,7 @@ def test_a_sentence_or_a_name_is_no_number(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["plan --groups", "simulate"])
 def test_csv_has_every_number_in_a_field_of_its_own(here: Run, world: Path, name: str) -> None:
-    rows = list(csv.DictReader(io.StringIO(here(*typed(name, world), "-o", Format.CSV.value).stdout)))
+    rows = list(csv.DictReader(io.StringIO(here(*typed(name, world), "-o", OutputFormat.CSV.value).stdout)))
     told = [row["now_crossing"] for row in rows]
     assert any(one.isdecimal() for one in told)
     assert all(one.isdecimal() or one == "" for one in told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from tests.builders import an_observation
 from tests.cli.conftest import Record, Run
 
@@ -30,7 +30,7 @@ def test_brokers_of_an_unknown_rack_have_null_in_the_json_of_status(here: Run, r
 
 
 def test_only_what_was_seen_to_be_empty_has_zero_traffic(here: Run, record: Record) -> None:
-    empty, hidden = an_observation(), an_observation().gap(Part.TOPICS, GapCause.TIMED_OUT)
+    empty, hidden = an_observation(), an_observation().gap(ObservationPart.TOPICS, GapCause.TIMED_OUT)
     figures = [
         here("status", "--replay", str(record(look)), "-o", "json").json["money"]["total"] for look in (empty, hidden)
     ]

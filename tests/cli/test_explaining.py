@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import asking, running_agents
+from agent.cli import ask, running_agents
 from agent.errors import JournalUnavailable
-from agent.loop import Line, run_cycle
-from agent.telemetry.derived import Teller, derived_events
-from agent.telemetry.events import Event, Kind, to_lines
+from agent.loop import CycleStages, run_cycle
+from agent.telemetry.derived import AgentIdentity, derived_events
+from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.telemetry.proposal_records import Life
-from agent.values.finding import Subject
-from agent.values.journal import View
-from agent.values.limits import Limits, Mode, ProbingLimits, ScopeLimits
+from agent.telemetry.proposal_records import LifecycleStep
+from agent.values.finding import SubjectId
+from agent.values.journal import JournalState
+from agent.values.limits import AgentMode, Limits, ProbingLimits, ScopeLimits
 from agent.values.memory import Memory
-from agent.values.observation import Gap, GapCause, Observation, Part
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.values.reassignment import PlanState
 from tests.builders import Answers, an_observation, reader
 from tests.cli.conftest import Record, Run
@@ -29,7 +29,7 @@ from tests.cli.test_acting import MOVE, given, options, plan
 
 QUICK = ("--set", "weights.enabled=false")
 """No topic of weights is waited for where there is no broker."""
-EXECUTE = Limits(mode=Mode.EXECUTE)
+EXECUTE = Limits(mode=AgentMode.EXECUTE)
 UNREAD = "approvals, budgets, pauses and earlier attempts are unknown"
 JUDGED = "judged with the settings of agent rw-1 on host kafka-host"
 
@@ -41,26 +41,34 @@ def world() -> Answers:
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; a cluster of one topic whose replicas share a rack."""
-    monkeypatch.setattr("agent.observe.look.observe", lambda *_: world().at())
+    monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: world().at())
     monkeypatch.setattr(running_agents, "READ_MS", 100)
     return tmp_path / "journal"
 
 
-def told(observation: Observation, limits: Limits, look: str, teller: Teller) -> Iterable[Event]:
+def told(observation: Observation, limits: Limits, look: str, teller: AgentIdentity) -> Iterable[TelemetryEvent]:
     """What an agent writes of one cycle."""
-    cycle = run_cycle(Line(limits), lambda: observation, observation, Memory(), number=1, name=look, planning=True)
+    cycle = run_cycle(
+        CycleStages(limits), lambda: observation, observation, Memory(), number=1, name=look, planning=True
+    )
     inputs = list(observation_to_events(observation, cycle.before, limits, look=look))
     return *inputs, *derived_events(cycle, len(inputs), full=True, teller=teller)
 
 
 def telemetry(
-    path: Path, limits: Limits = EXECUTE, *, age_s: int = 8, teller: Teller | None = None, look: str = "i-1", **of: str
+    path: Path,
+    limits: Limits = EXECUTE,
+    *,
+    age_s: int = 8,
+    teller: AgentIdentity | None = None,
+    look: str = "i-1",
+    **of: str,
 ) -> tuple[str, ...]:
     """The options that name a telemetry file which an agent wrote that long ago; below zero, with a fast clock."""
     observation = world().at()
     before = replace(observation, taken_ms=observation.taken_ms - age_s * 1_000, **of)  # type: ignore[arg-type] # a row
     file = path.with_name("telemetry.jsonl")
-    events = told(before, limits, look, teller or Teller("rw-1", "kafka-host"))
+    events = told(before, limits, look, teller or AgentIdentity("rw-1", "kafka-host"))
     with file.open("a") as out:
         out.writelines(f"{line}\n" for event in events for line in to_lines(event))
     return *QUICK, "--set", f"record.file={file}"
@@ -122,7 +130,7 @@ def test_the_leader_is_judged_by_though_a_dry_run_wrote_last(here: Run, path: Pa
     observation = world().at()
     now = replace(observation, taken_ms=observation.taken_ms - 1_000)
     with path.with_name("telemetry.jsonl").open("a") as out:
-        events = told(now, Limits(), "j-1", Teller("rw-1", "kafka-host", 12))
+        events = told(now, Limits(), "j-1", AgentIdentity("rw-1", "kafka-host", 12))
         out.writelines(f"{line}\n" for event in events for line in to_lines(event))
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
     (note,) = [line for line in done.stderr.splitlines() if line.startswith("judged with")]
@@ -146,8 +154,8 @@ def test_a_dry_run_takes_no_leaders_place(
 ) -> None:
     monkeypatch.setattr("agent.record.running_agent.wall_ms", lambda: world().at().taken_ms)
     given(path, *plan(PlanState.DONE))
-    telemetry(path, age_s=ages_s[0], teller=Teller("rw-1", "kafka-host", 11, 180_000))
-    agent = telemetry(path, Limits(), age_s=ages_s[1], teller=Teller("rw-dry", "laptop", 12), look="j-1")
+    telemetry(path, age_s=ages_s[0], teller=AgentIdentity("rw-1", "kafka-host", 11, 180_000))
+    agent = telemetry(path, Limits(), age_s=ages_s[1], teller=AgentIdentity("rw-dry", "laptop", 12), look="j-1")
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
     (note,) = [line for line in done.stderr.splitlines() if line.startswith("judged with")]
     assert note.startswith(f"{JUDGED}, process 11, last report {leader}, mode execute;")
@@ -172,7 +180,7 @@ def test_a_leader_whose_settings_were_not_read_is_named_and_no_other_agent_judge
 ) -> None:
     """Its last look in full may be too far back to be found in time."""
     telemetry(path)
-    agent = telemetry(path, Limits(), age_s=1, teller=Teller("rw-dry", "laptop", 12), look="j-1")
+    agent = telemetry(path, Limits(), age_s=1, teller=AgentIdentity("rw-dry", "laptop", 12), look="j-1")
     file = path.with_name("telemetry.jsonl")
     lines = [
         line for line in file.read_text().splitlines() if '"kind":"limits"' not in line or '"look":"i-1"' not in line
@@ -223,8 +231,8 @@ def test_an_id_that_was_replaced_names_the_open_proposals_of_its_subject(
     given(path)
     (own,) = here("plan", "-o", "json", *telemetry(path), *options(path)).json
     newer = MOVE._replace(id="p-0123456789ab")
-    other = MOVE._replace(id="p-aaaaaaaaaaaa", subject=Subject("topic", "u"))
-    old = Life("p-fedcba987654", "reassign", "topic/t", "void", "void: another proposal replaced it", 1)
+    other = MOVE._replace(id="p-aaaaaaaaaaaa", subject=SubjectId("topic", "u"))
+    old = LifecycleStep("p-fedcba987654", "reassign", "topic/t", "void", "void: another proposal replaced it", 1)
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda *_: (newer, other, old))
     done = here("explain", old.id, *telemetry(path), *options(path))
     assert done.exit_code == 2
@@ -242,10 +250,10 @@ def test_another_leader_than_the_one_that_is_heard_is_named(here: Run, path: Pat
 def test_without_a_journal_what_it_would_tell_is_unknown(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_plan: object) -> View:
+    def refused(_plan: object) -> JournalState:
         raise JournalUnavailable("The journal could not be read", why="no answer in time")
 
-    monkeypatch.setattr(asking, "journal", refused)
+    monkeypatch.setattr(ask, "journal", refused)
     done = here("explain", "topic/t", "-o", "json", *telemetry(path), *options(path))
     assert (done.json[-1]["rule"], done.json[-1]["answer"]) == ("journal", "unknown")
     assert done.json[-1]["sentence"] == f"the journal could not be read: {UNREAD}"
@@ -254,13 +262,13 @@ def test_without_a_journal_what_it_would_tell_is_unknown(
 
 def test_beside_a_dry_run_no_journal_is_read_and_the_answer_says_so(here: Run, path: Path) -> None:
     given(path, *plan(PlanState.DONE))
-    done = here("explain", "topic/t", "-o", "json", *telemetry(path, Limits(mode=Mode.PROPOSE)), *options(path))
+    done = here("explain", "topic/t", "-o", "json", *telemetry(path, Limits(mode=AgentMode.PROPOSE)), *options(path))
     why = "the journal is read in mode execute only, and the mode is propose"
     assert (done.json[-1]["rule"], done.json[-1]["sentence"]) == ("journal", f"{why}: {UNREAD}")
 
 
 def test_a_recorded_look_is_judged_with_the_recorded_settings(here: Run, record: Record) -> None:
-    file = record(world(), Limits(mode=Mode.OBSERVE))
+    file = record(world(), Limits(mode=AgentMode.OBSERVE))
     done = here("explain", "topic/t", "--replay", str(file), "-o", "json")
     assert done.exit_code == 0
     assert f"judged with the settings recorded in {file}, mode observe; the look is of " in done.stderr
@@ -319,7 +327,7 @@ def test_what_there_is_is_explained(here: Run, record: Record, subject: str) -> 
 
 def test_what_may_only_not_have_been_seen_is_no_mistake(here: Run, record: Record) -> None:
     answers = rich()
-    answers.gaps.append(Gap(Part.GROUPS, GapCause.TIMED_OUT, "", "no answer"))
+    answers.gaps.append(Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, "", "no answer"))
     done = here("explain", "--replay", str(record(answers)), "-o", "json", "group/other")
     assert done.exit_code == 5
     assert done.stderr.splitlines()[-3:-1] == [
@@ -377,7 +385,7 @@ def test_the_newest_events_are_found_at_the_end_of_a_long_file(path: Path) -> No
     file.write_text(whole + f"{other}\n" * 20_000 + '{"v":1,"kind":"limits"')
     assert file.stat().st_size > 2 << 20
     found = newest_in_file(file, None, deadline=float("inf"))
-    assert (found.why_not, set(found.events)) == (None, {Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
+    assert (found.why_not, set(found.events)) == (None, {EventKind.LIMITS, EventKind.MEMORY, EventKind.REPORT})
     assert newest_in_file(file, "other", deadline=float("inf")).why_not == f"{file} shows no limits, memory, report"
 
 

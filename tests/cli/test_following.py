@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from agent.act.reassign.progress import Rates
-from agent.cli.following import State, Watcher, _pace, _seen, whole_plan
-from agent.values.observation import Gap, GapCause, Observation, Part, RawReassignment
+from agent.act.reassign.progress import CopyRates
+from agent.cli.follow import ProposalStatus, ReassignmentWatcher, _pace, _seen, whole_plan
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawReassignment
 from agent.values.progress import ReplicaProgress
-from agent.values.reassignment import Plan, Target
+from agent.values.reassignment import ReassignmentPlan, ReassignmentTarget
 from tests.builders import an_observation
 from tests.snapshots import tp
 
-PLAN = Plan("p-1", tuple(Target(tp(f"t-{number}"), "id", (1, 4), (1, 2)) for number in range(3)), "ann@desk")
+PLAN = ReassignmentPlan(
+    "p-1", tuple(ReassignmentTarget(tp(f"t-{number}"), "id", (1, 4), (1, 2)) for number in range(3)), "ann@desk"
+)
 
 
 def look(moving: tuple[int, ...], there: dict[int, int]) -> Observation:
@@ -25,7 +27,7 @@ def look(moving: tuple[int, ...], there: dict[int, int]) -> Observation:
 
 
 def amount(observation: Observation) -> tuple[int, int] | None:
-    rates = Rates()
+    rates = CopyRates()
     rates.looked(_seen(observation), 1.0)
     return whole_plan(PLAN, observation, rates.of(target.id for target in PLAN.targets))
 
@@ -40,7 +42,7 @@ def test_partitions_that_wait_are_counted_as_nothing_copied() -> None:
 
 
 def test_where_a_size_is_unknown_or_other_copies_are_made_the_whole_is_unknown() -> None:
-    gap = Gap(Part.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer")
+    gap = Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer")
     assert amount(replace(look((0,), {0: 500}), gaps=(gap,))) is None
     assert amount(replace(look((0,), {0: 500}), replica_bytes={})) is None
     back = replace(look((), {}), reassignments=(RawReassignment(tp("t-0"), (1, 2, 4), (4,), (2,)),))
@@ -51,7 +53,7 @@ class Looks:
     """What a command sees of the plan while it follows it, look by look."""
 
     def __init__(self, *looks: Observation) -> None:
-        self._looks, self._rates, self._at_s = iter(looks), Rates(), 0.0
+        self._looks, self._rates, self._at_s = iter(looks), CopyRates(), 0.0
 
     def look(self, _topics: tuple[str, ...]) -> Observation:
         observation = next(self._looks)
@@ -59,13 +61,13 @@ class Looks:
         self._rates.looked(_seen(observation), self._at_s)
         return observation
 
-    def copies(self, _observation: Observation, plan: Plan) -> tuple[ReplicaProgress, ...]:
+    def copies(self, _observation: Observation, plan: ReassignmentPlan) -> tuple[ReplicaProgress, ...]:
         return self._rates.of(target.id for target in plan.targets)
 
 
 def paces(*looks: Observation) -> list[str]:
     watcher = Looks(*looks)
-    return [_pace(cast("Watcher", watcher), State(None, "", PLAN)) for _ in looks]
+    return [_pace(cast("ReassignmentWatcher", watcher), ProposalStatus(None, "", PLAN)) for _ in looks]
 
 
 def test_before_a_second_look_the_rate_of_a_copy_is_unknown_and_not_zero() -> None:
@@ -81,7 +83,7 @@ def test_where_a_copy_just_began_the_rate_is_the_least_that_it_is() -> None:
 
 def test_copies_of_unknown_size_are_counted_and_no_bytes_made_up_for_them() -> None:
     unread, half = look((0, 1), {0: 500}), look((0, 1), {0: 500})
-    half = replace(half, gaps=(Gap(Part.LOG_DIRS, GapCause.TIMED_OUT, "broker 1", "no answer"),))
+    half = replace(half, gaps=(Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 1", "no answer"),))
     assert paces(half) == [
         "; moving now: 500 B of 2.0 kB copied and 1 copy of unknown size, rate unknown, time left unknown for these"
     ]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from agent.cli.gaps import gap_lines
-from agent.values.observation import Gap, GapCause, Part
+from agent.cli.session import gap_lines
+from agent.values.observation import Gap, GapCause, ObservationPart
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Record, Run
 
-REFUSED = (Part.BROKER_CONFIGS, Part.END_OFFSETS, Part.LOG_DIRS, Part.COMMITTED_OFFSETS)
+REFUSED = (
+    ObservationPart.BROKER_CONFIGS,
+    ObservationPart.END_OFFSETS,
+    ObservationPart.LOG_DIRS,
+    ObservationPart.COMMITTED_OFFSETS,
+)
 
 
 def refused() -> Answers:
@@ -19,8 +24,11 @@ def refused() -> Answers:
 
 def test_all_parts_that_a_broker_owes_are_one_line() -> None:
     gaps = [Gap(part, GapCause.UNREACHABLE, "broker 2", "h:2: refused") for part in REFUSED]
-    gaps += [Gap(Part.LOG_DIRS, GapCause.TIMED_OUT, "broker 3", "nothing in 5 s")]
-    gaps += [Gap(Part.TOPICS, GapCause.NOT_ALLOWED, "", "no"), Gap(Part.GROUPS, GapCause.NOT_ALLOWED, "", "other")]
+    gaps += [Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 3", "nothing in 5 s")]
+    gaps += [
+        Gap(ObservationPart.TOPICS, GapCause.NOT_ALLOWED, "", "no"),
+        Gap(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "", "other"),
+    ]
     assert gap_lines(gaps) == [
         f"not seen: {', '.join(REFUSED[:3])} and {REFUSED[3]} of broker 2: could not be reached (h:2: refused)",
         "not seen: log dirs of broker 3: no answer in time (nothing in 5 s)",
@@ -43,5 +51,5 @@ def test_status_names_a_broker_that_refused_once(here: Run, record: Record) -> N
 
 
 def test_what_no_finding_names_keeps_its_line(here: Run, record: Record) -> None:
-    path = str(record(refused().gap(Part.WEIGHTS, GapCause.VANISHED, "weights")))
+    path = str(record(refused().gap(ObservationPart.WEIGHTS, GapCause.VANISHED, "weights")))
     assert here("status", "--replay", path, "-o", "table").stderr.count("not seen: weights") == 1

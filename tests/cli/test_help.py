@@ -9,16 +9,16 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from agent.cli.app import whole
-from agent.cli.documents.catalogue import NOT_YET
+from agent.cli.app import full_application
+from agent.cli.documents.schema import NOT_YET
 from agent.cli.examples import EXAMPLES as OWN_EXAMPLES
 from agent.cli.examples import SHORT as OWN_SHORT
-from agent.cli.output import Format
+from agent.cli.output import OutputFormat
 from testbed.cluster import commands as of_cluster
 from testbed.demo import command as of_demo
 from tests.cli.documents import commands
 
-APP = whole(loaded=True)
+APP = full_application(loaded=True)
 EXAMPLES = {**OWN_EXAMPLES, **of_cluster.EXAMPLES, **of_demo.EXAMPLES}
 SHORT = {**OWN_SHORT, **of_cluster.SHORT}
 COMMANDS = [name for name, _ in commands()]
@@ -82,7 +82,7 @@ ASKING = [
 
 @pytest.mark.parametrize("name", ASKING)
 def test_what_asks_a_cluster_takes_every_output_format_as_the_readme_says(name: str) -> None:
-    assert f"-o, --output <{'|'.join(Format)}>" in help_of(name)
+    assert f"-o, --output <{'|'.join(OutputFormat)}>" in help_of(name)
 
 
 GROUPS = sorted({"", *(name.rpartition(" ")[0] for name in COMMANDS)})

@@ -8,22 +8,26 @@ from typing import Any
 
 import pytest
 
-from agent.simulate.evaluation import see
+from agent.simulate.evaluation import evaluate
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from assignors.problem import TopicPartition
 from tests.builders import Answers, an_observation, consumer, instance, reader
 from tests.cli.conftest import Run
 from tests.command import Done
 
-HIDDEN: dict[Part, Callable[[Answers], None]] = {
-    Part.TOPICS: lambda answers: (answers.topics.clear(), answers.topic_configs.clear(), answers.ends.clear()),  # type: ignore[func-returns-value,return-value]
-    Part.GROUPS: lambda answers: (answers.groups.clear(), answers.listed.clear()),  # type: ignore[func-returns-value,return-value]
-    Part.BROKERS: lambda answers: answers.brokers.clear(),
-    Part.END_OFFSETS: lambda answers: answers.ends.clear(),
-    Part.COMMITTED_OFFSETS: lambda answers: answers.committed.clear(),
-    Part.LOG_DIRS: lambda answers: answers.sizes.clear(),
+HIDDEN: dict[ObservationPart, Callable[[Answers], None]] = {
+    ObservationPart.TOPICS: lambda answers: (
+        answers.topics.clear(),
+        answers.topic_configs.clear(),
+        answers.ends.clear(),
+    ),  # type: ignore[func-returns-value,return-value]
+    ObservationPart.GROUPS: lambda answers: (answers.groups.clear(), answers.listed.clear()),  # type: ignore[func-returns-value,return-value]
+    ObservationPart.BROKERS: lambda answers: answers.brokers.clear(),
+    ObservationPart.END_OFFSETS: lambda answers: answers.ends.clear(),
+    ObservationPart.COMMITTED_OFFSETS: lambda answers: answers.committed.clear(),
+    ObservationPart.LOG_DIRS: lambda answers: answers.sizes.clear(),
 }
 COMMANDS = (
     ("status",),
@@ -77,7 +81,7 @@ def answers() -> Answers:
     return found
 
 
-def hidden(answers: Answers, part: Part) -> Answers:
+def hidden(answers: Answers, part: ObservationPart) -> Answers:
     """The same cluster, where that part is not answered."""
     less = deepcopy(answers)
     HIDDEN[part](less)
@@ -89,7 +93,7 @@ def shown(here: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
     """Runs a command on a look at these answers."""
 
     def run(answers: Answers, *command: str) -> Done:
-        look = see(answers.at(), Memory(), Limits())
+        look = evaluate(answers.at(), Memory(), Limits())
         monkeypatch.setattr("agent.cli.session.replayed", lambda _path: look)
         monkeypatch.setenv("COLUMNS", "1000")
         return here(*command, "--replay", "look")
@@ -124,16 +128,16 @@ def vanished(full: Any, less: Any) -> list[str]:
 @pytest.mark.parametrize("command", [one for one in COMMANDS if "--new-topic" not in one], ids=" ".join)
 @pytest.mark.parametrize("part", HIDDEN)
 def test_what_is_hidden_is_never_zero(
-    shown: Callable[..., Done], answers: Answers, part: Part, command: tuple[str, ...]
+    shown: Callable[..., Done], answers: Answers, part: ObservationPart, command: tuple[str, ...]
 ) -> None:
     less = shown(hidden(answers, part), *command, "-o", "json")
     if less.stdout:
         assert vanished(shown(answers, *command, "-o", "json").json, less.json) == []
 
 
-@pytest.mark.parametrize("part", [Part.TOPICS, Part.GROUPS, Part.BROKERS])
+@pytest.mark.parametrize("part", [ObservationPart.TOPICS, ObservationPart.GROUPS, ObservationPart.BROKERS])
 def test_the_loss_of_a_rack_names_the_answers_that_are_missing(
-    shown: Callable[..., Done], answers: Answers, part: Part
+    shown: Callable[..., Done], answers: Answers, part: ObservationPart
 ) -> None:
     full, less = (shown(one, "racks", "-o", "json").json for one in (answers, hidden(answers, part)))
     assert [row["loss"]["not_seen"] for row in full if row["loss"]] == [[], [], []]
@@ -146,13 +150,13 @@ def test_the_loss_of_a_rack_names_the_answers_that_are_missing(
 @pytest.mark.parametrize("form", ["table", "json"])
 @pytest.mark.parametrize("part", HIDDEN)
 def test_an_answer_without_a_part_is_partial_and_names_it(
-    shown: Callable[..., Done], answers: Answers, part: Part, command: tuple[str, ...], form: str
+    shown: Callable[..., Done], answers: Answers, part: ObservationPart, command: tuple[str, ...], form: str
 ) -> None:
     done = shown(hidden(answers, part), *command, "-o", form)
     if done.exit_code == 2 and command[-1] in {"classic", "orders"}:
         return  # names that may not have been read end with an error of their own
     if done.exit_code == 2:
-        assert (part, command[1]) == (Part.BROKERS, "--new-topic"), "nothing can be placed on no broker"
+        assert (part, command[1]) == (ObservationPart.BROKERS, "--new-topic"), "nothing can be placed on no broker"
         return
     assert done.exit_code == 5
     names_it = done.stdout if (command, form) == (("status",), "table") else done.stderr  # status: among its findings
@@ -165,18 +169,18 @@ NOTHING = ("no topics", "no groups", "no group assigns partitions", "no group is
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("part", HIDDEN)
 def test_no_sentence_denies_what_is_hidden(
-    shown: Callable[..., Done], answers: Answers, part: Part, command: tuple[str, ...]
+    shown: Callable[..., Done], answers: Answers, part: ObservationPart, command: tuple[str, ...]
 ) -> None:
     told = shown(hidden(answers, part), *command, "-o", "table")
     lines = [line.strip() for line in f"{told.stdout}\n{told.stderr}".splitlines()]
     assert [line for line in lines if line in NOTHING] == []
-    if part is Part.BROKERS:
+    if part is ObservationPart.BROKERS:
         assert "no broker is left" not in told.stdout
         assert "in no broker's rack" not in told.stdout
         assert "there is no rack" not in told.stderr
-    if part is Part.TOPICS:
+    if part is ObservationPart.TOPICS:
         assert "leads 0 -> 0" not in told.stdout
-    if part is Part.GROUPS:
+    if part is ObservationPart.GROUPS:
         assert "by followers and readers" not in told.stdout
 
 
@@ -200,6 +204,6 @@ def test_one_group_that_did_not_answer_makes_every_sum_a_lower_bound(
     shown: Callable[..., Done], answers: Answers
 ) -> None:
     full = shown(answers, "status", "-o", "json").json["money"]["consume"]
-    less = deepcopy(answers).without_group("app").gap(Part.GROUPS, GapCause.TIMED_OUT, "app")
+    less = deepcopy(answers).without_group("app").gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, "app")
     assert shown(less, "status", "-o", "json").json["money"]["consume"]["unknown"] > 0
     assert full["parts"] > 0

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import hints
-from agent.cli.output import Format, emit
+from agent.cli import output
+from agent.cli.output import OutputFormat, emit
 from tests.builders import an_observation
 from tests.cli.conftest import Record, Run
 
 
 @pytest.fixture(autouse=True)
 def _nothing_in_force() -> Iterator[None]:
-    hints.forget()
+    output.forget()
     yield
-    hints.forget()
+    output.forget()
 
 
 @pytest.mark.parametrize(
@@ -35,21 +35,21 @@ def _nothing_in_force() -> Iterator[None]:
     ],
 )
 def test_a_command_gets_the_options_of_this_run(text: str, told: str) -> None:
-    assert hints.runnable(text) == text, "without options there is nothing to add"
-    hints.remember(
+    assert output.runnable(text) == text, "without options there is nothing to add"
+    output.remember(
         (Path("my file.yaml"),),
         (Path("client.properties"),),
         ("mode=execute", "kafka.sasl.password=secret"),
         "a:9092,b:9092",
     )
     options = "-b a:9092,b:9092 -c 'my file.yaml' --properties client.properties --set mode=execute"
-    assert hints.runnable(text) == told.format(options)
+    assert output.runnable(text) == told.format(options)
 
 
 def test_of_a_telemetry_file_only_commands_that_read_one_get_it() -> None:
-    hints.remember_replay(Path("t.jsonl"))
-    assert hints.runnable("rackwise groups --all") == "rackwise groups --replay t.jsonl --all"
-    assert hints.runnable("rackwise reassign status") == "rackwise reassign status"
+    output.remember_replay(Path("t.jsonl"))
+    assert output.runnable("rackwise groups --all") == "rackwise groups --replay t.jsonl --all"
+    assert output.runnable("rackwise reassign status") == "rackwise reassign status"
 
 
 def test_the_remedy_of_an_error_runs_as_it_is_printed(here: Run, record: Record) -> None:
@@ -60,7 +60,7 @@ def test_the_remedy_of_an_error_runs_as_it_is_printed(here: Run, record: Record)
     assert program == "rackwise"
     assert here(*arguments).exit_code == 0
     assert here("config", "check", "--set", "mode=observe").exit_code == 0
-    assert hints.runnable("rackwise topics") == "rackwise topics --set mode=observe", (
+    assert output.runnable("rackwise topics") == "rackwise topics --set mode=observe", (
         "one command's options end with it"
     )
 
@@ -80,12 +80,12 @@ def test_a_sentence_in_a_table_has_the_options_too_and_json_has_the_sentence_as_
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     row = {"sentence": "held: it is not approved; approve it with: rackwise proposals approve p-1"}
-    hints.remember((), (), (), "a:1")
-    assert "rackwise proposals approve -b a:1 p-1" in _emitted(row, Format.TABLE)
-    assert "rackwise proposals approve p-1" in _emitted(row, Format.JSON)
+    output.remember((), (), (), "a:1")
+    assert "rackwise proposals approve -b a:1 p-1" in _emitted(row, OutputFormat.TABLE)
+    assert "rackwise proposals approve p-1" in _emitted(row, OutputFormat.JSON)
 
 
-def _emitted(row: dict[str, str], form: Format) -> str:
+def _emitted(row: dict[str, str], form: OutputFormat) -> str:
     with redirect_stdout(StringIO()) as out:
         emit([row], ("sentence",), form)
     return out.getvalue()

@@ -18,10 +18,10 @@ import pytest
 import typer
 import yaml
 
-from agent.cli.app import whole
+from agent.cli.app import full_application
 from agent.cli.table_layout import text_width
-from agent.journal.commands import Answer
-from agent.simulate.evaluation import see
+from agent.journal.commands import LeaderAnswer
+from agent.simulate.evaluation import evaluate
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.clock import system_clock
@@ -159,7 +159,7 @@ def leaves() -> list[str]:
         for name, child in children.items():
             yield from below(child, (*words, name))
 
-    return sorted(below(typer.main.get_command(whole(loaded=True)), ()))
+    return sorted(below(typer.main.get_command(full_application(loaded=True)), ()))
 
 
 def test_every_command_has_a_case() -> None:
@@ -179,12 +179,12 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         values = {"client.id": text, "client.rack": name("text that runs backwards")}
         settings = {"kafka": {"bootstrap.servers": "127.0.0.1:1", **values}, "topics": {"prefix": "x."}}
         (tmp_path / "settings.yaml").write_text(json.dumps(settings))
-        monkeypatch.setattr("agent.observe.knock.knock", lambda *_, **__: "cluster")
+        monkeypatch.setattr("agent.observe.observe_cluster.reach_cluster", lambda *_, **__: "cluster")
         monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: published(name))
-        monkeypatch.setattr("agent.observe.knock.knock", lambda *_, **__: None)
-        monkeypatch.setattr("agent.cli.asking.journal", lambda _plan: journal_of(name))
-        monkeypatch.setattr("agent.cli.asking.ask", lambda *_: Answer(True, name(LINE), 0))
-        monkeypatch.setattr("agent.observe.look.observe", lambda *_: observation(name))
+        monkeypatch.setattr("agent.observe.observe_cluster.reach_cluster", lambda *_, **__: None)
+        monkeypatch.setattr("agent.cli.ask.journal", lambda _plan: journal_of(name))
+        monkeypatch.setattr("agent.cli.ask.ask", lambda *_: LeaderAnswer(True, name(LINE), 0))
+        monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: observation(name))
         monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: seen(name))
         monkeypatch.setattr("testbed.cluster.find_clusters", lambda: found)
         monkeypatch.setattr("testbed.cluster.find_cluster", lambda _name: found[0])
@@ -367,8 +367,8 @@ def test_what_a_machine_reads_gives_back_every_name(here: Run, world: Callable[[
 def test_a_group_of_many_partitions_fills_no_page_and_its_json_has_all_of_them(
     here: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, case: Case
 ) -> None:
-    monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: see(many(), Memory(), Limits()))
-    monkeypatch.setattr("agent.cli.asking.journal", lambda _plan: {})
+    monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: evaluate(many(), Memory(), Limits()))
+    monkeypatch.setattr("agent.cli.ask.journal", lambda _plan: {})
     monkeypatch.setenv("COLUMNS", "80")
     path = tmp_path / "many.jsonl"
     events = observation_to_events(many(), Memory(), Limits(), look="l-1")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.values.limits import Limits, PlanLimits
-from agent.values.weights import Told
+from agent.values.weights import WeightsReading
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Record, Run
 
@@ -76,7 +76,7 @@ def test_simulate_says_the_same_of_a_move(here: Run, record: Record) -> None:
 
 def test_a_table_says_once_what_its_figures_rest_on(here: Run, record: Record) -> None:
     answers = uneven_and_crowded()
-    answers.extra["weights"] = Told("rackwise.weights", missing="there is no such topic")
+    answers.extra["weights"] = WeightsReading("rackwise.weights", missing="there is no such topic")
     done = here("plan", "--replay", str(record(answers)), "-o", "table")
     told = "figures: partitions are counted (no weights: there is no such topic)"
     assert done.stderr.splitlines().count(told) == 1
@@ -87,7 +87,9 @@ def test_what_goes_to_stderr_folds_at_the_width_of_the_terminal(
     here: Run, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = uneven_and_crowded()
-    answers.extra["weights"] = Told("rackwise.weights", missing="there is no topic rackwise.weights in this cluster")
+    answers.extra["weights"] = WeightsReading(
+        "rackwise.weights", missing="there is no topic rackwise.weights in this cluster"
+    )
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr("agent.cli.output._talks_to_a_terminal", lambda: True)
     done = here("plan", "--replay", str(record(answers)), "-o", "table")

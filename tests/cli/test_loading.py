@@ -8,25 +8,25 @@ import threading
 
 import pytest
 
-from agent.cli import loading, measuring, session
-from agent.cli.reported import AgentsReport
-from config.load import Loaded, load_settings
+from agent.cli import rates, running_agents, session
+from agent.cli.running_agents import AgentReportQuery
+from config.load import LoadedSettings, load_settings
 from tests.builders import an_observation
 from tests.cli.conftest import Record
 from tests.command import ROOT
 
 
 @pytest.fixture
-def loaded() -> Loaded:
+def loaded() -> LoadedSettings:
     return load_settings(assignments=["kafka.bootstrap.servers=127.0.0.1:1"], environ={})
 
 
 def test_a_module_that_cannot_be_loaded_is_not_told_by_the_thread(capfd: pytest.CaptureFixture[str]) -> None:
-    loading.load_beside("agent.no_such_module").join()
+    running_agents.load_beside("agent.no_such_module").join()
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_look_is_over_once_all_is_loaded(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_is_over_once_all_is_loaded(loaded: LoadedSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, done = threading.Event(), []
 
     def load(_name: str) -> None:
@@ -38,19 +38,19 @@ def test_a_look_is_over_once_all_is_loaded(loaded: Loaded, monkeypatch: pytest.M
         done.append("observed")
         return an_observation().at()
 
-    monkeypatch.setattr("agent.cli.loading.import_module", load)
-    monkeypatch.setattr("agent.observe.look.observe", observe)
+    monkeypatch.setattr("agent.cli.running_agents.import_module", load)
+    monkeypatch.setattr("agent.observe.observe_cluster.observe", observe)
     with session.looking(loaded) as take:
         take()
         assert sorted(done) == ["loaded", "observed"]
 
 
-@pytest.mark.parametrize("asking", [measuring.AgentsLook, AgentsReport])
+@pytest.mark.parametrize("asking", [rates.AgentLookQuery, AgentReportQuery])
 def test_what_a_thread_that_asks_for_telemetry_needs_is_loaded_before_it(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch, asking: type[measuring.AgentsLook | AgentsReport]
+    loaded: LoadedSettings, monkeypatch: pytest.MonkeyPatch, asking: type[rates.AgentLookQuery | AgentReportQuery]
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr("agent.cli.loading.import_module", told.append)
+    monkeypatch.setattr("agent.cli.running_agents.import_module", told.append)
     monkeypatch.setattr(asking, "_ask", lambda _self: told.append("asked"))
     asking(loaded.settings)._asked.answer(10)
     assert told == ["agent.record.newest_look", "asked"]

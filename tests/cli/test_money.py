@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from agent.cli.planning import _saves
-from agent.simulate.second_look import first_memory, second_look
+from agent.cli.plan import _saves
+from agent.simulate.evaluation import first_memory, second_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits, PriceLimits
-from agent.values.observation import Part
-from agent.values.proposal import Predicted
+from agent.values.observation import ObservationPart
+from agent.values.proposal import PredictedEffect
 from tests.builders import SELECTOR, Answers, an_observation, consumer, reader
 from tests.cli.conftest import Record, Run
 from tests.snapshots import tp
@@ -285,9 +285,11 @@ class TestTopics:
         assert f"rackwise: {sentence}\n  why: no broker lists it\n" in done.stderr
         assert remedy.format(f"--replay {file}") in done.stderr
 
-    @pytest.mark.parametrize(("command", "part"), [("topics", Part.TOPICS), ("groups", Part.GROUPS)])
+    @pytest.mark.parametrize(
+        ("command", "part"), [("topics", ObservationPart.TOPICS), ("groups", ObservationPart.GROUPS)]
+    )
     def test_a_name_that_may_not_have_been_read_is_not_said_to_be_absent(
-        self, record: Record, here: Run, command: str, part: Part
+        self, record: Record, here: Run, command: str, part: ObservationPart
     ) -> None:
         file = str(record(a_world().gap(part)))
         done = here(command, "xyz", "--replay", file)
@@ -299,17 +301,17 @@ class TestTopics:
     @pytest.mark.parametrize(
         ("part", "asked"),
         [
-            (Part.TOPICS, ("simulate", "--replication-factor", "xyz=2")),
-            (Part.TOPICS, ("simulate", "--add-replica", "xyz-0=1")),
-            (Part.TOPICS, ("plan", "--add-partitions", "xyz=9")),
-            (Part.GROUPS, ("simulate", "--add-member", "xyz=a")),
-            (Part.GROUPS, ("simulate", "--standbys", "xyz=1")),
-            (Part.GROUPS, ("explain", "group/xyz")),
-            (Part.TOPICS, ("explain", "topic/xyz/0")),
+            (ObservationPart.TOPICS, ("simulate", "--replication-factor", "xyz=2")),
+            (ObservationPart.TOPICS, ("simulate", "--add-replica", "xyz-0=1")),
+            (ObservationPart.TOPICS, ("plan", "--add-partitions", "xyz=9")),
+            (ObservationPart.GROUPS, ("simulate", "--add-member", "xyz=a")),
+            (ObservationPart.GROUPS, ("simulate", "--standbys", "xyz=1")),
+            (ObservationPart.GROUPS, ("explain", "group/xyz")),
+            (ObservationPart.TOPICS, ("explain", "topic/xyz/0")),
         ],
     )
     def test_every_command_ends_as_partial_for_a_name_that_may_exist(
-        self, record: Record, here: Run, part: Part, asked: tuple[str, ...]
+        self, record: Record, here: Run, part: ObservationPart, asked: tuple[str, ...]
     ) -> None:
         partial = here(*asked, "--replay", str(record(a_world().gap(part))))
         assert (partial.exit_code, partial.stdout) == (5, "")
@@ -456,7 +458,7 @@ def test_plan_prices_the_reads_of_every_group(two_looks: Callable[..., str], her
     ],
 )
 def test_what_a_proposal_saves_a_day_reads_as_money(before: float, after: float, shown: str, number: str) -> None:
-    saves = _saves(Predicted(usd_per_day_before=before, usd_per_day_after=after))
+    saves = _saves(PredictedEffect(usd_per_day_before=before, usd_per_day_after=after))
     assert (saves["saves $/day"], str(saves["usd_per_day_saved"])) == (shown, number)
 
 

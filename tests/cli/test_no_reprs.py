@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.cli.hints import forget
-from agent.values.finding import Subject
+from agent.cli.output import forget
+from agent.values.finding import SubjectId
 from agent.values.verdict import HoldReason
 from tests.cli.conftest import Run
 from tests.cli.test_hostile_world import CASES, Case, Name, World, run, world
@@ -34,7 +34,7 @@ TABLES = [case for case in CASES if case.command not in WRITTEN_BY_HAND and ("ta
     ("text", "kind"),
     [
         ("it is Rack(state=1)", "a named tuple or a dataclass"),
-        (f"for {Subject('group', 'g')!r}", "a named tuple or a dataclass"),
+        (f"for {SubjectId('group', 'g')!r}", "a named tuple or a dataclass"),
         (f"held: {HoldReason.PAUSED!r}", "a member of an enum"),
         ("held: HoldReason.PAUSED", "a member of an enum"),
         ("topic_replicas=least=1, most=3", "a dict"),

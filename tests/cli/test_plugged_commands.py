@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.app import ORDER, command_line
-from agent.cli.ending import run
-from agent.cli.plugged_commands import GROUP, plugged_commands
+from agent.cli.app import GROUP, ORDER, command_line, plugged_commands
+from agent.cli.command_exit import run
 from tests.command import ROOT, environment
 
 ONE = """

@@ -8,17 +8,25 @@ import pytest
 
 from agent.act.journal.journal_topic import NoJournalError
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.cli import asking
-from agent.cli.documents.acting import CopyRow
-from agent.cli.reassigning import COPIES
+from agent.cli import ask
+from agent.cli.documents.proposals import CopyRow
+from agent.cli.reassign import COPIES
 from agent.cli.records import copy_cells
-from agent.daemon.leadership_from_settings import to_leadership_plan
+from agent.daemon.limits_from_settings import to_leadership_plan
 from agent.errors import JournalUnavailable, RackwiseError
-from agent.values.journal import View
+from agent.values.journal import JournalState
 from agent.values.kafka import LEADER_RATE
-from agent.values.observation import Gap, GapCause, Part
-from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState
-from agent.values.throttles import Resource
+from agent.values.observation import Gap, GapCause, ObservationPart
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEnd,
+    PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
+    ThrottleDebt,
+)
+from agent.values.throttles import ThrottleResource
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Run
 from tests.cli.test_acting import MOVE, NOBODY, TARGETS, given, options, plan
@@ -36,7 +44,7 @@ def moving() -> Answers:
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, world: Answers) -> None:
-    monkeypatch.setattr("agent.observe.look.observe", lambda *_: world.at())
+    monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: world.at())
 
 
 KAFKA = ("--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", NOBODY)
@@ -80,12 +88,12 @@ def test_where_nothing_is_to_be_shown_there_is_no_blank_line(here: Run, monkeypa
 def refuse(monkeypatch: pytest.MonkeyPatch, error: RackwiseError) -> None:
     """The journal in Kafka that cannot be read, for that reason."""
 
-    def refused(_plan: LeadershipPlan) -> View:
+    def refused(_plan: LeadershipPlan) -> JournalState:
         raise error
 
-    monkeypatch.setattr(asking, "journal", refused)
+    monkeypatch.setattr(ask, "journal", refused)
     monkeypatch.setattr(
-        asking, "plan_of", lambda loaded: to_leadership_plan(loaded.settings, loaded.settings.kafka, "ann@desk")
+        ask, "plan_of", lambda loaded: to_leadership_plan(loaded.settings, loaded.settings.kafka, "ann@desk")
     )
 
 
@@ -114,7 +122,7 @@ def test_reassignments_that_were_not_reported_are_not_said_to_be_none(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4))
-    world.gaps.append(Gap(Part.REASSIGNMENTS, GapCause.TIMED_OUT, "", "no answer"))
+    world.gaps.append(Gap(ObservationPart.REASSIGNMENTS, GapCause.TIMED_OUT, "", "no answer"))
     shown(monkeypatch, world)
     given(path, *plan(PlanState.DONE))
     told = here("reassign", "status", "-o", "table", *options(path))
@@ -128,8 +136,14 @@ def test_own_moves_name_their_plan_and_attempts_stand_side_by_side(
 ) -> None:
     shown(monkeypatch, moving())
     second = f"{MOVE.id}.2"
-    rate = Debt(Resource("broker", "1"), LEADER_RATE, "50000000", None, second, 1)
-    given(path, *plan(PlanState.ROLLED_BACK), Plan(second, TARGETS), Batch(second, 1, TARGETS, BatchState.ACKED), rate)
+    rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "50000000", None, second, 1)
+    given(
+        path,
+        *plan(PlanState.ROLLED_BACK),
+        ReassignmentPlan(second, TARGETS),
+        Batch(second, 1, TARGETS, BatchState.ACKED),
+        rate,
+    )
     told = here("reassign", "status", MOVE.id, "-o", "json", *options(path))
     assert told.exit_code == 0
     assert [(row["plan"], row["attempt"], row["state"]) for row in told.json["plans"]] == [
@@ -179,7 +193,9 @@ def test_what_no_plan_is_going_to_move_does_not_wait(  # noqa: PLR0917 (fixtures
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, state: PlanState, ended: bool, now: tuple[int, ...]
 ) -> None:
     found, batch = plan(state)
-    failed = Batch(MOVE.id, 2, TARGETS[1:], BatchState.CLOSED, ends=(PartitionEnd(tp("t-1"), End.REFUSED),))
+    failed = Batch(
+        MOVE.id, 2, TARGETS[1:], BatchState.CLOSED, ends=(PartitionEnd(tp("t-1"), PartitionEndReason.REFUSED),)
+    )
     shown(monkeypatch, an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 2), now))
     given(path, found, batch, *((failed,) if ended else ()))
     told = here("reassign", "verify", MOVE.id, "-o", "json", *options(path))

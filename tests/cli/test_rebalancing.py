@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.loop import Line, run_cycle
+from agent.loop import CycleStages, run_cycle
 from agent.values.cycle import sentence
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -55,5 +55,7 @@ def test_the_cycle_of_an_agent_says_so_too() -> None:
     answers = an_observation().topic("orders", (1, 2, 3))
     answers.group("ok", reader("m", "a", "orders-0"), state="PreparingRebalance")
     look = answers.at()
-    told = sentence(run_cycle(Line(Limits()), lambda: look, look, Memory(), number=1, name="l-1", planning=False))
+    told = sentence(
+        run_cycle(CycleStages(Limits()), lambda: look, look, Memory(), number=1, name="l-1", planning=False)
+    )
     assert "; no findings in what was observed; 1 group rebalances and shows no racks or assignments" in told

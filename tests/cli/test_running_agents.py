@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.cli import running_agents
-from agent.loop import Line, run_cycle
-from agent.telemetry.derived import Teller, derived_events
+from agent.loop import CycleStages, run_cycle
+from agent.telemetry.derived import AgentIdentity, derived_events
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import GroupLimits, Limits
@@ -49,12 +49,12 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     file = tmp_path / "telemetry.jsonl"
 
     def write(now: Observation, limits: Limits, memory: Memory | None = None, *, age_s: int = 8) -> tuple[str, ...]:
-        monkeypatch.setattr("agent.observe.look.observe", lambda *_: now)
+        monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: now)
         then = earlier(now, age_s)
         before = memory or Memory()
-        cycle = run_cycle(Line(limits), lambda: then, then, before, number=1, name="i-1", planning=True)
+        cycle = run_cycle(CycleStages(limits), lambda: then, then, before, number=1, name="i-1", planning=True)
         inputs = list(observation_to_events(then, before, limits, look="i-1"))
-        events = (*inputs, *derived_events(cycle, len(inputs), full=True, teller=Teller("rw-1", "kafka-host")))
+        events = (*inputs, *derived_events(cycle, len(inputs), full=True, teller=AgentIdentity("rw-1", "kafka-host")))
         file.write_text("".join(f"{line}\n" for event in events for line in to_lines(event)))
         return "--set", "weights.enabled=false", "--set", f"record.file={file}", "-b", "127.0.0.1:1", "-o", "json"
 
@@ -103,7 +103,7 @@ def test_the_same_settings_need_no_line(here: Command, look: Look) -> None:
 def test_an_agent_of_another_cluster_does_not_count(here: Command, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     given = look(shop().at(), MIN_TRAFFIC)
     elsewhere = replace(shop().at(), cluster_id="another")
-    monkeypatch.setattr("agent.observe.look.observe", lambda *_: elsewhere)
+    monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: elsewhere)
     assert "settings of groups" not in here("status", *given).stderr
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.cli.columns import told_in_words
+from agent.cli.plan import told_in_words
 from agent.cli.tables import _task
 from agent.values.limits import GroupLimits, Limits
-from agent.values.prediction import told_once
+from agent.values.plan import merged_notes
 from tests.builders import Answers, an_observation, consumer, instance, reader
 from tests.cli.conftest import Record, Run
 
@@ -247,7 +247,7 @@ def test_notes_that_differ_only_in_their_tasks_are_told_once(here: Run, file: st
     assert row["note"].count("cannot be placed") == 1
     assert row["note"].endswith("(the same of 2 more tasks)")
     assert sum("cannot be placed" in note for note in row["prediction"]["notes"]) == 3
-    assert told_once(("task 0_1 waits", "else", "task 0_2 waits")) == (
+    assert merged_notes(("task 0_1 waits", "else", "task 0_2 waits")) == (
         "task 0_1 waits (the same of 1 more task)",
         "else",
     )

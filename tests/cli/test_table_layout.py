@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.cli.table_layout import LEAST, Laid, lay_out, paragraph, text_width, wrap
+from agent.cli.table_layout import LEAST, TableLayout, lay_out, paragraph, text_width, wrap
 
 COLUMNS = ("group", "kind", "state", "assignor", "members", "racks", "local_kafka", "gap")
 ROWS = [
@@ -17,13 +17,13 @@ RIGHT = [name in {"members", "gap"} for name in COLUMNS]
 MEMBER = "consumer-orders-app-1-0123abcd-0123-0123-0123-0123456789ab"
 
 
-def lines(laid: Laid) -> list[str]:
+def lines(laid: TableLayout) -> list[str]:
     return [*laid.same, *laid.heads, *laid.body]
 
 
 def test_a_table_that_fits_stays_as_it_is() -> None:
     laid = lay_out(("id", "members", "sentence"), [["a", "1", "x y"], ["b-long", "12", "z"]], (False, True, False), 80)
-    assert laid == Laid((), ("id      members  sentence",), ("a             1  x y", "b-long       12  z"))
+    assert laid == TableLayout((), ("id      members  sentence",), ("a             1  x y", "b-long       12  z"))
 
 
 @pytest.mark.parametrize("width", [160, 120, 100, 80, 60, LEAST])

@@ -14,7 +14,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.protocol.metadata import MetadataResponse
 
 from assignors.clients import kafka_python
-from assignors.clients.told import by_topic
+from assignors.clients.user_data import by_topic
 from assignors.problem import TopicPartition
 
 
@@ -30,7 +30,7 @@ class Plugged:
 
 def give(assignor: Any, partitions: Iterable[TopicPartition], generation: int) -> Plugged:
     """Let the assignor hear of an assignment through its client's own classes, as bytes that came from a broker."""
-    if isinstance(assignor, kafka_python.Assignor):
+    if isinstance(assignor, kafka_python.KafkaPythonAssignor):
         sent = ConsumerProtocolAssignment(0, by_topic(partitions), b"").encode()
         assignor.on_assignment(ConsumerProtocolAssignment.decode(sent), generation)
     else:

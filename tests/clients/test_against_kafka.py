@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from assignors.clients import aiokafka, kafka_python
-from assignors.clients.told import Told, user_data
+from assignors.clients.user_data import RackwiseUserData, user_data
 from assignors.problem import TopicPartition
 from tests.clients.given import give
 from tests.decode.oracle import Oracle, kafka_oracle
@@ -56,6 +56,6 @@ def test_kafka_reads_the_subscription_and_writes_the_same_bytes(
 def test_kafka_reads_the_user_data_under_its_own_names(
     protocol: str, owned: list[list[object]], oracle: Oracle
 ) -> None:
-    told = Told(rack="r1", instance_id="i", owned=OWNED, generation=7, held=True)
+    told = RackwiseUserData(rack="r1", instance_id="i", owned=OWNED, generation=7, held=True)
     (read,) = oracle.read([(protocol, user_data(protocol, told))])
     assert (read["owned"], read["generation"]) == (owned, 7)

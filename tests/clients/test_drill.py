@@ -10,7 +10,7 @@ import pytest
 
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload import Workload
+from testbed.demo.workload import ClusterWorkload
 from tests.clients.live import (
     BUILT_IN,
     DROP_IN,
@@ -121,7 +121,7 @@ def test_a_second_name_costs_aiokafka_a_second_rebalance(lab: Lab) -> None:
 
 
 @pytest.fixture
-def demo_lab(demo_cluster: EmbeddedCluster, work: Workload) -> Iterator[Lab]:
+def demo_lab(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Iterator[Lab]:
     made = demo_topics_as_they_are(demo_cluster)
     try:
         yield made

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from assignors.clients.leader import Joined, assign, rack_sets
-from assignors.clients.told import Told, user_data
+from assignors.clients.leader import JoinedMember, assign, rack_sets
+from assignors.clients.user_data import RackwiseUserData, user_data
 from assignors.problem import TopicPartition
 from tests.decode.generate import mutated
 
@@ -24,8 +24,8 @@ def member(
     data: bytes = b"",
     instance_id: str | None = None,
     topics: tuple[str, ...] = ("t",),
-) -> Joined:
-    return Joined(
+) -> JoinedMember:
+    return JoinedMember(
         id=name,
         topics=topics,
         rack=rack,
@@ -36,13 +36,13 @@ def member(
     )
 
 
-def noted(name: str, protocol: str, told: Told) -> Joined:
+def noted(name: str, protocol: str, told: RackwiseUserData) -> JoinedMember:
     """A member of which the leader's client sees the user data only."""
-    return Joined(id=name, topics=("t",), user_data=user_data(protocol, told))
+    return JoinedMember(id=name, topics=("t",), user_data=user_data(protocol, told))
 
 
 def sticky(*owned: TopicPartition, generation: int | None = None, rack: str | None = None) -> bytes:
-    return user_data("sticky", Told(owned=owned, generation=generation, rack=rack))
+    return user_data("sticky", RackwiseUserData(owned=owned, generation=generation, rack=rack))
 
 
 ANSWERS = [
@@ -55,7 +55,7 @@ ANSWERS = [
     ),
     pytest.param(
         "range",
-        [noted("m1", "range", Told(rack="b")), noted("m2", "range", Told(rack="a"))],
+        [noted("m1", "range", RackwiseUserData(rack="b")), noted("m2", "range", RackwiseUserData(rack="a"))],
         (A, B),
         {"m1": (T1,), "m2": (T0,)},
         id="range follows racks in the user data where the leader's client drops the field",
@@ -69,14 +69,14 @@ ANSWERS = [
     ),
     pytest.param(
         "range",
-        [noted("m1", "range", Told()), noted("m2", "range", Told(instance_id="i"))],
+        [noted("m1", "range", RackwiseUserData()), noted("m2", "range", RackwiseUserData(instance_id="i"))],
         (A, A),
         {"m1": (T1,), "m2": (T0,)},
         id="range puts static members first, by a note as well",
     ),
     pytest.param(
         "range",
-        [noted(name, "range", Told(instance_id="i")) for name in ("m1", "m2")],
+        [noted(name, "range", RackwiseUserData(instance_id="i")) for name in ("m1", "m2")],
         (A, A),
         {"m1": (T0,), "m2": (T1,)},
         id="range: an instance id that two notes claim counts once",
@@ -139,21 +139,27 @@ ANSWERS = [
     ),
     pytest.param(
         "optimal",
-        [noted("m1", "optimal", Told(rack="b")), noted("m2", "optimal", Told(rack="a"))],
+        [noted("m1", "optimal", RackwiseUserData(rack="b")), noted("m2", "optimal", RackwiseUserData(rack="a"))],
         (A, B),
         {"m1": (T1,), "m2": (T0,)},
         id="optimal by the notes alone",
     ),
     pytest.param(
         "optimal",
-        [noted("m1", "optimal", Told(owned=(T0, T1), generation=3, held=True)), noted("m2", "optimal", Told())],
+        [
+            noted("m1", "optimal", RackwiseUserData(owned=(T0, T1), generation=3, held=True)),
+            noted("m2", "optimal", RackwiseUserData()),
+        ],
         (A, A),
         {"m1": (T1,), "m2": ()},
         id="optimal holds back what a member still holds, by its note",
     ),
     pytest.param(
         "optimal",
-        [noted("m1", "optimal", Told(owned=(T0, T1), generation=3)), noted("m2", "optimal", Told())],
+        [
+            noted("m1", "optimal", RackwiseUserData(owned=(T0, T1), generation=3)),
+            noted("m2", "optimal", RackwiseUserData()),
+        ],
         (A, A),
         {"m1": (T1,), "m2": (T0,)},
         id="optimal gives at once what an eager member has let go",
@@ -188,7 +194,7 @@ ANSWERS = [
 @pytest.mark.parametrize(("protocol", "members", "racks", "expected"), ANSWERS)
 def test_answer(
     protocol: str,
-    members: list[Joined],
+    members: list[JoinedMember],
     racks: tuple[frozenset[str], ...],
     expected: dict[str, tuple[TopicPartition, ...]],
 ) -> None:
@@ -237,7 +243,10 @@ def test_whatever_members_send_every_partition_has_at_most_one_reader(protocol: 
     racks = {"t": (A | B, B | C, C | A, A), "u": (C, A | B)}
     whole = [
         user_data(
-            name, Told(rack="a", instance_id="i", owned=(T0, T3, TopicPartition("u", 1)), generation=2, held=True)
+            name,
+            RackwiseUserData(
+                rack="a", instance_id="i", owned=(T0, T3, TopicPartition("u", 1)), generation=2, held=True
+            ),
         )
         for name in ("range", "sticky", "optimal")
     ]

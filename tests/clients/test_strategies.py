@@ -16,7 +16,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 
 from assignors.clients import aiokafka, kafka_python
 from assignors.clients.strategy import BadStrategy
-from assignors.clients.told import Told, read_user_data
+from assignors.clients.user_data import RackwiseUserData, read_user_data
 from assignors.problem import TopicPartition
 from tests.clients.given import aiokafka_cluster, give, kafka_python_cluster
 
@@ -150,8 +150,8 @@ def test_two_consumers_in_one_process_are_two() -> None:
     mine, other = (aiokafka.Strategy("sticky", client_rack="a")[0] for _ in range(2))
     give(mine, (T0,), generation=1)
     sent = {each: each.metadata({"t"})[13:] for each in (mine, other)}
-    assert read_user_data("sticky", sent[mine]) == Told(rack="a", owned=(T0,))
-    assert read_user_data("sticky", sent[other]) == Told(rack="a")
+    assert read_user_data("sticky", sent[mine]) == RackwiseUserData(rack="a", owned=(T0,))
+    assert read_user_data("sticky", sent[other]) == RackwiseUserData(rack="a")
 
 
 def test_what_a_topic_no_longer_wanted_had_is_not_claimed() -> None:

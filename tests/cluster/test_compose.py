@@ -14,7 +14,7 @@ import yaml
 
 from config.sources import environment_names
 from testbed.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
-from testbed.cluster.settings import Node, broker_settings
+from testbed.cluster.settings import BrokerNode, broker_settings
 from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec
 
 TOP = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def compose_settings(compose: Any, broker_id: int) -> dict[str, str]:
 
 
 def embedded_settings(broker_id: int) -> dict[str, str]:
-    node = Node(
+    node = BrokerNode(
         id=broker_id,
         rack=COMPOSE_RACKS[broker_id],
         internal_port=9094,

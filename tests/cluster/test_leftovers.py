@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.asking import confirm
-from agent.cli.output import Format
+from agent.cli.ask import confirm
+from agent.cli.output import OutputFormat
 from agent.errors import GaveUp
 from testbed.cluster import commands
 from testbed.cluster.errors import BadSpec, ClusterError
 from testbed.cluster.launch import TAG
 from testbed.cluster.leftovers import ClusterState, clear_cluster, find_cluster, find_clusters
-from testbed.cluster.manifest import Manifest, Member, read_manifest, write_manifest
+from testbed.cluster.manifest import ClusterManifest, ManifestBroker, read_manifest, write_manifest
 from testbed.cluster.processes import ProcessId
-from testbed.cluster.settings import Node
-from testbed.cluster.spec import ClusterSpec, Security
+from testbed.cluster.settings import BrokerNode
+from testbed.cluster.spec import ClusterSecurity, ClusterSpec
 
 Start = Callable[..., ProcessId]
 ENDED = ProcessId(pid=os.getpid(), create_time=1.0)
@@ -54,22 +54,22 @@ def sleeper() -> Iterator[Start]:
         process.wait()
 
 
-def manifest(*processes: ProcessId | None, owner: ProcessId | None = None, ready: bool = True) -> Manifest:
+def manifest(*processes: ProcessId | None, owner: ProcessId | None = None, ready: bool = True) -> ClusterManifest:
     members = tuple(
-        Member(
-            node=Node(
+        ManifestBroker(
+            node=BrokerNode(
                 id=number, rack="a", internal_port=1, controller_port=2, client_port=3, data_directory=f"data-{number}"
             ),
             process=process,
         )
         for number, process in enumerate(processes, 1)
     )
-    return Manifest(
+    return ClusterManifest(
         name="one", cluster_id="id", spec=ClusterSpec(), members=members, owner=owner, starter=ENDED, ready=ready
     )
 
 
-def put(home: Path, value: Manifest) -> Path:
+def put(home: Path, value: ClusterManifest) -> Path:
     directory = home / value.name
     directory.mkdir()
     write_manifest(directory, value)
@@ -77,8 +77,8 @@ def put(home: Path, value: Manifest) -> Path:
 
 
 def test_a_manifest_comes_back_as_it_was_written(home: Path) -> None:
-    spec = ClusterSpec(racks=("a", None), proxied=True, security=Security(), broker_properties={"x": "y"})
-    node = Node(
+    spec = ClusterSpec(racks=("a", None), proxied=True, security=ClusterSecurity(), broker_properties={"x": "y"})
+    node = BrokerNode(
         id=1,
         rack=None,
         internal_port=1,
@@ -88,7 +88,9 @@ def test_a_manifest_comes_back_as_it_was_written(home: Path) -> None:
         proxy_port=5,
         data_directory="d",
     )
-    written = replace(manifest(owner=ENDED), spec=spec, members=(Member(node=node, process=ENDED),), helpers=(ENDED,))
+    written = replace(
+        manifest(owner=ENDED), spec=spec, members=(ManifestBroker(node=node, process=ENDED),), helpers=(ENDED,)
+    )
     assert read_manifest(put(home, written)) == written
     assert written.proxied_bootstrap_servers == "127.0.0.1:5"
 
@@ -136,7 +138,7 @@ def test_a_cluster_with_a_dead_broker_is_partly_running(home: Path, sleeper: Sta
         pytest.param(manifest(ENDED, owner=ENDED), "its owner, has ended", id="its owner was killed"),
     ],
 )
-def test_what_nobody_owns_any_more_is_left_behind(home: Path, left: Manifest, why: str) -> None:
+def test_what_nobody_owns_any_more_is_left_behind(home: Path, left: ClusterManifest, why: str) -> None:
     put(home, left)
     found = find_cluster("one")
     assert found is not None
@@ -213,9 +215,9 @@ def test_no_command_asks_about_clusters_that_it_was_not_given(
 ) -> None:
     said = at_a_terminal(monkeypatch)
     put(home, replace(manifest(sleeper()), name="mine"))
-    commands.up(name="mine", output=Format.JSON)
+    commands.up(name="mine", output=OutputFormat.JSON)
     commands.down(name="mine")
-    commands.status(output=Format.JSON)
+    commands.status(output=OutputFormat.JSON)
     assert "?" not in said.getvalue()
     assert said.getvalue().splitlines()[-1] == "remove them with: rackwise cluster status --clear"
     assert [found.name for found in find_clusters()] == ["one", "two"]
@@ -226,7 +228,7 @@ def test_why_a_cluster_was_left_behind_is_said_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    commands.status(output=Format.TABLE)
+    commands.status(output=OutputFormat.TABLE)
     shown = capsys.readouterr()
     assert shown.out.count("its owner, has ended") == 2
     assert shown.err == "remove them with: rackwise cluster status --clear\n"
@@ -236,15 +238,15 @@ def test_why_a_cluster_was_left_behind_is_said_once(
 
 @pytest.mark.usefixtures("two_left")
 def test_the_command_that_removes_the_cluster_shown_removes_no_other(capsys: pytest.CaptureFixture[str]) -> None:
-    commands.status(name="two", output=Format.JSON)
+    commands.status(name="two", output=OutputFormat.JSON)
     assert capsys.readouterr().err == "remove it with: rackwise cluster status --name two --clear\n"
 
 
 @pytest.mark.usefixtures("two_left")
 def test_status_of_one_name_shows_and_clears_only_that_cluster(capsys: pytest.CaptureFixture[str]) -> None:
-    commands.status(name="gone", clear=True, output=Format.TABLE)
+    commands.status(name="gone", clear=True, output=OutputFormat.TABLE)
     assert "there is no cluster named gone" in capsys.readouterr().err
-    commands.status(name="two", clear=True, output=Format.JSON)
+    commands.status(name="two", clear=True, output=OutputFormat.JSON)
     done = capsys.readouterr()
     assert [row["name"] for row in json.loads(done.out)] == ["two"]
     assert "cluster one" not in done.err

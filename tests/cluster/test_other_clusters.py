@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from testbed.cluster import ClusterError, ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterError, ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.cluster.live import admin, consume, create_topic, described, eventually, kafka_admin, produce
 from tests.conftest import ClusterFactory
 
@@ -43,7 +43,9 @@ def test_an_older_kafka_runs_in_three_racks_and_counts_its_bytes(cluster_factory
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster.start(ClusterSpec(racks=("a",), security=Security(), proxied=True), on_progress=print) as one:
+    with EmbeddedCluster.start(
+        ClusterSpec(racks=("a",), security=ClusterSecurity(), proxied=True), on_progress=print
+    ) as one:
         yield one
 
 

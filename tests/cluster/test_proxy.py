@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from testbed.cluster import ClusterError, EmbeddedCluster, Fault, FaultKind
+from testbed.cluster import ClusterError, ConnectionFault, ConnectionFaultKind, EmbeddedCluster
 from testbed.cluster.ports import hold_ports
 from testbed.cluster.proxy import RecordingProxy
 from tests.cluster.live import QUIET, admin, brokers_told, consume, create_topic, described, eventually, produce
@@ -64,13 +64,16 @@ def test_what_bypasses_the_proxy_is_not_recorded(embedded_cluster: EmbeddedClust
     assert embedded_cluster.proxy.records(since=mark, client_id="bypass") == ()
 
 
-@pytest.mark.parametrize("kind", [FaultKind.BLACKHOLE, FaultKind.MUTE, FaultKind.RESET, FaultKind.REFUSE])
+@pytest.mark.parametrize(
+    "kind",
+    [ConnectionFaultKind.BLACKHOLE, ConnectionFaultKind.MUTE, ConnectionFaultKind.RESET, ConnectionFaultKind.REFUSE],
+)
 def test_a_fault_on_all_brokers_leaves_a_client_without_an_answer_until_it_is_lifted(
-    embedded_cluster: EmbeddedCluster, kind: FaultKind
+    embedded_cluster: EmbeddedCluster, kind: ConnectionFaultKind
 ) -> None:
     client = admin(embedded_cluster.proxied_bootstrap_servers)
     assert len(client.list_topics(timeout=10).brokers) == 3
-    embedded_cluster.inject(Fault(kind))
+    embedded_cluster.inject(ConnectionFault(kind))
     with pytest.raises(KafkaException):
         client.list_topics(timeout=1.5)
     embedded_cluster.proxy.heal()
@@ -83,14 +86,14 @@ def test_a_muted_request_is_done_although_its_answer_never_came(embedded_cluster
     # The first value makes the connection, so that only the answer to the second can be missing.
     producer.produce("muted", b"before")
     assert producer.flush(10) == 0
-    embedded_cluster.inject(Fault(FaultKind.MUTE))
+    embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.MUTE))
     producer.produce("muted", b"during")
     assert producer.flush(1) == 1
     assert consume(embedded_cluster.bootstrap_servers, "muted", 2) == 2
 
 
 def test_a_fault_on_one_broker_spares_the_others(embedded_cluster: EmbeddedCluster, topic: str) -> None:
-    embedded_cluster.inject(Fault(FaultKind.REFUSE), 1)
+    embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.REFUSE), 1)
     others = ",".join(embedded_cluster.proxied_bootstrap_servers.split(",")[1:])
     began = time.monotonic()
     assert topic in admin(others).list_topics(timeout=10).topics
@@ -100,7 +103,7 @@ def test_a_fault_on_one_broker_spares_the_others(embedded_cluster: EmbeddedClust
 def test_a_delay_holds_up_each_request(embedded_cluster: EmbeddedCluster) -> None:
     client = admin(embedded_cluster.proxied_bootstrap_servers)
     client.list_topics(timeout=10)
-    embedded_cluster.inject(Fault(FaultKind.DELAY, 700))
+    embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.DELAY, 700))
     began = time.monotonic()
     client.list_topics(timeout=10)
     assert time.monotonic() - began >= 0.7
@@ -109,7 +112,7 @@ def test_a_delay_holds_up_each_request(embedded_cluster: EmbeddedCluster) -> Non
 def test_a_cluster_can_be_made_to_answer_without_brokers(embedded_cluster: EmbeddedCluster) -> None:
     client = admin(embedded_cluster.proxied_bootstrap_servers)
     client.list_topics(timeout=10)
-    embedded_cluster.inject(Fault(FaultKind.NO_BROKERS))
+    embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.NO_BROKERS))
     answer = client.list_topics(timeout=10)
     assert len(answer.brokers) == 0
     assert TOPIC in answer.topics
@@ -117,7 +120,7 @@ def test_a_cluster_can_be_made_to_answer_without_brokers(embedded_cluster: Embed
 
 def test_a_fault_on_a_broker_that_is_not_there_is_refused(embedded_cluster: EmbeddedCluster) -> None:
     with pytest.raises(ClusterError, match="The proxy has no broker 9"):
-        embedded_cluster.inject(Fault(FaultKind.RESET), 9)
+        embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.RESET), 9)
 
 
 def test_an_overflowing_record_says_how_much_it_lost(embedded_cluster: EmbeddedCluster) -> None:

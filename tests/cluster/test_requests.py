@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol import admin, consumer, metadata, producer
 
-from testbed.cluster.requests import Header, Subject, api_name, read_header, record, without_brokers
+from testbed.cluster.requests import RequestHeader, RequestSubject, api_name, read_header, record, without_brokers
 
-TOPIC = Subject("topic", "orders")
+TOPIC = RequestSubject("topic", "orders")
 
 
 def frame_of(request: Any, client_id: str | None = "probe") -> bytes:
@@ -64,23 +64,27 @@ def ask_metadata(topics: list[str] | None, version: int = 9, *, create: bool) ->
 @pytest.mark.parametrize(
     ("request_", "api", "subjects"),
     [
-        pytest.param(produce(9), "Produce", (Subject("transactional id", "rackwise-1"), TOPIC), id="a write"),
+        pytest.param(produce(9), "Produce", (RequestSubject("transactional id", "rackwise-1"), TOPIC), id="a write"),
         pytest.param(create_topics(), "CreateTopics", (TOPIC,), id="a creation names its topic"),
         pytest.param(reassign(), "AlterPartitionReassignments", (TOPIC,), id="a reassignment names its topic"),
-        pytest.param(
-            alter_configs(), "IncrementalAlterConfigs", (TOPIC, Subject("broker", "1")), id="a config"
-        ),
+        pytest.param(alter_configs(), "IncrementalAlterConfigs", (TOPIC, RequestSubject("broker", "1")), id="a config"),
         pytest.param(
             admin.ElectLeadersRequest(version=2, election_type=0, topic_partitions=None, timeout_ms=1),
-            "ElectLeaders", (Subject("topic", "*"),), id="an election without topics means all",
+            "ElectLeaders",
+            (RequestSubject("topic", "*"),),
+            id="an election without topics means all",
         ),
         pytest.param(
             producer.InitProducerIdRequest(version=2, transactional_id="rackwise-1", transaction_timeout_ms=1),
-            "InitProducerId", (Subject("transactional id", "rackwise-1"),), id="a producer names its transactional id",
+            "InitProducerId",
+            (RequestSubject("transactional id", "rackwise-1"),),
+            id="a producer names its transactional id",
         ),
         pytest.param(
             consumer.LeaveGroupRequest(version=4, group_id="g", members=[]),
-            "LeaveGroup", (Subject("group", "g"),), id="leaving names the group",
+            "LeaveGroup",
+            (RequestSubject("group", "g"),),
+            id="leaving names the group",
         ),
         pytest.param(
             ask_metadata(["orders"], create=True), "Metadata", (TOPIC,), id="metadata that may create a topic"
@@ -89,9 +93,9 @@ def ask_metadata(topics: list[str] | None, version: int = 9, *, create: bool) ->
             ask_metadata(["orders"], 1, create=False), "Metadata", (TOPIC,), id="old metadata always may create a topic"
         ),
     ],
-)  # fmt: skip
+)
 def test_a_mutating_request_is_recorded_with_what_it_names(
-    request_: Any, api: str, subjects: tuple[Subject, ...]
+    request_: Any, api: str, subjects: tuple[RequestSubject, ...]
 ) -> None:
     one = recorded(frame_of(request_))
     assert (one.api, one.mutating, one.subjects) == (api, True, subjects)
@@ -118,7 +122,7 @@ def test_a_request_that_only_reads_names_nothing(request_: Any) -> None:
 def test_heartbeats_of_the_newer_groups_name_their_group(api_key: int, name: str) -> None:
     header = api_key.to_bytes(2, "big") + b"\0\0" + b"\0\0\0\7" + b"\0\5probe" + b"\0"
     one = recorded(header + b"\x07orders" + b"rest")
-    assert (one.api, one.mutating, one.subjects) == (name, True, (Subject("group", "orders"),))
+    assert (one.api, one.mutating, one.subjects) == (name, True, (RequestSubject("group", "orders"),))
 
 
 def test_an_unknown_api_counts_as_mutating_and_unreadable() -> None:
@@ -187,4 +191,4 @@ def test_an_answer_that_cannot_be_read_passes_as_it_was() -> None:
 
 
 def test_a_header_without_a_client_id_is_read() -> None:
-    assert read_header(b"\0\3\0\1\0\0\0\7\xff\xff") == Header(3, 1, 7, None)
+    assert read_header(b"\0\3\0\1\0\0\0\7\xff\xff") == RequestHeader(3, 1, 7, None)

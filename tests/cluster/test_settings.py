@@ -6,15 +6,15 @@ import pytest
 
 from testbed.cluster.settings import (
     RACK_AWARE_SELECTOR,
-    Node,
+    BrokerNode,
     as_properties,
     broker_settings,
     common_settings,
 )
-from testbed.cluster.spec import ClusterSpec, Security, Version
+from testbed.cluster.spec import ClusterSecurity, ClusterSpec, KafkaVersion
 
-PLAIN = Node(id=2, rack="b", internal_port=1, controller_port=2, client_port=3, data_directory="data")
-PROXIED = Node(
+PLAIN = BrokerNode(id=2, rack="b", internal_port=1, controller_port=2, client_port=3, data_directory="data")
+PROXIED = BrokerNode(
     id=2,
     rack="b",
     internal_port=1,
@@ -24,8 +24,8 @@ PROXIED = Node(
     proxy_port=5,
     data_directory="data",
 )
-NO_RACK = Node(id=2, rack=None, internal_port=1, controller_port=2, client_port=3, data_directory="data")
-NEW = Version(4, 3, 1)
+NO_RACK = BrokerNode(id=2, rack=None, internal_port=1, controller_port=2, client_port=3, data_directory="data")
+NEW = KafkaVersion(4, 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_copies_fit_the_number_of_brokers(brokers: int, replication: str, min_is
     ("version", "protocols"),
     [
         pytest.param(NEW, None, id="4.3.1 serves every kind of group unasked"),
-        pytest.param(Version(4, 1, 0), "classic,consumer,streams", id="4.1.0 must be asked for streams groups"),
-        pytest.param(Version(4, 0, 0), "classic,consumer", id="4.0.0 has no streams groups"),
-        pytest.param(Version(3, 6, 2), None, id="3.6.2 does not know the setting"),
+        pytest.param(KafkaVersion(4, 1, 0), "classic,consumer,streams", id="4.1.0 must be asked for streams groups"),
+        pytest.param(KafkaVersion(4, 0, 0), "classic,consumer", id="4.0.0 has no streams groups"),
+        pytest.param(KafkaVersion(3, 6, 2), None, id="3.6.2 does not know the setting"),
     ],
 )
-def test_group_protocols_follow_the_version(version: Version, protocols: str | None) -> None:
+def test_group_protocols_follow_the_version(version: KafkaVersion, protocols: str | None) -> None:
     assert common_settings(3, version).get("group.coordinator.rebalance.protocols") == protocols
 
 
@@ -84,7 +84,7 @@ def test_the_proxied_listener_tells_clients_the_address_of_the_proxy() -> None:
 
 
 def test_security_covers_clients_and_the_proxy_can_still_read() -> None:
-    spec = ClusterSpec(proxied=True, security=Security())
+    spec = ClusterSpec(proxied=True, security=ClusterSecurity())
     protocols = broker_settings(spec, PROXIED, "1@x:1", {})["listener.security.protocol.map"].split(",")
     assert set(protocols) == {
         "INTERNAL:PLAINTEXT",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.cluster.errors import BadSpec
-from testbed.cluster.spec import ClusterSpec, Version
+from testbed.cluster.spec import ClusterSpec, KafkaVersion
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_the_default_is_three_brokers_in_three_racks() -> None:
 
 
 def test_versions_are_compared_as_numbers() -> None:
-    assert Version.parse("3.10.0") > Version.parse("3.9.1")
+    assert KafkaVersion.parse("3.10.0") > KafkaVersion.parse("3.9.1")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.daemon.limits_from_settings import to_limits
-from agent.journal.moves import KEEP_BATCHES
+from agent.journal.plan_entries import KEEP_BATCHES
 from agent.journal.triggers import KEPT
-from agent.values.limits import Mode, Told
+from agent.values.limits import AgentMode, TriState
 from config.load import SettingsRefusedError, effective, load_settings
 from config.settings import Settings
 
@@ -221,10 +221,10 @@ def test_what_is_set_reaches_the_stages() -> None:
             "windows.allow.nights.days=fri-mon",
         )
     )
-    assert (limits.mode, limits.cluster.id, limits.execute.throttle) == (Mode.EXECUTE, "abc", 50_000_000)
-    assert limits.trigger_of("orders").transactional is Told.YES
+    assert (limits.mode, limits.cluster.id, limits.execute.throttle) == (AgentMode.EXECUTE, "abc", 50_000_000)
+    assert limits.trigger_of("orders").transactional is TriState.YES
     assert limits.trigger_of("orders").allow_eager, "what a group does not set, it takes from those for all"
-    assert limits.trigger_of("others").transactional is Told.UNKNOWN
+    assert limits.trigger_of("others").transactional is TriState.UNKNOWN
     assert [(rule.name, rule.max_bytes) for rule in limits.approve.rules] == [("small", 10_000_000_000)]
     (window,) = limits.windows.allow
     assert (window.zone, window.start_minute, window.end_minute) == ("Europe/Berlin", 1_320, 360)

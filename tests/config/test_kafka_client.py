@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from config.kafka_checks import checked_value
 from config.kafka_client import KafkaClientConfig, notes_on
 from config.kafka_keys import KEYS
-from config.mistake import SettingMistake
+from config.setting_mistake import SettingMistake
 
 SCRAM = {
     "bootstrap.servers": "one:9092, two:9093",

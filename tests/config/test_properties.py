@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from config.mistake import SettingMistake
 from config.properties import load_properties, parse_properties, resolve_references
+from config.setting_mistake import SettingMistake
 
 ORACLE = Path(__file__).with_name("PropertiesOracle.java")
 

@@ -11,14 +11,14 @@ import pytest
 from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, TableForm
 from agent.values.limits import LocatorKind, RackLocator, RackPattern
-from config.load import Loaded, SettingsRefusedError, effective, load_settings
+from config.load import LoadedSettings, SettingsRefusedError, effective, load_settings
 from tests.plugged import offering
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "canary-55aa"
 
 
-def loaded(*assignments: str, **sources: Any) -> Loaded:
+def loaded(*assignments: str, **sources: Any) -> LoadedSettings:
     sources.setdefault("environ", {})
     return load_settings(assignments=[f"rack.locator.{text}" for text in assignments], **sources)
 

@@ -19,16 +19,15 @@ import structlog
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from agent.daemon.leadership_from_settings import to_leadership_plan
-from agent.daemon.limits_from_settings import to_limits, to_scope
-from agent.errors import ConfigError, told
-from agent.load_settings import given_settings
+from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
+from agent.errors import ConfigError, error_lines
+from agent.load_settings import load_checked_settings
 from agent.telemetry.events import LimitsData
 from agent.telemetry.looks import limits_data
 from agent.values.typed_json import to_json
 from config.catalogue import by_name, is_client, mapped_model, section_model
 from config.kafka_keys import ALIASES, FOLDED, KEYS
-from config.load import Loaded, SettingsRefusedError, effective, load_settings
+from config.load import LoadedSettings, SettingsRefusedError, effective, load_settings
 from config.logging import set_up_logging
 from config.secrets import (
     MASK,
@@ -116,7 +115,7 @@ NEEDED = {
 }
 
 
-def given(name: str, value: object, folder: Path) -> Loaded:
+def given(name: str, value: object, folder: Path) -> LoadedSettings:
     """The settings with that one, and what it needs beside it. Raises SettingsRefusedError."""
     lines = {name: value}
     if name in NEEDED:
@@ -126,7 +125,7 @@ def given(name: str, value: object, folder: Path) -> Loaded:
     return load_settings(files=[document], environ={})
 
 
-def outputs(loaded: Loaded) -> Iterator[tuple[str, str]]:
+def outputs(loaded: LoadedSettings) -> Iterator[tuple[str, str]]:
     """Every output that is made of settings alone."""
     rows = effective(loaded)
     yield "config show", json.dumps([(name, value, str(origin)) for name, value, origin in rows])
@@ -278,9 +277,9 @@ def test_a_sentence_tells_the_reference_and_not_what_it_stands_for() -> None:
 
 def test_what_a_command_says_and_how_it_fails_holds_no_secret_of_its_settings(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(json.dumps({"spark.conf.spark.hadoop.fs.s3a.secret.key": CANARY}))
-    given_settings([tmp_path / "r.yaml"], [], [], {}, lambda _: None)
+    load_checked_settings([tmp_path / "r.yaml"], [], [], {}, lambda _: None)
     error = ConfigError("Spark did not start", why=f"fs.s3a refused {CANARY} at https://u:other@h/x?t=third")
-    assert re.findall("canary|other|third", told(error, hidden)) == []
+    assert re.findall("canary|other|third", error_lines(error, hidden)) == []
 
 
 def test_the_log_holds_no_secret_of_the_settings(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from agent.memory.sightings import CHANGES_KEPT
+from agent.memory.rack_history import CHANGES_KEPT
 from config.catalogue import catalogue
-from config.load import Loaded, SettingsRefusedError, effective, load_settings
+from config.load import LoadedSettings, SettingsRefusedError, effective, load_settings
 from config.sections import RackSettings
 from config.sources import environment_name, environment_names
 
 
-def loaded(*assignments: str, **sources: object) -> Loaded:
+def loaded(*assignments: str, **sources: object) -> LoadedSettings:
     sources.setdefault("environ", {})
     return load_settings(assignments=assignments, **sources)  # type: ignore[arg-type] # a table's row
 

@@ -13,9 +13,9 @@ import pytest
 
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import decode_assignment, decode_subscription
+from agent.decode.decode_context import BOUNDS, NUMBER, DecodeBudget, DecodeBudgetError, DecodeContext, DecodeLimits
 from agent.decode.encode import encode_assignment, encode_subscription
 from agent.decode.members import decode_members
-from agent.decode.reading import BOUNDS, NUMBER, Bounds, Pool, PoolUsedUpError, Reading
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason
 from agent.values.memo import Memo
@@ -50,8 +50,8 @@ def dense(item: Callable[[int], bytes], items: int, before: bytes = b"") -> byte
     return before + pack(">i", items) + b"".join(item(i) for i in range(items))
 
 
-def without_bounds() -> Reading:
-    return Reading(work=1 << 62)
+def without_bounds() -> DecodeContext:
+    return DecodeContext(work=1 << 62)
 
 
 def many_partitions(size: int, topic: bytes = b"") -> bytes:
@@ -113,7 +113,7 @@ DENSE = [
 
 @pytest.mark.parametrize(("decode", "make"), DENSE)
 def test_the_densest_bytes_cost_no_more_than_sixty_times_their_size(
-    decode: Callable[[bytes, Reading], object], make: Callable[[int], bytes]
+    decode: Callable[[bytes, DecodeContext], object], make: Callable[[int], bytes]
 ) -> None:
     data = make(MIB // 4)
     tracemalloc.start()
@@ -127,7 +127,7 @@ def test_the_densest_bytes_cost_no_more_than_sixty_times_their_size(
 @pytest.mark.drill  # it measures time, so it wants a quiet machine: run by `make drill` and judged beside `make bench`
 @pytest.mark.parametrize(("decode", "make"), DENSE)
 def test_time_grows_with_the_bytes_and_no_faster(
-    decode: Callable[[bytes, Reading], object], make: Callable[[int], bytes]
+    decode: Callable[[bytes, DecodeContext], object], make: Callable[[int], bytes]
 ) -> None:
     def cpu_s(data: bytes) -> float:
         times = []
@@ -169,8 +169,8 @@ def test_in_a_group_over_the_limit_the_smallest_members_are_read() -> None:
     assert {told.sentence for told in refused} == {f"the group's members hold more than {16 * MIB} bytes"}
 
 
-def few_numbers(numbers: int) -> Bounds:
-    return Bounds(group_work=numbers * NUMBER.work, work_per_member=0)
+def few_numbers(numbers: int) -> DecodeLimits:
+    return DecodeLimits(group_work=numbers * NUMBER.work, work_per_member=0)
 
 
 def test_a_group_may_have_only_so_many_items() -> None:
@@ -190,8 +190,8 @@ def test_a_group_may_have_only_so_many_items() -> None:
     assert found.members[1].subscription == SUBSCRIPTION
 
 
-def small_pool(kept_bytes: int) -> Bounds:
-    return Bounds(pool_bytes=kept_bytes)
+def small_pool(kept_bytes: int) -> DecodeLimits:
+    return DecodeLimits(pool_bytes=kept_bytes)
 
 
 def test_many_hostile_groups_keep_no_more_than_the_pool_and_hide_no_small_one() -> None:
@@ -204,7 +204,7 @@ def test_many_hostile_groups_keep_no_more_than_the_pool_and_hide_no_small_one() 
 
 def test_a_group_that_is_not_read_has_all_its_members_and_says_why() -> None:
     rows = [member(many_partitions(4_000), b"", f"m{i}") for i in range(3)]
-    (found,) = decode_members(observation(group(*rows)), bounds=Bounds(pool_bytes=100_000)).groups
+    (found,) = decode_members(observation(group(*rows)), bounds=DecodeLimits(pool_bytes=100_000)).groups
     assert [one.raw for one in found.members] == rows
     for one in found.members:
         assert isinstance(one.subscription, Undecodable)
@@ -230,7 +230,7 @@ def test_a_group_of_many_ordinary_members_needs_nothing_of_what_hostile_groups_u
 def test_what_does_not_fit_is_refused_alike_with_and_without_a_memo(turns: int) -> None:
     rows = [member(many_partitions(4_000, b"%d" % i), b"", f"m{i}") for i in range(8)]
     seen = observation(*(group(row, name=f"g{i}") for i, row in enumerate(rows)))
-    bounds, memo = Bounds(pool_bytes=700_000), Memo()
+    bounds, memo = DecodeLimits(pool_bytes=700_000), Memo()
     alone = decode_members(seen, bounds=bounds)
     assert 0 < sum(isinstance(found.members[0].subscription, Undecodable) for found in alone.groups) < 8
     for _ in range(turns):
@@ -242,7 +242,7 @@ def test_sixty_kilobytes_a_group_keep_no_more_than_the_pool_however_many_groups_
     def hostile(number: int) -> RawClassicGroup:
         return group(member(many_partitions(61_000, b"%d" % number), b"", f"m{number}"), name=f"g{number}")
 
-    def kept_bytes(groups: int, bounds: Bounds) -> int:
+    def kept_bytes(groups: int, bounds: DecodeLimits) -> int:
         seen = observation(*map(hostile, range(groups)))
         tracemalloc.start()
         decoded = decode_members(seen, bounds=bounds)
@@ -251,7 +251,7 @@ def test_sixty_kilobytes_a_group_keep_no_more_than_the_pool_however_many_groups_
         assert len(decoded.groups) == groups
         return peak
 
-    bounds = Bounds(pool_bytes=16 * MIB)
+    bounds = DecodeLimits(pool_bytes=16 * MIB)
     assert kept_bytes(20, bounds) < 18 * MIB
     assert kept_bytes(60, bounds) < 18 * MIB
     assert kept_bytes(20, BOUNDS) > 18 * MIB, "the bound is what keeps it small"
@@ -274,7 +274,7 @@ def test_text_that_java_wrote_is_charged_by_its_bytes(char: bytes) -> None:
     text = char * (60_000 // len(char))
     name = pack(">H", len(text)) + text
     data = pack(">iiii", 5, 5, 0, 0) + pack(">i", 16) + b"".join(pack(">i", i) + name for i in range(16)) + bytes(8)
-    reading = Reading()
+    reading = DecodeContext()
     value = decode_assignment_info(data, reading)
     least = 20 * len(text) * (16 if not isinstance(value, Undecodable) else 0)
     assert BOUNDS.group_work - reading.work_left >= least
@@ -284,9 +284,9 @@ def test_text_that_java_wrote_is_charged_by_its_bytes(char: bytes) -> None:
 
 
 def test_the_pool_says_no_before_anything_is_kept() -> None:
-    pool = Pool(100)
+    pool = DecodeBudget(100)
     pool.take(100)
-    with pytest.raises(PoolUsedUpError):
+    with pytest.raises(DecodeBudgetError):
         pool.take(1)
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import decode_assignment, decode_subscription
+from agent.decode.decode_context import DecodeContext
 from agent.decode.encode import encode_assignment, encode_assignment_info, encode_subscription
-from agent.decode.java_text import from_modified_utf8, from_utf16, to_modified_utf8
-from agent.decode.reading import Reading
 from agent.decode.values import (
     Assignment,
     HostPartitions,
@@ -24,6 +23,9 @@ from agent.decode.values import (
     Subscription,
     Undecodable,
     UndecodableReason,
+    from_modified_utf8,
+    from_utf16,
+    to_modified_utf8,
 )
 from assignors.problem import TaskId, TopicPartition
 from tests.decode.generate import LAYOUTS, Layout, mutated
@@ -128,7 +130,7 @@ def assert_writable(value: Any) -> None:
 @given(r=st.randoms(use_true_random=False))
 def test_what_was_read_before_changes_nothing(layout: Layout, r: Random) -> None:
     """Members share names and arrays; each is still read as if it were alone."""
-    shared = Reading()
+    shared = DecodeContext()
     values = [layout.make(r) for _ in range(3)]
     blobs = [layout.encode(value) for value in values]
     blobs = [r.choice((blob, blob, mutated(r, blob), blob + r.choice(blobs))) for blob in blobs + blobs]
@@ -137,7 +139,7 @@ def test_what_was_read_before_changes_nothing(layout: Layout, r: Random) -> None
 
 
 def test_bytes_that_end_behind_a_topic_read_before_are_told_alike() -> None:
-    shared = Reading()
+    shared = DecodeContext()
     whole = encode_assignment(Assignment(3, (TopicPartition("t", 0),), None))
     assert isinstance(decode_assignment(whole, shared), Assignment)
     cut = whole[: 2 + 4 + 2 + len("t")]
@@ -145,7 +147,7 @@ def test_bytes_that_end_behind_a_topic_read_before_are_told_alike() -> None:
 
 
 def test_names_partitions_and_tasks_are_one_object_each() -> None:
-    shared = Reading()
+    shared = DecodeContext()
     owned = (TopicPartition("orders", 300),)
     first = decode_subscription(encode_subscription(Subscription(3, ("orders",), None, owned, 1, "r1")), shared)
     second = decode_subscription(

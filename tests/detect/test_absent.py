@@ -11,12 +11,12 @@ from agent.memory.codec import after_restart, memory_from_json, memory_to_json
 from agent.plan.make import make_plan
 from agent.propose.make import propose
 from agent.values.finding import FindingReason as Reason
-from agent.values.finding import Severity
+from agent.values.finding import FindingSeverity
 from agent.values.limits import Limits, RackLimits
-from agent.values.observation import Part
+from agent.values.number_format import lasted
+from agent.values.observation import ObservationPart
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import Proposal, ProposalReason
-from agent.values.words import lasted
 from tests.builders import Answers, Run, an_observation, reader
 
 WAIT_S = 1_800
@@ -83,7 +83,7 @@ def test_a_broker_that_restarts_is_absent_since_the_look_that_missed_it_and_is_b
         "broker 3 has been absent since this look; it holds 5 replicas and is the preferred leader of 3 partitions, "
         "which other replicas lead now; nothing is moved because of it until it has been absent for 30 min"
     )
-    assert (str(found.subject), found.severity, found.held) == ("broker/3", Severity.WARNING, True)
+    assert (str(found.subject), found.severity, found.held) == ("broker/3", FindingSeverity.WARNING, True)
     (found,) = run.look(down.at(22)).of(Reason.BROKER_ABSENT)
     assert found.sentence.startswith("broker 3 has been absent for 12 s; it holds 5 replicas")
     assert dict(found.evidence)["absent_s"] == 12
@@ -143,7 +143,7 @@ def test_a_broker_without_replicas_is_told_of_as_long_as_it_may_be_restarting() 
     run = Run().look(answers.at(0)).look(down.at(10)).look(down.at(22))
     (found,) = run.of(Reason.BROKER_ABSENT)
     assert found.sentence == "broker 4 has been absent for 12 s; it holds no replica"
-    assert (found.severity, found.held) == (Severity.INFO, False)
+    assert (found.severity, found.held) == (FindingSeverity.INFO, False)
     assert not run.look(down.at(10 + WAIT_S)).of(Reason.BROKER_ABSENT)
     assert not run.look(down.at(20 + WAIT_S)).of(Reason.BROKER_ABSENT)
 
@@ -162,7 +162,7 @@ def test_while_brokers_do_not_answer_none_is_absent_and_an_absence_goes_on() -> 
     silent = copy.deepcopy(down)
     for broker in (1, 2, 4, 5, 6):
         silent.without_broker(broker)
-    run.look(silent.gap(Part.BROKERS).at(20))
+    run.look(silent.gap(ObservationPart.BROKERS).at(20))
     assert not run.of(Reason.BROKER_ABSENT)
     (found,) = run.look(down.at(30)).of(Reason.BROKER_ABSENT)
     assert found.sentence.startswith("broker 3 has been absent for 20 s")

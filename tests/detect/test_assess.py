@@ -11,24 +11,26 @@ from hypothesis import strategies as st
 
 from agent.detect.assess import assess_groups
 from agent.detect.assess_consumers import most_local
-from agent.values.assessment import Assessment, Locality, Measure, NotAssessed
+from agent.values.assessment import Assessment, Locality, LocalityMeasure, NotAssessed
 from agent.values.limits import GroupLimits, Limits, ScopeLimits
 from agent.values.memo import Memo
-from agent.values.snapshot import Defect, GroupKind, Member, Rack, RackState, Snapshot, Statefulness
+from agent.values.snapshot import GroupKind, Member, MemberDefect, Rack, RackState, Snapshot, TaskStatefulness
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, TopicPartition
 from tests.snapshots import Builder, a_cluster, member, process, task
 
 LIMITS = Limits()
-READ = Measure.READ_LOCAL
-KAFKA = Measure.KAFKA
+READ = LocalityMeasure.READ_LOCAL
+KAFKA = LocalityMeasure.KAFKA
 
 
 def assessed(snapshot: Snapshot, group: str = "g", limits: Limits = LIMITS) -> Assessment:
     return assess_groups(snapshot, limits, None)[group]
 
 
-def share(localities: tuple[Locality, ...], measure: Measure, unit: str = "partitions") -> tuple[float, float, float]:
+def share(
+    localities: tuple[Locality, ...], measure: LocalityMeasure, unit: str = "partitions"
+) -> tuple[float, float, float]:
     found = [x for x in localities if x.measure is measure and x.unit == unit]
     assert len(found) == 1, f"exactly one locality per measure and unit, but {found}"
     return found[0].local, found[0].total, found[0].unknown
@@ -224,7 +226,7 @@ def test_members_with_different_subscriptions_go_to_the_solver():
 
 @pytest.mark.parametrize("kind", [GroupKind.CLASSIC_STREAMS, GroupKind.STREAMS])
 def test_tasks_are_brought_to_their_sources(kind):
-    topology = [task("0_0", "t-0"), task("0_1", "t-1"), task("0_2", "t-2", Statefulness.STATELESS)]
+    topology = [task("0_0", "t-0"), task("0_1", "t-1"), task("0_2", "t-2", TaskStatefulness.STATELESS)]
     processes = (process("p1", "a", "0_1"), process("p2", "b", "0_0"), process("p3", "c", "0_2"))
     built = a_cluster().topic("t", (1,), (2,), (3,)).streams("g", *processes, topology=topology, kind=kind)
     found = assessed(built.snapshot())
@@ -255,7 +257,7 @@ def test_balance_subtopology_binds_when_the_application_asks_for_it():
 
 # --- why not --------------------------------------------------------------------------------------------------
 
-BROKEN = Defect("assignment", "truncated", "the assignment ends in mid-field")
+BROKEN = MemberDefect("assignment", "truncated", "the assignment ends in mid-field")
 
 
 @pytest.mark.parametrize(

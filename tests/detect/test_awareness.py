@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.values.finding import Finding, Severity
+from agent.values.finding import Finding, FindingSeverity
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import GainLimits, Limits
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from tests.builders import (
     Answers,
     Run,
@@ -136,7 +136,9 @@ ON = {"rack_aware_assignment_strategy": "min_traffic"}
             id="one process with two racks",
         ),
         pytest.param(
-            lambda a: an_application(a).without_topic("orders").gap(Part.TOPICS, GapCause.NOT_ALLOWED, "orders"),
+            lambda a: (
+                an_application(a).without_topic("orders").gap(ObservationPart.TOPICS, GapCause.NOT_ALLOWED, "orders")
+            ),
             with_group("g", **ON),
             ("orders cannot be described",),
             id="a source topic cannot be described",
@@ -196,7 +198,7 @@ def test_while_brokers_do_not_answer_nobody_is_called_absent() -> None:
     run = Run(with_group("g", **ON)).look(answers.at(0))
     for broker in (1, 2, 3):
         answers.without_broker(broker)
-    assert not off(run.look(answers.gap(Part.BROKERS).at(10)))
+    assert not off(run.look(answers.gap(ObservationPart.BROKERS).at(10)))
 
 
 @pytest.mark.parametrize(
@@ -224,24 +226,24 @@ def test_group_kind_ignores_racks(prepare: Prepare, what: str) -> None:
     [
         pytest.param(
             lambda a: a.group("g", *three("b", "c", "a")),
-            {Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM: Severity.WARNING},
+            {Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM: FindingSeverity.WARNING},
             id="the assignor may still mend it",
         ),
         pytest.param(
             lambda a: a.group("g", *three("c", "a", "b"), assignor="roundrobin"),
             {
-                Reason.RACK_AWARENESS_OFF: Severity.WARNING,
-                Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM: Severity.WARNING,
-                Reason.ASSIGNOR_WOULD_NOT_FIX: Severity.WARNING,
+                Reason.RACK_AWARENESS_OFF: FindingSeverity.WARNING,
+                Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM: FindingSeverity.WARNING,
+                Reason.ASSIGNOR_WOULD_NOT_FIX: FindingSeverity.WARNING,
             },
             id="the assignor does not look at racks",
         ),
         pytest.param(
             lambda a: a.kip848("g", *[consumer(f"m{n}", rack, f"orders-{n}") for n, rack in enumerate("cab")]),
             {
-                Reason.GROUP_KIND_IGNORES_RACKS: Severity.WARNING,
-                Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM: Severity.WARNING,
-                Reason.ASSIGNOR_WOULD_NOT_FIX: Severity.WARNING,
+                Reason.GROUP_KIND_IGNORES_RACKS: FindingSeverity.WARNING,
+                Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM: FindingSeverity.WARNING,
+                Reason.ASSIGNOR_WOULD_NOT_FIX: FindingSeverity.WARNING,
             },
             id="the broker assigns",
         ),
@@ -249,7 +251,7 @@ def test_group_kind_ignores_racks(prepare: Prepare, what: str) -> None:
         pytest.param(lambda a: a.group("g", *three(None, "b", "c")), {}, id="of what is unknown nothing is worse"),
     ],
 )
-def test_worse_than_the_optimum(prepare: Prepare, expected: dict[Reason, Severity]) -> None:
+def test_worse_than_the_optimum(prepare: Prepare, expected: dict[Reason, FindingSeverity]) -> None:
     answers = an_observation().topic("orders", (1,), (2,), (3,))
     prepare(answers)
     judged = (Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM, Reason.ASSIGNOR_WOULD_NOT_FIX, Reason.RACK_AWARENESS_OFF,
@@ -263,7 +265,7 @@ def test_a_gain_below_the_threshold_is_worth_a_word_but_no_warning() -> None:
     (found,) = (
         Run(Limits(gain=GainLimits(min_partitions=3))).look(answers.at(0)).of(Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM)
     )
-    assert found.severity is Severity.INFO
+    assert found.severity is FindingSeverity.INFO
     assert found.sentence == "group g reads 2 partitions across racks, by Kafka's measure, and could read 0"
 
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.detect.meant import meant_rack
+from agent.detect.members import likely_rack
 from agent.explain.explain import explain
-from agent.simulate.evaluation import see
-from agent.values.assessment import Measure
-from agent.values.explained import Answer
+from agent.simulate.evaluation import evaluate
+from agent.values.assessment import LocalityMeasure
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.values.plan import RuleAnswer
 from agent.values.proposal import ProposalReason
 from tests.builders import Answers, Run, an_observation, instance, reader
 
@@ -41,12 +41,12 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
     ],
 )
 def test_the_rack_that_is_probably_meant(told: str, racks: tuple[str, ...], meant: str | None) -> None:
-    assert meant_rack(told, racks) == meant
+    assert likely_rack(told, racks) == meant
 
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=80), max_size=4))
 def test_what_is_guessed_is_a_rack_of_the_brokers_and_whatever_is_sent_is_taken(told: str, racks: list[str]) -> None:
-    assert meant_rack(told, racks) in {None, *racks}
+    assert likely_rack(told, racks) in {None, *racks}
 
 
 def zones(*racks: str | None, assignor: str = "cooperative-sticky") -> Answers:
@@ -68,7 +68,7 @@ def test_a_zone_id_is_found_with_the_racks_that_there_are() -> None:
 
 
 def test_a_slip_is_found_with_the_rack_that_is_meant_and_advised() -> None:
-    seen = see(zones("us-esat-1a", "us-east-1b", "us-east-1c").at(), Memory(), Limits())
+    seen = evaluate(zones("us-esat-1a", "us-east-1b", "us-east-1c").at(), Memory(), Limits())
     (finding,) = [one for one in seen.detection.findings if one.reason is Reason.MEMBER_IN_NO_BROKERS_RACK]
     assert "us-esat-1a (probably meant: us-east-1a)" in finding.sentence
     assert dict(finding.evidence)["meant"] == ("us-esat-1a: us-east-1a",)
@@ -80,13 +80,13 @@ def test_a_slip_is_found_with_the_rack_that_is_meant_and_advised() -> None:
 def test_what_it_reads_crosses_for_certain_by_both_measures(told: str) -> None:
     run = Run().look(zones(told, "us-east-1b", "us-east-1c").at())
     current = {of.measure: of for of in run.detection.assessments["g"].current}
-    for measure in (Measure.KAFKA, Measure.READ_LOCAL):
+    for measure in (LocalityMeasure.KAFKA, LocalityMeasure.READ_LOCAL):
         assert (current[measure].local, current[measure].total, current[measure].unknown) == (2, 3, 0)
     assert run.detection.assessments["g"].away == 1
 
 
 def test_a_group_of_such_members_is_never_called_the_best_without_that_word() -> None:
-    seen = see(zones("use1-az1", "use1-az2", "use1-az3").at(), Memory(), Limits())
+    seen = evaluate(zones("use1-az1", "use1-az2", "use1-az3").at(), Memory(), Limits())
     assert seen.plan is not None
     rows = explain("group/g", seen.snapshot, seen.detection, seen.plan, seen.proposals, seen.limits)
     (best,) = [row for row in rows if row.rule == "at its optimum"]
@@ -100,11 +100,11 @@ def test_a_group_of_such_members_is_never_called_the_best_without_that_word() ->
 
 def test_where_racks_are_unknown_the_optimum_is_one_of_what_is_known() -> None:
     answers = zones("us-east-1a", "us-east-1b", None)
-    seen = see(answers.at(), Memory(), Limits())
+    seen = evaluate(answers.at(), Memory(), Limits())
     assert seen.plan is not None
     rows = explain("group/g", seen.snapshot, seen.detection, seen.plan, seen.proposals, seen.limits)
     (best,) = [row for row in rows if row.rule == "at its optimum"]
-    assert best.answer is Answer.UNKNOWN
+    assert best.answer is RuleAnswer.UNKNOWN
     (worth,) = [row for row in rows if row.rule == "worth a rebalance for reads across racks"]
     assert worth.sentence == (
         "No further known read can be made local by Kafka's rule; not judged: 1 read of unknown locality."

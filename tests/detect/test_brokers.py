@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.values.finding import FindingReason as Reason
-from agent.values.finding import Severity
+from agent.values.finding import FindingSeverity
 from agent.values.limits import Limits, RackLimits
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from tests.builders import Answers, Run, an_observation, reader
 
 
@@ -113,8 +113,8 @@ def test_while_brokers_do_not_answer_no_rack_is_missing_and_one_finding_says_why
     run = Run().look(answers.at(0))
     for broker in (1, 2, 3):
         answers.without_broker(broker)
-    run.look(answers.gap(Part.BROKERS).at(10))
-    assert [f.reason for f in run.detection.findings if f.severity is Severity.CRITICAL] == [Reason.PART_MISSING]
+    run.look(answers.gap(ObservationPart.BROKERS).at(10))
+    assert [f.reason for f in run.detection.findings if f.severity is FindingSeverity.CRITICAL] == [Reason.PART_MISSING]
     assert not run.of(Reason.BROKER_RACK_MISSING)
 
 
@@ -125,7 +125,7 @@ def test_a_cluster_that_answers_with_no_brokers_yet_is_doubted_not_believed() ->
     run = Run().look(answers.at(0))
     (found,) = run.of(Reason.PART_MISSING)
     assert "lists no broker" in found.sentence
-    assert [(gap.part, gap.cause) for gap in run.snapshot.gaps] == [(Part.BROKERS, GapCause.DOUBTED)]
+    assert [(gap.part, gap.cause) for gap in run.snapshot.gaps] == [(ObservationPart.BROKERS, GapCause.DOUBTED)]
 
 
 @pytest.mark.parametrize(

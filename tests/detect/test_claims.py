@@ -8,7 +8,7 @@ import pytest
 
 from agent.values.assessment import NotAssessed
 from agent.values.finding import FindingReason as Reason
-from agent.values.observation import GapCause, Part, Rights
+from agent.values.observation import GapCause, ObservationPart, PrincipalRights
 from tests.builders import Answers, Run, an_observation, consumer, instance, reader
 
 Prepare = Callable[[Answers], object]
@@ -120,11 +120,13 @@ def test_assignments_of_what_is_not_there(prepare: Prepare, sentence: str | None
 @pytest.mark.parametrize(
     "hide",
     [
-        pytest.param(lambda a: a.gap(Part.TOPICS, GapCause.TIMED_OUT, "ghosts"), id="a topic that did not answer"),
-        pytest.param(lambda a: a.gap(Part.TOPICS, GapCause.NOT_ALLOWED), id="topics that may not be seen"),
+        pytest.param(
+            lambda a: a.gap(ObservationPart.TOPICS, GapCause.TIMED_OUT, "ghosts"), id="a topic that did not answer"
+        ),
+        pytest.param(lambda a: a.gap(ObservationPart.TOPICS, GapCause.NOT_ALLOWED), id="topics that may not be seen"),
         pytest.param(lambda a: a.extra.update(vanished_topics=("ghosts",)), id="a topic that was deleted just now"),
         pytest.param(
-            lambda a: setattr(a, "rights", Rights(cluster_describe=False, cluster_describe_configs=True)),
+            lambda a: setattr(a, "rights", PrincipalRights(cluster_describe=False, cluster_describe_configs=True)),
             id="rights that may hide topics without a word",
         ),
     ],

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from agent.cli import views
-from agent.explain.doctor import Check, CheckState, diagnose
+from agent.explain.doctor import CheckState, DoctorCheck, diagnose
 from agent.explain.explain import explain
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.simulate.evaluation import Seen
-from agent.values.assessment import Measure, NotAssessed
+from agent.simulate.evaluation import StageEvaluation
+from agent.values.assessment import LocalityMeasure, NotAssessed
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import Limits, LocatorKind, RackLocator
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from agent.values.plan import Plan
 from tests.builders import SELECTOR, TABLE, WIRE, Answers, Run, an_observation, consumer, instance, located, reader
 
@@ -36,7 +36,7 @@ def sentences(run: Run, reason: Reason) -> list[str]:
     return [finding.sentence for finding in run.of(reason)]
 
 
-def share(run: Run, group: str, measure: Measure, *, best: bool = False) -> tuple[float, float, float]:
+def share(run: Run, group: str, measure: LocalityMeasure, *, best: bool = False) -> tuple[float, float, float]:
     """(local, unknown, total) in partitions."""
     assessment = run.detection.assessments[group]
     assert assessment.why_not is None
@@ -211,8 +211,8 @@ def test_reads_are_near_only_for_those_whose_rack_brokers_hear(
     answers: Answers, order: tuple[RackLocator, ...], kafka: tuple[int, ...], read: tuple[int, ...]
 ) -> None:
     run = looked(answers.selector(SELECTOR), *order)
-    assert share(run, "g", Measure.KAFKA) == kafka
-    assert share(run, "g", Measure.READ_LOCAL) == read
+    assert share(run, "g", LocalityMeasure.KAFKA) == kafka
+    assert share(run, "g", LocalityMeasure.READ_LOCAL) == read
 
 
 def test_clients_and_brokers_that_tell_the_same_other_name_hear_each_other() -> None:
@@ -220,7 +220,7 @@ def test_clients_and_brokers_that_tell_the_same_other_name_hear_each_other() -> 
     for broker in (1, 2, 3):
         answers.broker(broker, f"az{broker}")
     run = looked(answers.selector(SELECTOR), WIRE, ALIAS)
-    assert share(run, "g", Measure.READ_LOCAL) == (3, 0, 3)
+    assert share(run, "g", LocalityMeasure.READ_LOCAL) == (3, 0, 3)
 
 
 def test_a_selector_of_brokers_that_tell_no_rack_serves_nobody_nearer() -> None:
@@ -228,8 +228,8 @@ def test_a_selector_of_brokers_that_tell_no_rack_serves_nobody_nearer() -> None:
     for broker in (1, 2, 3):
         answers.broker(broker, None)
     run = looked(answers.selector(SELECTOR), WIRE, TABLE, tables=(located("file", *BROKERS),))
-    assert share(run, "g", Measure.KAFKA) == (3, 0, 3)
-    assert share(run, "g", Measure.READ_LOCAL) == (0, 0, 3)
+    assert share(run, "g", LocalityMeasure.KAFKA) == (3, 0, 3)
+    assert share(run, "g", LocalityMeasure.READ_LOCAL) == (0, 0, 3)
 
 
 def test_no_rebalance_is_proposed_on_racks_that_the_assignor_is_not_told() -> None:
@@ -269,7 +269,7 @@ def test_members_that_brokers_assign_are_found_silent_too() -> None:
 
 
 def test_a_locator_that_fails_is_a_finding_and_its_last_answer_stands_in() -> None:
-    answers = an_observation(_=(1, 2, 3)).gap(Part.RACK_LOCATORS, GapCause.UNREACHABLE, "file")
+    answers = an_observation(_=(1, 2, 3)).gap(ObservationPart.RACK_LOCATORS, GapCause.UNREACHABLE, "file")
     run = looked(answers, WIRE, TABLE, tables=(located("file", *BROKERS, age_ms=40_000),))
     assert [broker.rack.name for broker in run.snapshot.brokers] == ["a", "b", "c"]
     (sentence,) = sentences(run, Reason.PART_MISSING)
@@ -283,7 +283,7 @@ def test_a_locator_that_fails_makes_no_rack_change_and_no_flapping() -> None:
     answers, run = an_observation(_=(1, 2, 3)), Run(Limits(rack_locators=(WIRE, TABLE)))
     answers.extra["rack_tables"] = (located("file", *BROKERS),)
     run.look(answers.at(0))
-    answers.gap(Part.RACK_LOCATORS, GapCause.TIMED_OUT, "file")
+    answers.gap(ObservationPart.RACK_LOCATORS, GapCause.TIMED_OUT, "file")
     answers.extra["rack_tables"] = ()  # as after a restart: nothing stands in
     for number in range(1, 6):
         run.look(answers.at(10 * number))
@@ -298,14 +298,14 @@ def test_a_locator_that_fails_makes_no_rack_change_and_no_flapping() -> None:
 
 
 def a_mixed_world() -> Run:
-    answers = members("a", None, "b").broker(2, None).gap(Part.RACK_LOCATORS, GapCause.TIMED_OUT, "file")
+    answers = members("a", None, "b").broker(2, None).gap(ObservationPart.RACK_LOCATORS, GapCause.TIMED_OUT, "file")
     table = located("file", "broker.2=b", "broker.1=z", age_ms=40_000)
     return looked(answers, WIRE, TABLE, CIDR, tables=(table,))
 
 
 def test_racks_are_shown_with_what_knows_them() -> None:
     world = a_mixed_world()
-    look = Seen(world.limits, world.memory, world.snapshot, world.detection, None, ())
+    look = StageEvaluation(world.limits, world.memory, world.snapshot, world.detection, None, ())
     rows = {row["rack"]: row["known_from"] for row in views.racks(look)}
     assert rows == {
         "a": {"broker.rack": 1, "client.rack": 1},
@@ -314,7 +314,7 @@ def test_racks_are_shown_with_what_knows_them() -> None:
     }
 
 
-def about_racks(run: Run) -> Check:
+def about_racks(run: Run) -> DoctorCheck:
     checks = diagnose(run.snapshot, run.detection, Plan())
     return next(check for check in checks if check.key == "racks are known")
 
@@ -331,7 +331,9 @@ def test_doctor_says_from_where_racks_are_known() -> None:
     quiet = looked(members("a", "b", "c"))
     fine = about_racks(quiet)
     assert (fine.state, fine.sentence) == (CheckState.OK, "brokers: 3 by broker.rack; members: 3 by client.rack")
-    unknown = looked(members("a", None, "c").gap(Part.RACK_LOCATORS, GapCause.TIMED_OUT, "file"), WIRE, TABLE)
+    unknown = looked(
+        members("a", None, "c").gap(ObservationPart.RACK_LOCATORS, GapCause.TIMED_OUT, "file"), WIRE, TABLE
+    )
     blind = about_racks(unknown)
     assert blind.state is CheckState.UNKNOWN
     assert blind.sentence.endswith("members: 2 by client.rack, 1 unknown; file never answered")

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from agent.memory.codec import memory_from_json, memory_to_json
-from agent.values.finding import Finding, Severity
+from agent.values.finding import Finding, FindingSeverity
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import DetectLimits, Limits
 from agent.values.memory import Memory
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation
 
@@ -73,7 +73,7 @@ def journal_says(run: Run, *own: TopicPartition) -> None:
         pytest.param(lambda a: a.without_broker(3), {}, id="a broker that went away"),
         pytest.param(lambda a: a.topic("rackwise.journal", (1, 4)), {}, id="a topic of our own created blind"),
         pytest.param(
-            lambda a: a.topic("orders", (1, 2, 4), (2, 3, 1)).gap(Part.REASSIGNMENTS),
+            lambda a: a.topic("orders", (1, 2, 4), (2, 3, 1)).gap(ObservationPart.REASSIGNMENTS),
             {},
             id="moves are not shown, so it may still be under way",
         ),
@@ -208,7 +208,7 @@ def test_a_reassignment_is_a_change_when_it_is_through_not_while_it_runs() -> No
     answers.moves.clear()
     run.look(answers.topic("orders", (1, 2, 4), (2, 3, 1)).at(20))
     (changed,) = run.of(Reason.REPLICA_RACKS_CHANGED)
-    assert changed.severity is Severity.WARNING
+    assert changed.severity is FindingSeverity.WARNING
     assert changed.sentence == (
         "the replica racks of 1 partition of orders changed, because they were reassigned by another tool than "
         "rackwise: "
@@ -253,14 +253,14 @@ def test_topics_that_come_back_after_a_gap_are_not_new() -> None:
     run = Run().look(answers.at(0))
     saved = dict(answers.topics)
     answers.topics.clear()
-    run.look(answers.gap(Part.TOPICS).at(10))
+    run.look(answers.gap(ObservationPart.TOPICS).at(10))
     answers.topics.update(saved)
     answers.gaps.clear()
     assert not run.look(answers.at(20)).of(Reason.REPLICA_RACKS_CHANGED)
 
 
 def test_a_topic_that_could_not_be_described_at_first_is_not_new_later() -> None:
-    answers = a_cluster().gap(Part.TOPICS, GapCause.ERROR, "blind")
+    answers = a_cluster().gap(ObservationPart.TOPICS, GapCause.ERROR, "blind")
     run = Run().look(answers.at(0))
     answers.gaps.clear()
     assert not run.look(answers.topic("blind", (1, 4)).at(10)).of(Reason.REPLICA_RACKS_CHANGED)
@@ -271,17 +271,17 @@ def test_a_topic_that_could_not_be_described_at_first_is_not_new_later() -> None
     [
         pytest.param(
             lambda a: a.topic("orders", (1, 2), leader_replication_throttled_replicas="0:1,0:2"),
-            {"topic/orders": Severity.WARNING},
+            {"topic/orders": FindingSeverity.WARNING},
             id="a topic's replicas",
         ),
         pytest.param(
             lambda a: a.topic("orders", (1, 2), follower_replication_throttled_replicas="*"),
-            {"topic/orders": Severity.INFO},
+            {"topic/orders": FindingSeverity.INFO},
             id="all replicas of a topic, which may be meant",
         ),
         pytest.param(
             lambda a: a.broker_configs[1].update({"leader.replication.throttled.rate": "1000000"}),
-            {"broker/1": Severity.INFO},
+            {"broker/1": FindingSeverity.INFO},
             id="a broker's rate",
         ),
         pytest.param(
@@ -297,7 +297,9 @@ def test_a_topic_that_could_not_be_described_at_first_is_not_new_later() -> None
             id="its reassignment is running",
         ),
         pytest.param(
-            lambda a: a.topic("orders", (1, 2), leader_replication_throttled_replicas="0:1").gap(Part.REASSIGNMENTS),
+            lambda a: a.topic("orders", (1, 2), leader_replication_throttled_replicas="0:1").gap(
+                ObservationPart.REASSIGNMENTS
+            ),
             {},
             id="moves are not shown",
         ),
@@ -306,7 +308,7 @@ def test_a_topic_that_could_not_be_described_at_first_is_not_new_later() -> None
         ),
     ],
 )
-def test_throttle_left_behind(prepare: Prepare, found: dict[str, Severity]) -> None:
+def test_throttle_left_behind(prepare: Prepare, found: dict[str, FindingSeverity]) -> None:
     answers = an_observation()
     prepare(answers)
     run = Run().look(answers.at(0)).look(answers.at(119))

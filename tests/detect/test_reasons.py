@@ -8,7 +8,7 @@ import pytest
 
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import Limits
-from agent.values.observation import GapCause, Part, RawMember
+from agent.values.observation import GapCause, ObservationPart, RawMember
 from tests.builders import (
     TABLE,
     WIRE,
@@ -109,7 +109,7 @@ FOUND_BY: dict[Reason, Looks] = {
     Reason.GROUP_STUCK_IN_REBALANCE: (*[lambda a: a.group("g", state="PreparingRebalance")] * 32,),
     Reason.GROUP_UNDECODABLE: (lambda a: a.group("g", reader("m", "a", "orders-0", metadata=b"\x00")),),
     Reason.STATE_UNKNOWN: (
-        lambda a: a.without_topic("app-store-changelog").gap(Part.TOPICS, subject="app-store-changelog"),
+        lambda a: a.without_topic("app-store-changelog").gap(ObservationPart.TOPICS, subject="app-store-changelog"),
     ),
     Reason.WARMUP_PROMOTABLE: (warming, *lags(0)),
     Reason.WARMUP_UNSURE: (
@@ -119,8 +119,8 @@ FOUND_BY: dict[Reason, Looks] = {
     Reason.WARMUP_NEVER: (warming, *lags(500_000, 510_000, 520_000, 530_000, 540_000)),
     Reason.STANDBY_LAG_GROWS: (warming, *lags(500_000, 510_000, 520_000, 530_000, 540_000)),
     Reason.COPIES_SHARE_RACK: (lambda a: application(a, rack="a", standby={"0_0": "orders-0"}),),
-    Reason.RIGHTS_MISSING: (lambda a: a.gap(Part.GROUPS, GapCause.NOT_ALLOWED, "secret"),),
-    Reason.PART_MISSING: (lambda a: a.gap(Part.LOG_DIRS),),
+    Reason.RIGHTS_MISSING: (lambda a: a.gap(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "secret"),),
+    Reason.PART_MISSING: (lambda a: a.gap(ObservationPart.LOG_DIRS),),
     Reason.WEIGHTS_UNUSED: (lambda a: a.extra.update(weights=told({"orders": (1.0,)}, until_s=-9_000)),),
 }
 WITH_STANDBYS = {Reason.STANDBY_LAG_GROWS, Reason.COPIES_SHARE_RACK}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from agent.values.finding import FindingReason as Reason
-from agent.values.finding import Severity
+from agent.values.finding import FindingSeverity
 from agent.values.limits import Limits, ScopeLimits
-from agent.values.observation import Rights
-from agent.values.replicas import Crowding, crowding, rack_room
+from agent.values.observation import PrincipalRights
+from agent.values.replicas import CrowdedRack, crowding, rack_room
 from agent.values.snapshot import BrokerState, Rack, RackState
 from tests.builders import Answers, Run, an_observation
 
@@ -49,7 +49,7 @@ def test_a_rack_without_a_broker_that_may_take_a_replica_is_not_free() -> None:
     assert crowding((1, 4, 2), rack_room(fenced)) is None
     assert crowding((1, 4, 2), rack_room(cordoned)) is None
     assert crowding((1, 4, 2), rack_room(brokers, leave_out=frozenset((3, 6)))) is None
-    assert crowding((1, 4, 2), rack_room(brokers, leave_out=frozenset((3,)))) == Crowding("a", (1, 4), ("c",))
+    assert crowding((1, 4, 2), rack_room(brokers, leave_out=frozenset((3,)))) == CrowdedRack("a", (1, 4), ("c",))
 
 
 def _brokers(racks: dict[str, tuple[int, ...]]) -> list[BrokerState]:
@@ -213,7 +213,7 @@ def test_under_min_isr_comes_first_and_names_partitions_and_setting() -> None:
     answers = an_observation(**SIX_IN_THREE)
     answers.topic("orders", (1, 2, 3), (2, 3, 1), (1, 4, 2), isr={0: (1,), 1: ()}, min_insync_replicas="2")
     first = Run().look(answers.at(0)).detection.findings[0]
-    assert (first.reason, first.severity) == (Reason.UNDER_MIN_ISR, Severity.CRITICAL)
+    assert (first.reason, first.severity) == (Reason.UNDER_MIN_ISR, FindingSeverity.CRITICAL)
     assert first.sentence == (
         "orders has 2 of 3 partitions under min ISR (1 without a leader); min.insync.replicas is 2: "
         "orders-0 and orders-1"
@@ -252,5 +252,5 @@ def test_a_topic_without_partitions_makes_no_finding() -> None:
 
 def test_missing_rights_are_not_an_empty_cluster() -> None:
     answers = an_observation()
-    answers.rights = Rights(cluster_describe=False, cluster_describe_configs=True)
+    answers.rights = PrincipalRights(cluster_describe=False, cluster_describe_configs=True)
     assert [f.detail for f in Run().look(answers.at(0)).of(Reason.RIGHTS_MISSING)] == ["cluster_describe"]

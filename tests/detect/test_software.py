@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from agent.detect.software import drop_in
-from agent.simulate.evaluation import Seen, see
+from agent.detect.members import rack_aware_arguments
+from agent.simulate.evaluation import StageEvaluation, evaluate
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memory import Memory
@@ -17,20 +17,20 @@ from tests.builders import an_observation, reader
 ADVICE = (ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR)
 
 
-def looked(*clients: str, version: int = 0, assignor: str = "range", limits: Limits | None = None) -> Seen:
+def looked(*clients: str, version: int = 0, assignor: str = "range", limits: Limits | None = None) -> StageEvaluation:
     answers = an_observation().topic("orders", (1, 2), (2, 3), (3, 1))
     members = (
         reader(f"m{n}", None, f"orders-{n}", version=version, client_id=client) for n, client in enumerate(clients)
     )
-    return see(answers.group("g", *members, assignor=assignor).at(), Memory(), limits or Limits())
+    return evaluate(answers.group("g", *members, assignor=assignor).at(), Memory(), limits or Limits())
 
 
-def sentence_of(seen: Seen) -> str:
+def sentence_of(seen: StageEvaluation) -> str:
     (finding,) = [one for one in seen.detection.findings if one.reason is Reason.SUBSCRIPTION_TOO_OLD]
     return finding.sentence
 
 
-def advice(seen: Seen) -> dict[ProposalReason, Proposal]:
+def advice(seen: StageEvaluation) -> dict[ProposalReason, Proposal]:
     return {one.reason: one for one in seen.proposals if one.reason in ADVICE}
 
 
@@ -89,7 +89,7 @@ def test_librdkafka_with_racks_begins_at_2_2_0() -> None:
 @pytest.mark.parametrize("library", ["kafka-python", "aiokafka"])
 @pytest.mark.parametrize("assignor", ["range", "sticky", "cooperative-sticky", "roundrobin", None])
 def test_the_line_can_be_pasted_into_a_consumer(library: str, assignor: str | None) -> None:
-    line = drop_in(library, assignor, "az-a")
+    line = rack_aware_arguments(library, assignor, "az-a")
     call = ast.parse(f"KafkaConsumer({line}\n)").body[0]
     assert isinstance(call, ast.Expr)
     assert isinstance(call.value, ast.Call)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from agent.values.finding import FindingReason as Reason
-from agent.values.finding import Severity
+from agent.values.finding import FindingSeverity
 from agent.values.limits import Limits
 from tests.builders import TAKEN_MS, Answers, Run, an_observation, instance, process_id, with_group
 
@@ -210,7 +210,9 @@ def copies(*racks: str | None, tags: tuple[str | None, ...] = ()) -> Answers:
 @pytest.mark.parametrize(
     ("answers", "limits", "found"),
     [
-        pytest.param(copies("a", "a", "b"), Limits(), {"rack": Severity.WARNING}, id="share a rack, another is free"),
+        pytest.param(
+            copies("a", "a", "b"), Limits(), {"rack": FindingSeverity.WARNING}, id="share a rack, another is free"
+        ),
         pytest.param(copies("a", "b", "c"), Limits(), {}, id="two racks"),
         pytest.param(copies("a", "a", "a"), Limits(), {}, id="share the only rack"),
         pytest.param(copies("a", "a", None), Limits(), {}, id="no other rack is known"),
@@ -218,13 +220,13 @@ def copies(*racks: str | None, tags: tuple[str | None, ...] = ()) -> Answers:
         pytest.param(
             copies("a", "b", "c", tags=("z1", "z1", "z2")),
             Limits(),
-            {"zone": Severity.INFO},
+            {"zone": FindingSeverity.INFO},
             id="share a tag, nobody asked",
         ),
         pytest.param(
             copies("a", "b", "c", tags=("z1", "z1", "z2")),
             with_group("app", num_standby_replicas=1, rack_aware_assignment_tags=("zone",)),
-            {"zone": Severity.WARNING},
+            {"zone": FindingSeverity.WARNING},
             id="share a tag that standbys shall be spread by",
         ),
         pytest.param(
@@ -236,7 +238,7 @@ def copies(*racks: str | None, tags: tuple[str | None, ...] = ()) -> Answers:
         pytest.param(copies("a", "a", "b"), NO_STANDBYS, {}, id="the second copy is a warm-up and will go"),
     ],
 )
-def test_copies_share_a_rack_or_tag(answers: Answers, limits: Limits, found: dict[str, Severity]) -> None:
+def test_copies_share_a_rack_or_tag(answers: Answers, limits: Limits, found: dict[str, FindingSeverity]) -> None:
     run = Run(limits).look(answers.at(0))
     assert {f.detail: f.severity for f in run.of(Reason.COPIES_SHARE_RACK)} == found
 
@@ -259,19 +261,19 @@ def test_copies_that_share_a_rack_say_which_task_and_which_rack_is_free() -> Non
         ),
         pytest.param(
             lambda a: a.without_topic("app-store-changelog").streams("app", instance(1, "a", {"0_0": "orders-0"})),
-            Severity.INFO,
+            FindingSeverity.INFO,
             id="no changelog: stateless, or not logged",
         ),
         pytest.param(
             lambda a: a.topic("more", (1,), (2,)).streams(
                 "app", instance(1, "a", {"0_0": "orders-0", "1_0": "more-0"}, sums={"0_0": -2, "1_0": -2})
             ),
-            Severity.WARNING,
+            FindingSeverity.WARNING,
             id="two subtopologies could own the changelog",
         ),
     ],
 )
-def test_state_unknown(prepare: Prepare, severity: Severity | None) -> None:
+def test_state_unknown(prepare: Prepare, severity: FindingSeverity | None) -> None:
     answers = a_cluster()
     prepare(answers)
     found = Run().look(answers.at(0)).of(Reason.STATE_UNKNOWN)

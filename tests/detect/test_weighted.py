@@ -8,9 +8,9 @@ from itertools import combinations
 
 import pytest
 
-from agent.detect.weighted import integer_weights
-from agent.values.assessment import Assessment, Measure
-from agent.values.finding import FindingReason, Severity
+from agent.detect.traffic import integer_weights
+from agent.values.assessment import Assessment, LocalityMeasure
+from agent.values.finding import FindingReason, FindingSeverity
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation, instance, reader
 from tests.snapshots import tp
@@ -42,7 +42,7 @@ def test_heavy_partitions_are_read_at_home_although_as_many_cross() -> None:
     assert found.result is not None
     assert found.result.assignment["m1"] == (tp("t-0"), tp("t-3"))
     (finding,) = run.of(FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM)
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is FindingSeverity.WARNING
     assert finding.sentence == (
         "group g reads 1.8 kB/s of 1.8 kB/s across racks, by Kafka's measure and weights of the pipeline, and could "
         "read 20 B/s"
@@ -101,7 +101,7 @@ def test_stale_weights_are_one_finding_however_many_groups_there_are() -> None:
         "weights of the pipeline are not used: they are 2 h 30 min old, 30 min more than weights.max_age allows; "
         "optima count partitions meanwhile"
     )
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is FindingSeverity.WARNING
 
 
 def test_where_nobody_publishes_weights_nothing_is_found() -> None:
@@ -152,7 +152,7 @@ def test_no_balanced_assignment_reads_fewer_bytes_across_racks(seed: int) -> Non
         given = found.result.assignment
         told_best = [[p.partition for p in given[f"m{number}"]] for number in range(members)]
         assert crossing(told_best) == best
-    shown = {(of.measure, of.unit): of for of in found.optimal}[Measure.KAFKA, "bytes_per_s"]
+    shown = {(of.measure, of.unit): of for of in found.optimal}[LocalityMeasure.KAFKA, "bytes_per_s"]
     assert shown.total - shown.local - shown.unknown == best
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.detect.words import numbered
+from agent.detect.detect_context import numbered
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agent.cli.documents.catalogue import DOCUMENTS
-from agent.cli.documents.schema import documents_table, file_name, schema_text
+from agent.cli.documents.schema import DOCUMENTS, documents_table, file_name, schema_text
 from tests.docs.flow import ROOT
 
 OPERATIONS = ROOT / "docs" / "operations.md"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from agent.cli.app import whole
+from agent.cli.app import full_application
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "sentences.txt"
@@ -125,7 +125,7 @@ def _helps() -> Iterator[tuple[str, str]]:
         for below in getattr(command, "commands", {}).values():
             yield from of(below)
 
-    yield from of(get_command(whole(loaded=True)))
+    yield from of(get_command(full_application(loaded=True)))
 
 
 class _Reader(ast.NodeVisitor):

@@ -1,4 +1,4 @@
-"""One of a thing has no plural: counts in sentences are made by `agent.values.words.counted`, in the list as {}."""
+"""One of a thing has no plural: counts in sentences are made by `counted`, in the list as {}."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agent.values.words import counted, usd
+from agent.values.number_format import counted, usd
 from tests.docs.sentences import sentences
 
 NOUNS = (
@@ -28,18 +28,18 @@ FINE = frozenset(
             "the pipeline, and could read {}/s"
         ),
         "agent.explain.doctor_groups: it is unknown whether the assignor of {} looks at racks",
-        "agent.explain.doctor_sight: it is unknown whether {}={} looks at racks",
+        "agent.explain.doctor_coverage: it is unknown whether {}={} looks at racks",
         "agent.explain.group: {} moves",
         "agent.explain.topic: its replicas {} on brokers {}: {} in rack {}, while {} could take one",
         "agent.explain.topic: its replicas {} on brokers {}; no rack holds more of them than it must",
-        "agent.execute.commands.turning: {}; {} moves {} back{}{}",
+        "agent.execute.commands.plan_commands: {}; {} moves {} back{}{}",
         "pipeline.backtest.strategy_replay: strategy {} reads looks otherwise, so it needs whole ones",
         "pipeline.backtest.slices: look {} of cluster {} names {}, which was never written",
         "pipeline.commands.report: --output {} names {}",
         "pipeline.price_files: {}, which {} names, cannot be read",
         "pipeline.report.first: what group {} reads",
         (
-            "agent.record.announcing: {}, so {} {} fewer replicas than topics.replication_factor, and rackwise adds "
+            "agent.record.own_topics: {}, so {} {} fewer replicas than topics.replication_factor, and rackwise adds "
             "none later: reassign the partitions and raise min.insync.replicas after the outage"
         ),
         # a name
@@ -47,7 +47,7 @@ FINE = frozenset(
         "pipeline.report.first: Give {} leaders in the racks of its readers",
         # a figure with its unit, or a range
         "agent.act.journal.kafka_journal: another client wrote {} at offsets {} to {}",
-        "agent.predict.classic: it does not converge within {} rebalances",
+        "agent.predict.broker_groups: it does not converge within {} rebalances",
         "agent.values.windows: and no opening within {} days",
         (
             "pipeline.backtest.ranking: The bytes of groups are unknown, in part or in full, for {} group hours; "
@@ -58,9 +58,9 @@ FINE = frozenset(
         # never one
         "agent.act.journal.topic_checks: {} has {} partitions, and only partition 0 counts",
         "agent.load_settings: {} settings cannot be used",  # of one its own sentence is told
-        "agent.execute.reassign.still: {} has replicas {}, not {} as when the move was decided",
+        "agent.execute.reassign.executor_view: {} has replicas {}, not {} as when the move was decided",
         "agent.act.journal.journal_topic: it has {} partitions, and the journal needs exactly one",
-        "agent.execute.commands.commanded: {} moves at once are more than execute.max_moves_per_cluster ({})",
+        "agent.execute.commands.command_context: {} moves at once are more than execute.max_moves_per_cluster ({})",
         "agent.plan.new_partitions: {} new partitions are too many",
         "agent.telemetry.looks: the events belong to {} looks; give those of one",
     }

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agent.journal import moves
+from agent.journal import plan_entries
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from agent.values.reassignment import Batch, BatchState, End, Plan, PlanState
-from agent.values.throttles import Resource
-from agent.wire.config_changes import Throttles
+from agent.values.reassignment import Batch, BatchState, PartitionEndReason, PlanState, ReassignmentPlan
+from agent.values.throttles import ThrottleResource
+from agent.wire.config_changes import DescribedThrottles
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
 from tests.act.moving import DEADLINE_MS, placement, throttles
@@ -24,7 +24,7 @@ class Witness:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._found: list[tuple[Sequence[Started], Throttles]] = []
+        self._found: list[tuple[Sequence[Started], DescribedThrottles]] = []
         run.proxy.before_alter = self._look
 
     def check(self) -> None:
@@ -42,16 +42,16 @@ class Witness:
         brokers = [broker.id for broker in self._run.cluster.brokers]
         self._found.append((rows, self._run.hand.describe_throttles(topics, brokers, DEADLINE_MS)))
 
-    def _missing(self, row: Started, read: Throttles) -> Iterable[str]:
+    def _missing(self, row: Started, read: DescribedThrottles) -> Iterable[str]:
         before, number = self._run.before[row.id], row.id.partition
         rates = [(LEADER_RATE, broker) for broker in before] + [(FOLLOWER_RATE, self._run.target)]
         entries = [(LEADER_REPLICAS, broker) for broker in before] + [(FOLLOWER_REPLICAS, self._run.target)]
         for key, broker in rates:
-            throttle = read.seen[Resource("broker", str(broker)), key]
+            throttle = read.seen[ThrottleResource("broker", str(broker)), key]
             if throttle.own is None and throttle.default is None:
                 yield f"{key} of {broker}"
         for key, broker in entries:
-            own = read.seen[Resource("topic", row.id.topic), key].own or ""
+            own = read.seen[ThrottleResource("topic", row.id.topic), key].own or ""
             if f"{number}:{broker}" not in own.split(","):
                 yield f"{number}:{broker} in {key}"
 
@@ -87,14 +87,14 @@ def check(run: Run) -> None:
     mend(run.cluster, run.proxy)
     kept = {partition for partition in run.before if partition.topic not in run.lost_topics}
     view = run.view()
-    plan = _check_plans(run, moves.plans(view))
-    batches = moves.batches(view)
-    _check_placement(run, plan, moves.batches(view, plan.proposal_id), kept)
-    assert moves.debts(view) == ()
+    plan = _check_plans(run, plan_entries.plans(view))
+    batches = plan_entries.batches(view)
+    _check_placement(run, plan, plan_entries.batches(view, plan.proposal_id), kept)
+    assert plan_entries.throttle_debts(view) == ()
     set_now = throttles(run.hand, *{partition.topic for partition in kept}, f"{run.name}-foreign")
     wanted = {setting: value for setting, value in run.foreign.items() if setting.name not in run.lost_topics}
     assert set_now == wanted, "our throttles are gone, those of others unchanged"
-    _check_requests(run, (*(one for former in run.former for one in moves.batches(former)), *batches), kept)
+    _check_requests(run, (*(one for former in run.former for one in plan_entries.batches(former)), *batches), kept)
     run.traffic.__exit__(None, None, None)
     acked, lost = run.traffic.lost(sorted(kept))
     assert lost == 0, f"{lost} of {acked} acknowledged records are lost"
@@ -102,7 +102,7 @@ def check(run: Run) -> None:
     run.clocks.notes.append(f"{plan.state}, {acked} records")
 
 
-def _check_plans(run: Run, found: tuple[Plan, ...]) -> Plan:
+def _check_plans(run: Run, found: tuple[ReassignmentPlan, ...]) -> ReassignmentPlan:
     """The plan that is drilled; each ended as it may, and there are no others."""
     plans = {plan.proposal_id: plan for plan in found}
     ends = {run.plan.proposal_id: run.ends, **run.more}
@@ -112,7 +112,7 @@ def _check_plans(run: Run, found: tuple[Plan, ...]) -> Plan:
     return plans[run.plan.proposal_id]
 
 
-def _check_placement(run: Run, plan: Plan, batches: tuple[Batch, ...], kept: set[TopicPartition]) -> None:
+def _check_placement(run: Run, plan: ReassignmentPlan, batches: tuple[Batch, ...], kept: set[TopicPartition]) -> None:
     moving = [row for row in run.hand.list_reassignments(DEADLINE_MS) if row.id.topic.startswith(run.name)]
     assert moving == []
     now = placement(run.hand, *{partition.topic for partition in kept})
@@ -122,7 +122,11 @@ def _check_placement(run: Run, plan: Plan, batches: tuple[Batch, ...], kept: set
         if run.wanted is not None:
             assert now[partition] == run.wanted.get(partition, now[partition]), partition
             continue
-        if plan.state is PlanState.DONE and ends.get(partition) not in (End.SKIPPED, End.REFUSED, End.NOT_BEGUN):
+        if plan.state is PlanState.DONE and ends.get(partition) not in (
+            PartitionEndReason.SKIPPED,
+            PartitionEndReason.REFUSED,
+            PartitionEndReason.NOT_BEGUN,
+        ):
             assert now[partition] == run.after[partition], partition
         if plan.state is PlanState.ROLLED_BACK:
             assert now[partition] == run.before[partition], partition
@@ -151,7 +155,7 @@ def _check_requests(run: Run, batches: tuple[Batch, ...], kept: set[TopicPartiti
         assert times <= run.turns or run.resent, f"{partition} to {target} was asked for {times} times"
     for batch in batches:
         targets = {one.id: one.after for one in batch.targets}
-        done = {end.id for end in batch.ends if end.end is End.DONE and not batch.back} & kept
+        done = {end.id for end in batch.ends if end.end is PartitionEndReason.DONE and not batch.back} & kept
         for partition in done:
             there = not batch.sendings and targets[partition] == run.before[partition]
             assert begun[partition, targets[partition]] or there, f"{partition} is done, but was never asked for"

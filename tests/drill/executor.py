@@ -25,28 +25,27 @@ from typing import Any, NamedTuple
 import structlog
 
 from agent.act.journal.file_journal import FileJournal
-from agent.act.journal.journal import Journal
-from agent.act.lead.leadership import Leadership
+from agent.act.journal.journal import JournalPort
+from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.reassign.mover import Mover
+from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.errors import BadInput, FencedOut, JournalUnavailable
-from agent.execute.commands.apply import obey, words_again
-from agent.execute.commands.commanded import Spoken
-from agent.execute.commands.identity import Came
-from agent.execute.reassign.messages import Accepted, May
-from agent.guard.acting_checks import may_begin
-from agent.guard.ground import Records
-from agent.journal.clocks import corrections, in_past
-from agent.journal.commands import Command, Verb, answer_to, command_to_json
-from agent.journal.leader import Leader
-from agent.stopping import Stop
-from agent.values.clock import Clock, Instant, system_clock
-from agent.values.journal import Write
-from agent.values.limits import ExecuteLimits, Limits, Mode
-from agent.values.reassignment import Plan, Policy
+from agent.execute.commands.apply import apply_commands, replay_undelivered
+from agent.execute.commands.command_context import ExecutorInput
+from agent.execute.commands.identity import CommandOrigin
+from agent.execute.reassign.messages import BatchPermission, PlanAccepted
+from agent.guard.execute_checks import may_begin
+from agent.guard.guard_context import GuardJournal
+from agent.journal.commands import CommandVerb, OperatorCommand, answer_to, command_to_json
+from agent.journal.leader import LeaderEntry, corrections, in_past
+from agent.stopping import StopSignal
+from agent.values.clock import Clock, ClockReading, system_clock
+from agent.values.journal import JournalWrite
+from agent.values.limits import AgentMode, ExecuteLimits, Limits
+from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy
 from agent.values.typed_json import from_json
+from agent.wire.admin_client import WireAdminClient
 from agent.wire.failure import CallFailed
-from agent.wire.hand import WireHand
 from config.kafka_client import KafkaClientConfig
 from tests.act.journals import CLUSTER
 from tests.drill.steps import Death, DyingHand, DyingJournal, die_when_sent, say
@@ -61,28 +60,28 @@ class Told(NamedTuple):
 
     id: str
     value: Mapping[str, Any]
-    after: Write
-    came: Came
+    after: JournalWrite
+    came: CommandOrigin
 
 
 class Guard:
     """What the mover is told before each batch: all may begin, or what the product's guard says under some limits."""
 
-    def __init__(self, limits: Mapping[str, Any] | None, hand: WireHand, clock: Clock) -> None:
+    def __init__(self, limits: Mapping[str, Any] | None, hand: WireAdminClient, clock: Clock) -> None:
         given = {f"execute__{key}": _frozen(value) for key, value in (limits or {}).items()}
-        self.limits = with_limits(Limits(mode=Mode.EXECUTE), **given)
+        self.limits = with_limits(Limits(mode=AgentMode.EXECUTE), **given)
         self._asked = limits is not None
         self._hand = hand
         self._clock = clock
         self._racks: Mapping[int, str | None] | None = None
         self._racks_at = -inf
 
-    def may(self, journal: Journal) -> May:
+    def may(self, journal: JournalPort) -> BatchPermission:
         """As the agent asks it, with racks that are a second old at most."""
         if not self._asked:
-            return May(begin=True)
+            return BatchPermission(begin=True)
         now_ms = self._clock().wall_ms
-        return may_begin(Records(in_past(journal.view(), now_ms)), self.limits, now_ms, self._seen_racks())
+        return may_begin(GuardJournal(in_past(journal.view(), now_ms)), self.limits, now_ms, self._seen_racks())
 
     def _seen_racks(self) -> Mapping[int, str | None] | None:
         if time.monotonic() - self._racks_at > _RACKS_S:
@@ -98,14 +97,14 @@ class Guard:
 class Executor:
     """All that one process does."""
 
-    def __init__(self, config: dict[str, Any], leave: Stop) -> None:
+    def __init__(self, config: dict[str, Any], leave: StopSignal) -> None:
         self._config = config
         self._leave = leave
         self._clock = jumping(config.get("clock"))
         self._death = Death(config["die"], config["times"], holds=config["holds"])
         self._connection = KafkaClientConfig.of(config["connection"])
         self._commands = 0
-        self._now: tuple[Mover, Journal, Guard] | None = None
+        self._now: tuple[ReassignmentExecutor, JournalPort, Guard] | None = None
         die_when_sent(self._death)
 
     def run(self) -> int:
@@ -122,7 +121,7 @@ class Executor:
 
     @contextmanager
     def _file(self) -> Iterator[FileJournal]:
-        leader = Leader(agent="tested", host="here", pid=os.getpid(), cluster="test", since_ms=0)
+        leader = LeaderEntry(agent="tested", host="here", pid=os.getpid(), cluster="test", since_ms=0)
         journal = FileJournal.open(Path(self._config["journal"]), leader, clock=self._clock)
         try:
             yield journal
@@ -131,13 +130,13 @@ class Executor:
 
     @contextmanager
     def _moving(
-        self, journal: Journal, hand: WireHand, guard: Guard, leads_for_s: Callable[[], float] = lambda: inf
-    ) -> Iterator[Mover]:
+        self, journal: JournalPort, hand: WireAdminClient, guard: Guard, leads_for_s: Callable[[], float] = lambda: inf
+    ) -> Iterator[ReassignmentExecutor]:
         """A mover that was given the plans; giving them again does nothing."""
         given = dict(self._config["policy"])
         look_ms = given.pop("look_ms")
-        policy = Policy(ExecuteLimits(**given), look_ms=look_ms)
-        mover = Mover(
+        policy = ReassignmentPolicy(ExecuteLimits(**given), look_ms=look_ms)
+        mover = ReassignmentExecutor(
             journal=DyingJournal(journal, self._death),
             hand=hand,
             policy=policy,
@@ -147,7 +146,7 @@ class Executor:
         )
         mover.start()
         for plan in self._config["plans"]:
-            mover.accept(from_json(Plan, plan))
+            mover.accept(from_json(ReassignmentPlan, plan))
         self._now = mover, journal, guard
         try:
             yield mover
@@ -155,7 +154,9 @@ class Executor:
             self._now = None
             assert mover.close(30_000)
 
-    def _work(self, mover: Mover, journal: Journal, leads: Callable[[], bool] = lambda: True) -> None:
+    def _work(
+        self, mover: ReassignmentExecutor, journal: JournalPort, leads: Callable[[], bool] = lambda: True
+    ) -> None:
         """Until it is to leave, or does not lead any more."""
         busy, worded = True, None
         while not self._leave.wait(0.1) and leads():
@@ -163,15 +164,15 @@ class Executor:
             if writes := corrections(journal.view(), self._clock().wall_ms):
                 journal.append(*writes)
             if (view := journal.view()) is not worded:  # what was answered is said until it shows
-                _pass_on(mover, words_again(view))
+                _pass_on(mover, replay_undelivered(view))
                 worded = view
             if mover.busy != busy:
                 busy = mover.busy
                 say("busy" if busy else "idle")
 
-    def _lead(self, hand: WireHand, guard: Guard) -> int:
+    def _lead(self, hand: WireAdminClient, guard: Guard) -> int:
         """Stand by until it leads, and move as long as it does; the exit code."""
-        leadership = Leadership(self._leadership_plan())
+        leadership = JournalLeadership(self._leadership_plan())
         leadership.start()
         leadership.begin(CLUSTER)
         say("stands by")
@@ -193,7 +194,7 @@ class Executor:
             leadership.close()
         return 0
 
-    def _follow(self, mover: Mover, journal: Journal, leadership: Leadership) -> None:
+    def _follow(self, mover: ReassignmentExecutor, journal: JournalPort, leadership: JournalLeadership) -> None:
         try:
             self._work(mover, journal, lambda: leadership.journal() is journal)
         except JournalUnavailable as error:  # as the agent's own thread: told, and gone on once there is a journal
@@ -218,15 +219,22 @@ class Executor:
                 continue
             while (now := self._now) is None:  # as a command waits in its topic
                 time.sleep(0.1)
-            self._command(Verb(word), proposal, *now)
+            self._command(CommandVerb(word), proposal, *now)
 
-    def _command(self, verb: Verb, proposal: str, mover: Mover, journal: Journal, guard: Guard) -> None:
+    def _command(
+        self, verb: CommandVerb, proposal: str, mover: ReassignmentExecutor, journal: JournalPort, guard: Guard
+    ) -> None:
         """Obeyed as an operator's is: answered in the journal, then passed on."""
         self._commands += 1
         now_ms, id_ = self._clock().wall_ms, f"{os.getpid()}-{self._commands}"
-        command = Command(id_, verb, "an operator", now_ms, proposal)
-        told = Told(id_, command_to_json(command), Write("command-position", "read", {"drill": id_}), Came(live=True))
-        obeyed = obey([told], journal.view(), [], guard.limits, now_ms)
+        command = OperatorCommand(id_, verb, "an operator", now_ms, proposal)
+        told = Told(
+            id_,
+            command_to_json(command),
+            JournalWrite("command-position", "read", {"drill": id_}),
+            CommandOrigin(live=True),
+        )
+        obeyed = apply_commands([told], journal.view(), [], guard.limits, now_ms)
         journal.append(*obeyed.writes)
         _pass_on(mover, obeyed.words)
         answered = answer_to(journal.view(), id_)
@@ -239,7 +247,7 @@ def jumping(file: str | None) -> Clock:
     if file is None:
         return system_clock
 
-    def clock() -> Instant:
+    def clock() -> ClockReading:
         now = system_clock()
         return now._replace(wall_ms=now.wall_ms + int(Path(file).read_text()))
 
@@ -257,9 +265,9 @@ def slow_disk(seconds: float) -> None:
     os.fsync = slow  # type: ignore[assignment]
 
 
-def _pass_on(mover: Mover, words: tuple[Spoken, ...]) -> None:
+def _pass_on(mover: ReassignmentExecutor, words: tuple[ExecutorInput, ...]) -> None:
     for word in words:
-        if isinstance(word, Accepted):
+        if isinstance(word, PlanAccepted):
             mover.accept(word.plan)
         else:
             mover.hear(word)
@@ -275,7 +283,7 @@ def main() -> int:
     config = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     if config.get("flush_s"):
         slow_disk(config["flush_s"])
-    leave = Stop()
+    leave = StopSignal()
     signal.signal(signal.SIGTERM, lambda _number, _frame: leave.set())
     try:
         return Executor(config, leave).run()

@@ -19,12 +19,12 @@ from confluent_kafka.admin import AdminClient
 
 from agent.act.journal.file_journal import read_file
 from agent.act.lead.leadership import read_journal
-from agent.values.journal import View
+from agent.values.journal import JournalState
 from agent.values.kafka import LEADER_REPLICAS
-from agent.values.reassignment import Plan, PlanState
-from agent.values.throttles import Resource
+from agent.values.reassignment import PlanState, ReassignmentPlan
+from agent.values.throttles import ThrottleResource
 from agent.values.typed_json import to_json
-from agent.wire.hand import WireHand
+from agent.wire.admin_client import WireAdminClient
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics, leadership_plan, make_topics, new_prefix
@@ -60,7 +60,7 @@ class Run:
     servers: str
     """Of a listener where everything is allowed, without the proxy."""
     proxy: WatchingProxy
-    hand: WireHand
+    hand: WireAdminClient
     seed: int
     rng: random.Random
     clocks: Clocks
@@ -70,10 +70,10 @@ class Run:
     target: int
     before: Placement
     after: Placement
-    plan: Plan
+    plan: ReassignmentPlan
     process: Process
     traffic: Traffic
-    foreign: dict[tuple[Resource, str], str]
+    foreign: dict[tuple[ThrottleResource, str], str]
     directory: Path
     config: dict[str, object]
     """Of the executor's process."""
@@ -85,7 +85,7 @@ class Run:
     """Other plans that there may be in the end, and how they may end."""
     wanted: Placement | None = None
     """Where partitions must be in the end, of those that it names; None: on their old or new replicas."""
-    former: list[View] = field(default_factory=list)
+    former: list[JournalState] = field(default_factory=list)
     """What journals said that are lost: their requests passed as well."""
     resent: bool = False
     """True where a request may be sent again, because the controller took no notice of the first."""
@@ -102,12 +102,12 @@ class Run:
         """The other one."""
         return f"{self.name}-b"
 
-    def give(self, *plans: Plan) -> None:
+    def give(self, *plans: ReassignmentPlan) -> None:
         """Let the executor have these plans, in this order; what is checked is the first."""
         self.plan = plans[0]
-        self.process.set(plans=[to_json(Plan, plan) for plan in plans])
+        self.process.set(plans=[to_json(ReassignmentPlan, plan) for plan in plans])
 
-    def view(self) -> View:
+    def view(self) -> JournalState:
         """What the journal says by now."""
         if (prefix := self.config.get("prefix")) is not None:
             return read_journal(leadership_plan(self.servers, str(prefix)))
@@ -184,14 +184,14 @@ def running(
     for topic in ("a", "b"):
         topic_with(servers, f"{name}-{topic}", rows, mb=2, min_insync_replicas="2")
     foreign = {
-        (Resource("topic", f"{name}-b"), LEADER_REPLICAS): f"7:{one}",
-        (Resource("topic", f"{name}-foreign"), LEADER_REPLICAS): f"0:{one}",
+        (ThrottleResource("topic", f"{name}-b"), LEADER_REPLICAS): f"7:{one}",
+        (ThrottleResource("topic", f"{name}-foreign"), LEADER_REPLICAS): f"0:{one}",
     }
     topic_with(servers, f"{name}-foreign", [[one, two]])
     for setting, value in foreign.items():
         set_config(servers, setting, value)
     with ExitStack() as stack:
-        hand = stack.enter_context(WireHand({"bootstrap_servers": servers.split(",")}))
+        hand = stack.enter_context(WireAdminClient({"bootstrap_servers": servers.split(",")}))
         before = placement(hand, f"{name}-a", f"{name}-b")
         after = {
             partition: tuple(target if broker == source else broker for broker in replicas)
@@ -206,7 +206,7 @@ def running(
             "journal": str(directory / "journal"),
             "client_id": f"{CLIENT_ID}-{name}",
             "policy": {**POLICY, **policy},
-            "plans": [to_json(Plan, plan)],
+            "plans": [to_json(ReassignmentPlan, plan)],
         }
         process = Process(directory, config)
         # What a drill that failed has left must not spoil the next one.
@@ -248,7 +248,7 @@ def _delete_topics(servers: str, name: str) -> None:
         future.result(60)
 
 
-def _clear_rates(servers: str, hand: WireHand) -> None:
+def _clear_rates(servers: str, hand: WireAdminClient) -> None:
     for setting in throttles(hand):
         set_config(servers, setting, None)
 

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from agent.act.journal.journal import Journal
-from agent.values.journal import View, Write
+from agent.act.journal.journal import JournalPort
+from agent.values.journal import JournalState, JournalWrite
 from agent.values.observation import RawReassignment
 from agent.values.throttles import OpType
 from agent.wire import connection
-from agent.wire.hand import WireHand
+from agent.wire.admin_client import WireAdminClient
 from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS
 
 _REMOVING = (OpType.DELETE, OpType.SUBTRACT)
@@ -45,7 +45,7 @@ class Death:
 class DyingJournal:
     """The journal, with steps to die at."""
 
-    def __init__(self, inner: Journal, death: Death) -> None:
+    def __init__(self, inner: JournalPort, death: Death) -> None:
         self._inner = inner
         self._death = death
 
@@ -53,17 +53,17 @@ class DyingJournal:
     def epoch(self) -> int:
         return self._inner.epoch
 
-    def view(self) -> View:
+    def view(self) -> JournalState:
         return self._inner.view()
 
-    def append(self, *writes: Write) -> None:
+    def append(self, *writes: JournalWrite) -> None:
         self._inner.append(*writes)
         self._death.at("append")
         for write in writes:
             self._death.at(f"after {write.kind}")
 
 
-class DyingHand(WireHand):
+class DyingHand(WireAdminClient):
     """The hand, with steps to die at."""
 
     def __init__(self, arguments: dict[str, Any], death: Death) -> None:
@@ -101,14 +101,14 @@ class DyingHand(WireHand):
 
 def die_when_sent(death: Death) -> None:
     """Before the answer to a reassignment is read."""
-    answer = connection.Connection._answer
+    answer = connection.BrokerConnection._answer
 
     def dying(self: Any, api: Any, version: int, deadline: Any) -> Any:
         if api is ALTER_PARTITION_REASSIGNMENTS:
             death.at("request sent")
         return answer(self, api, version, deadline)
 
-    connection.Connection._answer = dying  # type: ignore[method-assign]
+    connection.BrokerConnection._answer = dying  # type: ignore[method-assign]
 
 
 def say(word: str) -> None:

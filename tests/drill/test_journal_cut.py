@@ -15,9 +15,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.act.journal.journal_witness import witness_path
+from agent.act.journal.file_journal import witness_path
 from agent.errors import BadInput
-from agent.values.throttles import Resource
+from agent.values.throttles import ThrottleResource
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics
 from tests.act.moving import DEADLINE_MS, set_config, throttles
@@ -117,7 +117,10 @@ def topic_cut(run: Run) -> None:
 
 def records_deleted(run: Run, topic: str) -> None:
     """All of them; a compacted topic has to be another one for that moment."""
-    admin, policy = AdminClient({"bootstrap.servers": run.servers}), (Resource("topic", topic), "cleanup.policy")
+    admin, policy = (
+        AdminClient({"bootstrap.servers": run.servers}),
+        (ThrottleResource("topic", topic), "cleanup.policy"),
+    )
     set_config(run.servers, policy, "compact,delete")
 
     def deleted() -> bool:

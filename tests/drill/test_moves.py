@@ -11,9 +11,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from agent.values.reassignment import PlanState
-from agent.values.throttles import Resource
+from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
-from testbed.cluster import EmbeddedCluster, Fault, FaultKind
+from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
 from tests.act.moving import DEADLINE_MS, kafka_tool, plan_for, set_config, topic_with
 from tests.drill.checking import survives
 from tests.drill.harness import SEEDS
@@ -170,8 +170,8 @@ def foreign_move(run: Run) -> None:
     one, two = run.stay
     topic_with(servers, topic, [[one, two]], mb=3)
     brake = [
-        ((Resource("topic", topic), FOLLOWER_REPLICAS), f"0:{run.source}"),
-        ((Resource("broker", str(run.source)), FOLLOWER_RATE), "1"),
+        ((ThrottleResource("topic", topic), FOLLOWER_REPLICAS), f"0:{run.source}"),
+        ((ThrottleResource("broker", str(run.source)), FOLLOWER_RATE), "1"),
     ]
     for setting, value in brake:
         set_config(servers, setting, value)
@@ -190,8 +190,8 @@ def foreign_throttles(run: Run) -> None:
     servers = run.cluster.bootstrap_servers
     for broker in (run.source, run.target):
         for key in (LEADER_RATE, FOLLOWER_RATE):
-            run.foreign[Resource("broker", str(broker)), key] = "3000000"
-    run.foreign[Resource("topic", run.a), FOLLOWER_REPLICAS] = "*"
+            run.foreign[ThrottleResource("broker", str(broker)), key] = "3000000"
+    run.foreign[ThrottleResource("topic", run.a), FOLLOWER_REPLICAS] = "*"
     for setting, value in run.foreign.items():
         set_config(servers, setting, value)
     run.process.start()
@@ -219,7 +219,7 @@ def min_isr_raised(run: Run, *, for_s: float) -> None:
     run.ends = EITHER
     run.process.start()
     run.wait_moving()
-    setting = (Resource("topic", run.a), "min.insync.replicas")
+    setting = (ThrottleResource("topic", run.a), "min.insync.replicas")
     set_config(run.cluster.bootstrap_servers, setting, "4")
     time.sleep(for_s)
     set_config(run.cluster.bootstrap_servers, setting, "2")
@@ -229,7 +229,7 @@ def min_isr_raised(run: Run, *, for_s: float) -> None:
 # --- harm to the network -------------------------------------------------------------------------------------
 
 
-def disturbed(run: Run, fault: Fault, broker: int | None, *, for_s: float) -> None:
+def disturbed(run: Run, fault: ConnectionFault, broker: int | None, *, for_s: float) -> None:
     run.resent = True
     if run.seed % 2:
         run.process.start()
@@ -276,10 +276,13 @@ FAULTS = [
     ),
     Row(
         "one broker black-holed",
-        lambda run: disturbed(run, Fault(FaultKind.BLACKHOLE), run.rng.choice(run.stay), for_s=12),
+        lambda run: disturbed(run, ConnectionFault(ConnectionFaultKind.BLACKHOLE), run.rng.choice(run.stay), for_s=12),
     ),
-    Row("all answers delayed by 2 s", lambda run: disturbed(run, Fault(FaultKind.DELAY, 2_000), None, for_s=25)),
-    Row("all connections reset", lambda run: disturbed(run, Fault(FaultKind.RESET), None, for_s=5)),
+    Row(
+        "all answers delayed by 2 s",
+        lambda run: disturbed(run, ConnectionFault(ConnectionFaultKind.DELAY, 2_000), None, for_s=25),
+    ),
+    Row("all connections reset", lambda run: disturbed(run, ConnectionFault(ConnectionFaultKind.RESET), None, for_s=5)),
 ]
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.journal import moves
+from agent.journal import plan_entries
 from agent.values.observation import RawReassignment
-from agent.values.reassignment import Plan, PlanState, Target
+from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from testbed.cluster import EmbeddedCluster
 from tests.act.moving import DEADLINE_MS
 from tests.drill.checking import survives
@@ -25,8 +25,8 @@ TEN_YEARS_MS = 3_652 * 24 * HOUR_MS
 STILL_S = 4.0
 
 
-def plan_in(run: Run, name: str) -> Plan | None:
-    return moves.plan_of(run.view(), name)
+def plan_in(run: Run, name: str) -> ReassignmentPlan | None:
+    return plan_entries.plan_of(run.view(), name)
 
 
 def state_of(run: Run, name: str) -> PlanState | None:
@@ -134,8 +134,11 @@ def clock_jumps(by_ms: int) -> Harm:
 
 def same_partitions(run: Run) -> None:
     """The second takes back what the first does, and has its turn when the first has ended, however that was."""
-    second = Plan(
-        f"{run.plan.proposal_id}-second", tuple(map(Target.back, run.plan.targets)), approved_by="a test", order=1
+    second = ReassignmentPlan(
+        f"{run.plan.proposal_id}-second",
+        tuple(map(ReassignmentTarget.back, run.plan.targets)),
+        approved_by="a test",
+        order=1,
     )
     run.give(run.plan, second)
     run.more, run.wanted = {second.proposal_id: (PlanState.DONE,)}, run.before
@@ -175,7 +178,7 @@ def other_partitions(run: Run) -> None:
     run.clocks.harm_over()
 
 
-def _ended(run: Run, plan: Plan) -> bool:
+def _ended(run: Run, plan: ReassignmentPlan) -> bool:
     found = plan_in(run, plan.proposal_id)
     return found is not None and found.ended
 

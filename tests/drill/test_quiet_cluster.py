@@ -16,11 +16,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.act.lead.leadership import read_journal
-from agent.values.journal import View, under
+from agent.values.journal import JournalState, under
 from agent.values.snapshot import ConsumerGroup, OtherGroup, StreamsGroup
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.show import demo_settings
-from testbed.demo.workload import Workload
+from testbed.demo.run import demo_settings
+from testbed.demo.workload import ClusterWorkload
 from tests.act.journals import leadership_plan
 from tests.eye import Eye
 from tests.running import Running, wait_for
@@ -69,7 +69,7 @@ def agent(demo_cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Running]:
 
 
 def test_nothing_is_triggered_or_moved_while_nothing_changes(
-    demo_cluster: EmbeddedCluster, work: Workload, agent: Running
+    demo_cluster: EmbeddedCluster, work: ClusterWorkload, agent: Running
 ) -> None:
     wait_for(lambda: agent.process.poll() is not None or agent.events("leading"), within_s=60)
     assert agent.process.poll() is None, agent.log.read_text()
@@ -101,7 +101,7 @@ def _mended(cluster: EmbeddedCluster) -> None:
 
 
 def _acts(cluster: EmbeddedCluster) -> tuple[str, ...]:
-    view: View = read_journal(leadership_plan(cluster.bootstrap_servers, "rackwise"))
+    view: JournalState = read_journal(leadership_plan(cluster.bootstrap_servers, "rackwise"))
     return tuple(f"{one.key} {one.seq}" for prefix in ("plan", "batch", "trigger") for one in under(view, prefix))
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from testbed.cluster import embedded as embedding
 from tests.act.rights import Grants, Right, documented
 from tests.drill.checking import survived
@@ -50,7 +50,7 @@ def secured() -> Iterator[EmbeddedCluster]:
     """Four brokers with TLS, SCRAM and ACLs behind a watching proxy."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embedding, "RecordingProxy", WatchingProxy)
-        spec = ClusterSpec(racks=("a", "b", "c", "d"), proxied=True, security=Security(users=USERS))
+        spec = ClusterSpec(racks=("a", "b", "c", "d"), proxied=True, security=ClusterSecurity(users=USERS))
         with EmbeddedCluster.start(spec, on_progress=print) as started:
             yield started
 

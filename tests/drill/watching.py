@@ -17,9 +17,9 @@ from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
 from assignors.problem import TopicPartition
 from testbed.cluster.proxy import RecordingProxy
-from testbed.cluster.requests import Header
-from testbed.cluster.settings import Route
-from testbed.cluster.spec import Fault, FaultKind
+from testbed.cluster.requests import RequestHeader
+from testbed.cluster.settings import ProxyRoute
+from testbed.cluster.spec import ConnectionFault, ConnectionFaultKind
 
 METADATA, DESCRIBE_CONFIGS, ALTER_CONFIGS, LIST_REASSIGNMENTS = 3, 32, 44, 46
 _ALTER = 45
@@ -51,7 +51,7 @@ class Cut:
     """So often; None: until it is healed."""
     hit: int = 0
 
-    def takes(self, broker: int, header: Header) -> bool:
+    def takes(self, broker: int, header: RequestHeader) -> bool:
         """Whether it is for this request; counted then."""
         over = self.times is not None and self.hit >= self.times
         named = (header.client_id or "").startswith(self.client_id)
@@ -66,14 +66,14 @@ class _Line:
 
     def __init__(self, lane: Any) -> None:
         self._lane = lane
-        self._own: Fault | None = None
+        self._own: ConnectionFault | None = None
         self._changed = asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lane, name)
 
     @property
-    def fault(self) -> Fault:
+    def fault(self) -> ConnectionFault:
         return self._lane.fault if self._own is None else self._own  # type: ignore[no-any-return]
 
     @property
@@ -82,20 +82,20 @@ class _Line:
 
     def cut(self, *, done: bool) -> None:
         if not done:
-            self._own = Fault(FaultKind.RESET)
+            self._own = ConnectionFault(ConnectionFaultKind.RESET)
             return
-        self._own = Fault(FaultKind.MUTE)
+        self._own = ConnectionFault(ConnectionFaultKind.MUTE)
         asyncio.get_running_loop().call_later(_ANSWERED_S, self._close)
 
     def _close(self) -> None:
-        self._own = Fault(FaultKind.RESET)
+        self._own = ConnectionFault(ConnectionFaultKind.RESET)
         self._changed.set()
 
 
 class WatchingProxy(RecordingProxy):
     """Keeps every line of every reassignment request."""
 
-    def __init__(self, routes: Mapping[int, Route]) -> None:
+    def __init__(self, routes: Mapping[int, ProxyRoute]) -> None:
         super().__init__(routes)
         self._kept: list[Started] = []
         self._keeping = threading.Lock()
@@ -125,7 +125,7 @@ class WatchingProxy(RecordingProxy):
     async def _serve(self, lane: Any, reader: Any, writer: Any) -> None:
         await super()._serve(_Line(lane), reader, writer)  # type: ignore[arg-type]
 
-    def _note(self, lane: Any, header: Header, frame: bytes) -> None:
+    def _note(self, lane: Any, header: RequestHeader, frame: bytes) -> None:
         super()._note(lane, header, frame)
         with self._keeping:
             cut = next((cut for cut in self._cuts if cut.takes(lane.broker_id, header)), None)
@@ -134,7 +134,7 @@ class WatchingProxy(RecordingProxy):
         if header.api_key == _ALTER:
             self._keep(header, frame)
 
-    def _keep(self, header: Header, frame: bytes) -> None:
+    def _keep(self, header: RequestHeader, frame: bytes) -> None:
         request = AlterPartitionReassignmentsRequest.decode(frame, version=header.api_version, header=True)
         now = time.monotonic()
         rows = [

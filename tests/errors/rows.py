@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import typer
 
-from agent.cli.app import whole
+from agent.cli.app import full_application
 
 Command = tuple[str, ...]
 
@@ -94,7 +94,7 @@ ROWS: Mapping[Command, Row] = {
 
 def commands() -> dict[Command, Callable[..., Any]]:
     """Every command of the application with the function behind it."""
-    return dict(_commands(whole(loaded=True), ()))
+    return dict(_commands(full_application(loaded=True), ()))
 
 
 def files_of(command: Callable[..., Any]) -> set[str]:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import ending
+from agent.cli import command_exit
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.observation import Gap, GapCause, Observation, Part
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from tests.builders import an_observation
 from tests.command import RACKWISE, ROOT, environment
 
@@ -52,7 +52,7 @@ def looks(tmp_path: Path) -> dict[str, str]:
     whole = an_observation(a=(1, 2), b=(3, 4))
     for number in range(4):
         whole = whole.topic(f"t{number}", (1, 2), (2, 1))
-    gap = Gap(Part.GROUPS, GapCause.TIMED_OUT, "", "no answer in 5 s")
+    gap = Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, "", "no answer in 5 s")
     return {
         "whole": recorded(whole.at(), tmp_path / "whole.jsonl"),
         "partial": recorded(replace(whole.at(), gaps=(gap,)), tmp_path / "partial.jsonl"),
@@ -124,6 +124,6 @@ def test_another_pipe_that_breaks_is_a_fault(
     def run(_arguments: list[str], *, interruptible: bool) -> int:
         raise BrokenPipeError(32, "Broken pipe", str(interruptible))
 
-    monkeypatch.setattr(ending, "_run", run)
-    assert ending.run(["status"], debug=False, interruptible=False) == 1
+    monkeypatch.setattr(command_exit, "_run", run)
+    assert command_exit.run(["status"], debug=False, interruptible=False) == 1
     assert "Broken pipe" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from agent.errors import ClusterUnreachable
-from agent.record.librdkafka import Heard, client_settings, refusal
+from agent.record.librdkafka import ClientErrors, client_settings, refusal
 from tests.wire.test_deadlines import listener, silence
 
 TRANSPORT = KafkaError._TRANSPORT
@@ -45,7 +45,7 @@ def test_what_kept_the_client_out_is_named(heard: Sequence[tuple[int, str]], why
 
 
 def test_a_cause_that_repeats_does_not_push_another_one_out() -> None:
-    told = Heard()
+    told = ClientErrors()
     note = told.settings["error_cb"]
     note(KafkaError(RESOLVE, UNKNOWN))
     for passed_ms in range(20):
@@ -60,7 +60,7 @@ def test_a_real_client_tells_refused_from_silent() -> None:
 
 
 def _why(servers: str) -> str:
-    heard = Heard()
+    heard = ClientErrors()
     admin = AdminClient(client_settings({"bootstrap.servers": servers}, heard.settings))
     with pytest.raises(KafkaException) as caught:
         admin.list_topics(timeout=1)

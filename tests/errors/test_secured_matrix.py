@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.values.observation import GapCause
-from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.command import Done
 from tests.errors.conftest import Run
 from tests.errors.ended import assert_clean, assert_told
@@ -32,7 +32,9 @@ USER, PASSWORD = "newcomer", "newcomer-secret"
 def secured() -> Iterator[EmbeddedCluster]:
     """One broker that asks for TLS and a password; its user has no right at all."""
     users = {"admin": "admin-secret", USER: PASSWORD}
-    with EmbeddedCluster.start(ClusterSpec(racks=("a",), security=Security(users=users)), on_progress=print) as started:
+    with EmbeddedCluster.start(
+        ClusterSpec(racks=("a",), security=ClusterSecurity(users=users)), on_progress=print
+    ) as started:
         yield started
 
 

@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agent.execute.reassign.executor_view import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.execute.reassign.messages import (
-    Act,
-    Alter,
-    Answered,
-    Cancel,
-    Configure,
-    Kind,
-    Result,
-    Seen,
-    SeenMove,
-    SeenPartition,
+    AlterReassignments,
+    AlterThrottles,
+    CancelReassignments,
+    ClusterChange,
+    ClusterView,
+    PartitionView,
+    ReassignmentView,
+    RequestDone,
+    RequestFate,
+    RequestResult,
 )
-from agent.execute.reassign.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.execute.reassign.throttles import applied
 from agent.values.observation import RawPartition, RawReassignment, RawTopic
-from agent.values.throttles import Resource, SeenThrottle
+from agent.values.throttles import SeenThrottle, ThrottleResource
 from assignors.problem import TopicPartition
 
 MIN_ISR = 1
@@ -57,7 +57,7 @@ class Cluster(NamedTuple):
 
     parts: tuple[Part, ...]
     up: frozenset[int]
-    settings: tuple[tuple[Resource, str, str], ...] = ()
+    settings: tuple[tuple[ThrottleResource, str, str], ...] = ()
     """Own layer, sorted."""
     min_isr: int = MIN_ISR
     harm: str = ""
@@ -68,18 +68,18 @@ def a_part(*replicas: int) -> Part:
     return Part(replicas, frozenset(replicas), replicas[0])
 
 
-def seen_of(cluster: Cluster, former: tuple[Part, ...] | None = None) -> Seen:
+def seen_of(cluster: Cluster, former: tuple[Part, ...] | None = None) -> ClusterView:
     """What a look shows; with ``former``, brokers tell partitions as they were, and the controller as they are."""
     ids = [TopicPartition("t", number) for number in range(len(cluster.parts))]
     told = cluster.parts if former is None or len(former) != len(cluster.parts) else former
-    return Seen(
+    return ClusterView(
         brokers=cluster.up,
         partitions=tuple(
-            SeenPartition(id_, part.topic_id, part.leader, part.replicas, part.isr, cluster.min_isr)
+            PartitionView(id_, part.topic_id, part.leader, part.replicas, part.isr, cluster.min_isr)
             for id_, part in zip(ids, told, strict=True)
         ),
         moves=tuple(
-            SeenMove(id_, part.replicas, part.adding, part.removing)
+            ReassignmentView(id_, part.replicas, part.adding, part.removing)
             for id_, part in zip(ids, cluster.parts, strict=True)
             if part.moving
         ),
@@ -93,32 +93,34 @@ def seen_of(cluster: Cluster, former: tuple[Part, ...] | None = None) -> Seen:
     )
 
 
-def carried_out(cluster: Cluster, act: Act) -> tuple[Cluster, Answered]:
+def carried_out(cluster: Cluster, act: ClusterChange) -> tuple[Cluster, RequestDone]:
     """The cluster after the request, and its answer."""
-    if isinstance(act, Configure):
+    if isinstance(act, AlterThrottles):
         return _configured(cluster, act)
-    results: list[Result] = []
-    ids = [move.id for move in act.moves] if isinstance(act, Alter) else act.partitions
+    results: list[RequestResult] = []
+    ids = [move.id for move in act.moves] if isinstance(act, AlterReassignments) else act.partitions
     for index, id_ in enumerate(ids):
         if not cluster.parts:
-            results.append(Result(id_, Kind.GONE))
+            results.append(RequestResult(id_, RequestFate.GONE))
             continue
         part = cluster.parts[id_.partition]
-        if isinstance(act, Alter):
+        if isinstance(act, AlterReassignments):
             after, kind, harm = _altered(part, act.moves[index].target, cluster.up)
-        elif isinstance(act, Cancel):
+        elif isinstance(act, CancelReassignments):
             after, kind, harm = cancelled(part, cluster.up)
         else:
             after, kind, harm = _elected(part, cluster.up)
         parts = (*cluster.parts[: id_.partition], after, *cluster.parts[id_.partition + 1 :])
         cluster = cluster._replace(parts=parts, harm=cluster.harm or harm)
-        results.append(Result(id_, kind))
-    return cluster, Answered(tuple(results))
+        results.append(RequestResult(id_, kind))
+    return cluster, RequestDone(tuple(results))
 
 
-def blinded(seen: Seen) -> Iterator[tuple[str, Seen]]:
+def blinded(seen: ClusterView) -> Iterator[tuple[str, ClusterView]]:
     """The look with one thing in it that did not answer; what is not shown is not taken to be absent."""
-    resources = sorted({it.resource for it in seen.throttles} | {Resource("topic", "t"), Resource("broker", "3")})
+    resources = sorted(
+        {it.resource for it in seen.throttles} | {ThrottleResource("topic", "t"), ThrottleResource("broker", "3")}
+    )
     for resource in resources:
         if resource.kind == "topic" or int(resource.name) in seen.brokers:
             shown = tuple(it for it in seen.throttles if it.resource != resource)
@@ -136,22 +138,22 @@ def blinded(seen: Seen) -> Iterator[tuple[str, Seen]]:
         yield "log dirs", seen._replace(bytes=())
 
 
-def last_look(cluster: Cluster, act: Act) -> tuple[Act, tuple[Result, ...]]:
+def last_look(cluster: Cluster, act: ClusterChange) -> tuple[ClusterChange, tuple[RequestResult, ...]]:
     """What is left of a request after the last look right before it, and the answers for what was left out.
 
     By the very functions that run live.
     """
     topic, running = _raw(cluster)
-    if isinstance(act, Alter):
+    if isinstance(act, AlterReassignments):
         told = {move.id: no_longer_to_move(move, topic, running.get(move.id)) for move in act.moves}
-        left = Alter(tuple(move for move in act.moves if told[move.id] is None))
+        left = AlterReassignments(tuple(move for move in act.moves if told[move.id] is None))
         return left, tuple(one for one in told.values() if one is not None)
-    if isinstance(act, Cancel):
+    if isinstance(act, CancelReassignments):
         told = {run.id: no_longer_to_cancel(run, topic, running.get(run.id)) for run in act.runs}
-        return Cancel(tuple(run for run in act.runs if told[run.id] is None)), tuple(
+        return CancelReassignments(tuple(run for run in act.runs if told[run.id] is None)), tuple(
             one for one in told.values() if one is not None
         )
-    if isinstance(act, Configure):
+    if isinstance(act, AlterThrottles):
         own = {(resource, key): value for resource, key, value in cluster.settings}
         others = {
             one.resource
@@ -159,8 +161,8 @@ def last_look(cluster: Cluster, act: Act) -> tuple[Act, tuple[Result, ...]]:
             if no_longer_to_set(one, SeenThrottle(one.resource, one.key, own.get((one.resource, one.key))), topic)
             is not None
         }
-        left_out = tuple(Result(resource, Kind.RETRY) for resource in sorted(others))
-        return Configure(tuple(one for one in act.settings if one.resource not in others)), left_out
+        left_out = tuple(RequestResult(resource, RequestFate.RETRY) for resource in sorted(others))
+        return AlterThrottles(tuple(one for one in act.settings if one.resource not in others)), left_out
     return act, ()
 
 
@@ -207,9 +209,9 @@ def back_up(cluster: Cluster, broker: int) -> Cluster:
     return cluster._replace(up=up, parts=tuple(_led(part, up) for part in cluster.parts))
 
 
-def _altered(part: Part, target: tuple[int, ...], up: frozenset[int]) -> tuple[Part, Kind, str]:
+def _altered(part: Part, target: tuple[int, ...], up: frozenset[int]) -> tuple[Part, RequestFate, str]:
     if len(target) != len(part.target):
-        return part, Kind.REFUSED, ""
+        return part, RequestFate.REFUSED, ""
     harm = ""
     if part.foreign:
         harm = "a foreign move was replaced"
@@ -217,28 +219,28 @@ def _altered(part: Part, target: tuple[int, ...], up: frozenset[int]) -> tuple[P
         harm = "a topic made anew was reassigned"
     elif part.moving or part.replicas == target:
         harm = "a move was asked for twice"
-    return begun(part, target, foreign=False, up=up), Kind.OK, harm
+    return begun(part, target, foreign=False, up=up), RequestFate.OK, harm
 
 
-def cancelled(part: Part, up: frozenset[int]) -> tuple[Part, Kind, str]:
+def cancelled(part: Part, up: frozenset[int]) -> tuple[Part, RequestFate, str]:
     """The partition after a cancel, the answer, and the harm that it did."""
     if not part.moving:
-        return part, Kind.NOT_NEEDED, ""
+        return part, RequestFate.NOT_NEEDED, ""
     kept = tuple(broker for broker in part.replicas if broker not in part.adding)
     if not part.isr & set(kept):
-        return part, Kind.UNCLEAN, ""
+        return part, RequestFate.UNCLEAN, ""
     harm = "a foreign move was cancelled" if part.foreign else ""
     after = Part(kept, part.isr & frozenset(kept), part.leader, topic_id=part.topic_id)
-    return _led(after, up), Kind.OK, harm
+    return _led(after, up), RequestFate.OK, harm
 
 
-def _elected(part: Part, up: frozenset[int]) -> tuple[Part, Kind, str]:
+def _elected(part: Part, up: frozenset[int]) -> tuple[Part, RequestFate, str]:
     preferred = part.replicas[0]
     if part.leader == preferred:
-        return part, Kind.NOT_NEEDED, ""
+        return part, RequestFate.NOT_NEEDED, ""
     if preferred not in part.isr & up:
-        return part, Kind.RETRY, ""
-    return part._replace(leader=preferred), Kind.OK, ""
+        return part, RequestFate.RETRY, ""
+    return part._replace(leader=preferred), RequestFate.OK, ""
 
 
 def _led(part: Part, up: frozenset[int]) -> Part:
@@ -248,20 +250,20 @@ def _led(part: Part, up: frozenset[int]) -> Part:
     return part._replace(leader=able[0] if able else None)
 
 
-def _configured(cluster: Cluster, act: Configure) -> tuple[Cluster, Answered]:
+def _configured(cluster: Cluster, act: AlterThrottles) -> tuple[Cluster, RequestDone]:
     settings = {(resource, key): value for resource, key, value in cluster.settings}
-    results: dict[Resource, Kind] = {}
+    results: dict[ThrottleResource, RequestFate] = {}
     for change in act.settings:
         if change.resource.kind == "broker" and int(change.resource.name) not in cluster.up:
-            results[change.resource] = Kind.RETRY
+            results[change.resource] = RequestFate.RETRY
             continue
         if change.resource.kind == "topic" and not cluster.parts:
-            results[change.resource] = Kind.GONE
+            results[change.resource] = RequestFate.GONE
             continue
-        results[change.resource] = Kind.OK
+        results[change.resource] = RequestFate.OK
         value = applied(settings.get((change.resource, change.key)), change)
         settings.pop((change.resource, change.key), None)
         if value is not None:
             settings[change.resource, change.key] = value
     ordered = tuple(sorted((resource, key, value) for (resource, key), value in settings.items()))
-    return cluster._replace(settings=ordered), Answered(tuple(Result(*it) for it in results.items()))
+    return cluster._replace(settings=ordered), RequestDone(tuple(RequestResult(*it) for it in results.items()))

@@ -7,13 +7,22 @@ from typing import Any
 
 import pytest
 
-from agent.execute.reassign import holding, judging, machine, planning, running, state, throttles
-from agent.execute.reassign.judging import Status, View
-from agent.execute.reassign.messages import Alter, Append, Cancel, Configure
-from agent.execute.reassign.running import Decision
-from agent.execute.reassign.throttles import Standing
+from agent.execute.reassign import batch_step, executor_view, machine, plan_step, state, throttles
+from agent.execute.reassign import executor_view as holding
+from agent.execute.reassign.batch_step import BatchDecision
+from agent.execute.reassign.executor_view import ExecutorView, TargetStatus
+from agent.execute.reassign.messages import AlterReassignments, AlterThrottles, AppendJournal, CancelReassignments
+from agent.execute.reassign.throttles import ThrottleStatus
 from agent.values import reassignment as values
-from agent.values.reassignment import Batch, BatchState, Debt, End, Plan, PlanState, Policy
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentPolicy,
+    ThrottleDebt,
+)
 from agent.values.throttles import OpType, ThrottleChange
 from tests.execute import abstract
 
@@ -30,22 +39,22 @@ def _on(original: Callable[..., Any], change: Callable[..., Any]) -> Callable[..
 
 
 def sends_before_it_announces(patch: Patch) -> None:
-    def unannounced(decision: Decision | None, view: View, *_: object) -> Decision | None:
-        if decision is None or decision.append is None or not isinstance(decision.append.then, Alter):
+    def unannounced(decision: BatchDecision | None, view: ExecutorView, *_: object) -> BatchDecision | None:
+        if decision is None or decision.append is None or not isinstance(decision.append.then, AlterReassignments):
             return decision
         return decision._replace(append=decision.append._replace(changes=(view.batch,)))
 
-    patch.setattr(running, "_prepare", _on(running._prepare, unannounced))
+    patch.setattr(batch_step, "_prepare", _on(batch_step._prepare, unannounced))
 
 
 def throttles_without_a_debt(patch: Patch) -> None:
-    def indebted(decision: Decision | None, *_: object) -> Decision | None:
+    def indebted(decision: BatchDecision | None, *_: object) -> BatchDecision | None:
         if decision is None or decision.append is None:
             return decision
-        changes = tuple(change for change in decision.append.changes if not isinstance(change, Debt))
+        changes = tuple(change for change in decision.append.changes if not isinstance(change, ThrottleDebt))
         return decision._replace(append=decision.append._replace(changes=changes))
 
-    patch.setattr(planning, "_begin", _on(planning._begin, indebted))
+    patch.setattr(plan_step, "_begin", _on(plan_step._begin, indebted))
 
 
 def begins_what_has_ended(patch: Patch) -> None:
@@ -57,15 +66,17 @@ def begins_two_attempts_at_once(patch: Patch) -> None:
 
 
 def waits_for_no_late_request(patch: Patch) -> None:
-    patch.setattr(Policy, "settle_ms", property(lambda _: 0))
+    patch.setattr(ReassignmentPolicy, "settle_ms", property(lambda _: 0))
 
 
 def sends_what_has_ended_already(patch: Patch) -> None:
-    def empty(decision: Decision | None, _view: View, batch: Batch, _plan: Any, statuses: Any) -> Decision | None:
+    def empty(
+        decision: BatchDecision | None, _view: ExecutorView, batch: Batch, _plan: Any, statuses: Any
+    ) -> BatchDecision | None:
         sent = batch._replace(state=BatchState.SENT, sendings=batch.sendings + 1)
-        return decision if statuses else Decision(Append((sent,), Alter(())))
+        return decision if statuses else BatchDecision(AppendJournal((sent,), AlterReassignments(())))
 
-    patch.setattr(running, "_prepare", _on(running._prepare, empty))
+    patch.setattr(batch_step, "_prepare", _on(batch_step._prepare, empty))
 
 
 def sends_again_without_an_answer(patch: Patch) -> None:
@@ -75,25 +86,29 @@ def sends_again_without_an_answer(patch: Patch) -> None:
 
 
 def trusts_a_former_leader_to_be_silent(patch: Patch) -> None:
-    patch.setattr(machine, "begin", _on(state.begin, lambda it, *_: it._replace(settle_ms=0, unsure=frozenset())))
+    patch.setattr(
+        machine, "begin", _on(state.initial_state, lambda it, *_: it._replace(settle_ms=0, unsure=frozenset()))
+    )
 
 
 def forgives_brokers_that_are_down(patch: Patch) -> None:
     patch.setattr(
-        planning,
+        plan_step,
         "standing",
-        _on(throttles.standing, lambda it, *_: Standing.GONE if it is Standing.UNREACHABLE else it),
+        _on(throttles.throttle_status, lambda it, *_: ThrottleStatus.GONE if it is ThrottleStatus.UNREACHABLE else it),
     )
 
 
 def forgets_the_rate_before_the_new_one(patch: Patch) -> None:
-    def forgetful(decision: Decision | None, *_: object) -> Decision | None:
+    def forgetful(decision: BatchDecision | None, *_: object) -> BatchDecision | None:
         if decision is None or decision.append is None:
             return decision
-        changes = tuple(it._replace(formerly=None) if isinstance(it, Debt) else it for it in decision.append.changes)
+        changes = tuple(
+            it._replace(formerly=None) if isinstance(it, ThrottleDebt) else it for it in decision.append.changes
+        )
         return decision._replace(append=decision.append._replace(changes=changes))
 
-    patch.setattr(running, "_repace", _on(running._repace, forgetful))
+    patch.setattr(batch_step, "_repace", _on(batch_step._repace, forgetful))
 
 
 def sets_rates_over_those_of_others(patch: Patch) -> None:
@@ -101,33 +116,33 @@ def sets_rates_over_those_of_others(patch: Patch) -> None:
 
 
 def takes_rates_of_others_for_its_own(patch: Patch) -> None:
-    def any_rate(it: Standing, debt: Debt, seen: Any) -> Standing:
-        return it if throttles.own_value(debt, seen) is None else Standing.STANDS
+    def any_rate(it: ThrottleStatus, debt: ThrottleDebt, seen: Any) -> ThrottleStatus:
+        return it if throttles.own_value(debt, seen) is None else ThrottleStatus.STANDS
 
-    patch.setattr(planning, "standing", _on(throttles.standing, any_rate))
+    patch.setattr(plan_step, "standing", _on(throttles.throttle_status, any_rate))
 
 
 def deletes_whole_lists(patch: Patch) -> None:
-    patch.setattr(planning, "clearing", lambda debt, _: ThrottleChange(debt.resource, debt.key, OpType.DELETE))
+    patch.setattr(plan_step, "clearing", lambda debt, _: ThrottleChange(debt.resource, debt.key, OpType.DELETE))
 
 
 def cancels_moves_of_others(patch: Patch) -> None:
-    def mine(it: Status, target: Any, view: View) -> Status:
-        return Status.MOVING if it is Status.OTHER and target.id in view.moves else it
+    def mine(it: TargetStatus, target: Any, view: ExecutorView) -> TargetStatus:
+        return TargetStatus.MOVING if it is TargetStatus.OTHER and target.id in view.moves else it
 
-    patch.setattr(judging, "_status", _on(judging._status, mine))
+    patch.setattr(executor_view, "_status", _on(executor_view._status, mine))
 
 
 def moves_while_others_move(patch: Patch) -> None:
-    def alone(it: Status, target: Any, view: View) -> Status:
-        return Status.BEFORE if it is Status.OTHER and target.id in view.moves else it
+    def alone(it: TargetStatus, target: Any, view: ExecutorView) -> TargetStatus:
+        return TargetStatus.BEFORE if it is TargetStatus.OTHER and target.id in view.moves else it
 
-    patch.setattr(judging, "_status", _on(judging._status, alone))
+    patch.setattr(executor_view, "_status", _on(executor_view._status, alone))
     patch.setattr(holding, "_others", lambda *_: [])
 
 
 def never_asks_for_min_isr(patch: Patch) -> None:
-    patch.setattr(View, "weak", lambda *_: None)
+    patch.setattr(ExecutorView, "weak", lambda *_: None)
 
 
 def forgets_the_replicas_that_a_move_adds(patch: Patch) -> None:
@@ -135,40 +150,46 @@ def forgets_the_replicas_that_a_move_adds(patch: Patch) -> None:
 
 
 def knows_topics_by_name_alone(patch: Patch) -> None:
-    def by_name(it: Status, target: Any, view: View) -> Status:
-        return it if it is not Status.REPLACED else judging._at_rest(target, view.partitions[target.id].replicas)
+    def by_name(it: TargetStatus, target: Any, view: ExecutorView) -> TargetStatus:
+        return (
+            it
+            if it is not TargetStatus.REPLACED
+            else executor_view._at_rest(target, view.partitions[target.id].replicas)
+        )
 
-    patch.setattr(judging, "_status", _on(judging._status, by_name))
+    patch.setattr(executor_view, "_status", _on(executor_view._status, by_name))
 
 
 def closes_while_a_cancelled_move_runs(patch: Patch) -> None:
-    def hasty(end: End | None, _view: View, batch: Any, target: Any, status: Status) -> End | None:
-        return End.BACK if status is Status.MOVING and target.id in batch.cancelling else end
+    def hasty(
+        end: PartitionEndReason | None, _view: ExecutorView, batch: Any, target: Any, status: TargetStatus
+    ) -> PartitionEndReason | None:
+        return PartitionEndReason.BACK if status is TargetStatus.MOVING and target.id in batch.cancelling else end
 
-    patch.setattr(running, "_end", _on(running._end, hasty))
+    patch.setattr(batch_step, "_end", _on(batch_step._end, hasty))
 
 
 def leaves_the_order_of_a_cancel(patch: Patch) -> None:
-    patch.setattr(running, "_end_shuffled", lambda *_: End.BACK)
-    patch.setattr(running, "_restore", lambda *_: None)
+    patch.setattr(batch_step, "_end_shuffled", lambda *_: PartitionEndReason.BACK)
+    patch.setattr(batch_step, "_restore", lambda *_: None)
 
 
 def cancels_without_writing_it_down(patch: Patch) -> None:
-    def unwritten(decision: Decision | None, view: View, *_: object) -> Decision | None:
-        if decision is None or decision.append is None or not isinstance(decision.append.then, Cancel):
+    def unwritten(decision: BatchDecision | None, view: ExecutorView, *_: object) -> BatchDecision | None:
+        if decision is None or decision.append is None or not isinstance(decision.append.then, CancelReassignments):
             return decision
-        return decision._replace(append=Append((view.batch,), decision.append.then))
+        return decision._replace(append=AppendJournal((view.batch,), decision.append.then))
 
-    patch.setattr(running, "_record", _on(running._record, unwritten))
+    patch.setattr(batch_step, "_record", _on(batch_step._record, unwritten))
 
 
 def leaves_throttles_behind(patch: Patch) -> None:
-    def left(decision: Decision | None, view: View) -> Decision | None:
-        if decision is None or decision.append is None or not isinstance(decision.append.then, Configure):
+    def left(decision: BatchDecision | None, view: ExecutorView) -> BatchDecision | None:
+        if decision is None or decision.append is None or not isinstance(decision.append.then, AlterThrottles):
             return decision
         return decision._replace(append=decision.append._replace(then=None))
 
-    patch.setattr(machine, "pay_debts", _on(planning.pay_debts, left))
+    patch.setattr(machine, "pay_debts", _on(plan_step.clear_throttles, left))
 
 
 # --- unread, unknown and late -------------------------------------------------------------------------------------
@@ -178,7 +199,7 @@ def takes_unread_for_set(patch: Patch) -> None:
     """Settings that did not answer count as they should be."""
     patch.setattr(holding, "resources_of", lambda *_: ())
     patch.setattr(
-        running, "complete", lambda debt, seen: debt.resource in seen.unread or throttles.complete(debt, seen)
+        batch_step, "complete", lambda debt, seen: debt.resource in seen.unread or throttles.complete(debt, seen)
     )
 
 
@@ -186,36 +207,38 @@ def takes_an_unknown_min_isr_for_enough(patch: Patch) -> None:
     def known(why: str | None, *_: object) -> str | None:
         return None if why is not None and "min ISR" in why else why
 
-    patch.setattr(holding, "unread", _on(holding.unread, known))
+    patch.setattr(holding, "unread", _on(holding.unread_reason, known))
 
 
 def takes_a_disputed_leader_for_none_to_wait_for(patch: Patch) -> None:
     def known(why: str | None, *_: object) -> str | None:
         return None if why is not None and "agree" in why else why
 
-    patch.setattr(holding, "unread", _on(holding.unread, known))
+    patch.setattr(holding, "unread", _on(holding.unread_reason, known))
 
 
 def takes_unread_throttles_for_gone(patch: Patch) -> None:
     patch.setattr(
-        planning,
+        plan_step,
         "standing",
-        lambda debt, seen: Standing.GONE if debt.resource in seen.unread else throttles.standing(debt, seen),
+        lambda debt, seen: (
+            ThrottleStatus.GONE if debt.resource in seen.unread else throttles.throttle_status(debt, seen)
+        ),
     )
 
 
 def pays_while_a_request_may_still_arrive(patch: Patch) -> None:
-    original = planning.pay_debts
+    original = plan_step.clear_throttles
     patch.setattr(machine, "pay_debts", lambda view: original(view._replace(state=view.state._replace(calm=True))))
 
 
 def sends_again_what_was_acknowledged(patch: Patch) -> None:
-    original = running._send_again
+    original = batch_step._send_again
 
-    def forgetful(view: View, *rest: Any) -> Decision | None:
+    def forgetful(view: ExecutorView, *rest: Any) -> BatchDecision | None:
         return original(view._replace(state=view.state._replace(acked=frozenset())), *rest)
 
-    patch.setattr(running, "_send_again", forgetful)
+    patch.setattr(batch_step, "_send_again", forgetful)
 
 
 def cancels_again_before_the_first_can_have_ended(patch: Patch) -> None:
@@ -223,27 +246,27 @@ def cancels_again_before_the_first_can_have_ended(patch: Patch) -> None:
 
 
 def sends_again_under_min_isr(patch: Patch) -> None:
-    original = running._send_again
+    original = batch_step._send_again
 
-    def careless(view: View, *rest: Any) -> Decision | None:
-        kept, running.held = running.held, lambda *_: None
+    def careless(view: ExecutorView, *rest: Any) -> BatchDecision | None:
+        kept, batch_step.held = batch_step.held, lambda *_: None
         try:
             return original(view, *rest)
         finally:
-            running.held = kept
+            batch_step.held = kept
 
-    patch.setattr(running, "_send_again", careless)
+    patch.setattr(batch_step, "_send_again", careless)
 
 
 # --- words, plans and the guard -----------------------------------------------------------------------------------
 
 
 def rolls_back_through_a_pause(patch: Patch) -> None:
-    def back(why: str | None, _view: View, plan: Plan) -> str | None:
+    def back(why: str | None, _view: ExecutorView, plan: ReassignmentPlan) -> str | None:
         return None if plan.state is PlanState.ROLLING_BACK else why
 
-    patch.setattr(holding, "not_allowed", _on(holding.not_allowed, back))
-    patch.setattr(planning, "not_allowed", _on(planning.not_allowed, back))
+    patch.setattr(holding, "not_allowed", _on(holding.not_allowed_reason, back))
+    patch.setattr(plan_step, "not_allowed", _on(plan_step.not_allowed, back))
 
 
 def sends_what_the_guard_holds(patch: Patch) -> None:
@@ -251,15 +274,17 @@ def sends_what_the_guard_holds(patch: Patch) -> None:
 
 
 def ends_with_its_approval_although_it_has_begun(patch: Patch) -> None:
-    patch.setattr(state.State, "over", lambda it, plan: dict(it.may.lapsed).get(plan.proposal_id))
+    patch.setattr(state.MachineState, "over", lambda it, plan: dict(it.may.lapsed).get(plan.proposal_id))
 
 
 def carries_out_plans_of_the_same_partitions_side_by_side(patch: Patch) -> None:
-    patch.setattr(state.State, "waiting_plans", property(lambda it: tuple(p for p in it.records.plans if not p.paused)))
+    patch.setattr(
+        state.MachineState, "waiting_plans", property(lambda it: tuple(p for p in it.records.plans if not p.paused))
+    )
 
 
 def says_that_all_has_moved(patch: Patch) -> None:
-    patch.setattr(planning, "moved_by", lambda plan, _: values.moved_by(plan, {target.id for target in plan.targets}))
+    patch.setattr(plan_step, "moved_by", lambda plan, _: values.moved_by(plan, {target.id for target in plan.targets}))
 
 
 # --- the last look before a request -------------------------------------------------------------------------------

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from agent.execute.reassign.messages import Act, Alter, Cancel, Configure, Elect
-from agent.values.attempts import attempt
+from agent.execute.reassign.messages import (
+    AlterReassignments,
+    AlterThrottles,
+    CancelReassignments,
+    ClusterChange,
+    ElectLeaders,
+)
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Records, Target, moved_of
-from agent.values.throttles import OpType, Resource, ThrottleChange
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentRecords,
+    ReassignmentTarget,
+    attempt,
+    moved_of,
+)
+from agent.values.throttles import OpType, ThrottleChange, ThrottleResource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster, Part
 from tests.execute.system import Scenario, System
@@ -38,7 +52,7 @@ def weakened(parts: Iterable[Part], minimum: int, targets: Mapping[TopicPartitio
     )
 
 
-def begun_badly(plans: Iterable[Plan], before: Records, after: Records) -> str:
+def begun_badly(plans: Iterable[ReassignmentPlan], before: ReassignmentRecords, after: ReassignmentRecords) -> str:
     """What is wrong with plans that are written: an ended one begins again, or two attempts are open; empty if not."""
     unended = {plan.proposal_id for plan in before.plans}
     if any(not it.ended and it.proposal_id in before.known - unended for it in plans):
@@ -50,29 +64,29 @@ def begun_badly(plans: Iterable[Plan], before: Records, after: Records) -> str:
     return ""
 
 
-def unthrottled(act: Act, cluster: Cluster) -> str:
+def unthrottled(act: ClusterChange, cluster: Cluster) -> str:
     """Data that would move without a throttle; empty if none would."""
-    if not isinstance(act, Alter):
+    if not isinstance(act, AlterReassignments):
         return ""
     settings = {(resource, key): value for resource, key, value in cluster.settings}
-    listed = settings.get((Resource("topic", "t"), FOLLOWER_REPLICAS), "").split(",")
+    listed = settings.get((ThrottleResource("topic", "t"), FOLLOWER_REPLICAS), "").split(",")
     for move in act.moves:
         part = cluster.parts[move.id.partition]
         for broker in set(move.target) - set(part.replicas):
             entry = f"{move.id.partition}:{broker}"
-            rate = settings.get((Resource("broker", str(broker)), FOLLOWER_RATE))
+            rate = settings.get((ThrottleResource("broker", str(broker)), FOLLOWER_RATE))
             if ("*" not in listed and entry not in listed) or (rate is None and broker in cluster.up):
                 return f"{move.id} was moved without a throttle"
     return ""
 
 
-def unlogged(act: Act, journal: Records | None) -> str:
+def unlogged(act: ClusterChange, journal: ReassignmentRecords | None) -> str:
     """What the journal does not say although it is done; empty when it says all of it."""
     if journal is None:
         return "an act without a journal"
-    if isinstance(act, Configure):
+    if isinstance(act, AlterThrottles):
         return next((f"an unlogged throttle: {it}" for it in act.settings if not _owed(it, journal)), "")
-    if isinstance(act, Elect):
+    if isinstance(act, ElectLeaders):
         return "" if any(plan.elections for plan in journal.plans) else "an unlogged election"
     batch = next((it for it in journal.batches if it.state is not BatchState.CLOSED), None)
     if batch is None:
@@ -80,8 +94,8 @@ def unlogged(act: Act, journal: Records | None) -> str:
     return _unlogged_move(act, batch)
 
 
-def _unlogged_move(act: Alter | Cancel, batch: Batch) -> str:
-    if isinstance(act, Cancel):
+def _unlogged_move(act: AlterReassignments | CancelReassignments, batch: Batch) -> str:
+    if isinstance(act, CancelReassignments):
         return "" if set(act.partitions) <= set(batch.cancelling) else "an unlogged cancel"
     if batch.state is BatchState.INTENT:
         return "a request was not announced"
@@ -92,7 +106,7 @@ def _unlogged_move(act: Alter | Cancel, batch: Batch) -> str:
     return "" if moves <= forward | back and not ended & {id_ for id_, _ in moves} else "an unlogged move"
 
 
-def _owed(setting: ThrottleChange, journal: Records) -> bool:
+def _owed(setting: ThrottleChange, journal: ReassignmentRecords) -> bool:
     debts = {(debt.resource, debt.key): debt for debt in journal.debts}
     debt = debts.get((setting.resource, setting.key))
     return debt is not None and (
@@ -166,7 +180,9 @@ def _replicas(system: System, scenario: Scenario) -> Iterator[str]:
             yield f"{id_} has the replicas {part.replicas} after its plan was {[it.state.value for it in system.ended]}"
 
 
-def _after(end: Plan, target: Target, before: frozenset[tuple[int, ...]] | None) -> frozenset[tuple[int, ...]]:
+def _after(
+    end: ReassignmentPlan, target: ReassignmentTarget, before: frozenset[tuple[int, ...]] | None
+) -> frozenset[tuple[int, ...]]:
     """What its partition may have after a plan, given what it may have had."""
     if end.state is PlanState.DONE:
         return frozenset({target.after})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.execute.reassign.messages import Act, Result, Word
-from agent.execute.reassign.state import State
+from agent.execute.reassign.messages import ClusterChange, PlanCommand, RequestResult
+from agent.execute.reassign.state import MachineState
 from agent.values.limits import ExecuteLimits
-from agent.values.reassignment import Plan, Policy, Records
+from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy, ReassignmentRecords
 from tests.execute.abstract import Cluster, Part
 
-POLICY = Policy(
+POLICY = ReassignmentPolicy(
     ExecuteLimits(
         batch_partitions=2,
         throttle=1,
@@ -31,7 +31,7 @@ LATEST = POLICY.landing_ms
 class Agent(NamedTuple):
     """An agent with its shell."""
 
-    state: State
+    state: MachineState
     epoch: int
     frozen: bool = False
     missed_ms: int = 0
@@ -43,19 +43,19 @@ class Agent(NamedTuple):
     """It was frozen for a while since its latest append, so that its lease is not sure."""
     sent: int = 0
     """The number of the request whose answer it awaits; 0: none."""
-    wrote: Records | None = None
+    wrote: ReassignmentRecords | None = None
     """The journal right after its latest append."""
 
 
 class Request(NamedTuple):
     """A request on its way."""
 
-    act: Act
+    act: ClusterChange
     epoch: int
     number: int
     """Among those of its agent that are on their way."""
     age_ms: int = 0
-    left_out: tuple[Result, ...] = ()
+    left_out: tuple[RequestResult, ...] = ()
     """What was not asked for after the last look before it."""
 
 
@@ -75,7 +75,7 @@ class Left(NamedTuple):
     min_isr: int = 0
     delays: int = 0
     """Time passes although somebody has something to do."""
-    words: tuple[Word, ...] = ()
+    words: tuple[PlanCommand, ...] = ()
     """Sorted; one that is there twice may be said twice."""
     unread: int = 0
     """Looks in which something did not answer."""
@@ -91,12 +91,12 @@ class System(NamedTuple):
     """All of it."""
 
     cluster: Cluster
-    journal: Records
+    journal: ReassignmentRecords
     epoch: int
     agents: tuple[Agent, ...]
     wire: tuple[Request, ...]
     left: Left
-    ended: tuple[Plan, ...] = ()
+    ended: tuple[ReassignmentPlan, ...] = ()
     """The latest attempts that ended, one for each plan of the scenario, by name."""
     harm: str = ""
     former: tuple[Part, ...] | None = None
@@ -106,10 +106,10 @@ class System(NamedTuple):
 class Scenario(NamedTuple):
     """Where it starts, and what may happen."""
 
-    plan: Plan
+    plan: ReassignmentPlan
     cluster: Cluster
     left: Left
-    second: Plan | None = None
+    second: ReassignmentPlan | None = None
     """Accepted after the first."""
     shell_checks_freshness: bool = True
     shell_checks_lease: bool = True
@@ -117,9 +117,9 @@ class Scenario(NamedTuple):
     """Right before each request."""
     others_wait: bool = False
     """Other people do nothing between a look of ours and what follows from it."""
-    policy: Policy = POLICY
+    policy: ReassignmentPolicy = POLICY
 
     @property
-    def plans(self) -> tuple[Plan, ...]:
+    def plans(self) -> tuple[ReassignmentPlan, ...]:
         """In the order in which they were accepted."""
         return (self.plan,) if self.second is None else (self.plan, self.second)

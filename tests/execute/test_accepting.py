@@ -6,13 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.reassign.accepting import NotCarriedOut, plan_of, traffic_of
-from agent.execute.reassign.messages import Seen
+from agent.execute.reassign.messages import ClusterView
+from agent.execute.reassign.plan_from_proposal import InvalidProposalError, plan_of, traffic_of
 from agent.execute.reassign.throttles import rate_of
-from agent.values.finding import Subject
-from agent.values.observation import Gap, GapCause, Part
-from agent.values.proposal import PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, placement_rows
-from agent.values.reassignment import Policy, Target
+from agent.values.finding import SubjectId
+from agent.values.observation import Gap, GapCause, ObservationPart
+from agent.values.proposal import (
+    PlacementChange,
+    PredictedEffect,
+    Proposal,
+    ProposalKind,
+    ProposalReason,
+    placement_rows,
+)
+from agent.values.reassignment import ReassignmentPolicy, ReassignmentTarget
 from agent.values.snapshot import Snapshot, TopicState
 from assignors.problem import TopicPartition
 from tests.snapshots import a_cluster
@@ -21,19 +28,19 @@ A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 CHANGES = (PlacementChange(A, (1, 4), (1, 2)), PlacementChange(B, (4, 1), (2, 1)))
 
 
-def proposal(kind: ProposalKind = ProposalKind.REASSIGN, predicted: Predicted | None = None) -> Proposal:
+def proposal(kind: ProposalKind = ProposalKind.REASSIGN, predicted: PredictedEffect | None = None) -> Proposal:
     before, after = placement_rows(CHANGES)
     return Proposal(
         id="p-1",
         kind=kind,
         reason=ProposalReason.MEND_RACK_SPREAD,
-        subject=Subject("topic", "t"),
+        subject=SubjectId("topic", "t"),
         sentence="two replicas share a rack",
         before=before,
         after=after,
         placements=() if kind is ProposalKind.TRIGGER else CHANGES,
         moves=(),
-        predicted=predicted or Predicted(),
+        predicted=predicted or PredictedEffect(),
         lower_bound=None,
         optimal=None,
         evidence=(),
@@ -72,13 +79,13 @@ def test_a_plan_without_a_reason_has_the_proposals_sentence() -> None:
 
 
 def test_what_is_saved_is_shared_out_by_what_is_written() -> None:
-    saving = Predicted(cross_rack_bytes_per_s_before=100.0, cross_rack_bytes_per_s_after=20.0)
+    saving = PredictedEffect(cross_rack_bytes_per_s_before=100.0, cross_rack_bytes_per_s_after=20.0)
     plan = plan_of(proposal(predicted=saving), snapshot(), approved_by="me")
     assert [one.gain for one in plan.targets] == [60.0, 20.0]
 
 
 def test_a_partition_of_unknown_rate_has_no_part_of_what_is_saved_and_without_any_rate_all_have_the_same() -> None:
-    saving = Predicted(cross_rack_bytes_per_s_before=100.0, cross_rack_bytes_per_s_after=20.0)
+    saving = PredictedEffect(cross_rack_bytes_per_s_before=100.0, cross_rack_bytes_per_s_after=20.0)
     known = replace(snapshot(), bytes_per_s={A: 0.5})
     assert [one.gain for one in plan_of(proposal(predicted=saving), known, approved_by="me").targets] == [80.0, 0.0]
     blind = replace(snapshot(), bytes_per_s={})
@@ -94,7 +101,7 @@ def test_a_partition_of_unknown_rate_has_no_part_of_what_is_saved_and_without_an
     ids=["a trigger moves no replica", "a topic without an id cannot be told from another of its name"],
 )
 def test_what_cannot_be_a_plan_is_told(made: Proposal, seen: Snapshot, sentence: str) -> None:
-    with pytest.raises(NotCarriedOut, match=sentence):
+    with pytest.raises(InvalidProposalError, match=sentence):
         plan_of(made, seen, approved_by="me")
 
 
@@ -104,7 +111,9 @@ def test_what_cannot_be_a_plan_is_told(made: Proposal, seen: Snapshot, sentence:
         pytest.param({0: 30.0, 1: 10.0}, (), {1: 30.0, 2: 40.0, 3: 10.0, 4: 0.0}, id="all rates are known"),
         pytest.param({0: 30.0}, (), {1: 30.0, 4: 0.0}, id="one is not: its brokers' traffic is not"),
         pytest.param({}, (), {4: 0.0}, id="none is known: only a broker without replicas takes in nothing"),
-        pytest.param({0: 30.0, 1: 10.0}, (Gap(Part.TOPICS, GapCause.TIMED_OUT, "u", ""),), {}, id="a topic is unseen"),
+        pytest.param(
+            {0: 30.0, 1: 10.0}, (Gap(ObservationPart.TOPICS, GapCause.TIMED_OUT, "u", ""),), {}, id="a topic is unseen"
+        ),
     ],
 )
 def test_the_traffic_of_a_broker_is_known_when_that_of_all_its_replicas_is(
@@ -116,10 +125,10 @@ def test_the_traffic_of_a_broker_is_known_when_that_of_all_its_replicas_is(
 
 
 def test_one_known_partition_of_a_thousand_does_not_open_the_throttle() -> None:
-    targets = (Target(TopicPartition("t", 0), "id", (1, 2), (1, 3)),)
+    targets = (ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (1, 3)),)
     many = a_cluster().topic("t", *[(1, 2, 3)] * 1_000).snapshot()
-    seen_ = Seen(frozenset({1, 2, 3}), ())
-    policy = Policy()
+    seen_ = ClusterView(frozenset({1, 2, 3}), ())
+    policy = ReassignmentPolicy()
     for known, rate in ((1, policy.limits.throttle_floor), (1_000, 62_450_000)):
         rates = {TopicPartition("t", number): 100.0 for number in range(known)}
         traffic = traffic_of(replace(many, bytes_per_s=rates))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent.execute.commands.apply import obey
-from agent.journal.approvals import Approval, ApprovalState, approval_of
-from agent.journal.commands import Answer, Verb
-from agent.values.journal import View
+from agent.execute.commands.apply import apply_commands
+from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of
+from agent.journal.commands import CommandVerb, LeaderAnswer
+from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.reassignment import PlanState
 from tests.execute.test_obey import EMPTY, LIMITS, MOVE, STANDING, TWO, ask, done, in_journal, plan
@@ -20,11 +20,15 @@ MB = 1_000_000
 SECOND = "a second person has to approve it"
 
 
-def said(*wishes: tuple[str, dict[str, int]], limits: Limits) -> tuple[View, Approval, list[Answer]]:
+def said(
+    *wishes: tuple[str, dict[str, int]], limits: Limits
+) -> tuple[JournalState, ProposalApproval, list[LeaderAnswer]]:
     """The journal, the approval and the answers after these people approved, one after the other."""
     view, answers = EMPTY, []
     for at, (who, options) in enumerate(wishes):
-        result = obey([ask(Verb.APPROVE, MOVE, who=who, id_=f"c{at}", **options)], view, STANDING, limits, NOW_MS + at)
+        result = apply_commands(
+            [ask(CommandVerb.APPROVE, MOVE, who=who, id_=f"c{at}", **options)], view, STANDING, limits, NOW_MS + at
+        )
         answers.append(done(result, view, f"c{at}"))
         view = journal(*result.writes, at_ms=NOW_MS + at, view=view)
     given = approval_of(view, MOVE.id)
@@ -99,7 +103,7 @@ def test_the_limits_of_what_is_in_progress_are_not_said_to_change(
     options: dict[str, int], has: dict[str, Any], says: str | None
 ) -> None:
     view = in_journal(plan(PlanState.OPEN, **has))
-    answer = done(obey([ask(Verb.APPROVE, MOVE, **options)], view, STANDING, LIMITS, NOW_MS), view)
+    answer = done(apply_commands([ask(CommandVerb.APPROVE, MOVE, **options)], view, STANDING, LIMITS, NOW_MS), view)
     if says is None:
         assert answer.done
     else:

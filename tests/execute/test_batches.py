@@ -8,31 +8,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.reassign.batches import Load, broker_loads, in_words, next_batch, rack_loads, replication_graph
-from agent.execute.reassign.messages import Seen, SeenPartition
+from agent.execute.reassign.messages import ClusterView, PartitionView
+from agent.execute.reassign.plan_step import (
+    CopyLoad,
+    batch_sentence,
+    broker_loads,
+    next_batch,
+    rack_loads,
+    replication_graph,
+)
 from agent.values.limits import ExecuteLimits
-from agent.values.reassignment import Policy, Target
+from agent.values.reassignment import ReassignmentPolicy, ReassignmentTarget
 from assignors.problem import TopicPartition
 
 UP = frozenset(range(1, 6))
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> tuple[Target, ...]:
+def plans(draw: st.DrawFn) -> tuple[ReassignmentTarget, ...]:
     numbers = range(draw(st.integers(1, 12)))
     lists = st.lists(st.integers(1, 5), min_size=3, max_size=3, unique=True).map(tuple)
     sizes = st.none() | st.integers(0, 1000)
     return tuple(
-        Target(TopicPartition("t", number), "id", draw(lists), draw(lists), draw(sizes), gain=draw(st.floats(0, 9)))
+        ReassignmentTarget(
+            TopicPartition("t", number), "id", draw(lists), draw(lists), draw(sizes), gain=draw(st.floats(0, 9))
+        )
         for number in numbers
     )
 
 
-def seen(targets: tuple[Target, ...], out_of_sync: frozenset[int] = frozenset()) -> Seen:
-    return Seen(
+def seen(targets: tuple[ReassignmentTarget, ...], out_of_sync: frozenset[int] = frozenset()) -> ClusterView:
+    return ClusterView(
         UP,
         tuple(
-            SeenPartition(
+            PartitionView(
                 it.id,
                 it.topic_id,
                 it.before[-1],
@@ -45,8 +54,8 @@ def seen(targets: tuple[Target, ...], out_of_sync: frozenset[int] = frozenset())
     )
 
 
-def policy(**kwargs: int | None) -> Policy:
-    return Policy(ExecuteLimits(**{"batch_partitions": 50, **kwargs}))  # type: ignore[arg-type]
+def policy(**kwargs: int | None) -> ReassignmentPolicy:
+    return ReassignmentPolicy(ExecuteLimits(**{"batch_partitions": 50, **kwargs}))  # type: ignore[arg-type]
 
 
 @settings(deadline=None, max_examples=60)
@@ -75,13 +84,13 @@ def test_caps_are_kept_and_each_partition_moves_once(targets, per_broker, at_mos
 
 
 def test_the_bytes_of_all_partitions_of_a_batch_count_together():
-    targets = tuple(Target(TopicPartition("t", number), "id", (1, 2), (3, 2), 400) for number in range(3))
+    targets = tuple(ReassignmentTarget(TopicPartition("t", number), "id", (1, 2), (3, 2), 400) for number in range(3))
     keep = policy(max_bytes_in_flight=1000, max_moves_per_broker=9)
     assert len(next_batch(targets, seen(targets), keep)) == 2
 
 
 def test_an_operators_own_number_is_kept_to():
-    targets = tuple(Target(TopicPartition("t", number), "id", (1, 2), (2, 1)) for number in range(9))
+    targets = tuple(ReassignmentTarget(TopicPartition("t", number), "id", (1, 2), (2, 1)) for number in range(9))
     assert len(next_batch(targets, seen(targets), policy(), 4)) == 4
 
 
@@ -97,10 +106,10 @@ def test_an_operators_own_number_is_kept_to():
     ],
 )
 def test_the_safest_and_most_useful_come_first(first, second):
-    def target(partition: int, fields: dict[str, object]) -> Target:
+    def target(partition: int, fields: dict[str, object]) -> ReassignmentTarget:
         given_ = {"bytes": 10, "before": (1, 2, 3), "after": (4, 2, 3), "gain": 0.0, **fields}
         number = given_.pop("partition", partition)
-        return Target(TopicPartition("t", number), "id", **given_)  # type: ignore[arg-type]
+        return ReassignmentTarget(TopicPartition("t", number), "id", **given_)  # type: ignore[arg-type]
 
     by_name = "partition" in first
     for numbers in ((5, 6), (5, 6) if by_name else (6, 5)):
@@ -110,29 +119,29 @@ def test_the_safest_and_most_useful_come_first(first, second):
 
 
 def test_copies_come_from_the_leader_and_racks_count_what_crosses():
-    target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 4), 100)
+    target = ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (3, 4), 100)
     graph = replication_graph([target], seen((target,)))
-    assert broker_loads(graph) == {2: Load(2, 0, 200, 0), 3: Load(0, 1, 0, 100), 4: Load(0, 1, 0, 100)}
-    assert rack_loads(graph, {2: "a", 3: "a", 4: "b"}) == {"a": Load(1, 0, 100, 0), "b": Load(0, 1, 0, 100)}
-    unled = replication_graph([target], Seen(UP, ()))
-    assert broker_loads(unled) == {1: Load(2, 0, 200, 0), 3: Load(0, 1, 0, 100), 4: Load(0, 1, 0, 100)}
+    assert broker_loads(graph) == {2: CopyLoad(2, 0, 200, 0), 3: CopyLoad(0, 1, 0, 100), 4: CopyLoad(0, 1, 0, 100)}
+    assert rack_loads(graph, {2: "a", 3: "a", 4: "b"}) == {"a": CopyLoad(1, 0, 100, 0), "b": CopyLoad(0, 1, 0, 100)}
+    unled = replication_graph([target], ClusterView(UP, ()))
+    assert broker_loads(unled) == {1: CopyLoad(2, 0, 200, 0), 3: CopyLoad(0, 1, 0, 100), 4: CopyLoad(0, 1, 0, 100)}
 
 
 def test_a_batch_is_told_in_words():
-    target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 4), 100)
+    target = ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (3, 4), 100)
     look = seen((target,))._replace(racks=((2, "a"), (3, "a"), (4, "b")))
-    assert in_words([target], look, 10) == (
+    assert batch_sentence([target], look, 10) == (
         "1 partition, 200 B to copy; most to broker 3: 100 B; 100 B across racks; 20 s at 10 B/s"
     )
-    unknown = in_words([target._replace(bytes=None)], look, None)
+    unknown = batch_sentence([target._replace(bytes=None)], look, None)
     assert unknown == "1 partition, 0 B or more to copy; most to broker 3: 0 B or more; 0 B across racks"
     order = target._replace(after=(2, 1))
-    assert in_words([order], look, None) == "1 partition with another order of replicas, no data moves"
+    assert batch_sentence([order], look, None) == "1 partition with another order of replicas, no data moves"
 
 
 def test_copies_of_several_partitions_between_the_same_brokers_are_told_apart_by_partition():
-    targets = [Target(TopicPartition("t", number), "id", (1, 2), (1, 3), 100) for number in (0, 1)]
-    graph = replication_graph(targets, Seen(UP, ()))
+    targets = [ReassignmentTarget(TopicPartition("t", number), "id", (1, 2), (1, 3), 100) for number in (0, 1)]
+    graph = replication_graph(targets, ClusterView(UP, ()))
     assert [(*edge, bytes_) for *edge, bytes_ in graph.edges(keys=True, data="bytes")] == [
         (1, 3, TopicPartition("t", 0), 100), (1, 3, TopicPartition("t", 1), 100),
     ]  # fmt: skip

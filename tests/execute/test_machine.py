@@ -6,25 +6,25 @@ import pytest
 
 from agent.execute.reassign.machine import resume, step
 from agent.execute.reassign.messages import (
-    Accepted,
-    Alter,
-    Answered,
-    Appended,
-    Configure,
-    Fenced,
-    Finish,
-    Kind,
-    Look,
-    Looked,
-    May,
-    Result,
-    Said,
-    Tick,
-    Word,
+    AlterReassignments,
+    AlterThrottles,
+    BatchPermission,
+    ClusterRead,
+    CommandReceived,
+    FinishPlan,
+    JournalAppended,
+    LeaderFenced,
+    PlanAccepted,
+    PlanCommand,
+    ReadCluster,
+    RequestDone,
+    RequestFate,
+    RequestResult,
+    TimePassed,
 )
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
-from agent.values.reassignment import BatchState, Plan, PlanState, Records
-from agent.values.throttles import Resource, SeenThrottle
+from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentRecords
+from agent.values.throttles import SeenThrottle, ThrottleResource
 from tests.execute.abstract import Cluster, a_part, carried_out, lost, seen_of
 from tests.execute.live import MOVE, ORDER, POLICY, Live
 
@@ -32,12 +32,12 @@ from tests.execute.live import MOVE, ORDER, POLICY, Live
 def test_a_move_is_throttled_sent_cleared_and_told():
     live = Live()
     live.wait(3)
-    assert live.kinds() == ["Configure", "Alter"]
+    assert live.kinds() == ["AlterThrottles", "AlterReassignments"]
     live.catch_up()
     live.wait(3)
-    assert live.kinds() == ["Configure", "Alter", "Configure"]
+    assert live.kinds() == ["AlterThrottles", "AlterReassignments", "AlterThrottles"]
     assert live.cluster.settings == ()
-    assert live.finished == [Finish("p", PlanState.DONE, "1 partition moved as planned")]
+    assert live.finished == [FinishPlan("p", PlanState.DONE, "1 partition moved as planned")]
     assert live.state.idle
     assert "batch 1: 1 partition, 1.0 kB to copy; most to broker 3: 1.0 kB; 100 s at 10 B/s" in [
         say.sentence for say in live.said
@@ -47,14 +47,14 @@ def test_a_move_is_throttled_sent_cleared_and_told():
 def test_leaders_alone_move_no_data_and_are_elected_at_the_end():
     live = Live(ORDER)
     live.wait(10)
-    assert live.kinds() == ["Alter", "Elect"]
+    assert live.kinds() == ["AlterReassignments", "Elect"]
     assert live.cluster.parts[0].leader == 2
     assert live.finished[0].state is PlanState.DONE
 
 
 def test_a_leaders_plan_is_taken_back():
     live = Live(ORDER)
-    live.tell(Said(Word.ROLLBACK, "p", "ann"))
+    live.tell(CommandReceived(PlanCommand.ROLLBACK, "p", "ann"))
     live.wait(10)
     assert live.cluster.parts[0].replicas == (1, 2)
     assert live.cluster.parts[0].leader == 1
@@ -73,14 +73,14 @@ def test_what_is_stuck_is_named_re_paced_once_and_then_cancelled():
     assert live.kinds().count("Cancel") == 1
     assert live.cluster.parts[0].replicas == (1, 2)
     assert live.cluster.settings == ()
-    assert live.finished == [Finish("p", PlanState.FAILED, "1 partition back on the former replicas")]
+    assert live.finished == [FinishPlan("p", PlanState.FAILED, "1 partition back on the former replicas")]
 
 
 def test_a_move_whose_progress_is_unknown_is_not_taken_for_one_that_stands_still():
     live = Live()
     live.look_as = lambda cluster: seen_of(cluster)._replace(bytes=())
     live.wait(3_000)
-    assert live.kinds() == ["Configure", "Alter"]
+    assert live.kinds() == ["AlterThrottles", "AlterReassignments"]
     assert not live.alarms()
     assert "1 partition moving; the progress of t-0 is unknown: log dirs did not answer" in live.sentences()
     live.look_as = seen_of
@@ -91,7 +91,7 @@ def test_a_move_whose_progress_is_unknown_is_not_taken_for_one_that_stands_still
 
 
 def test_a_copy_that_is_whole_or_on_a_broker_that_is_down_needs_no_size():
-    live = Live(Plan("p", (MOVE._replace(before=(1, 2), after=(3, 4)),)), up=frozenset({1, 2, 3, 4}))
+    live = Live(ReassignmentPlan("p", (MOVE._replace(before=(1, 2), after=(3, 4)),)), up=frozenset({1, 2, 3, 4}))
     part = live.cluster.parts[0]
     live.cluster = lost(live.cluster._replace(parts=(part._replace(isr=frozenset({1, 2, 3})),)), 4)
     live.look_as = lambda cluster: seen_of(cluster)._replace(bytes=())
@@ -123,7 +123,7 @@ def test_a_cancel_that_would_be_unclean_is_kept_told_once_and_tried_again():
     live = Live()
     part = live.cluster.parts[0]
     live.cluster = live.cluster._replace(parts=(part._replace(isr=frozenset({3}), leader=3),))
-    live.tell(Said(Word.CANCEL, "p"))
+    live.tell(CommandReceived(PlanCommand.CANCEL, "p"))
     live.wait(30)
     unclean = [sentence for sentence in live.alarms() if "unclean" in sentence]
     assert len(unclean) == 1
@@ -158,59 +158,66 @@ def test_under_min_isr_nothing_begins_and_what_runs_goes_back_after_the_grace():
 
 def test_nothing_begins_in_a_blackout_or_pause_and_it_goes_on_afterwards():
     live = Live(min_isr=3)
-    live.tell(May(begin=False, sentence="blackout until 06:00"))
+    live.tell(BatchPermission(begin=False, sentence="blackout until 06:00"))
     live.cluster = live.cluster._replace(min_isr=1)
     live.wait(10)
     assert live.acts == []
     assert "no new batch: blackout until 06:00" in live.sentences()
-    live.tell(Said(Word.PAUSE, "p"))
-    live.tell(May(begin=True))
+    live.tell(CommandReceived(PlanCommand.PAUSE, "p"))
+    live.tell(BatchPermission(begin=True))
     live.wait(10)
     assert live.acts == []
     assert live.journal.plans[0].paused
-    live.tell(Said(Word.RESUME, "p"))
+    live.tell(CommandReceived(PlanCommand.RESUME, "p"))
     live.wait(10)
-    assert live.kinds() == ["Configure", "Alter"]
+    assert live.kinds() == ["AlterThrottles", "AlterReassignments"]
 
 
 def test_a_throttle_that_cannot_be_set_ends_the_plan_before_anything_moves():
-    def refused(cluster: Cluster, act: Configure) -> tuple[Cluster, Answered]:
+    def refused(cluster: Cluster, act: AlterThrottles) -> tuple[Cluster, RequestDone]:
         resources = sorted({setting.resource for setting in act.settings})
-        return cluster, Answered(tuple(Result(resource, Kind.REFUSED, "no right") for resource in resources))
+        return cluster, RequestDone(
+            tuple(RequestResult(resource, RequestFate.REFUSED, "no right") for resource in resources)
+        )
 
     live = Live(answer_as=refused)
     live.wait(60)
-    assert set(live.kinds()) == {"Configure"}
+    assert set(live.kinds()) == {"AlterThrottles"}
     assert len(live.acts) == POLICY.max_configurings
     assert live.finished[0].state is PlanState.CANCELLED
     assert "cannot be set" in live.finished[0].sentence
 
 
 def test_a_rate_for_the_whole_cluster_stays_and_is_told():
-    default = SeenThrottle(Resource("broker", "1"), LEADER_RATE, None, "500")
+    default = SeenThrottle(ThrottleResource("broker", "1"), LEADER_RATE, None, "500")
     live = Live(look_as=lambda cluster: seen_of(cluster)._replace(throttles=(default,)))
     assert f"{LEADER_RATE} of broker 1 stays 500, which rackwise did not set" in live.sentences()
 
 
 def test_a_plan_is_accepted_once():
     live = Live()
-    live.tell(Accepted(Plan("p", (MOVE,))))
+    live.tell(PlanAccepted(ReassignmentPlan("p", (MOVE,))))
     assert "p is not accepted: it was accepted before" in live.sentences()
     assert len(live.journal.plans) == 1
 
 
 def test_a_fenced_agent_asks_for_nothing_more():
     live = Live()
-    live.tell(Fenced())
-    for event in (Tick(60_000), May(begin=True), Said(Word.CANCEL, "p"), Accepted(Plan("q", (MOVE,)))):
+    live.tell(LeaderFenced())
+    for event in (
+        TimePassed(60_000),
+        BatchPermission(begin=True),
+        CommandReceived(PlanCommand.CANCEL, "p"),
+        PlanAccepted(ReassignmentPlan("q", (MOVE,))),
+    ):
         state, commands = step(live.state, event, POLICY)
         assert commands == ()
         assert state.fenced
 
 
 def test_an_answer_that_nobody_waits_for_changes_nothing():
-    state, _ = resume(Records(), POLICY)
-    for event in (Appended(), Answered(()), Looked(None)):
+    state, _ = resume(ReassignmentRecords(), POLICY)
+    for event in (JournalAppended(), RequestDone(()), ClusterRead(None)):
         assert step(state, event, POLICY) == (state, ())
 
 
@@ -226,14 +233,16 @@ def test_a_new_leader_adopts_what_moves_and_closes_nothing_before_late_requests_
     assert live.journal.batches[0].state is not BatchState.CLOSED
     live.wait(15)
     assert live.finished[0].state is PlanState.DONE
-    assert live.kinds() == ["Configure"]
+    assert live.kinds() == ["AlterThrottles"]
 
 
 @pytest.mark.parametrize(
     ("failed", "ends"),
     [
-        pytest.param(Looked(None, silent=True), False, id="nobody answered, so the time without a controller is none"),
-        pytest.param(Looked(None), True, id="brokers that contradict each other for a moment prove nothing"),
+        pytest.param(
+            ClusterRead(None, silent=True), False, id="nobody answered, so the time without a controller is none"
+        ),
+        pytest.param(ClusterRead(None), True, id="brokers that contradict each other for a moment prove nothing"),
     ],
 )
 def test_the_wait_for_late_requests_begins_anew_when_there_was_no_controller(failed, ends):
@@ -243,7 +252,7 @@ def test_the_wait_for_late_requests_begins_anew_when_there_was_no_controller(fai
     live.lead()
     live.catch_up()
     live.wait(8)
-    live.state, commands = step(live.state._replace(waiting=Look((), ())), failed, POLICY)
+    live.state, commands = step(live.state._replace(waiting=ReadCluster((), ())), failed, POLICY)
     live.carry_out(commands)
     live.wait(7)
     assert bool(live.finished) is ends
@@ -264,16 +273,16 @@ def test_a_batch_whose_partitions_have_all_ended_before_it_was_sent_asks_for_not
     assert live.journal.batches[0].state is BatchState.INTENT
     assert live.journal.batches[0].sendings == 0
     live.wait(15)
-    assert live.kinds() == ["Configure"]
+    assert live.kinds() == ["AlterThrottles"]
     assert live.cluster.settings == ()
     assert live.finished == [
-        Finish("p", PlanState.FAILED, "1 partition not moved: the topic was deleted and created again")
+        FinishPlan("p", PlanState.FAILED, "1 partition not moved: the topic was deleted and created again")
     ]
 
 
 def test_two_plans_are_carried_out_one_after_the_other():
     live = Live()
-    live.tell(Accepted(Plan("q", (MOVE.back(),))))
+    live.tell(PlanAccepted(ReassignmentPlan("q", (MOVE.back(),))))
     live.wait(3)
     live.catch_up()
     live.wait(5)
@@ -283,13 +292,15 @@ def test_two_plans_are_carried_out_one_after_the_other():
     assert live.cluster.parts[0].replicas == (1, 2)
 
 
-@pytest.mark.parametrize("act", [Configure, Alter], ids=["a throttle", "a reassignment"])
+@pytest.mark.parametrize("act", [AlterThrottles, AlterReassignments], ids=["a throttle", "a reassignment"])
 def test_what_it_was_too_late_to_send_was_not_asked_for_and_is_tried_until_it_is_sent(act):
     def answer(cluster, asked):
         if isinstance(asked, act) and late:
             late.pop()
-            subjects = {it.resource for it in asked.settings} if act is Configure else {it.id for it in asked.moves}
-            return cluster, Answered(tuple(Result(it, Kind.NOT_SENT) for it in subjects))
+            subjects = (
+                {it.resource for it in asked.settings} if act is AlterThrottles else {it.id for it in asked.moves}
+            )
+            return cluster, RequestDone(tuple(RequestResult(it, RequestFate.NOT_SENT) for it in subjects))
         return carried_out(cluster, asked)
 
     late = [True] * 8

@@ -8,28 +8,28 @@ import pytest
 
 from agent.execute.reassign.machine import step
 from agent.execute.reassign.messages import (
-    Alter,
-    Answered,
-    Configure,
-    Finish,
-    Kind,
-    May,
-    Result,
-    Said,
-    Seen,
-    SeenMove,
-    Word,
+    AlterReassignments,
+    AlterThrottles,
+    BatchPermission,
+    ClusterView,
+    CommandReceived,
+    FinishPlan,
+    PlanCommand,
+    ReassignmentView,
+    RequestDone,
+    RequestFate,
+    RequestResult,
 )
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from agent.values.reassignment import BatchState, Plan, PlanState, Target
-from agent.values.throttles import Resource
+from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
+from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out, lost, seen_of
 from tests.execute.live import MOVE, ORDER, P0, POLICY, TOPIC_T, Live
 
 
 def test_what_others_move_is_named_and_waited_for():
-    foreign = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
+    foreign = ReassignmentView(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
     live = Live(look_as=lambda cluster: seen_of(cluster)._replace(moves=(foreign,)))
     live.wait(10)
     assert live.acts == []
@@ -40,7 +40,7 @@ def test_what_others_move_is_named_and_waited_for():
     ("change", "sentence"),
     [
         pytest.param(
-            {"unread": frozenset({Resource("broker", "1")})},
+            {"unread": frozenset({ThrottleResource("broker", "1")})},
             "no new batch: the settings of broker 1 did not answer",
             id="settings that did not answer",
         ),
@@ -67,7 +67,7 @@ def test_what_is_not_known_holds_a_batch(change, sentence):
 LEADERLESS = {"leader": None, "leader_known": False}
 
 
-def blind(seen: Seen, *, unread: frozenset[Resource] = frozenset(), **changes: object) -> Seen:
+def blind(seen: ClusterView, *, unread: frozenset[ThrottleResource] = frozenset(), **changes: object) -> ClusterView:
     """The same look with less in it: settings that did not answer are not shown."""
     shown = tuple(it for it in seen.throttles if it.resource not in unread)
     partitions = tuple(it._replace(**changes) for it in seen.partitions)
@@ -79,7 +79,9 @@ def blind(seen: Seen, *, unread: frozenset[Resource] = frozenset(), **changes: o
     [
         pytest.param({"unread": frozenset({TOPIC_T})}, "the settings of topic t did not answer", id="throttle lists"),
         pytest.param(
-            {"unread": frozenset({Resource("broker", "3")})}, "the settings of broker 3 did not answer", id="a rate"
+            {"unread": frozenset({ThrottleResource("broker", "3")})},
+            "the settings of broker 3 did not answer",
+            id="a rate",
         ),
         pytest.param({"min_isr": None}, "the min ISR of t-0 is unknown", id="the min ISR"),
         pytest.param(LEADERLESS, "brokers do not agree about the leader of t-0", id="the leader"),
@@ -90,17 +92,17 @@ def test_what_is_not_read_between_the_announcement_and_the_request_is_not_taken_
     lost = [TOPIC_T]
 
     def loses(cluster, asked):
-        if not isinstance(asked, Configure):
+        if not isinstance(asked, AlterThrottles):
             return carried_out(cluster, asked)
-        kept = Configure(tuple(it for it in asked.settings if it.resource not in lost))
+        kept = AlterThrottles(tuple(it for it in asked.settings if it.resource not in lost))
         after, answer = carried_out(cluster, kept)
-        return after, Answered(tuple(it for it in answer.results if it.subject not in lost))
+        return after, RequestDone(tuple(it for it in answer.results if it.subject not in lost))
 
     live = Live(min_isr=3, answer_as=loses)  # nothing begins yet
     live.cluster = live.cluster._replace(min_isr=1)
     live.look_as = lambda cluster: seen_of(cluster) if not live.acts else blind(seen_of(cluster), **hidden)
     live.wait(40)
-    assert set(live.kinds()) == {"Configure"}
+    assert set(live.kinds()) == {"AlterThrottles"}
     assert not live.cluster.parts[0].moving
     assert why in live.sentences() or why in [batch.sentence for batch in live.journal.batches]
     assert not live.finished
@@ -121,11 +123,11 @@ def test_a_leader_that_brokers_do_not_agree_about_cancels_nothing():
 
 def test_a_broker_that_is_down_and_gets_no_copy_is_known_and_holds_nothing():
     """Its throttle is not set, as it cannot be; what is down is not unread."""
-    down = Plan("p", (Target(P0, "id", (1, 2), (1, 3), bytes=1000),))
+    down = ReassignmentPlan("p", (ReassignmentTarget(P0, "id", (1, 2), (1, 3), bytes=1000),))
     live = Live(down, min_isr=3)
     live.cluster = lost(live.cluster._replace(min_isr=1), 2)
     live.wait(5)
-    assert live.kinds() == ["Configure", "Alter"]
+    assert live.kinds() == ["AlterThrottles", "AlterReassignments"]
     assert {it[0].name for it in live.cluster.settings} == {"1", "3", "t"}
 
 
@@ -141,16 +143,16 @@ def test_a_request_is_not_repeated_while_it_would_not_be_begun(holds, why):
     second = TopicPartition("t", 1)
 
     def half(cluster, asked):
-        if not isinstance(asked, Alter):
+        if not isinstance(asked, AlterReassignments):
             return carried_out(cluster, asked)
-        after, answer = carried_out(cluster, Alter(tuple(it for it in asked.moves if it.id != second)))
-        return after, Answered((*answer.results, Result(second, Kind.RETRY, "NOT_CONTROLLER")))
+        after, answer = carried_out(cluster, AlterReassignments(tuple(it for it in asked.moves if it.id != second)))
+        return after, RequestDone((*answer.results, RequestResult(second, RequestFate.RETRY, "NOT_CONTROLLER")))
 
-    live = Live(Plan("p", (MOVE, MOVE._replace(id=second))), answer_as=half)
+    live = Live(ReassignmentPlan("p", (MOVE, MOVE._replace(id=second))), answer_as=half)
     assert [part.moving for part in live.cluster.parts] == [True, False]
     live.answer_as, live.look_as = carried_out, lambda cluster: blind(seen_of(cluster), **holds)
     live.wait(50)
-    assert live.kinds().count("Alter") == 1
+    assert live.kinds().count("AlterReassignments") == 1
     assert f"batch 1: 1 partition not moving yet: {why}" in live.sentences()
     live.look_as = seen_of
     live.wait(5)
@@ -161,9 +163,9 @@ def test_what_was_sent_and_did_not_begin_is_given_up_while_nothing_may_begin():
     """Its answer was lost, no such request can be under way any more, and another tool moves by then."""
 
     def lost_on_the_way(cluster, asked):
-        return (cluster, Answered(())) if isinstance(asked, Alter) else carried_out(cluster, asked)
+        return (cluster, RequestDone(())) if isinstance(asked, AlterReassignments) else carried_out(cluster, asked)
 
-    foreign = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
+    foreign = ReassignmentView(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
     live = Live(answer_as=lost_on_the_way)
     live.answer_as, live.look_as = carried_out, lambda cluster: seen_of(cluster)._replace(moves=(foreign,))
     live.wait(8)
@@ -188,7 +190,7 @@ def test_a_plan_does_not_end_well_on_a_leader_that_is_not_known():
 
 
 def test_a_partition_that_a_topic_made_anew_does_not_have_is_replaced_and_not_waited_for():
-    live = Live(Plan("p", (MOVE, MOVE._replace(id=TopicPartition("t", 1)))), min_isr=3)
+    live = Live(ReassignmentPlan("p", (MOVE, MOVE._replace(id=TopicPartition("t", 1)))), min_isr=3)
     live.cluster = live.cluster._replace(parts=(a_part(1, 2)._replace(topic_id="other"),), min_isr=1)
     live.wait(10)
     assert live.finished[0].sentence == "2 partitions not moved: the topic was deleted and created again"
@@ -196,13 +198,13 @@ def test_a_partition_that_a_topic_made_anew_does_not_have_is_replaced_and_not_wa
 
 def test_what_the_controller_takes_no_notice_of_is_tried_again_ever_more_rarely():
     def busy(cluster, asked):
-        if isinstance(asked, Alter):
-            return cluster, Answered((Result(P0, Kind.RETRY, "NOT_CONTROLLER"),))
+        if isinstance(asked, AlterReassignments):
+            return cluster, RequestDone((RequestResult(P0, RequestFate.RETRY, "NOT_CONTROLLER"),))
         return carried_out(cluster, asked)
 
     live = Live(answer_as=busy)
     live.wait(300)
-    assert 9 <= live.kinds().count("Alter") <= 15
+    assert 9 <= live.kinds().count("AlterReassignments") <= 15
     assert not live.finished
     assert not live.alarms()
     assert "no new batch: requested again later: NOT_CONTROLLER" in live.sentences()
@@ -215,21 +217,23 @@ def test_what_the_controller_takes_no_notice_of_is_tried_again_ever_more_rarely(
     live.wait(35)
     live.catch_up()
     live.wait(5)
-    assert live.finished == [Finish("p", PlanState.DONE, "1 partition moved as planned")]
+    assert live.finished == [FinishPlan("p", PlanState.DONE, "1 partition moved as planned")]
 
 
 def test_a_right_that_is_missing_for_a_while_is_waited_for():
     def forbidden(cluster, asked):
-        if not isinstance(asked, Configure):
+        if not isinstance(asked, AlterThrottles):
             return carried_out(cluster, asked)
-        kept = Configure(tuple(it for it in asked.settings if it.resource.kind == "broker"))
+        kept = AlterThrottles(tuple(it for it in asked.settings if it.resource.kind == "broker"))
         after, answer = carried_out(cluster, kept)
-        return after, Answered((*answer.results, Result(TOPIC_T, Kind.RETRY, "TOPIC_AUTHORIZATION_FAILED")))
+        return after, RequestDone(
+            (*answer.results, RequestResult(TOPIC_T, RequestFate.RETRY, "TOPIC_AUTHORIZATION_FAILED"))
+        )
 
     live = Live(answer_as=forbidden)
     live.wait(600)
     assert not live.finished
-    assert set(live.kinds()) == {"Configure"}
+    assert set(live.kinds()) == {"AlterThrottles"}
     live.answer_as = carried_out
     live.wait(40)
     assert live.cluster.parts[0].moving
@@ -237,19 +241,23 @@ def test_a_right_that_is_missing_for_a_while_is_waited_for():
 
 def test_what_is_held_by_refusals_can_be_cancelled():
     def busy(cluster, asked):
-        if isinstance(asked, Alter):
-            return cluster, Answered((Result(P0, Kind.RETRY, "NOT_CONTROLLER"),))
+        if isinstance(asked, AlterReassignments):
+            return cluster, RequestDone((RequestResult(P0, RequestFate.RETRY, "NOT_CONTROLLER"),))
         return carried_out(cluster, asked)
 
     live = Live(answer_as=busy)
     live.wait(30)
-    live.tell(Said(Word.CANCEL, "p"))
+    live.tell(CommandReceived(PlanCommand.CANCEL, "p"))
     live.wait(5)
     assert live.finished[0].state is PlanState.CANCELLED
 
 
 @pytest.mark.parametrize("late_s", [0.5, 5, 9])
-@pytest.mark.parametrize("ends", [May(begin=False, sentence="paused"), Said(Word.CANCEL, "p")], ids=["held", "cancel"])
+@pytest.mark.parametrize(
+    "ends",
+    [BatchPermission(begin=False, sentence="paused"), CommandReceived(PlanCommand.CANCEL, "p")],
+    ids=["held", "cancel"],
+)
 def test_a_throttle_that_brokers_show_late_is_removed_when_its_batch_is_withdrawn(ends, late_s):
     """Two looks in a row, right after the answer and right after the withdrawal, do not show it yet."""
     live = Live(look_as=lambda cluster: seen_of(cluster)._replace(partitions=()))
@@ -269,7 +277,7 @@ def test_a_throttle_that_brokers_show_late_is_removed_when_its_batch_is_withdraw
     live.answer_as = carried_out
     live.wait(30)
     assert (live.cluster.settings, live.journal.debts) == ((), ())
-    assert "Alter" not in live.kinds()
+    assert "AlterReassignments" not in live.kinds()
 
 
 MEANWHILE = (
@@ -286,7 +294,7 @@ def test_a_min_isr_that_was_raised_since_the_approval_holds_what_would_take_no_w
     assert MEANWHILE in live.sentences()
     live.cluster = live.cluster._replace(min_isr=2)
     live.wait(5)
-    assert live.kinds() == ["Configure", "Alter"]
+    assert live.kinds() == ["AlterThrottles", "AlterReassignments"]
     assert not live.cluster.parts[0].isr - {1, 2}
 
 
@@ -294,10 +302,10 @@ def test_the_way_back_is_held_by_a_min_isr_as_the_way_forth():
     live = Live()
     live.catch_up()
     live.cluster = live.cluster._replace(min_isr=3)
-    live.tell(Said(Word.ROLLBACK, "p"))
+    live.tell(CommandReceived(PlanCommand.ROLLBACK, "p"))
     live.wait(200)
     assert live.cluster.parts[0].replicas == (3, 2)
-    assert live.kinds().count("Alter") == 1
+    assert live.kinds().count("AlterReassignments") == 1
     assert MEANWHILE in live.sentences()
     live.cluster = live.cluster._replace(min_isr=2)
     live.wait(5)
@@ -310,10 +318,10 @@ def test_the_way_back_is_held_by_a_min_isr_as_the_way_forth():
 def test_a_min_isr_above_the_replicas_holds_nothing_that_adds_no_copy_or_that_nobody_guards(monkeypatch):
     reordered = Live(ORDER, min_isr=3)
     reordered.wait(5)
-    assert reordered.kinds()[0] == "Alter"
+    assert reordered.kinds()[0] == "AlterReassignments"
     monkeypatch.setattr(
         "tests.execute.live.POLICY", POLICY._replace(limits=replace(POLICY.limits, min_isr_guard=False))
     )
     unguarded = Live(min_isr=3)
     unguarded.wait(5)
-    assert unguarded.kinds() == ["Configure", "Alter"]
+    assert unguarded.kinds() == ["AlterThrottles", "AlterReassignments"]

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.reassign.messages import Accepted, Answered, Finish, Kind, May, Result, Said, Word
-from agent.values.reassignment import BatchState, Plan, PlanState, Target
+from agent.execute.reassign.messages import (
+    BatchPermission,
+    CommandReceived,
+    FinishPlan,
+    PlanAccepted,
+    PlanCommand,
+    RequestDone,
+    RequestFate,
+    RequestResult,
+)
+from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from tests.execute.abstract import a_part, carried_out, seen_of
 from tests.execute.live import MOVE, OTHER, P0, Live
 
 
-def two(*events: object, first: Target = MOVE, second: Target = OTHER) -> Live:
+def two(*events: object, first: ReassignmentTarget = MOVE, second: ReassignmentTarget = OTHER) -> Live:
     """Two plans, and what happened before anything of them may begin."""
-    live = Live(Plan("p", (first,)), parts=(a_part(1, 2), a_part(1, 2)), min_isr=3)
-    live.tell(Accepted(Plan("q", (second,))))
+    live = Live(ReassignmentPlan("p", (first,)), parts=(a_part(1, 2), a_part(1, 2)), min_isr=3)
+    live.tell(PlanAccepted(ReassignmentPlan("q", (second,))))
     for event in events:
         live.tell(event)
     live.cluster = live.cluster._replace(min_isr=1)
@@ -23,16 +32,16 @@ def two(*events: object, first: Target = MOVE, second: Target = OTHER) -> Live:
 @pytest.mark.parametrize(
     "held",
     [
-        pytest.param(May(begin=True, held=(("p", "t is excluded"),)), id="the guard holds the first"),
-        pytest.param(Said(Word.PAUSE, "p"), id="the first is paused"),
+        pytest.param(BatchPermission(begin=True, held=(("p", "t is excluded"),)), id="the guard holds the first"),
+        pytest.param(CommandReceived(PlanCommand.PAUSE, "p"), id="the first is paused"),
     ],
 )
 def test_a_plan_that_waits_is_not_in_the_way_of_the_next_one(held):
     live = two(held)
     live.wait(10)
     assert [part.moving for part in live.cluster.parts] == [False, True]
-    live.tell(May(begin=True))
-    live.tell(Said(Word.RESUME, "p"))
+    live.tell(BatchPermission(begin=True))
+    live.tell(CommandReceived(PlanCommand.RESUME, "p"))
     live.catch_up()
     live.wait(10)
     live.catch_up()
@@ -53,7 +62,7 @@ def test_a_plan_that_cannot_be_seen_or_whose_broker_is_down_is_not_in_the_way_of
 
 
 def test_each_plan_says_once_what_it_waits_for():
-    live = two(May(begin=True, held=(("p", "t is excluded"), ("q", "outside the windows"))))
+    live = two(BatchPermission(begin=True, held=(("p", "t is excluded"), ("q", "outside the windows"))))
     live.wait(60)
     told = [(say.proposal_id, say.sentence) for say in live.said]
     assert told.count(("p", "no new batch: t is excluded")) == 1
@@ -61,10 +70,10 @@ def test_each_plan_says_once_what_it_waits_for():
 
 
 def test_a_plan_about_the_same_partitions_waits_for_the_earlier_one():
-    live = two(May(begin=True, held=(("p", "t is excluded"),)), second=MOVE.back())
+    live = two(BatchPermission(begin=True, held=(("p", "t is excluded"),)), second=MOVE.back())
     live.wait(30)
     assert not live.finished, "its partition has the planned replicas already, but not for long"
-    live.tell(May(begin=True))
+    live.tell(BatchPermission(begin=True))
     live.wait(10)
     live.catch_up()
     live.wait(10)
@@ -76,27 +85,27 @@ def test_a_plan_about_the_same_partitions_waits_for_the_earlier_one():
 
 def test_a_plan_of_which_no_batch_was_sent_ends_with_its_approval_and_one_that_has_begun_goes_on():
     why = "void: its approval ended 1 min ago, and no batch of it was sent"
-    live = two(May(begin=True, held=(("q", "outside the windows"),)))
+    live = two(BatchPermission(begin=True, held=(("q", "outside the windows"),)))
     live.wait(10)
     assert [part.moving for part in live.cluster.parts] == [True, False]
-    live.tell(May(begin=True, lapsed=(("p", why), ("q", why))))
+    live.tell(BatchPermission(begin=True, lapsed=(("p", why), ("q", why))))
     live.wait(10)
-    assert live.finished == [Finish("q", PlanState.CANCELLED, why)]
+    assert live.finished == [FinishPlan("q", PlanState.CANCELLED, why)]
     live.catch_up()
     live.wait(10)
-    assert live.finished[1] == Finish("p", PlanState.DONE, "1 partition moved as planned")
+    assert live.finished[1] == FinishPlan("p", PlanState.DONE, "1 partition moved as planned")
 
 
 def test_an_announced_batch_is_withdrawn_when_its_approval_ends_before_it_is_sent():
     def unset(cluster, asked):
-        return cluster, Answered(tuple(Result(it.resource, Kind.NOT_SENT) for it in asked.settings))
+        return cluster, RequestDone(tuple(RequestResult(it.resource, RequestFate.NOT_SENT) for it in asked.settings))
 
     live = Live(answer_as=unset)
     assert live.journal.batches[0].state is BatchState.INTENT
     live.answer_as = carried_out
-    live.tell(May(begin=True, lapsed=(("p", "void: its approval ended"),)))
+    live.tell(BatchPermission(begin=True, lapsed=(("p", "void: its approval ended"),)))
     live.wait(10)
-    assert live.finished == [Finish("p", PlanState.CANCELLED, "void: its approval ended")]
+    assert live.finished == [FinishPlan("p", PlanState.CANCELLED, "void: its approval ended")]
     assert [(batch.sendings, batch.sentence) for batch in live.closed] == [(0, "void: its approval ended")]
     assert live.cluster.settings == ()
     assert not live.cluster.parts[0].moving

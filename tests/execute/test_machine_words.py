@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.reassign.messages import Answered, Cancel, Configure, Finish, Kind, May, Result, Said, Word
-from agent.values.reassignment import Plan, PlanState, moved_of
+from agent.execute.reassign.messages import (
+    AlterThrottles,
+    BatchPermission,
+    CancelReassignments,
+    CommandReceived,
+    FinishPlan,
+    PlanCommand,
+    RequestDone,
+    RequestFate,
+    RequestResult,
+)
+from agent.values.reassignment import PlanState, ReassignmentPlan, moved_of
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out
 from tests.execute.live import MOVE, Live
@@ -14,17 +24,17 @@ from tests.execute.live import MOVE, Live
 def rolled_back_twice() -> Live:
     """Two partitions were moved; the first is back, the second is about to be moved back."""
     first, second = MOVE, MOVE._replace(id=TopicPartition("t", 1))
-    live = Live(Plan("p", (first, second), max_moves=1), parts=(a_part(1, 2), a_part(1, 2)))
+    live = Live(ReassignmentPlan("p", (first, second), max_moves=1), parts=(a_part(1, 2), a_part(1, 2)))
     for _ in range(2):
         live.wait(5)
         live.catch_up()
-    live.tell(May(begin=False, sentence="blackout until 06:00"))
+    live.tell(BatchPermission(begin=False, sentence="blackout until 06:00"))
     live.wait(5)
-    live.tell(Said(Word.ROLLBACK, "p", "ann", "c1"))
+    live.tell(CommandReceived(PlanCommand.ROLLBACK, "p", "ann", "c1"))
     live.wait(5)
     assert [part.replicas for part in live.cluster.parts] == [(3, 2), (3, 2)]
     assert "no new batch: blackout until 06:00" in live.sentences()
-    live.tell(May(begin=True))
+    live.tell(BatchPermission(begin=True))
     live.wait(5)
     live.catch_up()
     live.wait(5)
@@ -34,11 +44,11 @@ def rolled_back_twice() -> Live:
 
 def test_a_rollback_is_cancelled_and_its_moves_are_taken_back_and_what_is_back_stays():
     live = rolled_back_twice()
-    live.tell(Said(Word.CANCEL, "p", "bob", "c2"))
+    live.tell(CommandReceived(PlanCommand.CANCEL, "p", "bob", "c2"))
     live.wait(10)
     assert [part.replicas for part in live.cluster.parts] == [(1, 2), (3, 2)]
     assert live.finished == [
-        Finish(
+        FinishPlan(
             "p", PlanState.CANCELLED, "cancel requested by bob; 1 partition moved as planned; 1 partition moved back"
         )
     ]
@@ -46,30 +56,34 @@ def test_a_rollback_is_cancelled_and_its_moves_are_taken_back_and_what_is_back_s
 
 def test_a_plan_that_ended_says_what_it_has_left_moved():
     live = rolled_back_twice()
-    live.tell(Said(Word.CANCEL, "p", "bob", "c2"))
+    live.tell(CommandReceived(PlanCommand.CANCEL, "p", "bob", "c2"))
     live.wait(10)
     assert [moved_of(plan) for plan in live.ended] == [{TopicPartition("t", 1)}]
 
 
 def test_a_rollback_that_was_cancelled_and_asked_for_again_takes_the_rest_back():
     def busy(cluster, asked):
-        if isinstance(asked, Cancel):
-            return cluster, Answered(tuple(Result(one, Kind.RETRY) for one in asked.partitions))
+        if isinstance(asked, CancelReassignments):
+            return cluster, RequestDone(tuple(RequestResult(one, RequestFate.RETRY) for one in asked.partitions))
         return carried_out(cluster, asked)
 
     live = rolled_back_twice()
     live.answer_as = busy
-    live.tell(Said(Word.CANCEL, "p", "bob", "c2"))
-    live.tell(Said(Word.ROLLBACK, "p", "ann", "c3"))
+    live.tell(CommandReceived(PlanCommand.CANCEL, "p", "bob", "c2"))
+    live.tell(CommandReceived(PlanCommand.ROLLBACK, "p", "ann", "c3"))
     live.answer_as = carried_out
     for _ in range(3):
         live.wait(5)
         live.catch_up()
     assert [part.replicas for part in live.cluster.parts] == [(1, 2), (1, 2)]
-    assert live.finished == [Finish("p", PlanState.ROLLED_BACK, "rollback requested by ann; 2 partitions moved back")]
+    assert live.finished == [
+        FinishPlan("p", PlanState.ROLLED_BACK, "rollback requested by ann; 2 partitions moved back")
+    ]
 
 
-@pytest.mark.parametrize("held", [Said(Word.PAUSE, "p"), May(begin=False, sentence="ann paused acting")])
+@pytest.mark.parametrize(
+    "held", [CommandReceived(PlanCommand.PAUSE, "p"), BatchPermission(begin=False, sentence="ann paused acting")]
+)
 def test_a_pause_holds_the_batches_that_take_back_and_what_moves_goes_on(held):
     live = rolled_back_twice()
     live.tell(held)
@@ -77,7 +91,9 @@ def test_a_pause_holds_the_batches_that_take_back_and_what_moves_goes_on(held):
     live.wait(10)
     assert [part.replicas for part in live.cluster.parts] == [(1, 2), (1, 2)]
     assert not live.finished
-    live.tell(Said(Word.RESUME, "p") if isinstance(held, Said) else May(begin=True))
+    live.tell(
+        CommandReceived(PlanCommand.RESUME, "p") if isinstance(held, CommandReceived) else BatchPermission(begin=True)
+    )
     live.wait(5)
     assert live.finished[0].state is PlanState.ROLLED_BACK
 
@@ -86,18 +102,18 @@ def test_a_back_batch_that_was_announced_is_withdrawn_when_a_pause_comes_before_
     live = Live()
     live.wait(5)
     live.catch_up()
-    live.tell(May(begin=False, sentence="x"))
+    live.tell(BatchPermission(begin=False, sentence="x"))
     live.wait(5)
-    live.tell(Said(Word.ROLLBACK, "p"))
+    live.tell(CommandReceived(PlanCommand.ROLLBACK, "p"))
 
     def paused_while_set(cluster, asked):
-        if isinstance(asked, Configure):
-            live.state = live.state._replace(may=May(begin=False, sentence="ann paused acting"))
+        if isinstance(asked, AlterThrottles):
+            live.state = live.state._replace(may=BatchPermission(begin=False, sentence="ann paused acting"))
         return carried_out(cluster, asked)
 
     live.answer_as = paused_while_set
     live.acts.clear()
-    live.tell(May(begin=True))
+    live.tell(BatchPermission(begin=True))
     live.wait(15)  # brokers may show late what was set, so it is not looked for at once
     assert "Alter" not in live.kinds()
     assert live.cluster.settings == ()
@@ -105,8 +121,8 @@ def test_a_back_batch_that_was_announced_is_withdrawn_when_a_pause_comes_before_
 
 def test_a_command_that_is_repeated_counts_once():
     live = Live()
-    live.tell(Said(Word.PAUSE, "p", "ann", "c1"))
-    live.tell(Said(Word.RESUME, "p", "ann", "c2"))
-    live.tell(Said(Word.RESUME, "p", "ann", "c2"))
+    live.tell(CommandReceived(PlanCommand.PAUSE, "p", "ann", "c1"))
+    live.tell(CommandReceived(PlanCommand.RESUME, "p", "ann", "c2"))
+    live.tell(CommandReceived(PlanCommand.RESUME, "p", "ann", "c2"))
     assert (live.journal.plans[0].paused, live.journal.plans[0].heard) == (False, "c2")
     assert live.sentences().count("resume p: nothing to do") == 1

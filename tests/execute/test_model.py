@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from agent.execute.reassign.messages import Word
+from agent.execute.reassign.messages import PlanCommand
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from agent.values.reassignment import Plan, Target
-from agent.values.throttles import Resource
+from agent.values.reassignment import ReassignmentPlan, ReassignmentTarget
+from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
 from tests.execute import bugs
 from tests.execute.abstract import Cluster, a_part
@@ -19,35 +19,37 @@ from tests.execute.system import Left, Scenario
 DRILL_STATES = int(os.environ.get("RACKWISE_MODEL_STATES", "1100000"))
 """Of each of five worlds."""
 QUICK_STATES = 1_500
-T = Resource("topic", "t")
-ONE = Resource("broker", "1")
+T = ThrottleResource("topic", "t")
+ONE = ThrottleResource("broker", "1")
 
 
-def moving(left: Left, *, partitions: int = 1, settings: tuple[tuple[Resource, str, str], ...] = ()) -> Scenario:
+def moving(
+    left: Left, *, partitions: int = 1, settings: tuple[tuple[ThrottleResource, str, str], ...] = ()
+) -> Scenario:
     """A plan in which a leader leaves, a cancel disturbs the order, and (the second) a preferred leader is new."""
     targets = (
-        Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),
-        Target(TopicPartition("t", 1), "id", (2, 3), (1, 2)),
+        ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (3, 2)),
+        ReassignmentTarget(TopicPartition("t", 1), "id", (2, 3), (1, 2)),
     )
     cluster = Cluster((a_part(1, 2), a_part(2, 3))[:partitions], frozenset({1, 2, 3}), tuple(sorted(settings)))
-    return Scenario(Plan("p", targets[:partitions]), cluster, left)
+    return Scenario(ReassignmentPlan("p", targets[:partitions]), cluster, left)
 
 
 def reordering(left: Left) -> Scenario:
     """A plan that moves no data."""
-    target = Target(TopicPartition("t", 0), "id", (1, 2), (2, 1))
-    return Scenario(Plan("p", (target,)), Cluster((a_part(1, 2),), frozenset({1, 2})), left)
+    target = ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (2, 1))
+    return Scenario(ReassignmentPlan("p", (target,)), Cluster((a_part(1, 2),), frozenset({1, 2})), left)
 
 
 def two_plans(left: Left, *, overlapping: bool = False) -> Scenario:
     """A second plan, of another partition or back again of the same."""
     scenario = moving(left, partitions=2)
     first, second = scenario.plan.targets
-    other = Plan("q", (first.back() if overlapping else second,))
-    return scenario._replace(plan=Plan("p", (first,)), second=other)
+    other = ReassignmentPlan("q", (first.back() if overlapping else second,))
+    return scenario._replace(plan=ReassignmentPlan("p", (first,)), second=other)
 
 
-def words(*said: Word) -> tuple[Word, ...]:
+def words(*said: PlanCommand) -> tuple[PlanCommand, ...]:
     return tuple(sorted(said))
 
 
@@ -63,26 +65,42 @@ QUICK = [
     pytest.param(moving(Left(throttles=1, crashes=1)), id="someone else sets a rate in the middle, and we are killed"),
     pytest.param(moving(Left(crashes=1), settings=THEIRS), id="throttles of others are there before"),
     pytest.param(moving(Left(min_isr=1)), id="min ISR is raised in the middle"),
-    pytest.param(moving(Left(words=words(Word.CANCEL))), id="cancelled at any step"),
-    pytest.param(moving(Left(words=words(Word.ROLLBACK))), id="rolled back at any step"),
-    pytest.param(moving(Left(words=words(Word.PAUSE, Word.CANCEL))), id="paused, and cancelled"),
-    pytest.param(moving(Left(words=words(Word.ROLLBACK, Word.CANCEL))), id="rolled back and cancelled, in any order"),
-    pytest.param(moving(Left(words=words(Word.ROLLBACK, Word.PAUSE))), id="rolled back and paused, in any order"),
-    pytest.param(reordering(Left(words=words(*Word))), id="every word, in any order, while leaders change"),
+    pytest.param(moving(Left(words=words(PlanCommand.CANCEL))), id="cancelled at any step"),
+    pytest.param(moving(Left(words=words(PlanCommand.ROLLBACK))), id="rolled back at any step"),
+    pytest.param(moving(Left(words=words(PlanCommand.PAUSE, PlanCommand.CANCEL))), id="paused, and cancelled"),
+    pytest.param(
+        moving(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.CANCEL))),
+        id="rolled back and cancelled, in any order",
+    ),
+    pytest.param(
+        moving(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.PAUSE))), id="rolled back and paused, in any order"
+    ),
+    pytest.param(reordering(Left(words=words(*PlanCommand))), id="every word, in any order, while leaders change"),
     pytest.param(moving(Left(unread=2)), id="two looks do not see something"),
     pytest.param(moving(Left(lags=1)), id="brokers tell what was before"),
     pytest.param(moving(Left(lags=1, losses=1)), id="brokers tell what was before, and an answer is lost"),
-    pytest.param(moving(Left(foreign=1, words=words(Word.CANCEL))), id="someone else moves it, and it is cancelled"),
+    pytest.param(
+        moving(Left(foreign=1, words=words(PlanCommand.CANCEL))), id="someone else moves it, and it is cancelled"
+    ),
     pytest.param(moving(Left(holds=2)), id="the guard holds twice, at any two steps"),
     pytest.param(moving(Left(holds=1, crashes=1)), id="the guard holds, and we are killed"),
     pytest.param(two_plans(Left()), id="two plans"),
     pytest.param(two_plans(Left(holds=1)), id="two plans, and the guard holds the first"),
-    pytest.param(two_plans(Left(words=words(Word.PAUSE, Word.CANCEL))), id="two plans, the first paused and cancelled"),
-    pytest.param(two_plans(Left(words=words(Word.ROLLBACK)), overlapping=True), id="there and back again, rolled back"),
+    pytest.param(
+        two_plans(Left(words=words(PlanCommand.PAUSE, PlanCommand.CANCEL))),
+        id="two plans, the first paused and cancelled",
+    ),
+    pytest.param(
+        two_plans(Left(words=words(PlanCommand.ROLLBACK)), overlapping=True), id="there and back again, rolled back"
+    ),
     pytest.param(reordering(Left(crashes=1, losses=1)), id="leaders alone, killed, an answer lost"),
     pytest.param(moving(Left(again=2)), id="handed over again and again, at any two steps"),
-    pytest.param(moving(Left(again=1, words=words(Word.ROLLBACK))), id="rolled back, and approved again, at any steps"),
-    pytest.param(reordering(Left(again=1, crashes=1, words=words(Word.CANCEL))), id="cancelled, again, and killed"),
+    pytest.param(
+        moving(Left(again=1, words=words(PlanCommand.ROLLBACK))), id="rolled back, and approved again, at any steps"
+    ),
+    pytest.param(
+        reordering(Left(again=1, crashes=1, words=words(PlanCommand.CANCEL))), id="cancelled, again, and killed"
+    ),
 ]
 
 
@@ -107,14 +125,14 @@ EVERYTHING = Left(
     deletions=1,
     min_isr=1,
     delays=1,
-    words=words(Word.CANCEL, Word.ROLLBACK),
+    words=words(PlanCommand.CANCEL, PlanCommand.ROLLBACK),
     again=1,
     unread=1,
     lags=1,
     holds=1,
 )
 """More faults together than a bad night has."""
-TALK = Left(crashes=1, losses=1, unread=1, lags=1, holds=1, foreign=1, words=words(*Word, *Word))
+TALK = Left(crashes=1, losses=1, unread=1, lags=1, holds=1, foreign=1, words=words(*PlanCommand, *PlanCommand))
 """Operators who change their minds, on a night that is bad enough."""
 
 WORLDS = [
@@ -151,7 +169,9 @@ def test_random_nights_end_well(seed, scenario):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_many_random_nights_end_well(seed):
-    more = EVERYTHING._replace(crashes=2, losses=3, brokers=2, unread=3, holds=2, words=words(*Word, *Word))
+    more = EVERYTHING._replace(
+        crashes=2, losses=3, brokers=2, unread=3, holds=2, words=words(*PlanCommand, *PlanCommand)
+    )
     scenario = two_plans(more) if seed % 2 else moving(more, partitions=2, settings=THEIRS)
     assert sound(wander(scenario, seed, runs=2_000))
 
@@ -163,18 +183,22 @@ DEEP = [
     pytest.param(moving(Left(min_isr=1, losses=1), partitions=2), id="min ISR is raised, and a controller is busy"),
     pytest.param(moving(Left(foreign=1, crashes=1)), id="someone else moves it, and we are killed"),
     pytest.param(moving(Left(deletions=1, crashes=1)), id="the topic goes, and we are killed"),
-    pytest.param(moving(Left(words=words(Word.ROLLBACK), crashes=1)), id="rolled back and killed"),
-    pytest.param(moving(Left(words=words(Word.CANCEL), losses=1)), id="cancelled, and an answer lost"),
-    pytest.param(moving(Left(again=2, words=words(Word.ROLLBACK), crashes=1)), id="rolled back, again, and killed"),
-    pytest.param(moving(Left(words=words(*Word))), id="every word, in any order"),
+    pytest.param(moving(Left(words=words(PlanCommand.ROLLBACK), crashes=1)), id="rolled back and killed"),
+    pytest.param(moving(Left(words=words(PlanCommand.CANCEL), losses=1)), id="cancelled, and an answer lost"),
     pytest.param(
-        moving(Left(words=words(Word.ROLLBACK, Word.ROLLBACK, Word.CANCEL))), id="rolled back, cancelled, and again"
+        moving(Left(again=2, words=words(PlanCommand.ROLLBACK), crashes=1)), id="rolled back, again, and killed"
+    ),
+    pytest.param(moving(Left(words=words(*PlanCommand))), id="every word, in any order"),
+    pytest.param(
+        moving(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.ROLLBACK, PlanCommand.CANCEL))),
+        id="rolled back, cancelled, and again",
     ),
     pytest.param(moving(Left(unread=1, losses=1)), id="an answer is lost, and a look does not see something"),
     pytest.param(moving(Left(unread=2, crashes=1)), id="two looks do not see something, and we are killed"),
     pytest.param(two_plans(Left(crashes=1, holds=1)), id="two plans, killed, and the guard holds the first"),
     pytest.param(
-        two_plans(Left(words=words(Word.ROLLBACK, Word.CANCEL), foreign=1)), id="two plans, cancelled, and others move"
+        two_plans(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.CANCEL), foreign=1)),
+        id="two plans, cancelled, and others move",
     ),
 ]
 
@@ -197,7 +221,9 @@ BUGS = [
     pytest.param(bugs.sends_before_it_announces, moving(Left()), "was not announced"),
     pytest.param(bugs.begins_what_has_ended, moving(Left(again=1)), "ended attempt began again"),
     pytest.param(bugs.begins_two_attempts_at_once, moving(Left(again=1)), "two attempts are open"),
-    pytest.param(bugs.cancels_without_writing_it_down, moving(Left(words=words(Word.CANCEL))), "unlogged cancel"),
+    pytest.param(
+        bugs.cancels_without_writing_it_down, moving(Left(words=words(PlanCommand.CANCEL))), "unlogged cancel"
+    ),
     pytest.param(bugs.throttles_without_a_debt, moving(Left()), "unlogged throttle"),
     pytest.param(bugs.waits_for_no_late_request, moving(Left(crashes=1)), "asked for twice"),
     pytest.param(bugs.trusts_a_former_leader_to_be_silent, moving(Left(crashes=1)), "asked for twice"),
@@ -210,7 +236,9 @@ BUGS = [
     pytest.param(bugs.takes_rates_of_others_for_its_own, moving(Left(throttles=1)), "meanwhile was taken away"),
     pytest.param(bugs.deletes_whole_lists, moving(Left(), settings=THEIRS), "someone else was changed"),
     pytest.param(
-        bugs.cancels_moves_of_others, moving(Left(foreign=1, words=words(Word.CANCEL))), "foreign move was cancelled"
+        bugs.cancels_moves_of_others,
+        moving(Left(foreign=1, words=words(PlanCommand.CANCEL))),
+        "foreign move was cancelled",
     ),
     pytest.param(bugs.moves_while_others_move, moving(Left(foreign=1)), "foreign move was replaced"),
     pytest.param(
@@ -220,10 +248,10 @@ BUGS = [
     pytest.param(bugs.knows_topics_by_name_alone, moving(Left(deletions=1)), "made anew was reassigned"),
     pytest.param(
         bugs.closes_while_a_cancelled_move_runs,
-        moving(Left(losses=1, words=words(Word.CANCEL))),
+        moving(Left(losses=1, words=words(PlanCommand.CANCEL))),
         "its plan says that it moved",
     ),
-    pytest.param(bugs.leaves_the_order_of_a_cancel, moving(Left(words=words(Word.CANCEL))), "has the replicas"),
+    pytest.param(bugs.leaves_the_order_of_a_cancel, moving(Left(words=words(PlanCommand.CANCEL))), "has the replicas"),
     pytest.param(bugs.takes_unread_for_set, moving(Left(unread=2, losses=1)), "while something of it was unread"),
     pytest.param(bugs.takes_an_unknown_min_isr_for_enough, moving(Left(unread=1)), "while something of it was unread"),
     pytest.param(
@@ -234,12 +262,14 @@ BUGS = [
     pytest.param(bugs.sends_again_what_was_acknowledged, moving(Left(lags=1)), "asked for twice"),
     pytest.param(
         bugs.cancels_again_before_the_first_can_have_ended,
-        moving(Left(losses=1, words=words(Word.CANCEL))),
+        moving(Left(losses=1, words=words(PlanCommand.CANCEL))),
         "cancel was asked for twice",
     ),
     pytest.param(bugs.sends_again_under_min_isr, moving(Left(losses=1, min_isr=1), partitions=2), "under its min ISR"),
     pytest.param(
-        bugs.rolls_back_through_a_pause, moving(Left(words=words(Word.ROLLBACK, Word.PAUSE))), "nothing might begin"
+        bugs.rolls_back_through_a_pause,
+        moving(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.PAUSE))),
+        "nothing might begin",
     ),
     pytest.param(bugs.sends_what_the_guard_holds, moving(Left(holds=1)), "nothing might begin"),
     pytest.param(bugs.ends_with_its_approval_although_it_has_begun, moving(Left(holds=1)), "its plan says"),
@@ -248,9 +278,11 @@ BUGS = [
         two_plans(Left(holds=1), overlapping=True),
         "has the replicas",
     ),
-    pytest.param(bugs.says_that_all_has_moved, moving(Left(words=words(Word.CANCEL))), "its plan says"),
+    pytest.param(bugs.says_that_all_has_moved, moving(Left(words=words(PlanCommand.CANCEL))), "its plan says"),
     pytest.param(
-        bugs.cancels_whatever_moves_by_then, moving(Left(foreign=1, words=words(Word.CANCEL))), "move was cancelled"
+        bugs.cancels_whatever_moves_by_then,
+        moving(Left(foreign=1, words=words(PlanCommand.CANCEL))),
+        "move was cancelled",
     ),
     pytest.param(bugs.moves_whatever_is_there_by_then, moving(Left(foreign=1)), "foreign move was replaced"),
     pytest.param(bugs.sets_and_deletes_whatever_is_set_by_then, moving(Left(throttles=1)), "was taken away"),
@@ -287,7 +319,7 @@ def test_a_shell_that_sends_without_a_sure_lease_is_found():
     ("left", "says"),
     [
         (Left(foreign=1), "foreign move was replaced"),
-        (Left(foreign=1, words=words(Word.CANCEL)), "foreign move was"),
+        (Left(foreign=1, words=words(PlanCommand.CANCEL)), "foreign move was"),
         (Left(throttles=1), "set meanwhile was taken away"),
         (Left(deletions=1), "throttle was left"),
     ],

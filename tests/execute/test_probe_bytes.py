@@ -10,7 +10,7 @@ import pytest
 
 from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.values import StickyUserData, StreamsSubscription, Subscription
-from agent.execute.rebalance.probe_bytes import NoProbe, probe_bytes
+from agent.execute.rebalance.probe_bytes import ProbeRefusal, probe_bytes
 from agent.values.observation import RawClassicGroup, RawMember
 from tests.decode import generate
 from tests.decode.oracle import Oracle, kafka_oracle
@@ -138,7 +138,7 @@ GARBAGE = encode_subscription(Subscription(3, ("orders",), b"\xff" * 9, (), 7, "
 )  # fmt: skip
 def test_what_cannot_be_cloned_faithfully_makes_no_probe(group: RawClassicGroup, says: str) -> None:
     answer = probe_bytes(group)
-    assert isinstance(answer, NoProbe)
+    assert isinstance(answer, ProbeRefusal)
     assert says in answer.sentence
 
 

@@ -6,32 +6,32 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.rebalance.refusals import OPEN_MS, Refusal, RefusalReason, refusal
+from agent.execute.rebalance.refusals import OPEN_MS, RefusalReason, TriggerRefusal, refusal
 from agent.journal.triggers import (
-    Effect,
-    Expectation,
-    Judgement,
     LearnedGroup,
+    TriggerEffect,
     TriggerEntry,
+    TriggerExpectation,
+    TriggerJudgement,
     TriggerVerdict,
     intent,
     judged,
     learned,
     outcome,
 )
-from agent.values.journal import Entry, View, Write
-from agent.values.limits import GroupLimits, Limits, Told, TriggerLimits
+from agent.values.journal import Entry, JournalState, JournalWrite
+from agent.values.limits import GroupLimits, Limits, TriggerLimits, TriState
 from agent.values.memory import ChangeCause, Memory, RackChange
 from agent.values.proposal import ProposalKind, ProposalReason
-from agent.values.snapshot import Defect, GroupKind, Member
+from agent.values.snapshot import GroupKind, Member, MemberDefect
 from tests.act.triggers import a_proposal
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
 
-PLAIN = TriggerLimits(transactional=Told.NO)
+PLAIN = TriggerLimits(transactional=TriState.NO)
 SEEN = "seen on the wire"
 SECOND = 1_000
 MONOTONIC_MS = 5_000_000
-NOTHING = Expectation(generation=4, readers=(), holds={}, moves=(), items=0)
+NOTHING = TriggerExpectation(generation=4, readers=(), holds={}, moves=(), items=0)
 
 
 def a_group(*members: Member, **changes: object) -> Builder:
@@ -52,29 +52,29 @@ def judge(
     allowed: TriggerLimits = PLAIN,
     *,
     memory: Memory | None = None,
-    view: View | None = None,
+    view: JournalState | None = None,
     reason: ProposalReason = ProposalReason.REBALANCE_IMPROVES,
     moved: dict[str, int] | None = None,
     client: str | None = None,
-) -> Refusal | None:
+) -> TriggerRefusal | None:
     groups = {"g": GroupLimits(client_software_name=client)}
     limits = Limits(groups=groups, trigger=allowed)
     proposal = a_proposal("g", reason=reason)
     return refusal(proposal, built.snapshot(), memory or Memory(), view or {}, limits, moved=moved or {})
 
 
-def view_of(*writes: Write) -> View:
+def view_of(*writes: JournalWrite) -> JournalState:
     return {w.key: Entry(w.key, w.kind, w.value or {}, NOW_MS, 1, at) for at, w in enumerate(writes)}
 
 
-def knowing(**what: object) -> View:
+def knowing(**what: object) -> JournalState:
     return view_of(learned(LearnedGroup(group_id="g", **what)))  # type: ignore[arg-type]
 
 
 STATIC = member("m1", "a", "t-0", instance_id="one")
 OLDER = member("m1", "a", "t-0", generation=3)
 NEWCOMER = member("m1", "a", "t-0", generation=None)
-BROKEN = member("m1", "a", "t-0", defects=(Defect("subscription", "truncated", "it ends too early"),))
+BROKEN = member("m1", "a", "t-0", defects=(MemberDefect("subscription", "truncated", "it ends too early"),))
 OTHER = member("m2", "b", "t-1")
 
 
@@ -138,15 +138,15 @@ def test_other_proposals_are_none_of_its_business() -> None:
             id="of a plain consumer, not to know about transactions counts as yes",
         ),
         pytest.param(
-            an_app(), TriggerLimits(transactional=Told.YES), RefusalReason.TRANSACTIONAL,
+            an_app(), TriggerLimits(transactional=TriState.YES), RefusalReason.TRANSACTIONAL,
             "set by trigger.transactional", id="an application that writes in transactions",
         ),
         pytest.param(
-            a_group(), replace(PLAIN, long_poll=Told.YES), RefusalReason.LONG_POLL, "set by trigger.long_poll",
+            a_group(), replace(PLAIN, long_poll=TriState.YES), RefusalReason.LONG_POLL, "set by trigger.long_poll",
             id="long polls",
         ),
         pytest.param(
-            a_group(), replace(PLAIN, rolling=Told.YES), RefusalReason.ROLLING, "set by trigger.rolling",
+            a_group(), replace(PLAIN, rolling=TriState.YES), RefusalReason.ROLLING, "set by trigger.rolling",
             id="a rolling restart",
         ),
     ],
@@ -193,7 +193,7 @@ def test_a_rolling_restart_is_told_by_who_came_and_went(
     else:
         assert refused is not None
         assert (refused.reason, refused.until_ms) == (RefusalReason.ROLLING, NOW_MS + held_s * SECOND)
-        assert judge(an_app(), replace(PLAIN, rolling=Told.NO), view=knowing(**times), reason=reason) is None
+        assert judge(an_app(), replace(PLAIN, rolling=TriState.NO), view=knowing(**times), reason=reason) is None
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_transactions_that_were_seen_are_remembered() -> None:
     answer = judge(an_app(), TriggerLimits(), view=view)
     assert answer is not None
     assert (answer.reason, answer.known_by) == (RefusalReason.TRANSACTIONAL, "learned from ListTransactions")
-    assert judge(an_app(), TriggerLimits(transactional=Told.NO), view=view) is None, "the user knows better"
+    assert judge(an_app(), TriggerLimits(transactional=TriState.NO), view=view) is None, "the user knows better"
 
 
 # --- its own rebalance ------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_after_a_rack_change_the_group_is_left_to_rebalance_by_itself(
 # --- the journal ------------------------------------------------------------------------------------------------
 
 
-def entry(ago_s: int, effect: Effect | None = Effect.REBALANCING) -> TriggerEntry:
+def entry(ago_s: int, effect: TriggerEffect | None = TriggerEffect.REBALANCING) -> TriggerEntry:
     at = NOW_MS - ago_s * SECOND
     return TriggerEntry(
         group_id="g", proposal_id="p-1", reason="REBALANCE_IMPROVES", intended_ms=at, expected=NOTHING, effect=effect,
@@ -272,7 +272,7 @@ def entry(ago_s: int, effect: Effect | None = Effect.REBALANCING) -> TriggerEntr
     )  # fmt: skip
 
 
-DONE = Judgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "as predicted", 1)
+DONE = TriggerJudgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "as predicted", 1)
 
 
 @pytest.mark.parametrize(
@@ -282,12 +282,18 @@ DONE = Judgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "as predicted", 1)
         pytest.param(outcome(entry(5)), RefusalReason.UNJUDGED, OPEN_MS // SECOND - 5, id="one is not judged yet"),
         pytest.param(judged(entry(5), DONE), RefusalReason.COOLING_DOWN, 55, id="one was judged right now"),
         pytest.param(judged(entry(61), DONE), None, None, id="one is long ago"),
-        pytest.param(judged(entry(5, Effect.NOT_SENT), DONE), None, None, id="one was never sent"),
-        pytest.param(judged(entry(5, Effect.REFUSED), DONE), None, None, id="one was refused by the coordinator"),
-        pytest.param(judged(entry(5, Effect.NOTHING), DONE), RefusalReason.COOLING_DOWN, 55, id="one had no effect"),
+        pytest.param(judged(entry(5, TriggerEffect.NOT_SENT), DONE), None, None, id="one was never sent"),
+        pytest.param(
+            judged(entry(5, TriggerEffect.REFUSED), DONE), None, None, id="one was refused by the coordinator"
+        ),
+        pytest.param(
+            judged(entry(5, TriggerEffect.NOTHING), DONE), RefusalReason.COOLING_DOWN, 55, id="one had no effect"
+        ),
     ],
 )
-def test_one_trigger_per_group_and_cooldown(write: Write, reason: RefusalReason | None, left_s: int | None) -> None:
+def test_one_trigger_per_group_and_cooldown(
+    write: JournalWrite, reason: RefusalReason | None, left_s: int | None
+) -> None:
     answer = judge(a_group(), view=view_of(write))
     assert (None if answer is None else answer.reason) is reason
     if answer is not None and left_s is not None:
@@ -303,7 +309,7 @@ def test_promotions_cool_down_as_fast_as_probing_may_be() -> None:
 
 
 def test_the_gravest_reason_is_the_answer() -> None:
-    answer = judge(a_group(STATIC, OTHER, assignor="range"), TriggerLimits(long_poll=Told.YES))
+    answer = judge(a_group(STATIC, OTHER, assignor="range"), TriggerLimits(long_poll=TriState.YES))
     assert answer is not None
     assert answer.reason is RefusalReason.EAGER
 
@@ -372,7 +378,7 @@ def test_a_refusal_says_by_which_numbers_and_until_when(
     ],
 )  # fmt: skip
 def test_what_was_set_is_said_in_a_sentence(setting: str, sentence: str) -> None:
-    answer = judge(a_group(), replace(PLAIN, **{setting: Told.YES}))  # type: ignore[arg-type] # a table's row
+    answer = judge(a_group(), replace(PLAIN, **{setting: TriState.YES}))  # type: ignore[arg-type] # a table's row
     assert answer is not None
     assert (answer.known_by, answer.sentence) == (f"set by trigger.{setting}", sentence)
 

@@ -6,46 +6,46 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.reassign.messages import Configure, Seen, SeenPartition
+from agent.execute.reassign.messages import AlterThrottles, ClusterView, PartitionView
 from agent.execute.reassign.throttles import (
-    Standing,
+    ThrottleStatus,
     applied,
-    clearing,
+    batch_throttles,
     complete,
-    lacking,
+    missing_throttles,
     rate_of,
-    setting,
-    standing,
-    wanted,
+    throttle_removal,
+    throttle_status,
+    throttle_update,
 )
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.limits import ExecuteLimits
-from agent.values.reassignment import Batch, Debt, Policy, Target
-from agent.values.throttles import OpType, Resource, SeenThrottle, ThrottleChange
+from agent.values.reassignment import Batch, ReassignmentPolicy, ReassignmentTarget, ThrottleDebt
+from agent.values.throttles import OpType, SeenThrottle, ThrottleChange, ThrottleResource
 from assignors.problem import TopicPartition
 
-TOPIC = Resource("topic", "t")
+TOPIC = ThrottleResource("topic", "t")
 TARGETS = (
-    Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),
-    Target(TopicPartition("t", 1), "id", (2, 3), (1, 3)),
+    ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (3, 2)),
+    ReassignmentTarget(TopicPartition("t", 1), "id", (2, 3), (1, 3)),
 )
-Settings = dict[tuple[Resource, str], str]
+Settings = dict[tuple[ThrottleResource, str], str]
 
 
-def brokers(*ids: int) -> list[Resource]:
-    return [Resource("broker", str(id_)) for id_ in ids]
+def brokers(*ids: int) -> list[ThrottleResource]:
+    return [ThrottleResource("broker", str(id_)) for id_ in ids]
 
 
-def seen(own: Settings, *, up: tuple[int, ...] = (1, 2, 3), topic_id: str = "id", **defaults: str) -> Seen:
+def seen(own: Settings, *, up: tuple[int, ...] = (1, 2, 3), topic_id: str = "id", **defaults: str) -> ClusterView:
     keys = dict.fromkeys([*own, *((it, key.replace("_", ".")) for key in defaults for it in brokers(1, 2, 3))])
     throttles = [SeenThrottle(*it, own.get(it), defaults.get(it[1].replace(".", "_"))) for it in keys]
     partitions = tuple(
-        SeenPartition(it.id, topic_id, it.before[0], it.before, frozenset(it.before), 1) for it in TARGETS
+        PartitionView(it.id, topic_id, it.before[0], it.before, frozenset(it.before), 1) for it in TARGETS
     )
-    return Seen(frozenset(up), partitions, throttles=tuple(sorted(throttles, key=lambda it: it[:2])))
+    return ClusterView(frozenset(up), partitions, throttles=tuple(sorted(throttles, key=lambda it: it[:2])))
 
 
-def after(own: Settings, request: Configure) -> Settings:
+def after(own: Settings, request: AlterThrottles) -> Settings:
     """What brokers make of it."""
     own = dict(own)
     for change in request.settings:
@@ -55,13 +55,18 @@ def after(own: Settings, request: Configure) -> Settings:
     return own
 
 
-def set_by(debts: tuple[Debt, ...]) -> Configure:
-    return Configure(tuple(setting(debt) for debt in debts))
+def set_by(debts: tuple[ThrottleDebt, ...]) -> AlterThrottles:
+    return AlterThrottles(tuple(throttle_update(debt) for debt in debts))
 
 
-def cleared(debts: tuple[Debt, ...], own: Settings) -> Settings:
+def cleared(debts: tuple[ThrottleDebt, ...], own: Settings) -> Settings:
     now = seen(own)
-    return after(own, Configure(tuple(clearing(it, now) for it in debts if standing(it, now) is Standing.STANDS)))
+    return after(
+        own,
+        AlterThrottles(
+            tuple(throttle_removal(it, now) for it in debts if throttle_status(it, now) is ThrottleStatus.STANDS)
+        ),
+    )
 
 
 BATCH = Batch("p", 1, TARGETS, rate_bytes_per_s=10)
@@ -79,7 +84,7 @@ OTHERS = st.fixed_dictionaries(
 @settings(deadline=None, max_examples=50)
 @given(OTHERS)
 def test_others_keep_theirs_during_and_after(others):
-    debts = wanted(BATCH, seen(others)).debts
+    debts = batch_throttles(BATCH, seen(others)).debts
     during = after(others, set_by(debts))
     assert all(complete(debt, seen(during)) for debt in debts)
     for where, value in others.items():
@@ -94,7 +99,7 @@ def test_others_keep_theirs_during_and_after(others):
 @settings(deadline=None, max_examples=50)
 @given(OTHERS, OTHERS)
 def test_what_others_set_meanwhile_stays(before, meanwhile):
-    debts = wanted(BATCH, seen(before)).debts
+    debts = batch_throttles(BATCH, seen(before)).debts
     during = after(before, set_by(debts))
     for where, value in meanwhile.items():
         both = [*during.get(where, "").split(","), *value.split(",")]
@@ -108,14 +113,14 @@ def test_what_others_set_meanwhile_stays(before, meanwhile):
 @settings(deadline=None, max_examples=50)
 @given(OTHERS)
 def test_setting_twice_and_clearing_twice_changes_nothing_more(others):
-    debts = wanted(BATCH, seen(others)).debts
+    debts = batch_throttles(BATCH, seen(others)).debts
     once = after(others, set_by(debts))
     assert after(once, set_by(debts)) == once
     assert cleared(debts, cleared(debts, once)) == others
 
 
 def test_sources_send_and_copies_receive_at_the_rate():
-    debts = wanted(BATCH, seen({})).debts
+    debts = batch_throttles(BATCH, seen({})).debts
     rates = {(debt.resource.name, debt.key) for debt in debts if debt.ours == "10"}
     assert rates == {(name, LEADER_RATE) for name in "123"} | {("1", FOLLOWER_RATE), ("3", FOLLOWER_RATE)}
     lists = {debt.key: debt.ours for debt in debts if debt.resource == TOPIC}
@@ -123,20 +128,20 @@ def test_sources_send_and_copies_receive_at_the_rate():
 
 
 def test_a_default_of_the_cluster_stays_and_is_told():
-    found = wanted(BATCH, seen({}, leader_replication_throttled_rate="500"))
+    found = batch_throttles(BATCH, seen({}, leader_replication_throttled_rate="500"))
     assert not any(debt.key == LEADER_RATE for debt in found.debts)
     assert found.left == tuple(f"{LEADER_RATE} of broker {n} stays 500, which rackwise did not set" for n in (1, 2, 3))
 
 
 def test_a_broker_that_is_down_is_told_nothing_and_owes_until_it_is_back():
-    assert not [it for it in wanted(BATCH, seen({}, up=(1, 2))).debts if it.resource.name == "3"]
-    debt = Debt(Resource("broker", "3"), LEADER_RATE, "10", None, "p", 1)
-    assert standing(debt, seen({(debt.resource, debt.key): "10"}, up=(1, 2))) is Standing.UNREACHABLE
-    assert standing(debt, seen({(debt.resource, debt.key): "10"})) is Standing.STANDS
+    assert not [it for it in batch_throttles(BATCH, seen({}, up=(1, 2))).debts if it.resource.name == "3"]
+    debt = ThrottleDebt(ThrottleResource("broker", "3"), LEADER_RATE, "10", None, "p", 1)
+    assert throttle_status(debt, seen({(debt.resource, debt.key): "10"}, up=(1, 2))) is ThrottleStatus.UNREACHABLE
+    assert throttle_status(debt, seen({(debt.resource, debt.key): "10"})) is ThrottleStatus.STANDS
 
 
 def test_what_was_not_read_is_not_set_and_what_is_down_cannot_be():
-    debt = Debt(Resource("broker", "3"), LEADER_RATE, "10", None, "p", 1)
+    debt = ThrottleDebt(ThrottleResource("broker", "3"), LEADER_RATE, "10", None, "p", 1)
     there = seen({(debt.resource, debt.key): "10"})
     assert complete(debt, there)
     assert not complete(debt, there._replace(unread=frozenset({debt.resource})))
@@ -145,16 +150,16 @@ def test_what_was_not_read_is_not_set_and_what_is_down_cannot_be():
 
 
 def test_a_rate_that_stood_before_a_new_pace_is_still_ours():
-    debt = Debt(Resource("broker", "3"), LEADER_RATE, "20", None, "p", 1, formerly="10")
-    assert standing(debt, seen({(debt.resource, debt.key): "10"})) is Standing.STANDS
-    assert standing(debt, seen({(debt.resource, debt.key): "30"})) is Standing.GONE
+    debt = ThrottleDebt(ThrottleResource("broker", "3"), LEADER_RATE, "20", None, "p", 1, formerly="10")
+    assert throttle_status(debt, seen({(debt.resource, debt.key): "10"})) is ThrottleStatus.STANDS
+    assert throttle_status(debt, seen({(debt.resource, debt.key): "30"})) is ThrottleStatus.GONE
 
 
 def test_a_topic_made_anew_has_nothing_of_ours():
-    debt = wanted(BATCH, seen({})).debts[-1]
+    debt = batch_throttles(BATCH, seen({})).debts[-1]
     assert debt.resource == TOPIC
     own = {(TOPIC, debt.key): debt.ours}
-    assert standing(debt, seen(own, topic_id="another")) is Standing.GONE
+    assert throttle_status(debt, seen(own, topic_id="another")) is ThrottleStatus.GONE
     assert complete(debt, seen({}, topic_id="another"))
 
 
@@ -170,7 +175,7 @@ def test_a_topic_made_anew_has_nothing_of_ours():
     ],
 )
 def test_the_rate_comes_from_headroom(traffic, written, fixed, rate):
-    policy = Policy(
+    policy = ReassignmentPolicy(
         ExecuteLimits(throttle_floor=100, throttle_ceiling=450, throttle_headroom_share=0.5, broker_bandwidth=1000)
     )
     targets = [target._replace(bytes_per_s=written) for target in TARGETS]
@@ -178,30 +183,32 @@ def test_the_rate_comes_from_headroom(traffic, written, fixed, rate):
 
 
 def test_a_rate_is_set_where_there_is_none_or_one_of_ours_and_entries_beside_any() -> None:
-    rate = Debt(Resource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
-    assert setting(rate) == ThrottleChange(
+    rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
+    assert throttle_update(rate) == ThrottleChange(
         rate.resource, LEADER_RATE, OpType.SET, "15", expected=(None, "15"), alone=True
     )
     raised = rate._replace(formerly="10")
-    assert setting(raised).expected == (None, "15", "10")
-    entries = Debt(TOPIC, LEADER_REPLICAS, "0:1", None, "p", 1, topic_id="id")
-    assert setting(entries) == ThrottleChange(TOPIC, LEADER_REPLICAS, OpType.APPEND, "0:1", topic_id="id")
+    assert throttle_update(raised).expected == (None, "15", "10")
+    entries = ThrottleDebt(TOPIC, LEADER_REPLICAS, "0:1", None, "p", 1, topic_id="id")
+    assert throttle_update(entries) == ThrottleChange(TOPIC, LEADER_REPLICAS, OpType.APPEND, "0:1", topic_id="id")
 
 
 def test_a_throttle_that_is_taken_away_is_still_the_one_that_was_set() -> None:
-    rate = Debt(Resource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
+    rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
     own = seen({(rate.resource, LEADER_RATE): "15"})
-    assert clearing(rate, own) == ThrottleChange(rate.resource, LEADER_RATE, OpType.DELETE, expected=("15",))
-    assert clearing(rate._replace(formerly="10"), own).expected == ("15", "10")
+    assert throttle_removal(rate, own) == ThrottleChange(rate.resource, LEADER_RATE, OpType.DELETE, expected=("15",))
+    assert throttle_removal(rate._replace(formerly="10"), own).expected == ("15", "10")
     before = rate._replace(before="7")
-    assert clearing(before, own) == ThrottleChange(rate.resource, LEADER_RATE, OpType.SET, "7", expected=("15",))
-    entries = Debt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
+    assert throttle_removal(before, own) == ThrottleChange(
+        rate.resource, LEADER_RATE, OpType.SET, "7", expected=("15",)
+    )
+    entries = ThrottleDebt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
     alone = seen({(TOPIC, LEADER_REPLICAS): "0:2,0:1"})
-    assert clearing(entries, alone) == ThrottleChange(
+    assert throttle_removal(entries, alone) == ThrottleChange(
         TOPIC, LEADER_REPLICAS, OpType.DELETE, expected=("0:2,0:1",), topic_id="id"
     )
     beside = seen({(TOPIC, LEADER_REPLICAS): "0:1,5:5"})
-    assert clearing(entries, beside) == ThrottleChange(
+    assert throttle_removal(entries, beside) == ThrottleChange(
         TOPIC, LEADER_REPLICAS, OpType.SUBTRACT, "0:1,0:2", topic_id="id"
     )
 
@@ -211,63 +218,65 @@ def test_a_throttle_that_is_taken_away_is_still_the_one_that_was_set() -> None:
     [
         pytest.param({}, False, id="nothing is set"),
         pytest.param({"brokers": frozenset({2, 3})}, True, id="its broker is down"),
-        pytest.param({"unread": frozenset({Resource("broker", "1")})}, False, id="its broker did not answer"),
+        pytest.param({"unread": frozenset({ThrottleResource("broker", "1")})}, False, id="its broker did not answer"),
     ],
 )
 def test_what_did_not_answer_is_not_complete_and_what_is_down_is(
     change: dict[str, frozenset[int]], *, is_complete: bool
 ) -> None:
-    rate = Debt(Resource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
+    rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
     assert complete(rate, seen({})._replace(**change)) is is_complete
 
 
 @pytest.mark.parametrize(
     ("own", "found"),
     [
-        pytest.param("0:1,5:5", Standing.STANDS, id="one of ours among others"),
-        pytest.param("5:5", Standing.GONE, id="only others'"),
-        pytest.param(None, Standing.GONE, id="no list at all"),
+        pytest.param("0:1,5:5", ThrottleStatus.STANDS, id="one of ours among others"),
+        pytest.param("5:5", ThrottleStatus.GONE, id="only others'"),
+        pytest.param(None, ThrottleStatus.GONE, id="no list at all"),
     ],
 )
-def test_a_list_is_ours_as_long_as_an_entry_of_ours_is_in_it(own: str | None, found: Standing) -> None:
-    entries = Debt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
-    assert standing(entries, seen({} if own is None else {(TOPIC, LEADER_REPLICAS): own})) is found
+def test_a_list_is_ours_as_long_as_an_entry_of_ours_is_in_it(own: str | None, found: ThrottleStatus) -> None:
+    entries = ThrottleDebt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
+    assert throttle_status(entries, seen({} if own is None else {(TOPIC, LEADER_REPLICAS): own})) is found
 
 
 @pytest.mark.parametrize("before", [None, "1:9"])
 def test_a_list_in_which_nothing_is_left_is_deleted_whatever_was_in_it_before(before: str | None) -> None:
     """Before can be told by a broker that is late: entries of ours of a batch that is over by then."""
-    debt = Debt(TOPIC, FOLLOWER_REPLICAS, "0:3", before, "p", 2, topic_id="id")
+    debt = ThrottleDebt(TOPIC, FOLLOWER_REPLICAS, "0:3", before, "p", 2, topic_id="id")
     own = {(TOPIC, FOLLOWER_REPLICAS): "0:3"}
     assert cleared((debt,), own) == {}
-    assert clearing(debt, seen(own)).expected == ("0:3",), "only while it is what was seen"
+    assert throttle_removal(debt, seen(own)).expected == ("0:3",), "only while it is what was seen"
 
 
 def test_an_empty_list_that_others_made_stays_empty() -> None:
-    debt = Debt(TOPIC, FOLLOWER_REPLICAS, "0:3", "", "p", 1, topic_id="id")
+    debt = ThrottleDebt(TOPIC, FOLLOWER_REPLICAS, "0:3", "", "p", 1, topic_id="id")
     own = {(TOPIC, FOLLOWER_REPLICAS): "0:3"}
     assert cleared((debt,), own) == {(TOPIC, FOLLOWER_REPLICAS): ""}
 
 
 def test_what_debts_lack_is_what_was_taken_for_others_and_is_not_there_any_more() -> None:
     late = seen({(TOPIC, LEADER_REPLICAS): "0:1,0:2", (TOPIC, FOLLOWER_REPLICAS): "0:3,1:1"})
-    debts = wanted(BATCH, late).debts
+    debts = batch_throttles(BATCH, late).debts
     assert FOLLOWER_REPLICAS not in {debt.key for debt in debts}
     during = after({}, set_by(debts))
-    more = lacking(BATCH, debts, seen(during))
+    more = missing_throttles(BATCH, debts, seen(during))
     assert {(debt.key, debt.ours) for debt in more} == {
         (LEADER_REPLICAS, "1:2,1:3,0:1,0:2"),
         (FOLLOWER_REPLICAS, "0:3,1:1"),
     }
     whole = after(during, set_by(more))
-    assert lacking(BATCH, more, seen(whole)) == ()
+    assert missing_throttles(BATCH, more, seen(whole)) == ()
     every = {(debt.resource, debt.key): debt for debt in (*debts, *more)}
     assert cleared(tuple(every.values()), whole) == {}
 
 
 def test_what_debts_lack_is_added_once_beside_what_they_have() -> None:
-    (whole,) = [debt for debt in wanted(BATCH, seen({})).debts if debt.key == LEADER_REPLICAS]
+    (whole,) = [debt for debt in batch_throttles(BATCH, seen({})).debts if debt.key == LEADER_REPLICAS]
     first, *others = whole.ours.split(",")
-    (more,) = [debt for debt in lacking(BATCH, [whole._replace(ours=first)], seen({})) if debt.key == LEADER_REPLICAS]
+    (more,) = [
+        debt for debt in missing_throttles(BATCH, [whole._replace(ours=first)], seen({})) if debt.key == LEADER_REPLICAS
+    ]
     assert others
     assert more.ours.split(",") == [first, *others]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.rebalance.trigger_judging import (
+from agent.execute.rebalance.trigger_judgement import (
     JUDGE_WITHIN_MS,
     MOST_CHARACTERS,
     ORPHAN_MS,
@@ -21,34 +21,34 @@ from agent.journal.triggers import (
     KEPT,
     KEPT_TIMES,
     MOST_TIMES,
-    Effect,
     ItemMove,
-    Judgement,
+    TriggerEffect,
     TriggerEntry,
+    TriggerJudgement,
     TriggerVerdict,
     acted_at,
-    forgotten,
     intent,
     judged,
     outcome,
+    trigger_cleanup,
     triggers,
     with_earlier,
 )
-from agent.values.journal import Entry, View, Write
-from agent.values.proposal import Move, Proposal, ProposalReason, Row
+from agent.values.journal import Entry, JournalState, JournalWrite
+from agent.values.proposal import Proposal, ProposalMove, ProposalReason, ProposalRow
 from tests.act.triggers import a_proposal
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
 
 SECOND = 1_000
 SWAP = a_proposal(
     "g",
-    before=(Row("m1", ("t-0",)), Row("m2", ("t-1",))),
-    after=(Row("m1", ("t-1",)), Row("m2", ("t-0",))),
+    before=(ProposalRow("m1", ("t-0",)), ProposalRow("m2", ("t-1",))),
+    after=(ProposalRow("m1", ("t-1",)), ProposalRow("m2", ("t-0",))),
 )
 PROMOTE = a_proposal(
     "g",
     reason=ProposalReason.WARMUP_PROMOTABLE,
-    moves=(Move("task", "0_1", "p1", "p2", 0), Move("task", "0_1", "p1", "p3", 0)),
+    moves=(ProposalMove("task", "0_1", "p1", "p2", 0), ProposalMove("task", "0_1", "p1", "p3", 0)),
 )
 STAY = a_proposal("g")
 
@@ -71,7 +71,9 @@ def an_app(p1: str, p2: str, *, warm: str = "", generation: int = 4) -> Builder:
 BEFORE = a_group("t-0", "t-1 t-2")
 
 
-def entry(proposal: Proposal, before: Builder, effect: Effect | None = Effect.REBALANCING) -> TriggerEntry:
+def entry(
+    proposal: Proposal, before: Builder, effect: TriggerEffect | None = TriggerEffect.REBALANCING
+) -> TriggerEntry:
     made = expected(proposal, before.snapshot().groups["g"])
     acted_ms = NOW_MS if effect is not None else None
     return TriggerEntry(
@@ -80,7 +82,7 @@ def entry(proposal: Proposal, before: Builder, effect: Effect | None = Effect.RE
     )  # fmt: skip
 
 
-def verdict(what: TriggerEntry, now: Builder, after_s: float = 10) -> Judgement | None:
+def verdict(what: TriggerEntry, now: Builder, after_s: float = 10) -> TriggerJudgement | None:
     return judge_one(what, now.snapshot(taken_ms=NOW_MS + int(after_s * SECOND)))
 
 
@@ -251,8 +253,8 @@ def test_an_intent_whose_writer_died_is_judged_by_what_is_seen() -> None:
     assert "ended before it recorded" in answer.sentence
 
 
-@pytest.mark.parametrize("effect", [Effect.NOTHING, Effect.REFUSED, Effect.NOT_SENT])
-def test_what_was_not_done_is_closed_at_once(effect: Effect) -> None:
+@pytest.mark.parametrize("effect", [TriggerEffect.NOTHING, TriggerEffect.REFUSED, TriggerEffect.NOT_SENT])
+def test_what_was_not_done_is_closed_at_once(effect: TriggerEffect) -> None:
     answer = verdict(entry(STAY, BEFORE, effect), BEFORE)
     assert answer is not None
     assert (answer.verdict, answer.sentence) == (TriggerVerdict.NOT_DONE, "asked")
@@ -278,7 +280,7 @@ def test_whatever_a_group_holds_its_entry_is_one_that_the_journal_takes(length: 
 # --- the journal ------------------------------------------------------------------------------------------------
 
 
-def view_of(*writes: Write) -> View:
+def view_of(*writes: JournalWrite) -> JournalState:
     view = {}
     for at, write in enumerate(writes):
         if write.value is None:
@@ -305,7 +307,7 @@ def test_a_proposal_that_is_acted_upon_again_keeps_its_earlier_times() -> None:
     second = replace(with_earlier(first, view_of(outcome(first))), intended_ms=NOW_MS + SECOND)
     third = replace(with_earlier(first, view_of(outcome(second))), intended_ms=NOW_MS + 2 * SECOND, effect=None)
     assert acted_at(view_of(intent(third)), "g") == (NOW_MS, NOW_MS + SECOND, NOW_MS + 2 * SECOND)
-    unsent = replace(third, effect=Effect.NOT_SENT)
+    unsent = replace(third, effect=TriggerEffect.NOT_SENT)
     assert acted_at(view_of(outcome(unsent))) == (NOW_MS, NOW_MS + SECOND)
 
 
@@ -322,33 +324,33 @@ def test_what_another_release_wrote_is_left_aside() -> None:
 
 
 def test_the_oldest_judged_triggers_are_forgotten() -> None:
-    done = Judgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "as predicted", 1)
+    done = TriggerJudgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "as predicted", 1)
     made = [replace(entry(STAY, BEFORE), proposal_id=f"p-{at}", intended_ms=NOW_MS + at) for at in range(KEPT + 2)]
     view = view_of(*(judged(one, done) for one in made), intent(replace(made[0], proposal_id="open", intended_ms=0)))
     later_ms = made[-1].intended_ms + DAY_MS
-    assert [write.key for write in forgotten(view, later_ms)] == ["trigger/g/p-0", "trigger/g/p-1"]
-    assert all(write.value is None for write in forgotten(view, later_ms))
+    assert [write.key for write in trigger_cleanup(view, later_ms)] == ["trigger/g/p-0", "trigger/g/p-1"]
+    assert all(write.value is None for write in trigger_cleanup(view, later_ms))
 
 
 def test_no_trigger_that_the_budget_of_a_day_counts_is_forgotten() -> None:
-    done = Judgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "as predicted", 1)
+    done = TriggerJudgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "as predicted", 1)
     sent = [replace(entry(STAY, BEFORE), proposal_id=f"p-{at}", intended_ms=NOW_MS + at) for at in range(3)]
-    sent[0] = replace(sent[0], earlier_ms=(NOW_MS,), effect=Effect.REFUSED)
+    sent[0] = replace(sent[0], earlier_ms=(NOW_MS,), effect=TriggerEffect.REFUSED)
     idle = [
         replace(entry(STAY, BEFORE), proposal_id=f"p-{at}", intended_ms=NOW_MS + at, effect=effect)
-        for effect in (Effect.REFUSED, Effect.NOT_SENT)
-        for at in range(3 if effect is Effect.REFUSED else KEPT, 2 * KEPT)
+        for effect in (TriggerEffect.REFUSED, TriggerEffect.NOT_SENT)
+        for at in range(3 if effect is TriggerEffect.REFUSED else KEPT, 2 * KEPT)
     ]
     view = view_of(*(judged(one, done) for one in (*sent, *idle)))
-    after = {*view} - {write.key for write in forgotten(view, NOW_MS + DAY_MS - 1)}
+    after = {*view} - {write.key for write in trigger_cleanup(view, NOW_MS + DAY_MS - 1)}
     assert {f"trigger/g/p-{at}" for at in range(3)} <= after
     assert len(after) == KEPT + 3
-    assert len({*view} - {write.key for write in forgotten(view, NOW_MS + 2 * DAY_MS)}) == KEPT
+    assert len({*view} - {write.key for write in trigger_cleanup(view, NOW_MS + 2 * DAY_MS)}) == KEPT
 
 
-def asked_again(times: int, every_ms: int, effect: Effect = Effect.REBALANCING) -> View:
+def asked_again(times: int, every_ms: int, effect: TriggerEffect = TriggerEffect.REBALANCING) -> JournalState:
     """The same proposal, acted upon so often."""
-    view: View = {}
+    view: JournalState = {}
     for number in range(times):
         one = replace(entry(STAY, BEFORE), intended_ms=NOW_MS + number * every_ms, effect=effect)
         view = view_of(outcome(with_earlier(one, view)))
@@ -365,5 +367,5 @@ def test_every_trigger_of_one_proposal_within_a_day_is_counted() -> None:
 
 
 def test_what_was_not_sent_counts_no_more_once_it_is_tried_again() -> None:
-    for effect in (Effect.NOT_SENT, Effect.REFUSED):
+    for effect in (TriggerEffect.NOT_SENT, TriggerEffect.REFUSED):
         assert acted_at(asked_again(5, SECOND, effect)) == ()

@@ -6,12 +6,17 @@ from zlib import crc32
 
 import pytest
 
-from agent.execute.rebalance.trigger_judging import KEPT_REBALANCES, learn, transactional
-from agent.execute.rebalance.trigger_seen import offsets_partition, transactions_of
+from agent.execute.rebalance.trigger_judgement import (
+    KEPT_REBALANCES,
+    learn,
+    offsets_partition,
+    transactional,
+    transactions_of,
+)
 from agent.journal.triggers import LearnedGroup, learned, learned_of
-from agent.values.journal import Entry, View, Write
+from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.memory import Memory
-from agent.values.snapshot import Role, TaskCopy
+from agent.values.snapshot import TaskCopy, TaskRole
 from assignors.problem import TaskId, TopicPartition
 from tests.act.triggers import a_proposal
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
@@ -22,7 +27,7 @@ def a_group(*names: str, **changes: object) -> Builder:
     return a_cluster().topic("t", (1,), (2,)).group("g", *members, **changes)  # type: ignore[arg-type]
 
 
-def after(writes: tuple[Write, ...], view: View | None = None) -> View:
+def after(writes: tuple[JournalWrite, ...], view: JournalState | None = None) -> JournalState:
     changed = dict(view or {})
     for at, write in enumerate(writes):
         if write.value is None:
@@ -33,7 +38,7 @@ def after(writes: tuple[Write, ...], view: View | None = None) -> View:
 
 
 def looks(*worlds: Builder, memory: Memory | None = None) -> LearnedGroup | None:
-    view: View = {}
+    view: JournalState = {}
     for at, world in enumerate(worlds):
         snapshot = world.snapshot(taken_ms=NOW_MS + at)
         view = after(learn(view, snapshot, memory or Memory(), [a_proposal("g")]), view)
@@ -90,7 +95,7 @@ def test_a_quiet_group_costs_no_entry_and_others_are_not_followed() -> None:
 
 
 def test_applications_with_warm_ups_are_followed_before_anything_is_proposed() -> None:
-    copy = TaskCopy("g", "p2", TaskId(0, 0), Role.WARMUP, True, None, None, None, None, None, None, None)
+    copy = TaskCopy("g", "p2", TaskId(0, 0), TaskRole.WARMUP, True, None, None, None, None, None, None, None)
     built = a_cluster().topic("t", (1,)).streams("g", process("p1", "a", "0_0"), topology=(task("0_0", "t-0"),),
                                                   copies=(copy,))  # fmt: skip
     assert [write.key for write in learn({}, built.snapshot(), Memory(), [])] == ["learned/group/g"]

@@ -6,7 +6,7 @@ import pytest
 
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
-from agent.execute.rebalance.trigger_seen import seen_raw
+from agent.execute.rebalance.trigger_judgement import raw_group_view
 from agent.values.observation import RawClassicGroup, RawMember
 from agent.values.snapshot import GroupKind
 
@@ -40,17 +40,17 @@ GENERATION_7 = b"\0\0\0\7"
 def test_the_generation_of_a_member_is_the_clients_or_else_the_assignors(
     group: RawClassicGroup, generations: set[int], unreadable: int
 ) -> None:
-    seen = seen_raw(group)
+    seen = raw_group_view(group)
     assert (set(seen.generations), len(seen.unreadable)) == (generations, unreadable)
     assert seen.kind is GroupKind.CLASSIC_CONSUMER
 
 
 def test_a_group_of_another_kind_shows_nothing_of_its_members() -> None:
-    other = seen_raw(described("x", (9, None))._replace(protocol_type="connect"))
+    other = raw_group_view(described("x", (9, None))._replace(protocol_type="connect"))
     assert other.kind is GroupKind.OTHER
 
 
 def test_a_streams_member_whose_data_cannot_be_read_still_has_a_generation() -> None:
-    seen = seen_raw(described("stream", (9, b"x"), (9, None)))
+    seen = raw_group_view(described("stream", (9, b"x"), (9, None)))
     assert (seen.kind, seen.generations) == (GroupKind.CLASSIC_STREAMS, {9})
     assert [text.partition(":")[0] for text in seen.unreadable] == ["c0", "c1"]

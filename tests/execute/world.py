@@ -12,34 +12,33 @@ from collections.abc import Iterator
 
 from agent.execute.reassign import machine
 from agent.execute.reassign.messages import (
-    Accepted,
-    Act,
-    Alter,
-    Answered,
-    Append,
-    Appended,
-    Cancel,
-    Configure,
-    Elect,
-    Event,
-    Fenced,
-    Kind,
-    Look,
-    Looked,
-    May,
-    Result,
-    Said,
-    Seen,
-    SeenPartition,
-    Tick,
-    Word,
+    AlterReassignments,
+    AlterThrottles,
+    AppendJournal,
+    BatchPermission,
+    CancelReassignments,
+    ClusterChange,
+    ClusterRead,
+    ClusterView,
+    CommandReceived,
+    ElectLeaders,
+    JournalAppended,
+    LeaderFenced,
+    MachineEvent,
+    PartitionView,
+    PlanAccepted,
+    PlanCommand,
+    ReadCluster,
+    RequestDone,
+    RequestFate,
+    RequestResult,
+    TimePassed,
     valid_ms,
 )
-from agent.execute.reassign.state import State, appended
-from agent.values.attempts import attempt
+from agent.execute.reassign.state import MachineState, appended
 from agent.values.kafka import LEADER_RATE
-from agent.values.reassignment import Batch, Plan, Records
-from agent.values.throttles import Resource
+from agent.values.reassignment import Batch, ReassignmentPlan, ReassignmentRecords, attempt
+from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import (
     Cluster,
@@ -57,7 +56,7 @@ from tests.execute.abstract import (
 from tests.execute.invariants import begun_badly, unlogged, unthrottled, weak, weakened
 from tests.execute.system import LATEST, POLICY, Agent, Request, Scenario, System
 
-YES = May(begin=True)
+YES = BatchPermission(begin=True)
 LONGEST = 2 * POLICY.limits.request_timeout_ms + 1
 """An append that took this long is too old, however much longer it took."""
 
@@ -68,13 +67,13 @@ class World:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.policy = scenario.policy
-        self._steps: dict[tuple[State, Event], tuple[State, tuple[object, ...]]] = {}
-        self._looks: dict[Cluster, Looked] = {}
+        self._steps: dict[tuple[MachineState, MachineEvent], tuple[MachineState, tuple[object, ...]]] = {}
+        self._looks: dict[Cluster, ClusterRead] = {}
 
     # --- the start
 
     def start(self) -> System:
-        system = System(self.scenario.cluster, Records(), 0, (), (), self.scenario.left)
+        system = System(self.scenario.cluster, ReassignmentRecords(), 0, (), (), self.scenario.left)
         return self.led(system)
 
     def led(self, system: System) -> System:
@@ -85,10 +84,10 @@ class World:
         agent, _ = self.told(agent, YES)
         for plan in self.scenario.plans:
             if plan.proposal_id not in system.journal.known:
-                agent, _ = self.told(agent, Accepted(plan))
+                agent, _ = self.told(agent, PlanAccepted(plan))
         return system._replace(epoch=epoch, agents=(*system.agents, agent))
 
-    def told(self, agent: Agent, event: Event) -> tuple[Agent, tuple[object, ...]]:
+    def told(self, agent: Agent, event: MachineEvent) -> tuple[Agent, tuple[object, ...]]:
         """The agent after an event, and its commands."""
         key = (agent.state, event)
         known = self._steps.get(key)
@@ -137,20 +136,20 @@ class World:
             frozen = frozen._replace(left=left._replace(freezes=left.freezes - 1))
             yield f"{who} freezes, another takes over", self.led(frozen)
         yield from ((f"{who} {label}", after) for label, after in self.shell(system, index, agent))
-        if isinstance(agent.state.waiting, Look):
+        if isinstance(agent.state.waiting, ReadCluster):
             yield from ((f"{who} {label}", after) for label, after in self._odd_looks(system, index, agent))
-        if isinstance(agent.state.waiting, Look) and left.losses:
-            after, _ = self.told(agent, Looked(None))
+        if isinstance(agent.state.waiting, ReadCluster) and left.losses:
+            after, _ = self.told(agent, ClusterRead(None))
             yield f"{who} cannot look", self.put(self.lossy(system), index, after)
-            after, _ = self.told(agent, Looked(None, silent=True))
+            after, _ = self.told(agent, ClusterRead(None, silent=True))
             yield f"{who} finds no controller", self.put(self.lossy(system), index, after)
         if agent.sent and left.losses:
-            after, _ = self.told(agent._replace(sent=0), Answered(()))
+            after, _ = self.told(agent._replace(sent=0), RequestDone(()))
             yield f"{who} gets no answer", self.put(self.lossy(system), index, after)
         if left.again and newest:
             this, following = self.attempts(system.journal)
             for plan in (this, following) if self.proposed(system.cluster) else (this,):
-                after, _ = self.told(agent, Accepted(plan))
+                after, _ = self.told(agent, PlanAccepted(plan))
                 again = self.put(system, index, after)._replace(left=left._replace(again=left.again - 1))
                 yield f"{plan.proposal_id} is handed over again", again
         if newest:
@@ -160,7 +159,7 @@ class World:
         """Operators, and the guard, which lets begin what it held whenever it likes."""
         left = system.left
         for word in sorted(set(left.words)):
-            after, _ = self.told(agent, Said(word, self.newest(system.journal)))
+            after, _ = self.told(agent, CommandReceived(word, self.newest(system.journal)))
             words = list(left.words)
             words.remove(word)
             yield (
@@ -180,36 +179,36 @@ class World:
         """Looks that show less than there is, or what was there before."""
         left, seen = system.left, seen_of(system.cluster)
         for what, blind in blinded(seen) if left.unread else ():
-            after, commands = self.told(agent, Looked(blind))
+            after, commands = self.told(agent, ClusterRead(blind))
             put = self.put(system, index, after)._replace(left=left._replace(unread=left.unread - 1))
             unread = [it for it in _begun(commands) if blind.unread or _row(blind, it) != _row(seen, it)]
             harm = "a batch was sent while something of it was unread" if unread else ""
             yield f"does not see {what}", put._replace(harm=put.harm or harm)
         if left.lags and system.former is not None:
-            after, commands = self.told(agent, Looked(seen_of(system.cluster, system.former)))
+            after, commands = self.told(agent, ClusterRead(seen_of(system.cluster, system.former)))
             put = self.put(system, index, after)._replace(left=left._replace(lags=left.lags - 1), former=None)
             yield "sees what was before", self.judged(put, agent, commands, system.former)
 
     def shell(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
         """What the shell does with the command that is awaited."""
         waiting = agent.state.waiting
-        if isinstance(waiting, Look):
+        if isinstance(waiting, ReadCluster):
             looked = self._looks.get(system.cluster)
             if looked is None:
-                looked = self._looks[system.cluster] = Looked(seen_of(system.cluster))
+                looked = self._looks[system.cluster] = ClusterRead(seen_of(system.cluster))
             after, commands = self.told(agent, looked)
             yield "looks", self.judged(self.put(system, index, after), agent, commands, system.cluster.parts)
-        elif isinstance(waiting, Append):
+        elif isinstance(waiting, AppendJournal):
             if agent.durable:
                 yield "learns that it is written", self.learned(system, index, agent)
                 if system.left.losses and waiting.then is not None:
                     yield "is too late", self.unsent(self.lossy(system), index, agent)
             elif agent.epoch != system.epoch:
-                yield "is fenced", self.put(system, index, self.told(agent, Fenced())[0])
+                yield "is fenced", self.put(system, index, self.told(agent, LeaderFenced())[0])
             else:
                 yield "writes", self.written(system, index, agent, waiting)
 
-    def attempts(self, journal: Records) -> tuple[Plan, ...]:
+    def attempts(self, journal: ReassignmentRecords) -> tuple[ReassignmentPlan, ...]:
         """The newest attempt that is known, and the one after it: what a guard may hand over that is late or hasty."""
         plan = self.scenario.plan
         own = [one for one in map(attempt, journal.known) if one.of == attempt(plan.proposal_id).of]
@@ -221,7 +220,7 @@ class World:
         pairs = zip(cluster.parts, self.scenario.plan.targets, strict=False)
         return bool(cluster.parts) and all(it.replicas == target.before and not it.moving for it, target in pairs)
 
-    def newest(self, journal: Records) -> str:
+    def newest(self, journal: ReassignmentRecords) -> str:
         """The attempt that an operator's word is about."""
         return self.attempts(journal)[0].proposal_id
 
@@ -239,9 +238,9 @@ class World:
             return system._replace(harm="a batch was sent although nothing might begin")
         return system
 
-    def written(self, system: System, index: int, agent: Agent, append: Append) -> System:
-        journal = appended(State(system.journal), append).records
-        plans = [it for it in append.changes if isinstance(it, Plan)]
+    def written(self, system: System, index: int, agent: Agent, append: AppendJournal) -> System:
+        journal = appended(MachineState(system.journal), append).records
+        plans = [it for it in append.changes if isinstance(it, ReassignmentPlan)]
         names = {attempt(it.proposal_id).of for it in plans}
         others = (it for it in system.ended if attempt(it.proposal_id).of not in names)
         ended = tuple(sorted((*others, *(it for it in plans if it.ended)), key=lambda it: it.proposal_id))
@@ -270,15 +269,24 @@ class World:
         """It knows that its append is written, and finds that it is too late for what should follow."""
         after, act = self.knowing(agent)
         if act is not None:
-            after, _ = self.told(after, Answered(tuple(Result(it, Kind.NOT_SENT) for it in subjects(act))))
+            after, _ = self.told(
+                after, RequestDone(tuple(RequestResult(it, RequestFate.NOT_SENT) for it in subjects(act)))
+            )
         return self.put(system, index, after)
 
-    def knowing(self, agent: Agent) -> tuple[Agent, Act | None]:
+    def knowing(self, agent: Agent) -> tuple[Agent, ClusterChange | None]:
         """The agent that knows that its append is written, and what it asks for then."""
-        after, commands = self.told(agent._replace(durable=False, appending_ms=0), Appended())
-        return after, next((it for it in commands if isinstance(it, Alter | Cancel | Configure | Elect)), None)
+        after, commands = self.told(agent._replace(durable=False, appending_ms=0), JournalAppended())
+        return after, next(
+            (
+                it
+                for it in commands
+                if isinstance(it, AlterReassignments | CancelReassignments | AlterThrottles | ElectLeaders)
+            ),
+            None,
+        )
 
-    def send(self, system: System, index: int, agent: Agent, act: Act) -> System:
+    def send(self, system: System, index: int, agent: Agent, act: ClusterChange) -> System:
         harm = system.harm
         if agent.away and agent.epoch != system.epoch:
             harm = "an agent acted after its fence"
@@ -286,7 +294,7 @@ class World:
         harm = harm or self.twice(system, act)
         act, left_out = last_look(system.cluster, act) if self.scenario.shell_looks_last else (act, ())
         if not subjects(act):
-            after, _ = self.told(agent._replace(sent=0), Answered(left_out))
+            after, _ = self.told(agent._replace(sent=0), RequestDone(left_out))
             return self.put(system, index, after)._replace(harm=harm)
         harm = harm or unthrottled(act, system.cluster)
         taken = {request.number for request in system.wire if request.epoch == agent.epoch}
@@ -295,10 +303,10 @@ class World:
         request = Request(act, agent.epoch, number, left_out=left_out)
         return system._replace(wire=in_order(*system.wire, request), harm=harm)
 
-    def twice(self, system: System, act: Act) -> str:
+    def twice(self, system: System, act: ClusterChange) -> str:
         """A cancel that is asked for while one of the same may be under way; empty if there is none."""
-        under_way = {id_ for it in system.wire if isinstance(it.act, Cancel) for id_ in it.act.partitions}
-        again = isinstance(act, Cancel) and not under_way.isdisjoint(act.partitions)
+        under_way = {id_ for it in system.wire if isinstance(it.act, CancelReassignments) for id_ in it.act.partitions}
+        again = isinstance(act, CancelReassignments) and not under_way.isdisjoint(act.partitions)
         return "a cancel was asked for twice" if again else ""
 
     def _wire(self, system: System) -> Iterator[tuple[str, System]]:
@@ -307,13 +315,13 @@ class World:
                 f"request of agent {request.epoch} arrives: {type(request.act).__name__}",
                 self.arrived(system, request),
             )
-            if system.left.losses and isinstance(request.act, Alter) and len(request.act.moves) > 1:
+            if system.left.losses and isinstance(request.act, AlterReassignments) and len(request.act.moves) > 1:
                 yield f"controller takes the first move of agent {request.epoch}", self.half_arrived(system, request)
             if self.waiting_for(system, request) is None:
                 yield f"request of agent {request.epoch} is lost", self.off_wire(system, request)
-            elif system.left.losses and isinstance(request.act, Alter | Configure):
-                results = tuple(Result(it, Kind.RETRY) for it in subjects(request.act))
-                answer = Answered((*request.left_out, *results))
+            elif system.left.losses and isinstance(request.act, AlterReassignments | AlterThrottles):
+                results = tuple(RequestResult(it, RequestFate.RETRY) for it in subjects(request.act))
+                answer = RequestDone((*request.left_out, *results))
                 after = self.answered(self.off_wire(system, request), request, answer)
                 yield f"controller is busy for agent {request.epoch}", self.lossy(after)
 
@@ -321,18 +329,18 @@ class World:
         cluster, answer = carried_out(system.cluster, request.act)
         harm = system.harm or cluster.harm
         system = self.off_wire(system, request)._replace(cluster=cluster._replace(harm=""), harm=harm)
-        return self.answered(system, request, Answered((*request.left_out, *answer.results)))
+        return self.answered(system, request, RequestDone((*request.left_out, *answer.results)))
 
     def half_arrived(self, system: System, request: Request) -> System:
         """The first move begins, of the others it is said: not now."""
-        assert isinstance(request.act, Alter)
+        assert isinstance(request.act, AlterReassignments)
         first, *others = request.act.moves
-        later = tuple(Result(move.id, Kind.RETRY) for move in others)
-        half = request._replace(act=Alter((first,)), left_out=(*request.left_out, *later))
+        later = tuple(RequestResult(move.id, RequestFate.RETRY) for move in others)
+        half = request._replace(act=AlterReassignments((first,)), left_out=(*request.left_out, *later))
         system = system._replace(wire=in_order(*self.off_wire(system, request).wire, half))
         return self.arrived(self.lossy(system), half)
 
-    def answered(self, system: System, request: Request, answer: Answered) -> System:
+    def answered(self, system: System, request: Request, answer: RequestDone) -> System:
         index = self.waiting_for(system, request)
         if index is None:
             return system  # a frozen one finds out later that there was no answer
@@ -359,22 +367,22 @@ class World:
     def ticked(self, system: System) -> System:
         agents = []
         for agent in system.agents:
-            writing = isinstance(agent.state.waiting, Append)
+            writing = isinstance(agent.state.waiting, AppendJournal)
             aged = agent._replace(appending_ms=min(agent.appending_ms + 1, LONGEST) if writing else 0)
             if agent.frozen:
                 agents.append(aged._replace(missed_ms=min(POLICY.settle_ms, agent.missed_ms + 1), away=True))
             else:
-                agents.append(self.told(aged, Tick(1))[0])
+                agents.append(self.told(aged, TimePassed(1))[0])
         wire = in_order(*(it._replace(age_ms=it.age_ms + 1) for it in system.wire))
         # Brokers are late by less than a request may take.
         return system._replace(agents=tuple(agents), wire=wire, former=None)
 
     def thawed(self, system: System, index: int) -> System:
         agent = system.agents[index]
-        after, _ = self.told(agent._replace(frozen=False, missed_ms=0), Tick(agent.missed_ms))
+        after, _ = self.told(agent._replace(frozen=False, missed_ms=0), TimePassed(agent.missed_ms))
         system = self.put(system, index, after)
         if after.sent and (after.epoch, after.sent) not in {(it.epoch, it.number) for it in system.wire}:
-            return self.put(system, index, self.told(after._replace(sent=0), Answered(()))[0])
+            return self.put(system, index, self.told(after._replace(sent=0), RequestDone(()))[0])
         return system
 
     # --- brokers and other people
@@ -402,7 +410,7 @@ class World:
 
     def _others(self, system: System) -> Iterator[tuple[str, System]]:
         """Other people, but never in the instant between the last look before a request and its arrival."""
-        writing = any(isinstance(agent.state.waiting, Append) for agent in system.agents)
+        writing = any(isinstance(agent.state.waiting, AppendJournal) for agent in system.agents)
         if system.wire or (self.scenario.others_wait and writing):
             return
         cluster, left = system.cluster, system.left
@@ -411,7 +419,7 @@ class World:
                 if part.moving and not part.foreign:
                     undone, kind, _ = cancelled(part, cluster.up)
                     spent = left._replace(foreign=left.foreign - 1)
-                    if kind is Kind.OK:
+                    if kind is RequestFate.OK:
                         yield (
                             f"someone else cancels the move of t-{index}",
                             system._replace(cluster=with_part(cluster, index, undone), left=spent),
@@ -432,7 +440,7 @@ class World:
             anew = tuple(it._replace(topic_id="other") for it in self.scenario.cluster.parts)
             yield "t is made anew", system._replace(cluster=cluster._replace(parts=anew, settings=settings), left=gone)
         if left.throttles:
-            for resource, key, value in ((Resource("broker", "1"), LEADER_RATE, "7"),):
+            for resource, key, value in ((ThrottleResource("broker", "1"), LEADER_RATE, "7"),):
                 settings = {(it[0], it[1]): it[2] for it in cluster.settings} | {(resource, key): value}
                 yield (
                     "someone else sets a rate",
@@ -463,7 +471,7 @@ class World:
             if agent.state.fenced:
                 yield self.without(system, index)
             if agent.sent:
-                yield self.put(system, index, self.told(agent._replace(sent=0), Answered(()))[0])
+                yield self.put(system, index, self.told(agent._replace(sent=0), RequestDone(()))[0])
             yield from (after for _, after in self.shell(system, index, agent))
         for index, part in enumerate(system.cluster.parts):
             if (after_part := caught_up(part, system.cluster.up)) != part:
@@ -473,7 +481,9 @@ class World:
             yield self.put(system, last, self.told(newest, YES)[0])
         for plan in newest.state.records.plans:
             if plan.paused and not newest.state.words:
-                yield self.put(system, last, self.told(newest, Said(Word.RESUME, plan.proposal_id))[0])
+                yield self.put(
+                    system, last, self.told(newest, CommandReceived(PlanCommand.RESUME, plan.proposal_id))[0]
+                )
         if not newest.state.idle:
             yield self.ticked(system)
 
@@ -489,12 +499,12 @@ class World:
         return system._replace(left=system.left._replace(losses=system.left.losses - 1))
 
 
-def holds_of(name: str) -> tuple[May, ...]:
+def holds_of(name: str) -> tuple[BatchPermission, ...]:
     """What a guard may say of a plan, or of all."""
     return (
-        May(begin=False, sentence="acting is paused"),
-        May(begin=True, held=((name, "its window closed"),)),
-        May(begin=True, lapsed=((name, "its approval ended"),)),
+        BatchPermission(begin=False, sentence="acting is paused"),
+        BatchPermission(begin=True, held=((name, "its window closed"),)),
+        BatchPermission(begin=True, lapsed=((name, "its approval ended"),)),
     )
 
 
@@ -503,13 +513,13 @@ def _begun(commands: tuple[object, ...]) -> dict[TopicPartition, tuple[int, ...]
     return {
         move.id: move.target
         for it in commands
-        if isinstance(it, Append) and isinstance(it.then, Alter)
+        if isinstance(it, AppendJournal) and isinstance(it.then, AlterReassignments)
         if any(isinstance(change, Batch) and not change.cancelling for change in it.changes)
         for move in it.then.moves
     }
 
 
-def _row(seen: Seen, partition: TopicPartition) -> SeenPartition | None:
+def _row(seen: ClusterView, partition: TopicPartition) -> PartitionView | None:
     return next((it for it in seen.partitions if it.id == partition), None)
 
 
@@ -521,9 +531,9 @@ def with_part(cluster: Cluster, index: int, part: Part) -> Cluster:
     return cluster._replace(parts=(*cluster.parts[:index], part, *cluster.parts[index + 1 :]))
 
 
-def subjects(act: Act) -> list[TopicPartition | Resource]:
-    if isinstance(act, Alter):
+def subjects(act: ClusterChange) -> list[TopicPartition | ThrottleResource]:
+    if isinstance(act, AlterReassignments):
         return [move.id for move in act.moves]
-    if isinstance(act, Configure):
+    if isinstance(act, AlterThrottles):
         return sorted({setting.resource for setting in act.settings})
     return list(act.partitions)

@@ -17,47 +17,43 @@ from typing import Any, NamedTuple
 
 from agent.act.commands.inbox import command_of
 from agent.act.journal.file_journal import _transaction
-from agent.decode.cursor import Broken
-from agent.decode.java_text import from_modified_utf8, to_modified_utf8
 from agent.decode.members import decode_members
-from agent.decode.values import DecodedMember, Undecodable
-from agent.execute.commands.apply import obey
-from agent.execute.commands.identity import Came
-from agent.journal import moves
+from agent.decode.values import DecodedMember, Undecodable, UndecodableFieldError, from_modified_utf8, to_modified_utf8
+from agent.execute.commands.apply import apply_commands
+from agent.execute.commands.identity import CommandOrigin
+from agent.journal import plan_entries
 from agent.journal.approvals import plan_hash
 from agent.journal.codec import UnreadableEntryError, entry_of, to_bytes
-from agent.journal.commands import Command, Verb, command_to_json
+from agent.journal.commands import CommandVerb, OperatorCommand, command_to_json
 from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
-from agent.observe.application import _Unusable, parse_application_lags
+from agent.observe.cluster_listing import _Unusable, parse_application_lags
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
-from agent.propose.codec import proposal_to_bytes
-from agent.propose.reassignment_json import BadReassignmentFile, read_reassignment_json
+from agent.propose.codec import BadReassignmentFile, proposal_to_bytes, read_reassignment_json
 from agent.record.proposals import proposals_in, standing_in
-from agent.record.reader import Read
-from agent.record.restart import newest_memory
+from agent.record.reader import ConsumerRecord, newest_memory
 from agent.record.weights import KeptWeights, read_record
-from agent.simulate.evaluation import see
+from agent.simulate.evaluation import evaluate
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import IncompleteLookError, observation_from_events, observation_to_events
 from agent.telemetry.proposal_records import CREATED, VOID
 from agent.telemetry.weights import to_records
-from agent.values.basis import figures_rest_on
+from agent.values.cycle import figures_rest_on
 from agent.values.foreign_json import ForeignJsonError, read_json
-from agent.values.journal import Entry, Write
+from agent.values.journal import Entry, JournalWrite
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawMember
 from agent.values.proposal import Proposal
-from agent.values.reassignment import Batch, End, PartitionEnd, Plan
-from agent.values.reassignment import Target as Move
+from agent.values.reassignment import Batch, PartitionEnd, PartitionEndReason, ReassignmentPlan
+from agent.values.reassignment import ReassignmentTarget as Move
 from agent.values.typed_json import UnreadableError
 from agent.wire.failure import CallFailed
 from assignors.cases.registry import read_cases
 from assignors.optimal.columns import read_columns
 from assignors.problem import BadProblem, TopicPartition
-from config.mistake import SettingMistake
 from config.properties import parse_properties
+from config.setting_mistake import SettingMistake
 from config.yaml_file import yaml_value
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
@@ -115,7 +111,7 @@ def _decoded(layout: Any, data: bytes) -> bool:
 def _text(data: bytes) -> bool:
     try:
         text = from_modified_utf8(data, 0, "a text")
-    except Broken as broken:
+    except UndecodableFieldError as broken:
         expect(isinstance(broken.value, Undecodable), "no reason")
         return False
     expect(from_modified_utf8(to_modified_utf8(text), 0, "a text") == text, f"{text!r} does not come back")
@@ -145,8 +141,8 @@ def _alone(protocol: str) -> DecodedMember:
 def _topics() -> tuple[Target, ...]:
     proposal = a_proposal()
     commands = [
-        command_to_json(Command(f"c{number}", verb, "ann@desk", NOW_MS, proposal.id, "h", "why", 1, 2, 1, 1))
-        for number, verb in enumerate(Verb)
+        command_to_json(OperatorCommand(f"c{number}", verb, "ann@desk", NOW_MS, proposal.id, "h", "why", 1, 2, 1, 1))
+        for number, verb in enumerate(CommandVerb)
     ]
     entries = [
         to_bytes(Entry("plan/p-1", "plan", {"state": "open", "approved_by": "ann", "parts": [1]}, NOW_MS, 3, 7)),
@@ -172,9 +168,9 @@ def _command(data: bytes) -> bool:
     found = command_of(data)
     if found is None:
         return False
-    wish = _Wish(found[0], found[1], Write("command-position", "offset", {"next": 1}))
-    pause = _Wish("next", command_to_json(Command("next", Verb.PAUSE, "ann", NOW_MS)), wish.after)
-    obeyed = obey([wish, pause], {}, (a_proposal(),), Limits(), NOW_MS)
+    wish = _Wish(found[0], found[1], JournalWrite("command-position", "offset", {"next": 1}))
+    pause = _Wish("next", command_to_json(OperatorCommand("next", CommandVerb.PAUSE, "ann", NOW_MS)), wish.after)
+    obeyed = apply_commands([wish, pause], {}, (a_proposal(),), Limits(), NOW_MS)
     expect(
         any(write.key == "pause" and write.value is not None for write in obeyed.writes), "the next one has no answer"
     )
@@ -187,8 +183,8 @@ def _command(data: bytes) -> bool:
 class _Wish(NamedTuple):
     id: str
     value: Any
-    after: Write
-    came: Came = Came()
+    after: JournalWrite
+    came: CommandOrigin = CommandOrigin()
 
 
 def _entry(data: bytes) -> bool:
@@ -205,8 +201,10 @@ def _healthy_plan() -> dict[str, Entry]:
     """A plan with its partitions and a batch, by key."""
     at = [TopicPartition("orders", number) for number in range(3)]
     targets = tuple(Move(one, "id", (1, 2), (1, 3), 1_000, 2.5, gain=1.0) for one in at)
-    batch = Batch("p-1", 1, targets[:2], cancelling=(at[0],), ends=(PartitionEnd(at[1], End.DONE),))
-    lines = [line for change in (Plan("p-1", targets), batch) for line in moves.write(change)]
+    batch = Batch("p-1", 1, targets[:2], cancelling=(at[0],), ends=(PartitionEnd(at[1], PartitionEndReason.DONE),))
+    lines = [
+        line for change in (ReassignmentPlan("p-1", targets), batch) for line in plan_entries.change_writes(change)
+    ]
     return {line.key: Entry(line.key, line.kind, line.value or {}, NOW_MS, 3, seq) for seq, line in enumerate(lines)}
 
 
@@ -216,12 +214,12 @@ def _plans(data: bytes) -> bool:
     for key in healthy:
         try:
             view = {**healthy, key: entry_of(key, data)}
-            records, ended = moves.read(view), moves.tidy(view)
+            records, ended = plan_entries.open_records(view), plan_entries.compaction_writes(view)
         except (UnreadableEntryError, UnreadableError):
             continue
         known = True
         for change in (*records.plans, *records.batches):
-            moves.changed(view, [change])
+            plan_entries.changed(view, [change])
         expect(all(line.value is None for line in ended), "what is tidied is not deleted")
     return known
 
@@ -233,7 +231,7 @@ def _journal_line(data: bytes) -> bool:
 def _proposal(kind: str, data: bytes) -> bool:
     records = as_read(step(None, a_proposal("a", 1), a_proposal("z", 2)).records)
     source = records[0].headers["ce_source"]
-    junk = Read(0, 7, "m", data, {"ce_source": source, "ce_type": kind})
+    junk = ConsumerRecord(0, 7, "m", data, {"ce_source": source, "ce_type": kind})
     found = proposals_in([records[0], junk, records[1]], "c/1")
     expect(len(found.states) + len(found.left_out) == len(records) + 1, "a record is lost")
     proposals = tuple(state for state in found.states if isinstance(state, Proposal))
@@ -288,7 +286,7 @@ def _memory_in(seen: Observation, limits: Limits, data: bytes) -> bool:
         memory = memory_from_json(data.decode("utf-8", "surrogatepass"))
     except (UnreadableMemoryError, UnicodeDecodeError):
         return False
-    see(seen, after_restart(memory, seen.taken_ms, seen.monotonic_ms), limits)
+    evaluate(seen, after_restart(memory, seen.taken_ms, seen.monotonic_ms), limits)
     return True
 
 
@@ -298,7 +296,7 @@ def _weights_in(seen: Observation, run: Run, key: str, data: bytes) -> bool:
     if record.problem is not None:
         return False
     kept.put(key.encode(), record)
-    see(replace(seen, weights=kept.told(seen.cluster_id)), run.memory, run.limits)
+    evaluate(replace(seen, weights=kept.told(seen.cluster_id)), run.memory, run.limits)
     return True
 
 

@@ -9,15 +9,15 @@ import pytest
 from agent.values.cycle import Cycle
 from config.settings import Settings
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.show import demo_settings
-from testbed.demo.workload import Workload
+from testbed.demo.run import demo_settings
+from testbed.demo.workload import ClusterWorkload
 from tests.eye import Eye
 
 EyeOn = Callable[..., Eye]
 
 
 @pytest.fixture
-def scene_settings(demo_cluster: EmbeddedCluster, work: Workload) -> Settings:
+def scene_settings(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Settings:
     """As the demo's agent has them."""
     return demo_settings(demo_cluster, work).settings
 
@@ -30,7 +30,7 @@ def eye(scene_settings: Settings) -> Iterator[Eye]:
 
 
 @pytest.fixture(scope="session")
-def still(demo_cluster: EmbeddedCluster, work: Workload) -> Cycle:
+def still(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Cycle:
     """One cycle on the scene while nobody changes it."""
     with Eye(demo_settings(demo_cluster, work).settings) as opened:
         return opened.look(planning=True)

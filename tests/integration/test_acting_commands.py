@@ -8,13 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from agent.act.lead.leadership import Leadership, read_journal
+from agent.act.lead.leadership import JournalLeadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.execute.commands.apply import obey
+from agent.execute.commands.apply import apply_commands
 from agent.journal.commands import pause_in
-from agent.observe.context import Clients, Recall
-from agent.observe.look import observe
-from agent.observe.scope import Scope
+from agent.observe.context import ObserverClients, ObserverState, ObserveScope
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from config.kafka_client import KafkaClientConfig
@@ -30,7 +29,7 @@ class ObeyingAgent:
 
     def __init__(self, plan: LeadershipPlan) -> None:
         self.plan = plan
-        self._leadership = Leadership(plan)
+        self._leadership = JournalLeadership(plan)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._leadership.start()
@@ -38,16 +37,16 @@ class ObeyingAgent:
 
     def _run(self) -> None:
         config = KafkaClientConfig.of({"bootstrap.servers": str(self.plan.config["bootstrap.servers"])})
-        with Clients.open(config) as clients:
-            recall = Recall()
+        with ObserverClients.open(config) as clients:
+            recall = ObserverState()
             while not self._stop.wait(0.1):
                 if not self._leadership.may_act():
-                    self._leadership.observed(observe(clients, system_clock, Scope(), recall))
+                    self._leadership.observed(observe(clients, system_clock, ObserveScope(), recall))
                 journal, inbox = self._leadership.journal(), self._leadership.inbox()
                 if journal is None or inbox is None:
                     continue
                 view = journal.view()
-                result = obey(inbox.read(view), view, (), Limits(), system_clock().wall_ms)
+                result = apply_commands(inbox.read(view), view, (), Limits(), system_clock().wall_ms)
                 if result.writes:
                     journal.append(*result.writes)
 

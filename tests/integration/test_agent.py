@@ -21,11 +21,11 @@ import pytest
 from agent.daemon.start import agent_of
 from agent.propose.codec import proposal_to_bytes
 from agent.record.files import read_events
-from agent.simulate.replay import recorded_looks, replay_look
+from agent.simulate.evaluation import recorded_looks, replay_look
 from config.load import load_settings
 from testbed.cluster import EmbeddedCluster
-from testbed.cluster.requests import Recorded
-from testbed.demo.workload import Workload
+from testbed.cluster.requests import RecordedRequest
+from testbed.demo.workload import ClusterWorkload
 from tests.command import RACKWISE, ROOT, environment, rackwise
 from tests.workload.brokers import admin
 
@@ -47,7 +47,7 @@ class Ran(NamedTuple):
 
     cycles: list[dict[str, Any]]
     """Its events of that name."""
-    requests: tuple[Recorded, ...]
+    requests: tuple[RecordedRequest, ...]
     lost: int
     """Requests that the proxy did not keep."""
     answers: dict[str, tuple[int, str]]
@@ -102,13 +102,15 @@ def run_agent(cluster: EmbeddedCluster, prefix: str, *options: str, paths: tuple
 
 
 @pytest.fixture(scope="module")
-def proposing(demo_cluster: EmbeddedCluster, work: Workload) -> Ran:
+def proposing(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Ran:
     """Mode propose, the default; the topics are new, so that they are created too."""
     return run_agent(demo_cluster, "rackwise-it", paths=("/livez", "/readyz", "/metrics"))
 
 
 @pytest.fixture(scope="module")
-def observing(demo_cluster: EmbeddedCluster, work: Workload, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+def observing(
+    demo_cluster: EmbeddedCluster, work: ClusterWorkload, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ran]:
     """Mode observe, with a file to write to."""
     file = tmp_path_factory.mktemp("telemetry") / "looks.jsonl"
     yield run_agent(demo_cluster, "rackwise-no", "--mode", "observe", "--set", f"record.file={file}")
@@ -172,7 +174,7 @@ def test_proposals_are_read_back_from_the_topic_by_command(demo_cluster: Embedde
     assert {row["id"] for row in done.json} == set(planned[-1]["proposals"])
 
 
-def test_one_cycle_on_request(demo_cluster: EmbeddedCluster, work: Workload) -> None:
+def test_one_cycle_on_request(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> None:
     done = rackwise(
         "run", "--once", "-b", demo_cluster.bootstrap_servers,
         "--set", "topics.prefix=rackwise-once", "--set", "log.format=json",
@@ -184,7 +186,7 @@ def test_one_cycle_on_request(demo_cluster: EmbeddedCluster, work: Workload) -> 
 
 
 def test_a_recorded_file_gives_the_byte_same_proposals_as_the_live_run(
-    demo_cluster: EmbeddedCluster, work: Workload, tmp_path: Path
+    demo_cluster: EmbeddedCluster, work: ClusterWorkload, tmp_path: Path
 ) -> None:
     file = tmp_path / "looks.jsonl"
     flags: dict[str, object] = {

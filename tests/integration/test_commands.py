@@ -12,15 +12,15 @@ import pytest
 import yaml
 
 from agent.values.cycle import Cycle
-from testbed.cluster import EmbeddedCluster, Fault, FaultKind
-from testbed.demo.workload import Workload
-from testbed.demo.workload.plan import FaultKind as Seeded
+from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
+from testbed.demo.workload import ClusterWorkload
+from testbed.demo.workload.plan import WorkloadFaultKind as Seeded
 from tests.command import Done, rackwise
 from tests.integration.test_first_look import GROUPS
 
 
 @pytest.fixture
-def at(demo_cluster: EmbeddedCluster, work: Workload) -> tuple[str, ...]:
+def at(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> tuple[str, ...]:
     """The options that name the scene's cluster."""
     return ("-b", demo_cluster.bootstrap_servers)
 
@@ -87,7 +87,7 @@ def test_a_group_that_no_broker_lists_is_bad_input(at: tuple[str, ...]) -> None:
     ]
 
 
-def test_the_doctor_answers_every_question(at: tuple[str, ...], still: Cycle, work: Workload) -> None:
+def test_the_doctor_answers_every_question(at: tuple[str, ...], still: Cycle, work: ClusterWorkload) -> None:
     rows = answered(rackwise("doctor", *at, "-o", "json"))
     ignoring = {fault.subject for fault in work.plan.faults if fault.kind is Seeded.GROUP_IGNORES_RACKS}
     # By chance both are at their optimum now and then: then there is nothing to gain.
@@ -156,7 +156,7 @@ def test_explain_answers_with_rules(at: tuple[str, ...], subject: str, word: str
 def test_what_does_not_answer_is_said_and_the_exit_code_tells(
     at: tuple[str, ...], demo_cluster: EmbeddedCluster
 ) -> None:
-    demo_cluster.inject(Fault(FaultKind.BLACKHOLE), 3)
+    demo_cluster.inject(ConnectionFault(ConnectionFaultKind.BLACKHOLE), 3)
     try:
         through = ("-b", demo_cluster.proxied_bootstrap_servers, "--set", "observe.call_timeout=1s")
         done = rackwise("racks", *through, "-o", "json")

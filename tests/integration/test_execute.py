@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from agent.act.lead.leadership import read_journal
-from agent.values.journal import View
+from agent.values.journal import JournalState
 from agent.wire.client import WireClient
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.journals import leadership_plan
@@ -58,7 +58,7 @@ class Story:
     def command(self, *words: str) -> Done:
         return rackwise(*words, "-b", self.cluster.bootstrap_servers, "--config", str(self.config), "-o", "json")
 
-    def journal(self) -> View:
+    def journal(self) -> JournalState:
         return read_journal(leadership_plan(self.cluster.bootstrap_servers, "rackwise"))
 
     def replicas(self) -> list[tuple[int, ...]]:

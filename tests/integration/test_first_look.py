@@ -8,22 +8,22 @@ from itertools import combinations
 import pytest
 
 from agent.explain.doctor import CheckState, diagnose
-from agent.values.assessment import Measure
+from agent.values.assessment import LocalityMeasure
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
 from agent.values.plan import Plan
 from agent.values.proposal import ProposalKind, ProposalReason
 from agent.values.snapshot import ConsumerGroup, GroupKind, LagSource, StreamsGroup
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload import Workload
-from testbed.demo.workload.plan import FaultKind
+from testbed.demo.workload import ClusterWorkload
+from testbed.demo.workload.plan import WorkloadFaultKind
 from tests.eye import found, told
 
 QUESTION_OF = {
-    FaultKind.REPLICAS_SHARE_RACK: "replicas are spread over racks",
-    FaultKind.LEADERS_IN_ONE_RACK: "preferred leaders are spread over racks",
-    FaultKind.MEMBER_WITHOUT_RACK: "clients send client.rack",
-    FaultKind.GROUP_IGNORES_RACKS: "assignors cost no local reads",
+    WorkloadFaultKind.REPLICAS_SHARE_RACK: "replicas are spread over racks",
+    WorkloadFaultKind.LEADERS_IN_ONE_RACK: "preferred leaders are spread over racks",
+    WorkloadFaultKind.MEMBER_WITHOUT_RACK: "clients send client.rack",
+    WorkloadFaultKind.GROUP_IGNORES_RACKS: "assignors cost no local reads",
 }
 
 GROUPS = {
@@ -37,12 +37,12 @@ GROUPS = {
 WRONG = frozenset({CheckState.FAULT, CheckState.RISK})
 
 
-def test_the_doctor_names_exactly_the_seeded_faults(still: Cycle, work: Workload) -> None:
+def test_the_doctor_names_exactly_the_seeded_faults(still: Cycle, work: ClusterWorkload) -> None:
     best = {name for name, of in still.detection.assessments.items() if of.at_optimum}
     seeded = {
         (QUESTION_OF[fault.kind], fault.subject)
         for fault in work.plan.faults
-        if fault.kind is not FaultKind.GROUP_IGNORES_RACKS or fault.subject not in best  # nothing to gain there
+        if fault.kind is not WorkloadFaultKind.GROUP_IGNORES_RACKS or fault.subject not in best  # nothing to gain there
     }
     checks = diagnose(still.snapshot, still.detection, still.plan or Plan())
     named = {(check.name, who) for check in checks if check.state in WRONG for who in check.who}
@@ -68,7 +68,7 @@ def test_every_group_is_seen_with_its_kind(still: Cycle) -> None:
 
 @pytest.mark.parametrize("group", ["audit", "billing", "ledger", "search"])
 def test_the_gap_of_a_consumer_group_is_that_of_trying_every_assignment(
-    still: Cycle, work: Workload, group: str
+    still: Cycle, work: ClusterWorkload, group: str
 ) -> None:
     """Of equal balance; by Kafka's measure."""
     held = held_by_rack(work, group)
@@ -77,7 +77,7 @@ def test_the_gap_of_a_consumer_group_is_that_of_trying_every_assignment(
     assessment = still.detection.assessments[group]
     assert assessment.crossing == sum(crossings(racks_of, rack, partitions) for rack, partitions in held.items())
     assert assessment.optimal_crossing == fewest_crossings(racks_of, {rack: len(of) for rack, of in held.items()})
-    kafka = next(row for row in assessment.current if row.measure is Measure.KAFKA and row.unit == "partitions")
+    kafka = next(row for row in assessment.current if row.measure is LocalityMeasure.KAFKA and row.unit == "partitions")
     assert (kafka.total, kafka.total - kafka.local, kafka.unknown) == (6, assessment.crossing, 0)
 
 
@@ -91,7 +91,7 @@ def test_the_gap_of_the_kip_848_group_is_found_and_its_owner_advised(still: Cycl
     assert found(still, FindingReason.GROUP_KIND_IGNORES_RACKS, "group/search")
 
 
-def test_a_kip_1071_group_is_described_as_its_application_tells_it(still: Cycle, work: Workload) -> None:
+def test_a_kip_1071_group_is_described_as_its_application_tells_it(still: Cycle, work: ClusterWorkload) -> None:
     group = still.snapshot.groups["shop-next"]
     assert isinstance(group, StreamsGroup)
     assert group.topology is not None
@@ -105,7 +105,7 @@ def test_a_kip_1071_group_is_described_as_its_application_tells_it(still: Cycle,
     assert sources <= {LagSource.BROKER, None}
 
 
-def test_a_classic_streams_group_is_read_out_of_its_members_bytes(still: Cycle, work: Workload) -> None:
+def test_a_classic_streams_group_is_read_out_of_its_members_bytes(still: Cycle, work: ClusterWorkload) -> None:
     group = still.snapshot.groups["shop"]
     assert isinstance(group, StreamsGroup)
     assert group.topology is not None
@@ -127,7 +127,7 @@ def test_clients_without_a_rack_are_advised_with_the_line_to_set(still: Cycle, g
 
 
 def test_replicas_that_share_a_rack_are_moved_with_as_few_moves_as_there_are_partitions(
-    still: Cycle, work: Workload
+    still: Cycle, work: ClusterWorkload
 ) -> None:
     (proposal,) = (one for one in still.proposals if one.kind is ProposalKind.REASSIGN)
     racks = work.facts.racks
@@ -141,7 +141,7 @@ def test_rackwise_proposes_nothing_about_itself(still: Cycle) -> None:
     assert [one for one in still.proposals if one.subject.name.startswith("rackwise")] == []
 
 
-def held_by_rack(work: Workload, group: str) -> dict[str, frozenset[int]]:
+def held_by_rack(work: ClusterWorkload, group: str) -> dict[str, frozenset[int]]:
     """Rack -> partitions that its one member holds, as the members themselves know it."""
     if group in work.groups:
         return {str(member.rack): member.partitions for member in work.groups[group].members}
@@ -155,7 +155,7 @@ def number(name: str) -> int:
     return int(name.rpartition("-")[2])
 
 
-def replica_racks(work: Workload, topic: str) -> list[set[str | None]]:
+def replica_racks(work: ClusterWorkload, topic: str) -> list[set[str | None]]:
     plan = next(one for one in work.plan.topics if one.name == topic)
     return [{work.facts.racks[broker] for broker in replicas} for replicas in plan.replicas]
 
@@ -186,7 +186,7 @@ def tasks_seen(group: StreamsGroup) -> dict[str, tuple[set[str], set[str]]]:
     }
 
 
-def tasks_told(work: Workload, application: str) -> dict[str, tuple[set[str], set[str]]]:
+def tasks_told(work: ClusterWorkload, application: str) -> dict[str, tuple[set[str], set[str]]]:
     """Process -> active and standby tasks, as the application itself tells them."""
     return {
         one["process_id"]: (

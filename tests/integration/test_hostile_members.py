@@ -13,8 +13,8 @@ from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
 from agent.values.snapshot import OtherGroup
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.show import demo_settings
-from testbed.demo.workload import Workload
+from testbed.demo.run import demo_settings
+from testbed.demo.workload import ClusterWorkload
 from tests.eye import Eye, told
 from tests.hostile import GOOD, HELD, HOSTILE, Hostile
 from tests.integration.test_first_look import GROUPS
@@ -38,7 +38,7 @@ JOIN_TIMEOUT_MS = 1_500
 
 
 @pytest.fixture(scope="module")
-def beset(demo_cluster: EmbeddedCluster, work: Workload, still: Cycle) -> Iterator[tuple[Cycle, Cycle]]:
+def beset(demo_cluster: EmbeddedCluster, work: ClusterWorkload, still: Cycle) -> Iterator[tuple[Cycle, Cycle]]:
     """Beside every kind of hostile member: a cycle of an eye that calls a group stuck after a second, and an agent's.
 
     What these are compared with was seen before.

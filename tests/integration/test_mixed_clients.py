@@ -12,9 +12,9 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from agent.values.finding import FindingReason
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload import Workload
-from testbed.demo.workload.consumers import Member
-from testbed.demo.workload.plan import LibrdkafkaGroupPlan, Protocol
+from testbed.demo.workload import ClusterWorkload
+from testbed.demo.workload.consumers import LibrdkafkaMember
+from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan
 from tests.eye import Eye, found, settings_for, told
 from tests.observe.live import delete_groups
 from tests.workload.brokers import admin
@@ -50,11 +50,11 @@ def old_member(bootstrap_servers: str, topic: str) -> Iterator[None]:
 
 
 def test_a_group_in_the_middle_of_a_roll_is_said_to_run_mixed_versions(
-    demo_cluster: EmbeddedCluster, work: Workload
+    demo_cluster: EmbeddedCluster, work: ClusterWorkload
 ) -> None:
     where = demo_cluster.bootstrap_servers
-    plan = LibrdkafkaGroupPlan(group=GROUP, topic="clicks", racks=("a",), protocol=Protocol.RANGE)
-    new = Member(where, plan, "halfway-new", "a")
+    plan = LibrdkafkaGroupPlan(group=GROUP, topic="clicks", racks=("a",), protocol=GroupProtocol.RANGE)
+    new = LibrdkafkaMember(where, plan, "halfway-new", "a")
     try:
         with old_member(where, "clicks"), Eye(settings_for(where)) as eye:
             cycle = eye.until(

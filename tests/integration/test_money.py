@@ -16,7 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload import Workload
+from testbed.demo.workload import ClusterWorkload
 from tests.command import RACKWISE, ROOT, environment, rackwise
 
 PREFIX = "rackwise-money"
@@ -37,7 +37,7 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def told(demo_cluster: EmbeddedCluster, work: Workload) -> Iterator[Told]:
+def told(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Iterator[Told]:
     """An agent runs; a command asks its telemetry, and another one looks twice."""
     at = ("-b", demo_cluster.bootstrap_servers, "--set", f"topics.prefix={PREFIX}")
     paced = {
@@ -127,7 +127,7 @@ def test_status_sums_up_what_crosses_racks(told: Told) -> None:
     assert told.status["worst_groups"]
 
 
-def test_without_an_agent_one_look_knows_no_rates(demo_cluster: EmbeddedCluster, work: Workload) -> None:
+def test_without_an_agent_one_look_knows_no_rates(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> None:
     done = rackwise("status", "-b", demo_cluster.bootstrap_servers, "--set", "topics.prefix=nobody", "-o", "json")
     money = done.json["money"]
     assert money["rates"]["source"] == "unknown"
@@ -136,7 +136,7 @@ def test_without_an_agent_one_look_knows_no_rates(demo_cluster: EmbeddedCluster,
     assert money["total"]["unknown"] > 0
 
 
-def test_top_goes_on_with_rates_from_the_second_look_on(demo_cluster: EmbeddedCluster, work: Workload) -> None:
+def test_top_goes_on_with_rates_from_the_second_look_on(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> None:
     at = ("-b", demo_cluster.bootstrap_servers, "--set", "topics.prefix=nobody")
     done = rackwise("top", *at, "--every", "6s", "--count", "3")
     assert done.exit_code == 0
@@ -145,7 +145,7 @@ def test_top_goes_on_with_rates_from_the_second_look_on(demo_cluster: EmbeddedCl
     assert looks[-1]["money"]["replicate"]["usd_per_day"] > 0
 
 
-def test_topics_show_who_reads_from_where(demo_cluster: EmbeddedCluster, work: Workload) -> None:
+def test_topics_show_who_reads_from_where(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> None:
     done = rackwise("topics", "-b", demo_cluster.bootstrap_servers, "--for", "6s", "-o", "json")
     topics = {row["topic"]: row for row in done.json}
     assert topics["payments"]["replicate_bytes_per_s"] is not None

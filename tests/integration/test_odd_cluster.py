@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.values.cycle import Cycle
-from agent.values.finding import FindingReason, Severity
+from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.proposal import ProposalReason
-from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.command import Done, rackwise
 from tests.eye import Eye, found, settings_for, told
 
@@ -19,7 +19,7 @@ from tests.eye import Eye, found, settings_for, told
 @pytest.fixture(scope="module")
 def odd() -> Iterator[EmbeddedCluster]:
     """Its users are the super user admin, and rackwise, which has no rights at all."""
-    spec = ClusterSpec(racks=("hall-a", "Hall_A", None), rack_aware_selector=False, security=Security())
+    spec = ClusterSpec(racks=("hall-a", "Hall_A", None), rack_aware_selector=False, security=ClusterSecurity())
     with EmbeddedCluster.start(spec, on_progress=print) as started:
         yield started
 
@@ -62,7 +62,7 @@ def test_brokers_that_let_nobody_read_from_a_follower_are_found_and_advised(by_a
 
 def test_missing_rights_are_findings_and_never_an_empty_world(by_nobody: Cycle) -> None:
     rights = found(by_nobody, FindingReason.RIGHTS_MISSING)
-    assert any(one.severity is Severity.CRITICAL for one in rights), told(by_nobody)
+    assert any(one.severity is FindingSeverity.CRITICAL for one in rights), told(by_nobody)
     sentences = "\n".join(one.sentence for one in rights)
     for right in ("DESCRIBE on topics", "DESCRIBE on groups", "DESCRIBE on the cluster"):
         assert right in sentences, sentences

@@ -15,17 +15,17 @@ import pytest
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AiokafkaRange
 from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPythonRange
 
+from agent.predict.assignor_input import SHARED_BUCKET
 from agent.predict.predict import predict
-from agent.predict.seen import SHARED_BUCKET
 from agent.values.limits import GroupLimits, Limits
-from agent.values.prediction import Basis, Certainty, Given, Prediction
+from agent.values.plan import PredictedAssignment, Prediction, PredictionBasis, PredictionCertainty
 from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from assignors.problem import TaskId, TopicPartition
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload.consumers import Group as LibrdkafkaGroup
+from testbed.demo.workload.consumers import LibrdkafkaGroup
 from testbed.demo.workload.java import JavaHost
 from testbed.demo.workload.placement import spread
-from testbed.demo.workload.plan import LibrdkafkaGroupPlan, LoadPlan, Protocol, TopicPlan, TopologyPlan
+from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan, LoadPlan, TopicPlan, TopologyPlan
 from testbed.demo.workload.producers import LoadGenerator
 from testbed.demo.workload.topics import create_topics
 from tests.clients.live import Lab
@@ -138,8 +138,8 @@ def test_a_java_leader_gives_what_was_predicted(lab: Lab, watching: Eye, strateg
             predicted = after_leaving(snapshot, group, leaver._name, limits)
             leaver.leave()
             _, got = settled_group(watching, name, left - 1)
-            assert predicted.certainty is Certainty.EXACT, predicted.notes
-            assert predicted.basis is Basis.READ
+            assert predicted.certainty is PredictionCertainty.EXACT, predicted.notes
+            assert predicted.basis is PredictionBasis.READ
             assert predicted.settled is not None, predicted.why_not
             assert dict(predicted.settled.reads) == reads_of(got)
     finally:
@@ -147,10 +147,10 @@ def test_a_java_leader_gives_what_was_predicted(lab: Lab, watching: Eye, strateg
             member.leave()
 
 
-@pytest.mark.parametrize("protocol", [Protocol.RANGE, Protocol.COOPERATIVE_STICKY])
+@pytest.mark.parametrize("protocol", [GroupProtocol.RANGE, GroupProtocol.COOPERATIVE_STICKY])
 @pytest.mark.drill
 def test_a_librdkafka_leader_balances_at_the_cost_that_was_predicted(
-    lab: Lab, watching: Eye, protocol: Protocol
+    lab: Lab, watching: Eye, protocol: GroupProtocol
 ) -> None:
     _balanced_at_the_cost(lab, watching, "librdkafka", protocol.value, "librdkafka")
 
@@ -176,7 +176,7 @@ def _balanced_at_the_cost(lab: Lab, eye: Eye, client: str, strategy: Any, softwa
     finally:
         for member in plans:
             member.leave()
-    assert predicted.certainty is Certainty.COST_EQUAL
+    assert predicted.certainty is PredictionCertainty.COST_EQUAL
     assert predicted.settled is not None, predicted.why_not
     wanted, real = predicted.settled.reads, reads_of(got)
     costs = crossing(got, wanted, lab), crossing(got, real, lab)
@@ -191,14 +191,14 @@ def _balanced_at_the_cost(lab: Lab, eye: Eye, client: str, strategy: Any, softwa
 @pytest.mark.drill
 def test_a_brokers_uniform_assignor_gives_what_was_predicted(lab: Lab, watching: Eye) -> None:
     name = lab.name("foretold-uniform")
-    plan = LibrdkafkaGroupPlan(group=name, topic=topic_of(lab), racks=RACKS, protocol=Protocol.CONSUMER)
+    plan = LibrdkafkaGroupPlan(group=name, topic=topic_of(lab), racks=RACKS, protocol=GroupProtocol.CONSUMER)
     members = LibrdkafkaGroup(lab.bootstrap, plan)
     try:
         snapshot, group = settled_group(watching, name, len(RACKS))
         assert group.assignor == "uniform"
         # Kafka is deterministic unless two of those who stay share a bucket of its hash map.
         found = {name: after_leaving(snapshot, group, name, Limits()) for name in (m.client_id for m in group.members)}
-        leaver = min(found, key=lambda name: (found[name].certainty is not Certainty.EXACT, name))
+        leaver = min(found, key=lambda name: (found[name].certainty is not PredictionCertainty.EXACT, name))
         predicted = found[leaver]
         members.remove(leaver)
         _, got = settled_group(watching, name, len(RACKS) - 1)
@@ -206,7 +206,7 @@ def test_a_brokers_uniform_assignor_gives_what_was_predicted(lab: Lab, watching:
         members.close()
     assert predicted.settled is not None, predicted.why_not
     assert loads(predicted.settled.reads) == loads(reads_of(got))
-    if predicted.certainty is Certainty.EXACT:
+    if predicted.certainty is PredictionCertainty.EXACT:
         assert dict(predicted.settled.reads) == reads_of(got)
     else:
         assert SHARED_BUCKET in predicted.notes
@@ -280,7 +280,7 @@ def without_process(group: StreamsGroup, process_id: str) -> StreamsGroup:
     )
 
 
-def copies_of(given: Given) -> Tasks:
+def copies_of(given: PredictedAssignment) -> Tasks:
     """Standbys and warm-ups: the wire does not tell them apart."""
     return {name: tuple(sorted({*held, *given.warmup.get(name, ())})) for name, held in given.standby.items()}
 
@@ -325,8 +325,8 @@ def test_an_application_gets_what_was_predicted(
         java.stop_instance(f"{name}-b")
         _, got = settled_application(watching, name, 2, standbys=1)
     assert kept.why_not is None
-    assert predicted.certainty is Certainty.EXACT, predicted.notes
-    assert predicted.basis is Basis.SET
+    assert predicted.certainty is PredictionCertainty.EXACT, predicted.notes
+    assert predicted.basis is PredictionBasis.SET
     assert_got(predicted, got)
 
 
@@ -337,12 +337,12 @@ def test_a_streams_group_gets_what_was_predicted(lab: Lab, java: JavaHost, watch
     with application(lab, java, name, {"group.protocol": "streams"}) as process_of:
         snapshot, group = settled_application(watching, name, 3, standbys=1)
         found = {rack: predict(without_process(group, process_of(rack)), snapshot, Limits()) for rack in RACKS[:3]}
-        leaver = min(found, key=lambda rack: (found[rack].certainty is not Certainty.EXACT, rack))
+        leaver = min(found, key=lambda rack: (found[rack].certainty is not PredictionCertainty.EXACT, rack))
         predicted = found[leaver]
         java.stop_instance(f"{name}-{leaver}")
         after, got = settled_application(watching, name, 2, standbys=1)
-    assert predicted.basis is Basis.READ, predicted.notes
-    if predicted.certainty is Certainty.EXACT:
+    assert predicted.basis is PredictionBasis.READ, predicted.notes
+    if predicted.certainty is PredictionCertainty.EXACT:
         assert_got(predicted, got)
     else:
         assert predicted.notes == (SHARED_BUCKET,)

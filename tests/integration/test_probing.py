@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from agent.probing.values import Decision
+from agent.probing.values import ProbingDecision
 from agent.values.cycle import Cycle
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload import Workload
+from testbed.demo.workload import ClusterWorkload
 from tests.bench.scaleout import INTERVAL_S, TASKS, measure, plan, report, settings_of
 from tests.probing.live import Driver, at_rest, driver_of
 
@@ -53,7 +53,7 @@ def test_a_scale_in_with_standbys_that_have_caught_up_takes_no_trigger(demo_clus
         work.scale_in(work.instances(NEAR)[-1])
         began = time.monotonic()
 
-        def ended(cycle: Cycle, _: Decision) -> bool:
+        def ended(cycle: Cycle, _: ProbingDecision) -> bool:
             return len(driver.processes(cycle) & before) == 2 and time.monotonic() - began > QUIET_S
 
         followed = driver.follow(began, ended, within_s=120)
@@ -68,7 +68,7 @@ def test_a_scale_in_with_lagging_standbys_takes_as_few_triggers_as_needed(demo_c
         work.scale_in(work.instances(FAR)[0])
         began = time.monotonic()
 
-        def ended(cycle: Cycle, decision: Decision) -> bool:
+        def ended(cycle: Cycle, decision: ProbingDecision) -> bool:
             now = driver.processes(cycle)
             return at_rest(decision) and len(now) == 2 and now != before
 
@@ -82,9 +82,9 @@ def test_a_scale_in_with_lagging_standbys_takes_as_few_triggers_as_needed(demo_c
 @contextmanager
 def settled(
     cluster: EmbeddedCluster, name: str, *, standbys: int, instances: int
-) -> Iterator[tuple[Workload, Driver, frozenset[str]]]:
+) -> Iterator[tuple[ClusterWorkload, Driver, frozenset[str]]]:
     """The application at rest, rackwise that has seen it so, and its processes."""
-    with Workload.start(
+    with ClusterWorkload.start(
         cluster.bootstrap_servers,
         plan=lambda facts: plan(facts, name, records=27_000, standbys=standbys, instances=instances),
     ) as work:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
-from agent.propose.reassignment_json import read_reassignment_json
+from agent.propose.codec import read_reassignment_json
 from agent.values.finding import FindingReason
 from agent.values.proposal import ProposalKind
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.show import demo_settings
-from testbed.demo.workload import Workload
+from testbed.demo.run import demo_settings
+from testbed.demo.workload import ClusterWorkload
 from tests.command import rackwise
 from tests.eye import Eye, found, told
 from tests.integration.test_first_look import held_by_rack
@@ -29,7 +29,7 @@ QUICKLY = ("--throttle", "500000000")
 
 
 @pytest.fixture
-def quick(demo_cluster: EmbeddedCluster, work: Workload) -> Iterator[Eye]:
+def quick(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Iterator[Eye]:
     """An eye that believes a rack after two seconds, and calls a second change flapping."""
     more = {"racks.stable_for": "2s", "racks.flap_changes": "2", "detect.throttle_grace": "1s"}
     settings = demo_settings(demo_cluster, work, **more, **{"observe.refresh_configs": "0s"}).settings
@@ -38,7 +38,7 @@ def quick(demo_cluster: EmbeddedCluster, work: Workload) -> Iterator[Eye]:
 
 
 def test_a_broker_that_comes_back_in_another_rack_is_found_by_the_next_look(
-    demo_cluster: EmbeddedCluster, work: Workload, quick: Eye
+    demo_cluster: EmbeddedCluster, work: ClusterWorkload, quick: Eye
 ) -> None:
     broker = demo_cluster.broker(4)
     with topic(demo_cluster, "fragile", [[3, 4]], **{"min.insync.replicas": "2"}):
@@ -79,7 +79,7 @@ def test_a_broker_that_comes_back_in_another_rack_is_found_by_the_next_look(
 
 
 def test_replicas_that_kafkas_own_tool_moves_are_found_with_their_cause(
-    demo_cluster: EmbeddedCluster, work: Workload, quick: Eye, tmp_path: Path
+    demo_cluster: EmbeddedCluster, work: ClusterWorkload, quick: Eye, tmp_path: Path
 ) -> None:
     """And a group whose partitions were moved away from its members has a gap that no assignor of its kind closes."""
     away = placed_away_from_readers(work, "search", "clicks")
@@ -107,7 +107,7 @@ def test_replicas_that_kafkas_own_tool_moves_are_found_with_their_cause(
 
 @pytest.mark.drill
 def test_kafkas_own_tool_takes_the_files_that_a_plan_writes_and_they_mend_what_was_wrong(
-    demo_cluster: EmbeddedCluster, work: Workload, quick: Eye, tmp_path: Path
+    demo_cluster: EmbeddedCluster, work: ClusterWorkload, quick: Eye, tmp_path: Path
 ) -> None:
     there, back = tmp_path / "there.json", tmp_path / "back.json"
     done = rackwise(
@@ -139,7 +139,7 @@ def topic(cluster: EmbeddedCluster, name: str, replicas: list[list[int]], **conf
 
 @contextmanager
 def moved_by_kafkas_tool(
-    cluster: EmbeddedCluster, work: Workload, placement: Placement, directory: Path, *, slowly: bool = False
+    cluster: EmbeddedCluster, work: ClusterWorkload, placement: Placement, directory: Path, *, slowly: bool = False
 ) -> Iterator[None]:
     """Replicas as that placement has them; in the end they are where the workload put them, with no throttle left."""
     execute(cluster, placement, directory, *(("--throttle", "1000") if slowly else ()))
@@ -178,7 +178,7 @@ def written(placement: Placement, directory: Path) -> str:
     return str(file)
 
 
-def as_planned(work: Workload) -> dict[TopicPartition, tuple[int, ...]]:
+def as_planned(work: ClusterWorkload) -> dict[TopicPartition, tuple[int, ...]]:
     return {
         TopicPartition(topic.name, partition): replicas
         for topic in work.plan.topics
@@ -186,7 +186,9 @@ def as_planned(work: Workload) -> dict[TopicPartition, tuple[int, ...]]:
     }
 
 
-def placed_away_from_readers(work: Workload, group: str, topic_name: str) -> dict[TopicPartition, tuple[int, ...]]:
+def placed_away_from_readers(
+    work: ClusterWorkload, group: str, topic_name: str
+) -> dict[TopicPartition, tuple[int, ...]]:
     """Each partition on two brokers of the racks in which its reader is not."""
     brokers = {
         rack: min(broker for broker, its in work.facts.racks.items() if its == rack) for rack in work.facts.rack_names

@@ -14,13 +14,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from agent.propose.codec import proposal_to_json
-from agent.simulate.replay import replay
+from agent.simulate.evaluation import replay
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.values.assessment import Measure
+from agent.values.assessment import LocalityMeasure
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from agent.values.proposal import ProposalKind
 from agent.values.snapshot import ConsumerGroup, RackState
 from config.load import load_settings
@@ -116,7 +116,7 @@ def test_locators_know_the_racks_of_brokers_and_members_that_tell_none(eye: Eye)
     cycle = eye.look(planning=True)
     assert racks(cycle) == EVERYBODY, told(cycle)
     assert all(broker.rack is None for broker in cycle.observation.brokers)
-    assert [gap for gap in cycle.snapshot.gaps if gap.part is Part.RACK_LOCATORS] == []
+    assert [gap for gap in cycle.snapshot.gaps if gap.part is ObservationPart.RACK_LOCATORS] == []
     (move,) = [one for one in cycle.proposals if one.kind is ProposalKind.REASSIGN]
     assert str(move.subject) == "topic/orders", told(cycle)
     (disagree,) = found(cycle, FindingReason.RACK_LOCATORS_DISAGREE)
@@ -124,7 +124,7 @@ def test_locators_know_the_racks_of_brokers_and_members_that_tell_none(eye: Eye)
     assert found(cycle, FindingReason.MEMBER_WITHOUT_RACK, "group/readers")
     assert len(found(cycle, FindingReason.BROKER_RACK_MISSING)) == 3
     assessment = cycle.detection.assessments["readers"]
-    (kafka,) = [row for row in assessment.current if row.measure is Measure.KAFKA and row.unit == "partitions"]
+    (kafka,) = [row for row in assessment.current if row.measure is LocalityMeasure.KAFKA and row.unit == "partitions"]
     assert (kafka.local, kafka.total, kafka.unknown) == (2, 4, 0), "the member in c is near to nothing"
 
 
@@ -149,7 +149,7 @@ def test_a_locator_that_fails_leaves_its_last_answer_and_says_how_old_it_is(eye:
     program.write_text("#!/bin/sh\nsleep 600\n")
     failed = eye.look()
     assert racks(failed) == EVERYBODY
-    gaps = {gap.subject: gap for gap in failed.snapshot.gaps if gap.part is Part.RACK_LOCATORS}
+    gaps = {gap.subject: gap for gap in failed.snapshot.gaps if gap.part is ObservationPart.RACK_LOCATORS}
     assert {name: gap.cause for name, gap in gaps.items()} == {
         "file": GapCause.UNREACHABLE, "command": GapCause.TIMED_OUT,
     }  # fmt: skip
@@ -164,7 +164,7 @@ def test_a_locator_that_fails_leaves_its_last_answer_and_says_how_old_it_is(eye:
     program.write_text("#!/bin/sh\necho broker.1=a\n")
     mended = eye.look()
     assert racks(mended) == {**EVERYBODY, "2": "b"}
-    assert [gap for gap in mended.snapshot.gaps if gap.part is Part.RACK_LOCATORS] == []
+    assert [gap for gap in mended.snapshot.gaps if gap.part is ObservationPart.RACK_LOCATORS] == []
     assert found(mended, FindingReason.BROKER_RACK_CHANGED, "broker/2"), told(mended)
     assert not found(mended, FindingReason.RACK_LOCATORS_DISAGREE)
 
@@ -176,7 +176,7 @@ def test_without_an_answer_from_the_first_look_on_racks_are_unknown_and_it_is_sa
     cycle = eye.look()
     assert racks(cycle) == {**EVERYBODY, "1": "z", "2": None}, "of broker 1 the command knows"
     assert cycle.snapshot.brokers[1].rack.state is RackState.UNKNOWN
-    (gap,) = [gap for gap in cycle.snapshot.gaps if gap.part is Part.RACK_LOCATORS]
+    (gap,) = [gap for gap in cycle.snapshot.gaps if gap.part is ObservationPart.RACK_LOCATORS]
     assert gap.detail.endswith("it has never answered, so racks that only it knows are unknown")
     assert SECRET not in repr(cycle.snapshot)
 

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Self
 import pytest
 
 from agent.values.cycle import Cycle
-from agent.values.finding import FindingReason, Severity
+from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.proposal import ProposalReason
-from agent.values.snapshot import LagSource, Range, Role, TaskCopy
+from agent.values.snapshot import LagSource, Range, TaskCopy, TaskRole
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.show import demo_settings
-from testbed.demo.workload import ClusterFacts, Workload, WorkloadPlan
+from testbed.demo.run import demo_settings
+from testbed.demo.workload import ClusterFacts, ClusterWorkload, WorkloadPlan
 from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import LoadPlan, TopicPlan, TopologyPlan
 from testbed.demo.workload.producers import LoadGenerator
@@ -58,7 +58,7 @@ class Seen(NamedTuple):
 class Truth:
     """Asks the application again and again, in a thread."""
 
-    def __init__(self, work: Workload, instance: str) -> None:
+    def __init__(self, work: ClusterWorkload, instance: str) -> None:
         self._work, self._instance = work, instance
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -96,7 +96,7 @@ class Truth:
 
 
 @contextmanager
-def newcomer(work: Workload, application: str, rack: str, restore_records_per_s: int) -> Iterator[str]:
+def newcomer(work: ClusterWorkload, application: str, rack: str, restore_records_per_s: int) -> Iterator[str]:
     """One more instance of that application, which leaves in the end."""
     name = work.scale_out(application, rack, restore_records_per_s=restore_records_per_s)
     try:
@@ -125,7 +125,7 @@ def depot_plan(facts: ClusterFacts) -> WorkloadPlan:
     ],
 )
 def test_warm_ups_are_followed_until_they_are_promotable(
-    demo_cluster: EmbeddedCluster, work: Workload, restore_records_per_s: int
+    demo_cluster: EmbeddedCluster, work: ClusterWorkload, restore_records_per_s: int
 ) -> None:
     settings = demo_settings(demo_cluster, work)
     blindfolded = demo_settings(demo_cluster, work, **{"groups.shop.application.endpoints": ""})
@@ -137,7 +137,7 @@ def test_warm_ups_are_followed_until_they_are_promotable(
             # The longer the workload has run, the more there is to restore.
             with_endpoint, without, last = watch(eye, blind, truth, within_s=300)
             took_s = time.monotonic() - began
-    warming = [seen for seen in with_endpoint if seen.copy.role is Role.WARMUP]
+    warming = [seen for seen in with_endpoint if seen.copy.role is TaskRole.WARMUP]
     report(restore_records_per_s, took_s, with_endpoint, without, truth)
     assert len({seen.task for seen in warming}) == 2, "max.warmup.replicas is 2"
     assert all(seen.copy.lag_source is LagSource.APPLICATION for seen in warming)
@@ -163,9 +163,9 @@ def test_warm_ups_are_followed_until_they_are_promotable(
 
 
 @pytest.mark.drill
-def test_copies_that_restore_too_slowly_are_found(demo_cluster: EmbeddedCluster, work: Workload) -> None:
+def test_copies_that_restore_too_slowly_are_found(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> None:
     """A warm-up that restores slower than its task grows, and standbys that had caught up until more was written."""
-    with Workload.start(demo_cluster.bootstrap_servers, plan=depot_plan) as depot:
+    with ClusterWorkload.start(demo_cluster.bootstrap_servers, plan=depot_plan) as depot:
         depot.wait_ready()
         depot.scale_out("depot", "b", restore_records_per_s=50)
         depot.wait_ready()
@@ -193,7 +193,7 @@ def test_copies_that_restore_too_slowly_are_found(demo_cluster: EmbeddedCluster,
 
 
 def test_copies_of_a_task_in_one_rack_are_found_where_brokers_place_them(
-    demo_cluster: EmbeddedCluster, work: Workload
+    demo_cluster: EmbeddedCluster, work: ClusterWorkload
 ) -> None:
     """Brokers place the copies of a streams group (KIP-1071) without looking at racks."""
     with Eye(demo_settings(demo_cluster, work).settings) as eye, newcomer(work, "shop-next", "a", 0):
@@ -202,7 +202,7 @@ def test_copies_of_a_task_in_one_rack_are_found_where_brokers_place_them(
         )
     by_key = {finding.detail: finding for finding in found(cycle, FindingReason.COPIES_SHARE_RACK)}
     assert {str(finding.subject) for finding in by_key.values()} == {"group/shop-next"}
-    assert by_key["rack"].severity is Severity.WARNING
+    assert by_key["rack"].severity is FindingSeverity.WARNING
     assert "both a; b is free" in by_key["rack"].sentence
 
 
@@ -216,7 +216,7 @@ def watch(eye: Eye, blind: Eye, truth: Truth, *, within_s: float) -> tuple[list[
         now = seen_of(cycle, truth.process_id)
         with_endpoint += now
         without += seen_of(blind.look(), truth.process_id)
-        warming = [seen for seen in now if seen.copy.role is Role.WARMUP]
+        warming = [seen for seen in now if seen.copy.role is TaskRole.WARMUP]
         if len(warming) == 2 and all(seen.promotable for seen in warming):
             return with_endpoint, without, cycle
         assert time.monotonic() < deadline, (told(cycle), [seen.copy for seen in now])
@@ -229,7 +229,7 @@ def seen_of(cycle: Cycle, process_id: str) -> list[Seen]:
     return [
         Seen(began_ms, began_ms + cycle.observation.took_ms, copy, f"task/shop/{copy.task}/{process_id}" in promotable)
         for copy in cycle.snapshot.copies.get("shop", ())
-        if copy.process_id == process_id and copy.role is not Role.ACTIVE
+        if copy.process_id == process_id and copy.role is not TaskRole.ACTIVE
     ]
 
 

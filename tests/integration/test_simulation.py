@@ -10,9 +10,9 @@ import pytest
 
 from agent.values.snapshot import ConsumerGroup
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload.consumers import Group
+from testbed.demo.workload.consumers import LibrdkafkaGroup
 from testbed.demo.workload.placement import spread
-from testbed.demo.workload.plan import LibrdkafkaGroupPlan, Protocol, TopicPlan
+from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan, TopicPlan
 from testbed.demo.workload.topics import create_topics
 from tests.command import rackwise
 from tests.eye import Eye, settings_for
@@ -33,10 +33,10 @@ def topic(demo_cluster: EmbeddedCluster) -> str:
 
 
 @pytest.fixture
-def group(demo_cluster: EmbeddedCluster, topic: str) -> Iterator[Group]:
+def group(demo_cluster: EmbeddedCluster, topic: str) -> Iterator[LibrdkafkaGroup]:
     """Three members under KIP-848, whose broker-side assignor goes by the group's present assignment."""
-    plan = LibrdkafkaGroupPlan(group=f"{topic}-readers", topic=topic, racks=RACKS, protocol=Protocol.CONSUMER)
-    made = Group(demo_cluster.bootstrap_servers, plan)
+    plan = LibrdkafkaGroupPlan(group=f"{topic}-readers", topic=topic, racks=RACKS, protocol=GroupProtocol.CONSUMER)
+    made = LibrdkafkaGroup(demo_cluster.bootstrap_servers, plan)
     try:
         yield made
     finally:
@@ -44,7 +44,7 @@ def group(demo_cluster: EmbeddedCluster, topic: str) -> Iterator[Group]:
 
 
 @pytest.mark.drill
-def test_what_is_simulated_is_what_then_happens(demo_cluster: EmbeddedCluster, group: Group) -> None:
+def test_what_is_simulated_is_what_then_happens(demo_cluster: EmbeddedCluster, group: LibrdkafkaGroup) -> None:
     servers, name = demo_cluster.bootstrap_servers, group.plan.group
     with Eye(settings_for(servers)) as eye:
         three = settled(eye, name, 3)

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.journal import moves
+from agent.journal import plan_entries
 from agent.journal.approvals import approval_of
-from agent.journal.clocks import LATER_MS, corrections, in_past
-from agent.journal.commands import Pause, pause_in, paused
-from agent.journal.leader import Leader, leader_write
+from agent.journal.commands import ExecutionPause, pause_in, paused
+from agent.journal.leader import LATER_MS, LeaderEntry, corrections, in_past, leader_write
 from agent.journal.triggers import LearnedGroup, TriggerVerdict, acted_at, learned, learned_of, triggers
-from agent.values.journal import Entry, View, Write
-from agent.values.reassignment import BatchState, Plan, PlanState, Target
+from agent.values.journal import Entry, JournalState, JournalWrite
+from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.verdict import Allow, HoldReason
 from tests.guarded import HOUR, MINUTE, approval, batch, held, judged, plan_of, triggered, with_approval
 from tests.journals import journal
@@ -26,22 +25,22 @@ YEARS = 10 * 365 * 24 * HOUR
 FUTURE = NOW_MS + YEARS
 
 
-def healed(view: View, now_ms: int = NOW_MS) -> View:
+def healed(view: JournalState, now_ms: int = NOW_MS) -> JournalState:
     """The journal once the corrections are written, at that time."""
     return journal(*corrections(view, now_ms), at_ms=now_ms, view=view, epoch=2)
 
 
-def moved(at_ms: int) -> View:
+def moved(at_ms: int) -> JournalState:
     """A plan of the same topic that ended then."""
-    other = Plan("p-other", (Target(tp("t-1"), "id", (2, 3), (3, 2)),), PlanState.DONE)
-    return journal(moves.write(other), at_ms=at_ms, view=with_approval(shared()))
+    other = ReassignmentPlan("p-other", (ReassignmentTarget(tp("t-1"), "id", (2, 3), (3, 2)),), PlanState.DONE)
+    return journal(plan_entries.change_writes(other), at_ms=at_ms, view=with_approval(shared()))
 
 
 def test_a_cooldown_begun_by_a_clock_ten_years_ahead_is_one_cooldown_long() -> None:
     view = moved(FUTURE)
     answer = held(shared(), view)
     assert (answer.reason, answer.until_ms) == (HoldReason.COOLING_DOWN, NOW_MS + 10 * MINUTE)
-    assert moves.plans(healed(view)) == moves.plans(view)
+    assert plan_entries.plans(healed(view)) == plan_entries.plans(view)
     assert healed(view)["plan/p-other"].at_ms == NOW_MS
     later = {**healed(view), "plan/p-other": healed(view)["plan/p-other"]._replace(at_ms=NOW_MS - 11 * MINUTE)}
     assert isinstance(judged(shared(), later), Allow), "what was written anew ages"
@@ -75,7 +74,7 @@ def test_a_trigger_judged_later_by_a_good_clock_is_corrected_too() -> None:
 
 def test_pauses_and_what_was_learned_are_corrected() -> None:
     group = LearnedGroup(group_id="g", came_ms=FUTURE, went_ms=NOW_MS - HOUR, slow_rebalances_ms=(90_000,))
-    view = healed(journal(paused(Pause("ann", "", FUTURE)), learned(group), at_ms=FUTURE))
+    view = healed(journal(paused(ExecutionPause("ann", "", FUTURE)), learned(group), at_ms=FUTURE))
     pause = pause_in(view)
     assert pause is not None
     assert pause.since_ms == NOW_MS
@@ -102,9 +101,9 @@ def test_a_journal_of_good_clocks_is_the_same_journal() -> None:
 
 
 def test_other_entries_and_odd_values_are_left_as_they_are() -> None:
-    leader = leader_write(Leader("rw-1", "host", 1, "c", FUTURE))
-    odd = [Write("trigger/g/p", "intent", {"intended_ms": "soon", "earlier_ms": [None, "x"], "judgement": 7})]
-    odd += [Write("approval/p", "approved", {"at_ms": True, "expires_ms": None})]
+    leader = leader_write(LeaderEntry("rw-1", "host", 1, "c", FUTURE))
+    odd = [JournalWrite("trigger/g/p", "intent", {"intended_ms": "soon", "earlier_ms": [None, "x"], "judgement": 7})]
+    odd += [JournalWrite("approval/p", "approved", {"at_ms": True, "expires_ms": None})]
     view = journal(leader, *odd, at_ms=NOW_MS)
     assert in_past(view, NOW_MS) is view
 

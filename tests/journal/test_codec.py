@@ -24,9 +24,9 @@ from agent.journal.codec import (
     rewritten,
     to_bytes,
 )
-from agent.journal.leader import Leader, check_cluster, leader_in, leader_write, newest_epoch
+from agent.journal.leader import LeaderEntry, check_cluster, leader_in, leader_write, newest_epoch
 from agent.values.foreign_json import LATEST_MS, LEAST_INT, MOST_INT
-from agent.values.journal import Entry, Write
+from agent.values.journal import Entry, JournalWrite
 
 ENTRY = Entry("plan/p-1", "plan", {"state": "open", "moves": [1, 2]}, 1_000, 3, 7)
 INTEGERS, FLOATS = st.integers(LEAST_INT, MOST_INT), st.floats(-1e18, 1e18).filter(lambda one: not 0 < abs(one) < 1e-99)
@@ -107,29 +107,33 @@ def test_what_a_newer_writer_adds_within_a_version_is_kept_or_left_aside() -> No
 @pytest.mark.parametrize(
     ("write", "told"),
     [
-        pytest.param(Write("", "k", {}), "under the key ''", id="no key"),
-        pytest.param(Write("x" * 70_000, "k", {}), "under the key 'xxx", id="a key without end"),
-        pytest.param(Write("x", "k", {"n": float("nan")}), "is not JSON", id="no number"),
-        pytest.param(Write("x", "k", {"n": object()}), "is not JSON", id="no JSON at all"),
-        pytest.param(Write("x", "k", {"n": "y" * MAX_VALUE_BYTES}), "too big", id="more than a broker takes"),
+        pytest.param(JournalWrite("", "k", {}), "under the key ''", id="no key"),
+        pytest.param(JournalWrite("x" * 70_000, "k", {}), "under the key 'xxx", id="a key without end"),
+        pytest.param(JournalWrite("x", "k", {"n": float("nan")}), "is not JSON", id="no number"),
+        pytest.param(JournalWrite("x", "k", {"n": object()}), "is not JSON", id="no JSON at all"),
+        pytest.param(JournalWrite("x", "k", {"n": "y" * MAX_VALUE_BYTES}), "too big", id="more than a broker takes"),
     ],
 )
-def test_what_no_journal_can_hold_is_refused_before_anything_is_done(write: Write, told: str) -> None:
+def test_what_no_journal_can_hold_is_refused_before_anything_is_done(write: JournalWrite, told: str) -> None:
     with pytest.raises(BadInput, match=told):
-        numbered([Write("fine", "k", {}), write], at_ms=1, epoch=1, first_seq=0)
+        numbered([JournalWrite("fine", "k", {}), write], at_ms=1, epoch=1, first_seq=0)
 
 
 def test_changes_are_applied_as_their_bytes_say() -> None:
     value = {"list": (1, 2)}
-    view = applied({}, numbered([Write("a", "k", value), Write("b", "k", {})], at_ms=5, epoch=2, first_seq=4))
+    view = applied(
+        {}, numbered([JournalWrite("a", "k", value), JournalWrite("b", "k", {})], at_ms=5, epoch=2, first_seq=4)
+    )
     assert view["a"] == Entry("a", "k", {"list": [1, 2]}, 5, 2, 4)
-    after = applied(view, numbered([Write("a", "k", None), Write("c", "k", {})], at_ms=6, epoch=2, first_seq=6))
+    after = applied(
+        view, numbered([JournalWrite("a", "k", None), JournalWrite("c", "k", {})], at_ms=6, epoch=2, first_seq=6)
+    )
     assert set(after) == {"b", "c"}
     assert set(view) == {"a", "b"}, "a view that was given out stays as it is"
 
 
 def test_who_leads_is_read_back_and_another_clusters_journal_is_not_gone_on_with() -> None:
-    leader = Leader(agent="one", host="h", pid=4, cluster="c-1", since_ms=9)
+    leader = LeaderEntry(agent="one", host="h", pid=4, cluster="c-1", since_ms=9)
     view = applied({}, numbered([leader_write(leader)], at_ms=9, epoch=12, first_seq=0))
     assert leader_in(view) == leader
     assert newest_epoch(view) == 12

@@ -11,49 +11,54 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.guard.budgets import DAY_MS, HOUR_MS, batches_left
-from agent.guard.ground import Records
-from agent.journal.moves import (
+from agent.guard.guard_context import DAY_MS, HOUR_MS, GuardJournal, batches_left
+from agent.journal.plan_entries import (
     KEEP_BATCHES,
     KEEP_NOES,
     KEEP_PLANS,
     batches,
+    change_writes,
     changed,
-    debts,
+    compaction_writes,
+    open_records,
     plans,
-    read,
-    tidy,
-    write,
+    throttle_debts,
 )
-from agent.values.journal import Entry, View, Write
+from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.kafka import LEADER_RATE, THROTTLE_KEYS
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import (
     Batch,
     BatchState,
-    Change,
-    Debt,
-    End,
-    Paid,
+    ClearedThrottle,
     PartitionEnd,
-    Plan,
+    PartitionEndReason,
     PlanState,
-    Target,
+    ReassignmentEntry,
+    ReassignmentPlan,
+    ReassignmentTarget,
+    ThrottleDebt,
 )
-from agent.values.throttles import Resource
+from agent.values.throttles import ThrottleResource
 from agent.values.typed_json import UnreadableError
-from agent.values.verdict import Fine, Hold
+from agent.values.verdict import CheckPassed, Hold
 from assignors.problem import TopicPartition
 from tests.journals import journal
 
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True).map(tuple)
 PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b-1", "c.d"]), st.integers(0, 3))
 TARGETS = st.builds(
-    Target, PARTITIONS, st.text(max_size=3), BROKERS, BROKERS, st.none() | st.integers(0), st.none() | st.just(1.5),
+    ReassignmentTarget,
+    PARTITIONS,
+    st.text(max_size=3),
+    BROKERS,
+    BROKERS,
+    st.none() | st.integers(0),
+    st.none() | st.just(1.5),
     gain=st.sampled_from([0.0, 2.5]),  # never "not a number", which equals nothing
-)  # fmt: skip
+)
 PLANS = st.builds(
-    Plan,
+    ReassignmentPlan,
     st.sampled_from(["p-1", "p-2"]),
     st.lists(TARGETS, max_size=3).map(tuple),
     order=st.integers(),
@@ -66,12 +71,12 @@ BATCHES = st.builds(
     st.lists(TARGETS, max_size=3).map(tuple),
     st.sampled_from(BatchState),
     cancelling=st.lists(PARTITIONS, max_size=3).map(tuple),
-    ends=st.lists(st.builds(PartitionEnd, PARTITIONS, st.sampled_from(End)), max_size=3).map(tuple),
+    ends=st.lists(st.builds(PartitionEnd, PARTITIONS, st.sampled_from(PartitionEndReason)), max_size=3).map(tuple),
 )
 DEBTS = st.builds(
-    Debt,
-    st.builds(Resource, st.just("broker"), st.sampled_from(["0", "1", "2147483647"]))
-    | st.builds(Resource, st.just("topic"), st.sampled_from(["1", "a.b"])),
+    ThrottleDebt,
+    st.builds(ThrottleResource, st.just("broker"), st.sampled_from(["0", "1", "2147483647"]))
+    | st.builds(ThrottleResource, st.just("topic"), st.sampled_from(["1", "a.b"])),
     st.sampled_from(THROTTLE_KEYS),
     st.text(max_size=3),
     st.none() | st.text(max_size=3),
@@ -80,11 +85,11 @@ DEBTS = st.builds(
 )
 
 
-def lines(*changes: Change) -> list[Write]:
-    return [line for change in changes for line in write(change)]
+def lines(*changes: ReassignmentEntry) -> list[JournalWrite]:
+    return [line for change in changes for line in change_writes(change)]
 
 
-def told(*writes: Write, view: Mapping[str, Entry] = MappingProxyType({})) -> dict[str, Entry]:
+def told(*writes: JournalWrite, view: Mapping[str, Entry] = MappingProxyType({})) -> dict[str, Entry]:
     """The journal after these lines."""
     view = dict(view)
     for seq, line in enumerate(writes, len(view)):
@@ -99,86 +104,86 @@ def test_the_newest_of_each_key_is_read_back(changes):
     view: dict[str, Entry] = {}
     for change in changes:
         view = told(*changed(view, [change]), view=view)
-    newest = {write(change)[0].key: change for change in changes}
-    assert set(plans(view)) == {change for change in newest.values() if isinstance(change, Plan)}
+    newest = {change_writes(change)[0].key: change for change in changes}
+    assert set(plans(view)) == {change for change in newest.values() if isinstance(change, ReassignmentPlan)}
     assert set(batches(view)) == {change for change in newest.values() if isinstance(change, Batch)}
-    assert set(debts(view)) == {change for change in newest.values() if isinstance(change, Debt)}
+    assert set(throttle_debts(view)) == {change for change in newest.values() if isinstance(change, ThrottleDebt)}
 
 
 def test_a_paid_debt_is_gone():
-    debt = Debt(Resource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
-    assert debts(told(*lines(debt, Paid(debt.resource, debt.key)))) == ()
+    debt = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
+    assert throttle_debts(told(*lines(debt, ClearedThrottle(debt.resource, debt.key)))) == ()
 
 
 def test_open_plans_come_in_the_order_of_their_acceptance_with_their_batches_alone():
-    open_late = Plan("p-3", (), order=3)
-    open_early = Plan("p-2", (), order=2)
-    ended = Plan("p-1", (), PlanState.DONE, order=1)
+    open_late = ReassignmentPlan("p-3", (), order=3)
+    open_early = ReassignmentPlan("p-2", (), order=2)
+    ended = ReassignmentPlan("p-1", (), PlanState.DONE, order=1)
     mine, other = Batch("p-2", 1, ()), Batch("p-1", 1, ())
-    records = read(told(*lines(open_late, ended, open_early, mine, other)))
+    records = open_records(told(*lines(open_late, ended, open_early, mine, other)))
     assert records.plans == (open_early, open_late)
     assert records.batches == (mine,)
     assert records.known == {"p-1", "p-2", "p-3"}
 
 
 def test_ended_plans_and_their_batches_are_kept_up_to_a_number_and_open_ones_always():
-    ended = [Plan(f"p-{n}", (), PlanState.DONE, order=n) for n in range(KEEP_PLANS + 5)]
+    ended = [ReassignmentPlan(f"p-{n}", (), PlanState.DONE, order=n) for n in range(KEEP_PLANS + 5)]
     closed = [Batch(f"p-{n}", 1, ()) for n in range(KEEP_PLANS + 5)] + [Batch("p-204", 2, ())]
-    unended = Plan("p-open", ())
+    unended = ReassignmentPlan("p-open", ())
     theirs = [Batch("p-open", n, ()) for n in range(1, 300)]
     view = told(*lines(*theirs, unended, *ended, *closed))
     for days, (key, entry) in enumerate(view.items()):
         view[key] = entry._replace(at_ms=days * DAY_MS)
-    for line in tidy(view):
+    for line in compaction_writes(view):
         assert (line.kind, line.value) == ("deleted", None)
         del view[line.key]
     assert len(plans(view)) == KEEP_PLANS + 1
     assert batches(view, "p-open") == tuple(theirs)
     assert len(batches(view)) == len(theirs) + KEEP_BATCHES
     assert batches(view, "p-4") == ()
-    assert tidy(view) == ()
+    assert compaction_writes(view) == ()
 
 
 def test_what_was_moved_within_a_day_counts_against_its_budget_after_the_plan_has_ended():
     """A plan of 100,000 partitions has 2,000 batches."""
-    target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 2), bytes=10)
+    target = ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (3, 2), bytes=10)
     count = KEEP_BATCHES * 2
     sent = [Batch("p-1", n, (target,), BatchState.CLOSED, sendings=1) for n in range(count)]
-    view = told(*lines(Plan("p-1", (target,), PlanState.DONE), *sent))
+    view = told(*lines(ReassignmentPlan("p-1", (target,), PlanState.DONE), *sent))
     now_ms = 2 * DAY_MS
     view = {key: entry._replace(at_ms=now_ms - 1_000) for key, entry in view.items()}
     view["batch/p-1/0"] = view["batch/p-1/0"]._replace(at_ms=now_ms - DAY_MS - 1_000)
-    gone = {line.key for line in tidy(view)}
+    gone = {line.key for line in compaction_writes(view)}
     assert gone == {"batch/p-1/0"}
     view = {key: entry for key, entry in view.items() if key not in gone}
     limits = ExecuteLimits(batches_per_hour=10**6, batches_per_day=10**6, bytes_per_day=10 * (count - 1))
-    held = batches_left("p-2", Records(view).batches, limits, now_ms)
+    held = batches_left("p-2", GuardJournal(view).batches, limits, now_ms)
     assert isinstance(held, Hold), "all that may be moved in a day was moved"
 
 
-def tidied(view: View) -> dict[str, Entry]:
-    gone = {line.key for line in tidy(view)}
+def tidied(view: JournalState) -> dict[str, Entry]:
+    gone = {line.key for line in compaction_writes(view)}
     after = {key: entry for key, entry in view.items() if key not in gone}
-    assert tidy(after) == (), "once is enough"
+    assert compaction_writes(after) == (), "once is enough"
     return after
 
 
-def sent(name: str) -> list[Write]:
+def sent(name: str) -> list[JournalWrite]:
     """A plan that is done, and its one batch."""
     return lines(
         Batch(name, 1, (TARGET,), BatchState.CLOSED, sendings=1),
-        Plan(name, (TARGET,), PlanState.DONE, moved="1"),
+        ReassignmentPlan(name, (TARGET,), PlanState.DONE, moved="1"),
     )
 
 
-TARGET = Target(TopicPartition("t", 0), "id", (1, 2), (3, 2), bytes=10)
-LAPSED = Plan("", (TARGET,), PlanState.CANCELLED, moved="0", sentence="void: its approval ended 0 min ago")
+TARGET = ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (3, 2), bytes=10)
+LAPSED = ReassignmentPlan("", (TARGET,), PlanState.CANCELLED, moved="0", sentence="void: its approval ended 0 min ago")
 NOON = 1_760_000_000_000
 
 
-def left_after(view: View, now_ms: int, **limits: int) -> Hold | Fine:
+def left_after(view: JournalState, now_ms: int, **limits: int) -> Hold | CheckPassed:
     """What the budgets say of one more batch."""
-    return batches_left("p-next", Records(view).batches, replace(ExecuteLimits(), **limits), now_ms)
+    return batches_left("p-next", GuardJournal(view).batches, replace(ExecuteLimits(), **limits), now_ms)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +200,9 @@ def left_after(view: View, now_ms: int, **limits: int) -> Hold | Fine:
         ),
     ],
 )
-def test_plans_that_moved_nothing_do_not_make_the_budget_of_the_day_forget_those_that_did(others: list[Change]):
+def test_plans_that_moved_nothing_do_not_make_the_budget_of_the_day_forget_those_that_did(
+    others: list[ReassignmentEntry],
+):
     done = [line for n in range(KEEP_PLANS) for line in sent(f"p-{n}")]
     view = journal(*done, at_ms=NOON - 2 * HOUR_MS)
     view = tidied(journal(*lines(*others), at_ms=NOON - HOUR_MS, view=view))
@@ -223,14 +230,14 @@ def test_a_plan_that_a_person_ended_is_not_forgotten_for_plans_that_ended_by_the
         LAPSED._replace(proposal_id="p-cancelled", heard="c1", sentence="cancelled by ann@desk"),
         LAPSED._replace(proposal_id="p-rolled", state=PlanState.ROLLED_BACK, heard="c2"),
         LAPSED._replace(proposal_id="p-half", state=PlanState.FAILED, heard="c3"),
-        Plan("p-done", (TARGET,), PlanState.DONE, moved="1"),
-        Plan("p-done-back", (TARGET,), PlanState.DONE, moved="1", approved_by="ann@desk"),
+        ReassignmentPlan("p-done", (TARGET,), PlanState.DONE, moved="1"),
+        ReassignmentPlan("p-done-back", (TARGET,), PlanState.DONE, moved="1", approved_by="ann@desk"),
     ]
     others = [LAPSED._replace(proposal_id=f"p-{n}") for n in range(KEEP_PLANS + 50)]
     view = tidied(journal(*lines(*persons), *lines(*others), at_ms=NOON))
     assert {plan.proposal_id for plan in plans(view)} >= {plan.proposal_id for plan in persons}
     assert len(plans(view)) == KEEP_PLANS + len(persons)
-    assert [Records(view).next(f"p-{name}").number for name in ("cancelled", "rolled", "half", "done")] == [2] * 4
+    assert [GuardJournal(view).next(f"p-{name}").number for name in ("cancelled", "rolled", "half", "done")] == [2] * 4
 
 
 def test_plans_that_a_person_ended_are_kept_up_to_a_number():
@@ -242,44 +249,46 @@ def test_plans_that_a_person_ended_are_kept_up_to_a_number():
 def test_a_topic_cools_down_although_there_is_no_room_for_the_partitions_of_its_plan(monkeypatch: pytest.MonkeyPatch):
     view = journal(*sent("p-1"), at_ms=NOON - 60_000)
     other = TARGET._replace(id=TopicPartition("u", 0))
-    view = journal(*lines(Plan("p-2", (other,) * 2, PlanState.DONE)), at_ms=NOON, view=view)
-    assert Records(view).moved == {"t": NOON - 60_000, "u": NOON}
-    monkeypatch.setattr("agent.journal.moves.KEEP_TARGET_BYTES", 1)
+    view = journal(*lines(ReassignmentPlan("p-2", (other,) * 2, PlanState.DONE)), at_ms=NOON, view=view)
+    assert GuardJournal(view).moved == {"t": NOON - 60_000, "u": NOON}
+    monkeypatch.setattr("agent.journal.plan_entries.KEEP_TARGET_BYTES", 1)
     view = tidied(view)
     assert [plan.dropped for plan in plans(view)] == [1, 0]
-    assert Records(view).moved == {"t": NOON - 60_000, "u": NOON}
+    assert GuardJournal(view).moved == {"t": NOON - 60_000, "u": NOON}
 
 
 def test_an_entry_that_cannot_be_read_is_an_error():
-    view = told(Write("plan/p-1", "open", {"proposal_id": 5}))
+    view = told(JournalWrite("plan/p-1", "open", {"proposal_id": 5}))
     with pytest.raises(UnreadableError):
-        read(view)
+        open_records(view)
 
 
-THROTTLE = Debt(Resource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
+THROTTLE = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
 
 
 @pytest.mark.parametrize(
     "foreign",
     [
         pytest.param(THROTTLE._replace(key="log.retention.ms"), id="a setting that is no throttle"),
-        pytest.param(THROTTLE._replace(resource=Resource("topic", "t"), key="retention.ms"), id="of a topic"),
-        pytest.param(THROTTLE._replace(resource=Resource("broker", "")), id="the default of all brokers"),
-        pytest.param(THROTTLE._replace(resource=Resource("broker", "x")), id="a broker without a number"),
-        pytest.param(THROTTLE._replace(resource=Resource("broker", "\u0661")), id="digits of another alphabet"),
-        pytest.param(THROTTLE._replace(resource=Resource("broker", "9" * 400)), id="a number that no broker has"),
-        pytest.param(THROTTLE._replace(resource=Resource("group", "g")), id="neither broker nor topic"),
+        pytest.param(THROTTLE._replace(resource=ThrottleResource("topic", "t"), key="retention.ms"), id="of a topic"),
+        pytest.param(THROTTLE._replace(resource=ThrottleResource("broker", "")), id="the default of all brokers"),
+        pytest.param(THROTTLE._replace(resource=ThrottleResource("broker", "x")), id="a broker without a number"),
+        pytest.param(THROTTLE._replace(resource=ThrottleResource("broker", "\u0661")), id="digits of another alphabet"),
+        pytest.param(
+            THROTTLE._replace(resource=ThrottleResource("broker", "9" * 400)), id="a number that no broker has"
+        ),
+        pytest.param(THROTTLE._replace(resource=ThrottleResource("group", "g")), id="neither broker nor topic"),
     ],
 )
 def test_what_is_no_throttle_of_a_broker_or_topic_is_unreadable(foreign):
     """Read, it would be taken away as one of ours, or end every agent in turn."""
     with pytest.raises(UnreadableError):
-        read(told(*write(foreign)))
+        open_records(told(*change_writes(foreign)))
 
 
 def test_a_record_under_the_key_of_another_is_unreadable():
     batch = Batch("p-1", 1, ())
     for change, key in ((THROTTLE, "throttle/broker:2/x"), (batch, "batch/p-1/2"), (batch, "batch/p-2/1")):
-        (line,) = write(change)
+        (line,) = change_writes(change)
         with pytest.raises(UnreadableError):
-            read(told(*write(Plan("p-1", ())), line._replace(key=key)))
+            open_records(told(*change_writes(ReassignmentPlan("p-1", ())), line._replace(key=key)))

@@ -6,32 +6,31 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from agent.journal.moves import write
-from agent.journal.remembering import Remembered, remembered
-from agent.journal.triggers import Effect
-from agent.values.journal import Entry, View
+from agent.journal.plan_entries import JournaledMemory, change_writes, remembered
+from agent.journal.triggers import TriggerEffect
+from agent.values.journal import Entry, JournalState
 from agent.values.memory import Memory
-from agent.values.reassignment import Batch, BatchState, Target
+from agent.values.reassignment import Batch, BatchState, ReassignmentTarget
 from assignors.problem import TopicPartition
 from tests.guarded import triggered
 from tests.journals import journal
 
 
-def a_journal(*states: BatchState) -> View:
+def a_journal(*states: BatchState) -> JournalState:
     """Batches of one partition each, numbered from 1."""
     view = {}
     for number, state in enumerate(states, 1):
-        target = Target(TopicPartition("orders", number - 1), "id", (1, 2), (1, 3))
-        (said,) = write(Batch("p", number, (target,), state))
+        target = ReassignmentTarget(TopicPartition("orders", number - 1), "id", (1, 2), (1, 3))
+        (said,) = change_writes(Batch("p", number, (target,), state))
         view[said.key] = Entry(said.key, said.kind, said.value or {}, 0, 1, number)
     return view
 
 
-def recalled(view: View, closed: AbstractSet[tuple[str, int]] | None = None) -> Remembered:
+def recalled(view: JournalState, closed: AbstractSet[tuple[str, int]] | None = None) -> JournaledMemory:
     return remembered(Memory(), view, known_closed=closed, taken_ms=1, monotonic_ms=1)
 
 
-def own(view: View, before: View) -> list[int]:
+def own(view: JournalState, before: JournalState) -> list[int]:
     known = recalled(view, recalled(before).closed).memory.own_reassignments
     return sorted(one.partition for one in known)
 
@@ -59,7 +58,7 @@ def test_what_was_through_before_the_first_look_is_nobodys_move_any_more() -> No
 
 
 def test_when_a_group_was_asked_is_remembered_on_the_monotonic_clock() -> None:
-    asked, unsent = triggered("g", 8_000), triggered("h", 9_000, effect=Effect.NOT_SENT)
+    asked, unsent = triggered("g", 8_000), triggered("h", 9_000, effect=TriggerEffect.NOT_SENT)
     ahead = triggered("i", 20_000)
     known = remembered(
         Memory(), journal(asked, unsent, ahead, at_ms=0), known_closed=None, taken_ms=10_000, monotonic_ms=500_000

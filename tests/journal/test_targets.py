@@ -11,14 +11,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.reassign.batches import in_records
+from agent.execute.reassign.plan_step import record_batches
 from agent.journal import targets
 from agent.journal.codec import MAX_VALUE_BYTES, applied, numbered
-from agent.journal.kept import Kept
-from agent.journal.moves import KEEP_TARGET_BYTES, batches, changed, plan_of, plans, read, tidy, write
-from agent.journal.targets import MOST_TARGETS, PART_BYTES
-from agent.values.journal import Entry, View
-from agent.values.reassignment import Batch, BatchState, End, PartitionEnd, Plan, PlanState, Target, moved_by, moved_of
+from agent.journal.plan_entries import (
+    KEEP_TARGET_BYTES,
+    batches,
+    change_writes,
+    changed,
+    compaction_writes,
+    open_records,
+    plan_of,
+    plans,
+)
+from agent.journal.targets import MOST_TARGETS, PART_BYTES, IdentityMemo
+from agent.values.journal import Entry, JournalState
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEnd,
+    PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentTarget,
+    moved_by,
+    moved_of,
+)
 from agent.values.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 
@@ -26,11 +44,11 @@ TEXT = st.text(max_size=8)
 BROKERS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4, unique=True).map(tuple)
 NUMBER = st.just(0.0) | st.floats(1e-90, 1e18)
 TARGETS = st.builds(
-    Target, st.builds(TopicPartition, TEXT, st.integers(0, 2**31 - 1)), TEXT, BROKERS, BROKERS,
+    ReassignmentTarget, st.builds(TopicPartition, TEXT, st.integers(0, 2**31 - 1)), TEXT, BROKERS, BROKERS,
     st.none() | st.integers(0, 2**63 - 1), st.none() | NUMBER, gain=NUMBER,
 )  # fmt: skip
 PLANS = st.builds(
-    Plan,
+    ReassignmentPlan,
     st.from_regex(r"p-[0-9a-f]{1,4}(\.[1-9])?(-back)?", fullmatch=True),
     st.lists(TARGETS, max_size=8).map(tuple),
     state=st.sampled_from(PlanState), paused=st.booleans(), elections=st.integers(0, 9), approved_by=TEXT, reason=TEXT,
@@ -42,7 +60,7 @@ PLANS = st.builds(
 )  # fmt: skip
 
 
-def journal(*changes: Any, view: View = {}) -> View:  # noqa: B006 (never changed)
+def journal(*changes: Any, view: JournalState = {}) -> JournalState:  # noqa: B006 (never changed)
     """What the journal says after these changes, by the bytes that are written."""
     for seq, change in enumerate(changes, len(view)):
         lines = numbered(changed(view, [change]), at_ms=0, epoch=1, first_seq=seq * 1_000)
@@ -50,11 +68,11 @@ def journal(*changes: Any, view: View = {}) -> View:  # noqa: B006 (never change
     return view
 
 
-def many(count: int, *, name: int = 12, replicas: int = 3, topics: int = 1) -> tuple[Target, ...]:
+def many(count: int, *, name: int = 12, replicas: int = 3, topics: int = 1) -> tuple[ReassignmentTarget, ...]:
     """As many targets of as many topics with names of that length, all of them of other replicas."""
     return tuple(
         sorted(
-            Target(
+            ReassignmentTarget(
                 TopicPartition(f"{at % topics:0{name}d}", at // topics),
                 "AAAAAAAAAAAAAAAAAAAAAA",
                 tuple((at + one) % 99_999 + 1 for one in range(replicas)),
@@ -69,46 +87,48 @@ def many(count: int, *, name: int = 12, replicas: int = 3, topics: int = 1) -> t
 
 
 @given(PLANS)
-def test_any_plan_is_read_back_as_it_was_written(plan: Plan) -> None:
+def test_any_plan_is_read_back_as_it_was_written(plan: ReassignmentPlan) -> None:
     assert plans(journal(plan)) == (plan,)
     assert plan_of(journal(plan), plan.proposal_id) == plan
-    (fields,) = [set(write(plan)[0].value or {})]
-    assert set(Plan._fields) - {"targets", "dropped"} <= fields, "a field is not written"
+    (fields,) = [set(change_writes(plan)[0].value or {})]
+    assert set(ReassignmentPlan._fields) - {"targets", "dropped"} <= fields, "a field is not written"
 
 
 @given(PLANS, st.sampled_from(PlanState), TEXT)
-def test_a_change_of_state_writes_the_header_alone(plan: Plan, state: PlanState, sentence: str) -> None:
+def test_a_change_of_state_writes_the_header_alone(plan: ReassignmentPlan, state: PlanState, sentence: str) -> None:
     view = journal(plan)
     after = plan._replace(state=state, sentence=sentence)
     assert [line.key for line in changed(view, [after])] == [f"plan/{plan.proposal_id}"]
     assert plans(journal(after, view=view)) == (after,)
 
 
-@pytest.mark.parametrize("plan", [Plan("p-1", many(5_000, topics=2)), Plan("p-1", many(30, name=249, topics=30))])
-def test_a_plan_of_more_than_one_part_is_read_back_and_each_part_fits(plan: Plan) -> None:
-    lines = numbered(write(plan), at_ms=0, epoch=2**53, first_seq=0)
+@pytest.mark.parametrize(
+    "plan", [ReassignmentPlan("p-1", many(5_000, topics=2)), ReassignmentPlan("p-1", many(30, name=249, topics=30))]
+)
+def test_a_plan_of_more_than_one_part_is_read_back_and_each_part_fits(plan: ReassignmentPlan) -> None:
+    lines = numbered(change_writes(plan), at_ms=0, epoch=2**53, first_seq=0)
     assert max(len(line.data or b"") for line in lines) < PART_BYTES + 1_000
     assert plans(journal(plan)) == (plan,)
 
 
-def cut(view: View, *keys: str) -> View:
+def cut(view: JournalState, *keys: str) -> JournalState:
     return {key: entry for key, entry in view.items() if key not in keys}
 
 
-def again(view: View, key: str, as_key: str, **value: Any) -> View:
+def again(view: JournalState, key: str, as_key: str, **value: Any) -> JournalState:
     return {**view, as_key: view[key]._replace(key=as_key, value={**view[key].value, **value})}
 
 
-def restated(**value: Any) -> View:
+def restated(**value: Any) -> JournalState:
     """A plan whose part was written like that from the first: digest and sizes agree."""
     view = again(SMALL, PARTS[0], PARTS[0], **value)
     text = json.dumps(view[PARTS[0]].value, separators=(",", ":"), sort_keys=True).encode()
     return again(view, "plan/p-1", "plan/p-1", digest=hashlib.sha256(text).hexdigest(), bytes=len(text))
 
 
-BIG = journal(Plan("p-1", many(9_000)))
+BIG = journal(ReassignmentPlan("p-1", many(9_000)))
 PARTS = sorted(key for key in BIG if key.startswith("targets/"))
-SMALL = journal(Plan("p-1", many(2)))
+SMALL = journal(ReassignmentPlan("p-1", many(2)))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +136,9 @@ SMALL = journal(Plan("p-1", many(2)))
     [
         pytest.param(cut(BIG, PARTS[0]), id="one is missing"),
         pytest.param(cut(BIG, *PARTS), id="all are missing, of a plan that has not ended"),
-        pytest.param(cut(journal(Plan("p-1", many(9_000), PlanState.DONE)), PARTS[1]), id="one of an ended plan"),
+        pytest.param(
+            cut(journal(ReassignmentPlan("p-1", many(9_000), PlanState.DONE)), PARTS[1]), id="one of an ended plan"
+        ),
         pytest.param(again(BIG, PARTS[0], "targets/p-1/99"), id="there is one too many"),
         pytest.param(again(BIG, PARTS[0], "targets/p-1/01"), id="one is there twice"),
         pytest.param(again(BIG, PARTS[0], PARTS[1]), id="one is in the place of another"),
@@ -143,15 +165,15 @@ SMALL = journal(Plan("p-1", many(2)))
         pytest.param(again(SMALL, "plan/p-1", "plan/p-2"), id="a header under another name"),
     ],
 )
-def test_a_plan_whose_parts_are_not_those_that_were_accepted_is_unreadable(view: View) -> None:
+def test_a_plan_whose_parts_are_not_those_that_were_accepted_is_unreadable(view: JournalState) -> None:
     with pytest.raises(UnreadableError):
-        read(view)
+        open_records(view)
     with pytest.raises(UnreadableError):
-        tidy(view)
+        compaction_writes(view)
 
 
 def test_a_part_that_is_written_otherwise_from_the_first_is_read() -> None:
-    assert [target.gain for target in read(restated(gain=[1.5, 0])).plans[0].targets] == [1.5, 0.0]
+    assert [target.gain for target in open_records(restated(gain=[1.5, 0])).plans[0].targets] == [1.5, 0.0]
 
 
 JSON = st.recursive(
@@ -166,7 +188,7 @@ JSON = st.recursive(
 def test_foreign_parts_raise_one_error_or_are_read(name: str, value: Any) -> None:
     view = again(SMALL, PARTS[0], PARTS[0], **{name: value})
     with suppress(UnreadableError):
-        assert read(view).plans[0].targets == many(2)
+        assert open_records(view).plans[0].targets == many(2)
 
 
 def test_lists_that_few_bytes_share_very_often_are_refused() -> None:
@@ -174,7 +196,7 @@ def test_lists_that_few_bytes_share_very_often_are_refused() -> None:
         name: [0] * 50_000 for name in ("topic", "partition", "before", "after", "bytes", "bytes_per_s", "gain")
     })  # fmt: skip
     with pytest.raises(UnreadableError, match="too many replicas"):
-        read(view)
+        open_records(view)
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------------
@@ -183,35 +205,35 @@ def test_lists_that_few_bytes_share_very_often_are_refused() -> None:
 def test_partitions_of_ended_plans_are_kept_newest_first_and_then_only_their_headers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agent.journal.moves.KEEP_TARGET_BYTES", 2_500)
-    old, new = (Plan(f"p-{n}", many(20), PlanState.DONE, order=n) for n in (1, 2))
-    open_ = Plan("p-3", many(100), order=3)
+    monkeypatch.setattr("agent.journal.plan_entries.KEEP_TARGET_BYTES", 2_500)
+    old, new = (ReassignmentPlan(f"p-{n}", many(20), PlanState.DONE, order=n) for n in (1, 2))
+    open_ = ReassignmentPlan("p-3", many(100), order=3)
     view = dict(journal(open_, old, new))
-    for line in tidy(view):
+    for line in compaction_writes(view):
         assert line.value is None
         del view[line.key]
     assert plans(view) == (open_, old._replace(targets=(), dropped=20), new)
     assert plan_of(view, "p-1") == old._replace(targets=(), dropped=20)
-    assert tidy(view) == ()
+    assert compaction_writes(view) == ()
     assert KEEP_TARGET_BYTES > 200_000 * 60, "some hundred thousand partitions"
 
 
 def test_parts_without_a_plan_are_deleted() -> None:
     view = {**SMALL, "targets/p-9/1": SMALL[PARTS[0]]._replace(key="targets/p-9/1")}
-    assert [(line.key, line.value) for line in tidy(view)] == [("targets/p-9/1", None)]
+    assert [(line.key, line.value) for line in compaction_writes(view)] == [("targets/p-9/1", None)]
 
 
 def test_a_plan_that_goes_takes_its_partitions_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.journal.moves.KEEP_PLANS", 1)
-    view = journal(*(Plan(f"p-{n}", many(2), PlanState.DONE, order=n) for n in (1, 2)))
-    assert {line.key for line in tidy(view)} == {"plan/p-1", "targets/p-1/1"}
+    monkeypatch.setattr("agent.journal.plan_entries.KEEP_PLANS", 1)
+    view = journal(*(ReassignmentPlan(f"p-{n}", many(2), PlanState.DONE, order=n) for n in (1, 2)))
+    assert {line.key for line in compaction_writes(view)} == {"plan/p-1", "targets/p-1/1"}
 
 
 # --- the largest plan -----------------------------------------------------------------------------------------------
 
 
 def test_which_partitions_moved_is_read_back_of_very_many() -> None:
-    plan = Plan("p", many(70_001))
+    plan = ReassignmentPlan("p", many(70_001))
     moved = {target.id for at, target in enumerate(plan.targets) if at % 3}
     assert moved_of(plan._replace(moved=moved_by(plan, moved))) == moved
     assert moved_of(plan._replace(moved=moved_by(plan, ()))) == frozenset()
@@ -221,12 +243,12 @@ def test_every_state_of_the_worst_plan_fits_its_records() -> None:
     """Names of 249 characters, each of another topic, 15 replicas each of other brokers, all ends, long sentences."""
     targets = many(MOST_TARGETS, name=249, replicas=15, topics=MOST_TARGETS)
     long = "\u00fc" * 40_000
-    worst = Plan(
+    worst = ReassignmentPlan(
         "p-0123456789ab.999-back", targets, approved_by=long, reason=long, sentence=long, heard="c" * 100,
         begin_by_ms=2**50, racks=tuple((at, f"rack-{at}") for at in range(2_000)), turned=10**6, order=2**50,
         throttle_bytes_per_s=2**50, max_moves=10**6,
     )  # fmt: skip
-    lines = numbered(write(worst), at_ms=2**47, epoch=2**53, first_seq=0)
+    lines = numbered(change_writes(worst), at_ms=2**47, epoch=2**53, first_seq=0)
     assert max(len(line.data or b"") for line in lines) < MAX_VALUE_BYTES
     view = applied({}, lines)
     all_moved = moved_by(worst, {one.id for one in targets})
@@ -235,13 +257,13 @@ def test_every_state_of_the_worst_plan_fits_its_records() -> None:
         (line,) = numbered(changed(view, [after]), at_ms=2**47, epoch=2**53, first_seq=2**53)
         assert len(line.data or b"") < MAX_VALUE_BYTES
     assert plan_of(view, worst.proposal_id) == worst
-    for number, run in enumerate(in_records(targets[:2_000]), 1):
+    for number, run in enumerate(record_batches(targets[:2_000]), 1):
         ids = tuple(target.id for target in run)
-        ends = tuple(PartitionEnd(id_, max(End, key=lambda end: len(end.name))) for id_ in ids)
+        ends = tuple(PartitionEnd(id_, max(PartitionEndReason, key=lambda end: len(end.name))) for id_ in ids)
         batch = Batch(
             worst.proposal_id, number, tuple(run), BatchState.CLOSED, True, 2**50, True, 10**6, ids, ends, long
         )
-        (line,) = numbered(write(batch), at_ms=2**47, epoch=2**53, first_seq=2**53)
+        (line,) = numbered(change_writes(batch), at_ms=2**47, epoch=2**53, first_seq=2**53)
         assert len(line.data or b"") < MAX_VALUE_BYTES
     assert batches(journal(batch)) == (batch,)
 
@@ -250,14 +272,14 @@ def test_an_entry_of_the_layout_before_is_unreadable() -> None:
     value = {"proposal_id": "p-1", "targets": [{"id": {"topic": "t", "partition": 0}}]}
     entry = Entry("plan/p-1", "open", value, 0, 1, 1)
     with pytest.raises(UnreadableError, match="without partitions"):
-        read({"plan/p-1": entry})
+        open_records({"plan/p-1": entry})
 
 
 def test_plans_that_were_read_long_ago_are_not_kept_with_their_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent leads for months: 1,000 plans of 100,000 partitions would be 25 GB."""
     assert targets._PLANS._most <= targets._MOST_KEPT
-    monkeypatch.setattr(targets, "_PLANS", kept := Kept[Plan](2_000))
-    view = journal(Plan("p-1", many(200), PlanState.DONE))
+    monkeypatch.setattr(targets, "_PLANS", kept := IdentityMemo[ReassignmentPlan](2_000))
+    view = journal(ReassignmentPlan("p-1", many(200), PlanState.DONE))
     for at_ms in range(50):
         assert plans({key: entry._replace(at_ms=at_ms) for key, entry in view.items()})[0].partitions == 200
     assert 200 <= sum(len(plan.targets) for _, plan, _ in kept._found.values()) <= 2_000
@@ -267,4 +289,4 @@ def test_a_header_that_counts_other_bytes_than_its_parts_have_is_unreadable() ->
     """Bytes of plans that have not ended are what no further plan has room beside."""
     for told in (0, 10**18, -(10**18)):
         with pytest.raises(UnreadableError):
-            read(again(SMALL, "plan/p-1", "plan/p-1", bytes=told))
+            open_records(again(SMALL, "plan/p-1", "plan/p-1", bytes=told))

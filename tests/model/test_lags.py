@@ -12,7 +12,7 @@ from agent.model.rates import closing_rate, eta_s, restore_rate
 from agent.values.limits import Limits
 from agent.values.memory import RestoreRate
 from agent.values.observation import RawStreamsMember
-from agent.values.snapshot import LagSource, Range, Role
+from agent.values.snapshot import LagSource, Range, TaskRole
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation, instance, process_id, streams_member, subtopology, with_group
 
@@ -74,7 +74,7 @@ def test_a_running_active_copy_has_caught_up_and_one_that_was_just_given_away_ha
     )
     run = Run(NO_STANDBYS).look(answers.at(0))
     running, restoring = run.copy("app", "0_0", 1), run.copy("app", "0_1", 2)
-    assert (running.role, running.lag, running.caught_up) == (Role.ACTIVE, Range(0, 0, 0), True)
+    assert (running.role, running.lag, running.caught_up) == (TaskRole.ACTIVE, Range(0, 0, 0), True)
     assert (restoring.lag, restoring.caught_up) == (Range(0, END - 100, END - 100), None)
 
 
@@ -230,7 +230,7 @@ def test_what_the_broker_passes_on(
 ) -> None:
     declared = (subtopology("0", "in", "app-store-changelog"),)
     answers = a_cluster().kip1071("app", *kip1071(offsets=offsets), subtopologies=declared)
-    (copy,) = [c for c in Run(Limits()).look(answers.at(0)).snapshot.copies["app"] if c.role is Role.WARMUP]
+    (copy,) = [c for c in Run(Limits()).look(answers.at(0)).snapshot.copies["app"] if c.role is TaskRole.WARMUP]
     assert copy.role_certain
     assert (copy.lag, copy.caught_up) == (None if lag is None else Range(lag, lag, lag), caught_up)
     assert copy.lag_source is (None if lag is None else LagSource.BROKER)
@@ -240,7 +240,7 @@ def test_an_endpoint_is_believed_before_the_broker_though_it_numbers_subtopologi
     declared = (subtopology("0", "in", "app-store-changelog"),)
     answers = a_cluster().kip1071("app", *kip1071(offsets={"0_0": (400_000, END)}), subtopologies=declared)
     answers.says("app", process_id(2), "0_0", "standby", 77, at_s=0)
-    (copy,) = [c for c in Run(Limits()).look(answers.at(0)).snapshot.copies["app"] if c.role is Role.WARMUP]
+    (copy,) = [c for c in Run(Limits()).look(answers.at(0)).snapshot.copies["app"] if c.role is TaskRole.WARMUP]
     assert (copy.lag, copy.lag_source) == (Range(77, 77, 77), LagSource.APPLICATION)
 
 

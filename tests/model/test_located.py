@@ -8,13 +8,13 @@ import pytest
 
 from agent.decode.members import decode_members
 from agent.detect.find import detect
-from agent.loop import Line
+from agent.loop import CycleStages
 from agent.memory.remember import remember
-from agent.model.take import take_snapshot
+from agent.model.build_snapshot import build_snapshot
 from agent.values.limits import Limits, LocatorKind, RackLocator, RackPattern
 from agent.values.memo import Memo
 from agent.values.memory import Memory
-from agent.values.observation import GapCause, Part
+from agent.values.observation import GapCause, ObservationPart
 from agent.values.snapshot import ConsumerGroup, LocatorState, Rack, RackState, Snapshot, StreamsGroup
 from tests.builders import TABLE, WIRE, Answers, an_observation, consumer, instance, located, reader, streams_member
 
@@ -42,7 +42,7 @@ def taken(
     answers.extra["rack_tables"] = tables
     observation = answers.at(at)
     limits = Limits(rack_locators=order)
-    return take_snapshot(observation, decode_members(observation, None), memory or Memory(), limits, None)
+    return build_snapshot(observation, decode_members(observation, None), memory or Memory(), limits, None)
 
 
 def rack_of(*order: RackLocator, told: str | None = None, host: str = "kafka-1", tables: tuple[Any, ...] = ()) -> Rack:
@@ -292,7 +292,9 @@ def test_a_broker_whose_locator_never_answered_keeps_the_rack_that_is_remembered
     answers = an_observation(_=(1, 2))
     before = taken(answers, WIRE, TABLE, tables=(located("file", "broker.1=a", "broker.2=b"),))
     memory = remember(Memory(), before, detect(before, Memory(), Limits()))
-    after = taken(answers.gap(Part.RACK_LOCATORS, GapCause.TIMED_OUT, "file"), WIRE, TABLE, memory=memory, at=10)
+    after = taken(
+        answers.gap(ObservationPart.RACK_LOCATORS, GapCause.TIMED_OUT, "file"), WIRE, TABLE, memory=memory, at=10
+    )
     assert [(broker.rack.name, broker.rack.remembered, broker.rack.told) for broker in after.brokers] == [
         ("a", True, None),
         ("b", True, None),
@@ -316,7 +318,7 @@ def test_the_snapshot_tells_how_large_and_how_old_each_answer_is() -> None:
 def test_a_quiet_look_keeps_its_objects_and_a_changed_answer_changes_only_racks() -> None:
     answers = an_observation().topic("orders", (1,)).group("g", reader("m", None, "orders-0"))
     answers.group("other", reader("o", "a", "orders-0")).kip848("new", consumer("n", None, "orders-0"))
-    line = Line(Limits(rack_locators=(WIRE, TABLE)))
+    line = CycleStages(Limits(rack_locators=(WIRE, TABLE)))
     answers.extra["rack_tables"] = (located("file", "client.id.client-m=a"),)
     first = line.snapshot(answers.at(0), Memory())
     line.turn()
@@ -347,5 +349,5 @@ def test_a_memo_changes_nothing() -> None:
     answers.extra["rack_tables"] = (located("file", "broker.1=a", "host.10.0.0.1=b"),)
     observation, limits = answers.at(0), Limits(rack_locators=(WIRE, TABLE, alias(a="c")))
     decoded = decode_members(observation, None)
-    with_memo = take_snapshot(observation, decoded, Memory(), limits, Memo())
-    assert with_memo == take_snapshot(observation, decoded, Memory(), limits, None)
+    with_memo = build_snapshot(observation, decoded, Memory(), limits, Memo())
+    assert with_memo == build_snapshot(observation, decoded, Memory(), limits, None)

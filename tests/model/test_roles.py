@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from agent.model.roles import java_uuid_order
+from agent.model.lags import java_uuid_order
 from agent.values.limits import GroupLimits, Limits
-from agent.values.snapshot import Role
+from agent.values.snapshot import TaskRole
 from tests.builders import TAKEN_MS, Answers, Run, an_observation, instance, process_id, with_group
 
 PROBING = TAKEN_MS + 600_000
 END = 1_000_000
 CAUGHT_UP = END - 1
-WARMUP, STANDBY = Role.WARMUP, Role.STANDBY
+WARMUP, STANDBY = TaskRole.WARMUP, TaskRole.STANDBY
 
 
 def a_cluster(partitions: int = 4) -> Answers:
@@ -20,12 +20,12 @@ def a_cluster(partitions: int = 4) -> Answers:
     return answers.topic("app-store-changelog", *[(1, 2)] * partitions, ends=[END] * partitions)
 
 
-def roles(run: Run) -> dict[str, tuple[Role, bool]]:
+def roles(run: Run) -> dict[str, tuple[TaskRole, bool]]:
     """``task process`` of every standby copy -> (role, certain)."""
     return {
         f"{copy.task} {int(copy.process_id[:8], 16)}": (copy.role, copy.role_certain)
         for copy in run.snapshot.copies["app"]
-        if copy.role is not Role.ACTIVE
+        if copy.role is not TaskRole.ACTIVE
     }
 
 
@@ -117,7 +117,7 @@ def scaled_out(second: dict[str, int | None], *, probing: int | None = PROBING, 
         ),
     ],
 )
-def test_told_apart(answers: Answers, limits: Limits | None, expected: dict[str, tuple[Role, bool]]) -> None:
+def test_told_apart(answers: Answers, limits: Limits | None, expected: dict[str, tuple[TaskRole, bool]]) -> None:
     assert roles(two_looks(answers, limits)) == expected
 
 

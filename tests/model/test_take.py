@@ -10,11 +10,11 @@ import pytest
 from agent.decode.encode import encode_sticky
 from agent.decode.members import decode_members
 from agent.decode.values import StickyUserData
-from agent.model.take import take_snapshot
+from agent.model.build_snapshot import build_snapshot
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
-from agent.values.observation import Part, RawBroker, RawListedGroup, RawTopic
+from agent.values.observation import ObservationPart, RawBroker, RawListedGroup, RawTopic
 from agent.values.snapshot import ConsumerGroup, GroupKind, OtherGroup, Rack, RackState, StreamsGroup
 from assignors.problem import TopicPartition
 from tests.builders import Run, an_observation, consumer, instance, reader
@@ -204,7 +204,7 @@ def test_sizes_of_an_earlier_look_do_not_teach_the_size_of_a_record() -> None:
     first = TopicPartition("t", 0)
     answers.sizes = {(1, first): 100_000}
     run = Run().look(answers.at(0))
-    answers.extra["ages_ms"] = {Part.LOG_DIRS: 50_000}
+    answers.extra["ages_ms"] = {ObservationPart.LOG_DIRS: 50_000}
     answers.sizes[1, first] = 150_000
     for second in (10, 20, 30):
         answers.ends[first] += 1_000
@@ -220,10 +220,10 @@ def test_sizes_of_an_earlier_look_do_not_teach_the_size_of_a_record() -> None:
 def test_an_unchanged_part_is_the_same_object_and_a_changed_one_is_not() -> None:
     world = a_world(20)
     memo, limits = Memo(), Limits()
-    before = take_snapshot(world, decode_members(world), Memory(), limits, memo)
+    before = build_snapshot(world, decode_members(world), Memory(), limits, memo)
     memo.turn()
     later = next_look(world, share=0.1, fresh_rows=True)
-    after = take_snapshot(later, decode_members(later), Memory(), limits, memo)
+    after = build_snapshot(later, decode_members(later), Memory(), limits, memo)
     assert after.topics is before.topics
     assert after.brokers is before.brokers
     changed = [name for name in after.groups if after.groups[name] is not before.groups[name]]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from agent.decode.consumer_protocol import decode_assignment
+from agent.decode.decode_context import DecodeContext
 from agent.decode.encode import encode_assignment
-from agent.decode.reading import Reading
 from agent.decode.values import Assignment
 from agent.model.topology import NO_CHANGELOG_SEEN, TAKEN_FOR_CHANGELOG
 from agent.values.limits import Limits, TopologyHint
-from agent.values.observation import GapCause, Part
-from agent.values.snapshot import Statefulness, StreamsGroup, Topology
+from agent.values.observation import GapCause, ObservationPart
+from agent.values.snapshot import StreamsGroup, StreamsTopology, TaskStatefulness
 from tests.builders import Answers, Run, an_observation, instance, process_id, streams_member, subtopology, with_group
 
-STATE, SOURCE, UNKNOWN = Statefulness.CHANGELOG, Statefulness.SOURCE_CHANGELOG, Statefulness.UNKNOWN
+STATE, SOURCE, UNKNOWN = TaskStatefulness.CHANGELOG, TaskStatefulness.SOURCE_CHANGELOG, TaskStatefulness.UNKNOWN
 
 
 def a_cluster(*topics: str) -> Answers:
@@ -26,14 +26,14 @@ def a_cluster(*topics: str) -> Answers:
     return answers
 
 
-def topology_of(answers: Answers, limits: Limits | None = None) -> Topology:
+def topology_of(answers: Answers, limits: Limits | None = None) -> StreamsTopology:
     group = Run(limits).look(answers.at(0)).snapshot.groups["app"]
     assert isinstance(group, StreamsGroup)
     assert group.topology is not None
     return group.topology
 
 
-def summary(topology: Topology) -> dict[str, tuple[Statefulness, tuple[str, ...]]]:
+def summary(topology: StreamsTopology) -> dict[str, tuple[TaskStatefulness, tuple[str, ...]]]:
     """Subtopology -> (statefulness, changelog topics)."""
     return {
         str(task.id.subtopology): (task.statefulness, tuple(tp.topic for tp in task.changelogs))
@@ -135,7 +135,7 @@ def test_inferred(
     active: dict[str, str],
     sums: dict[str, int],
     owned: str,
-    expected: dict[str, tuple[Statefulness, tuple[str, ...]]],
+    expected: dict[str, tuple[TaskStatefulness, tuple[str, ...]]],
 ) -> None:
     answers = a_cluster(*topics).streams("app", instance(1, "a", active, sums=sums, owned=owned))
     topology = topology_of(answers)
@@ -186,7 +186,7 @@ def test_what_is_not_certain_is_noted() -> None:
 
 def test_while_topics_are_not_all_shown_no_source_is_taken_for_a_changelog() -> None:
     answers = a_cluster("in").streams("app", instance(1, "a", ONE, sums={"0_0": -2}))
-    answers.gap(Part.TOPICS, GapCause.NOT_ALLOWED, "app-store-changelog")
+    answers.gap(ObservationPart.TOPICS, GapCause.NOT_ALLOWED, "app-store-changelog")
     assert summary(topology_of(answers)) == {"0": (UNKNOWN, ())}
 
 
@@ -194,11 +194,11 @@ def test_while_topics_are_not_all_shown_no_source_is_taken_for_a_changelog() -> 
     ("hint", "expected"),
     [
         pytest.param(
-            TopologyHint(stateless_subtopologies=("0",)), (Statefulness.STATELESS, ()), id="it has no state at all"
+            TopologyHint(stateless_subtopologies=("0",)), (TaskStatefulness.STATELESS, ()), id="it has no state at all"
         ),
         pytest.param(
             TopologyHint(no_changelog_subtopologies=("0",)),
-            (Statefulness.NO_CHANGELOG, ()),
+            (TaskStatefulness.NO_CHANGELOG, ()),
             id="its stores are not logged",
         ),
         pytest.param(TopologyHint(source_changelogs=("in",)), (SOURCE, ("in",)), id="its source is its changelog"),
@@ -207,7 +207,7 @@ def test_while_topics_are_not_all_shown_no_source_is_taken_for_a_changelog() -> 
         ),
     ],
 )
-def test_a_hint_goes_before_everything(hint: TopologyHint, expected: tuple[Statefulness, tuple[str, ...]]) -> None:
+def test_a_hint_goes_before_everything(hint: TopologyHint, expected: tuple[TaskStatefulness, tuple[str, ...]]) -> None:
     answers = a_cluster("in", "custom").streams("app", instance(1, "a", ONE))
     topology = topology_of(answers, with_group("app", topology=hint))
     assert summary(topology) == {"0": expected}
@@ -238,7 +238,7 @@ def test_a_hint_may_add_the_source_to_a_changelog_that_was_found() -> None:
         ),
     ],
 )
-def test_declared(declared: object, expected: tuple[Statefulness, tuple[str, ...]]) -> None:
+def test_declared(declared: object, expected: tuple[TaskStatefulness, tuple[str, ...]]) -> None:
     member = streams_member(1, "a", active="0_0 0_1")
     answers = a_cluster("in", "app-store-changelog").kip1071("app", member, subtopologies=(declared,))  # type: ignore[arg-type]
     topology = topology_of(answers)
@@ -285,7 +285,7 @@ def test_a_member_that_lists_other_tasks_than_partitions_is_named_and_tells_of_n
 
 def _spliced(assignment: bytes, other: bytes) -> bytes:
     """The partitions of one assignment with the user data of another."""
-    mine, theirs = decode_assignment(assignment, Reading()), decode_assignment(other, Reading())
+    mine, theirs = decode_assignment(assignment, DecodeContext()), decode_assignment(other, DecodeContext())
     assert isinstance(mine, Assignment)
     assert isinstance(theirs, Assignment)
     return encode_assignment(mine._replace(user_data=theirs.user_data))

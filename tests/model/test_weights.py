@@ -7,13 +7,13 @@ import re
 import pytest
 
 from agent.decode.members import decode_members
-from agent.model.rates import Measured, restore_rate
-from agent.model.take import take_snapshot
+from agent.model.build_snapshot import build_snapshot
+from agent.model.rates import MeasuredRestoreRate, restore_rate
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, RateBase, RestoreRate
 from agent.values.snapshot import Snapshot
-from agent.values.weights import RestoreWeight, Told
+from agent.values.weights import RestoreWeight, WeightsReading
 from tests.builders import MONOTONIC_MS, Answers, an_observation
 from tests.snapshots import tp
 from tests.weights.told import TOPIC, group_told, told, topic_told
@@ -29,18 +29,18 @@ def orders() -> Answers:
     return an_observation().topic("orders", (1,), (2,), (3,))
 
 
-def taken(weights: Told | None, memory: Memory = OWN, memo: Memo | None = None) -> Snapshot:
+def taken(weights: WeightsReading | None, memory: Memory = OWN, memo: Memo | None = None) -> Snapshot:
     answers = orders()
     answers.extra["weights"] = weights
     observation = answers.at(0)
-    return take_snapshot(observation, decode_members(observation), memory, Limits(), memo)
+    return build_snapshot(observation, decode_members(observation), memory, Limits(), memo)
 
 
 @pytest.mark.parametrize(
     ("weights", "rates"),
     [
         pytest.param(None, (500.0, 0.0, 0.0), id="not asked for: own rates"),
-        pytest.param(Told(TOPIC, missing="there is no topic"), (500.0, 0.0, 0.0), id="missing: own rates"),
+        pytest.param(WeightsReading(TOPIC, missing="there is no topic"), (500.0, 0.0, 0.0), id="missing: own rates"),
         pytest.param(told({"orders": (7.0, 8.0, 9.0)}), (7.0, 8.0, 9.0), id="fresh: weights alone"),
         pytest.param(told({"orders": (7.0, None, 9.0)}), (7.0, 0.0, 9.0), id="a partition without one: its own rate"),
         pytest.param(told({"orders": (7.0, 8.0, 9.0)}, until_s=-7_200), (7.0, 8.0, 9.0), id="as old as allowed"),
@@ -50,27 +50,29 @@ def taken(weights: Told | None, memory: Memory = OWN, memo: Memo | None = None) 
             told({"orders": (7.0, 8.0, 9.0, 10.0), "gone": (1.0,)}), (7.0, 8.0, 9.0), id="of what is not shown: nothing"
         ),
         pytest.param(
-            Told(TOPIC, (topic_told("orders", (7.0, 8.0)), topic_told("orders", (None, None, 9.0)))),
+            WeightsReading(TOPIC, (topic_told("orders", (7.0, 8.0)), topic_told("orders", (None, None, 9.0)))),
             (7.0, 8.0, 9.0),
             id="a topic in two records",
         ),
     ],
 )
-def test_rates_by_precedence(weights: Told | None, rates: tuple[float, ...]) -> None:
+def test_rates_by_precedence(weights: WeightsReading | None, rates: tuple[float, ...]) -> None:
     assert taken(weights).bytes_per_s == {tp(f"orders-{number}"): rate for number, rate in enumerate(rates)}
 
 
 def test_without_either_nothing_is_known() -> None:
-    assert taken(Told(TOPIC, missing="there is no topic"), Memory()).bytes_per_s == {}
+    assert taken(WeightsReading(TOPIC, missing="there is no topic"), Memory()).bytes_per_s == {}
 
 
 @pytest.mark.parametrize(
     ("weights", "why", "silent"),
     [
         pytest.param(told({"orders": (1.0,)}), None, False, id="fresh"),
-        pytest.param(Told(TOPIC, missing="there is no topic"), "there is no topic", True, id="missing"),
-        pytest.param(Told(TOPIC), "rackwise.weights holds no weights", True, id="empty"),
-        pytest.param(Told(TOPIC, others=3), "holds weights of other clusters only", True, id="of another cluster"),
+        pytest.param(WeightsReading(TOPIC, missing="there is no topic"), "there is no topic", True, id="missing"),
+        pytest.param(WeightsReading(TOPIC), "rackwise.weights holds no weights", True, id="empty"),
+        pytest.param(
+            WeightsReading(TOPIC, others=3), "holds weights of other clusters only", True, id="of another cluster"
+        ),
         pytest.param(
             told({"orders": (1.0,)}, until_s=-9_000), "they are 2 h 30 min old, 30 min more than", False, id="stale"
         ),
@@ -78,13 +80,15 @@ def test_without_either_nothing_is_known() -> None:
             told({"orders": (1.0,)}, until_s=9_000), "2 h 30 min after this look, so one of", False, id="ahead"
         ),
         pytest.param(
-            Told(TOPIC, unreadable=2, example="'C/x' is no JSON"), "0 of 2 records .* 'C/x' is no JSON", False,
+            WeightsReading(TOPIC, unreadable=2, example="'C/x' is no JSON"),
+            "0 of 2 records .* 'C/x' is no JSON",
+            False,
             id="unreadable",
         ),
         pytest.param(told({}, group_told("g", {"orders": (1.0,)})), "groups only", False, id="groups alone"),
     ],
-)  # fmt: skip
-def test_why_weights_are_not_used(weights: Told, why: str | None, *, silent: bool) -> None:
+)
+def test_why_weights_are_not_used(weights: WeightsReading, why: str | None, *, silent: bool) -> None:
     state = taken(weights).weights
     assert state is not None
     assert state.silent is silent
@@ -118,23 +122,36 @@ LEARNED = (RestoreWeight(0, 100.0, 200.0, 300.0, 9, 0.0), RestoreWeight(1, 80.0,
     ("measured", "learned", "rate"),
     [
         pytest.param((), (), None, id="nothing is known"),
-        pytest.param((), LEARNED, Measured(40.0, 250.0, 800.0), id="none measured: what the pipeline learned, doubled"),
         pytest.param(
-            (RestoreRate(30.0, 50.0),), LEARNED, Measured(15.0, 200.0, 800.0), id="one measured: beside the learned"
+            (), LEARNED, MeasuredRestoreRate(40.0, 250.0, 800.0), id="none measured: what the pipeline learned, doubled"
         ),
         pytest.param(
-            (RestoreRate(30.0, 50.0),) * 3, LEARNED, Measured(30.0, 40.0, 50.0), id="three measured: these alone"
+            (RestoreRate(30.0, 50.0),),
+            LEARNED,
+            MeasuredRestoreRate(15.0, 200.0, 800.0),
+            id="one measured: beside the learned",
         ),
         pytest.param(
-            (RestoreRate(30.0, None),), LEARNED, Measured(40.0, 250.0, 800.0), id="bounded from below only: learned"
+            (RestoreRate(30.0, 50.0),) * 3,
+            LEARNED,
+            MeasuredRestoreRate(30.0, 40.0, 50.0),
+            id="three measured: these alone",
         ),
         pytest.param(
-            (RestoreRate(30.0, None),), (RestoreWeight(0, 0.0, 0.0, 0.0, 0, None),), Measured(15.0, 30.0, None),
+            (RestoreRate(30.0, None),),
+            LEARNED,
+            MeasuredRestoreRate(40.0, 250.0, 800.0),
+            id="bounded from below only: learned",
+        ),
+        pytest.param(
+            (RestoreRate(30.0, None),),
+            (RestoreWeight(0, 0.0, 0.0, 0.0, 0, None),),
+            MeasuredRestoreRate(15.0, 30.0, None),
             id="learned from nothing: left aside",
         ),
     ],
-)  # fmt: skip
+)
 def test_restore_rates_by_precedence(
-    measured: tuple[RestoreRate, ...], learned: tuple[RestoreWeight, ...], rate: Measured | None
+    measured: tuple[RestoreRate, ...], learned: tuple[RestoreWeight, ...], rate: MeasuredRestoreRate | None
 ) -> None:
     assert restore_rate(measured, learned) == rate

@@ -10,21 +10,23 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.money.costs import Costs, costs_of
-from agent.money.traffic import Traffic, border, together
-from agent.money.words import (
+from agent.money.costs import CrossRackCosts, costs_of
+from agent.money.traffic import (
+    CrossRackTraffic,
+    border,
     bytes_between,
     bytes_words,
     money_words,
     saving_words,
+    together,
     traffic_words,
     usd_between,
     usd_words,
     worst_first,
 )
 from agent.values.limits import Limits, PriceLimits
-from agent.values.snapshot import GroupKind, OtherGroup, Statefulness
-from agent.values.weighed import Weighed
+from agent.values.snapshot import GroupKind, OtherGroup, TaskStatefulness
+from agent.values.weights import FreshWeights
 from tests.builders import TABLE as FILE
 from tests.builders import WIRE, Run, an_observation, located, reader
 from tests.snapshots import Builder, a_cluster, member, process, task, tp
@@ -42,11 +44,11 @@ def two_racks(*, selector: bool | None = False) -> Builder:
     return built
 
 
-def costs(built: Builder) -> Costs:
+def costs(built: Builder) -> CrossRackCosts:
     return costs_of(built.snapshot())
 
 
-def of(built: Builder, group: str) -> Traffic:
+def of(built: Builder, group: str) -> CrossRackTraffic:
     traffic = costs(built).groups[group]
     assert traffic is not None
     return traffic
@@ -55,12 +57,12 @@ def of(built: Builder, group: str) -> Traffic:
 class TestReads:
     def test_a_partition_led_in_the_other_rack_costs_its_rate(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB).group("shop", member("m", "b", "orders-0"))
-        assert of(built, "shop") == Traffic({("a", "b"): MB}, 1, 0)
+        assert of(built, "shop") == CrossRackTraffic({("a", "b"): MB}, 1, 0)
         assert of(built, "shop").usd_per_day(LIMITS) == pytest.approx(A_DAY)
 
     def test_a_partition_led_in_the_own_rack_costs_nothing(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB).group("shop", member("m", "a", "orders-0"))
-        assert of(built, "shop") == Traffic({}, 1, 0)
+        assert of(built, "shop") == CrossRackTraffic({}, 1, 0)
         assert of(built, "shop").usd_per_day(LIMITS) == 0
 
     @pytest.mark.parametrize(
@@ -84,16 +86,18 @@ class TestReads:
 
     def test_a_member_in_a_rack_that_no_broker_has_crosses_for_certain(self) -> None:
         built = two_racks(selector=True).topic("orders", (1, 2), rate=MB)
-        assert of(built.group("shop", member("m", "eu-1a", "orders-0")), "shop") == Traffic({("a", "eu-1a"): MB}, 1, 0)
+        assert of(built.group("shop", member("m", "eu-1a", "orders-0")), "shop") == CrossRackTraffic(
+            {("a", "eu-1a"): MB}, 1, 0
+        )
 
     def test_a_topic_read_by_two_groups_is_paid_twice(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB)
         built.group("one", member("m", "b", "orders-0")).group("two", member("n", "b", "orders-0"))
-        assert costs(built).consume == Traffic({("a", "b"): 2 * MB}, 2, 0)
+        assert costs(built).consume == CrossRackTraffic({("a", "b"): 2 * MB}, 2, 0)
 
     def test_weights_say_what_a_group_reads_where_that_is_not_what_the_topic_takes_in(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB).group("shop", member("m", "b", "orders-0"))
-        weighed = Weighed(
+        weighed = FreshWeights(
             topics=MappingProxyType({"orders": (MB,)}),
             groups=MappingProxyType({"shop": {tp("orders-0"): 3 * MB}}),
             restores=MappingProxyType({}),
@@ -109,7 +113,7 @@ class TestReads:
         answers.extra["rack_tables"] = (located("file", "host.10.0.0.1=b"),)
         snapshot = Run(Limits(rack_locators=(WIRE, FILE))).look(answers.at()).snapshot
         rated = costs_of(replace(snapshot, bytes_per_s={tp("orders-0"): MB}))
-        assert rated.groups["shop"] == Traffic({("a", "b"): MB}, 1, 0)
+        assert rated.groups["shop"] == CrossRackTraffic({("a", "b"): MB}, 1, 0)
 
 
 class TestStreams:
@@ -121,12 +125,12 @@ class TestStreams:
             process("p2", "b", standby="0_0"),
             topology=[task("0_0", "orders-0", changelogs="shop-store-changelog-0")],
         )
-        assert of(built, "shop") == Traffic({("a", "b"): 3 * MB}, 2, 0)
+        assert of(built, "shop") == CrossRackTraffic({("a", "b"): 3 * MB}, 2, 0)
 
     def test_a_kip_1071_group_is_judged_by_its_tasks_too(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB)
         built.streams(
-            "shop", process("p1", "b", "0_0"), topology=[task("0_0", "orders-0", Statefulness.STATELESS)],
+            "shop", process("p1", "b", "0_0"), topology=[task("0_0", "orders-0", TaskStatefulness.STATELESS)],
             kind=GroupKind.STREAMS,
         )  # fmt: skip
         assert of(built, "shop").bytes_per_s == MB
@@ -134,7 +138,7 @@ class TestStreams:
     def test_a_standby_whose_changelog_cannot_be_told_is_unknown_and_not_free(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB)
         built.streams("shop", process("p1", "b", standby="0_0"), topology=[task("0_0", "orders-0")])
-        assert of(built, "shop") == Traffic({}, 1, 1, unbounded=1)
+        assert of(built, "shop") == CrossRackTraffic({}, 1, 1, unbounded=1)
 
     def test_an_application_without_a_topology_is_unknown(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB).streams("shop", process("p1", "b", "0_0"), topology=None)
@@ -145,17 +149,17 @@ class TestStreams:
 class TestCopies:
     def test_a_follower_in_the_other_rack_copies_the_partitions_rate(self) -> None:
         built = two_racks().topic("orders", (1, 2), (2, 1), rate=MB)
-        assert costs(built).replicate == Traffic({("a", "b"): MB, ("b", "a"): MB}, 2, 0)
+        assert costs(built).replicate == CrossRackTraffic({("a", "b"): MB, ("b", "a"): MB}, 2, 0)
 
     def test_a_follower_in_the_leaders_rack_copies_within_it(self) -> None:
         built = a_cluster(a=(1, 2)).topic("orders", (1, 2), rate=MB)
-        assert costs(built).replicate == Traffic({}, 1, 0)
+        assert costs(built).replicate == CrossRackTraffic({}, 1, 0)
 
     def test_an_offline_follower_copies_nothing(self) -> None:
         built = two_racks().topic("orders", (1, 2), rate=MB)
         state = built.topics["orders"].partitions[0]._replace(offline=(2,), isr=(1,))
         built.topics["orders"] = built.topics["orders"]._replace(partitions=(state,))
-        assert costs(built).replicate == Traffic({}, 0, 0)
+        assert costs(built).replicate == CrossRackTraffic({}, 0, 0)
 
     def test_a_rack_pays_for_what_comes_in_and_the_sum_of_all_racks_is_the_total(self) -> None:
         built = two_racks().topic("orders", (1, 2), rate=MB).group("shop", member("m", "b", "orders-0"))
@@ -171,7 +175,7 @@ class TestUnknown:
         built = two_racks().topic("orders", (1,), (1,), rate=MB).group("shop", member("m", "b", "orders-0 orders-1"))
         del built.rates[tp("orders-1")]
         traffic = of(built, "shop")
-        assert traffic == Traffic({("a", "b"): MB}, 2, 1, unbounded=1)
+        assert traffic == CrossRackTraffic({("a", "b"): MB}, 2, 1, unbounded=1)
         assert money_words(traffic, LIMITS) == "≥ $1.73"
         assert traffic_words(traffic) == "≥ 1.0 MB/s"
 
@@ -181,11 +185,11 @@ class TestUnknown:
 
     def test_a_partition_of_unknown_rate_in_the_readers_rack_crosses_nothing_all_the_same(self) -> None:
         built = two_racks().topic("orders", (1,)).group("shop", member("m", "a", "orders-0"))
-        assert of(built, "shop") == Traffic({}, 1, 0)
+        assert of(built, "shop") == CrossRackTraffic({}, 1, 0)
 
     def test_a_partition_into_which_nothing_is_written_crosses_nothing_whoever_reads_it(self) -> None:
         built = two_racks().topic("orders", (1,), rate=0.0).group("shop", member("m", None, "orders-0"))
-        assert of(built, "shop") == Traffic({}, 1, 0)
+        assert of(built, "shop") == CrossRackTraffic({}, 1, 0)
 
     @pytest.mark.parametrize(
         ("built", "at_most"),
@@ -229,7 +233,7 @@ class TestUnknown:
 
     def test_with_a_selector_a_replica_of_unknown_rack_may_be_the_one_next_door(self) -> None:
         built = a_cluster(a=(1,), _=(3,), b=(2,)).topic("t", (1, 3), rate=MB).group("g", member("m", "b", "t-0"))
-        assert of(built, "g") == Traffic({}, 1, 1, open_bytes_per_s=MB)
+        assert of(built, "g") == CrossRackTraffic({}, 1, 1, open_bytes_per_s=MB)
 
     def test_a_group_whose_members_are_not_visible_has_no_figure(self) -> None:
         built = two_racks()
@@ -270,12 +274,12 @@ class TestOrder:
     def test_the_dearest_come_first_by_what_they_may_cost_and_the_unknown_before_the_free(self) -> None:
         limits = Limits(price=PriceLimits(between={("b", "a"): 0.2}))
         rows = {
-            "unknown": Traffic({}, 1, 1, unbounded=1),
-            "perhaps many bytes at a high price": Traffic({}, 1, 1, open_bytes_per_s=2 * MB),
-            "at least some bytes": Traffic({("a", "b"): 1.5 * MB}, 2, 1, unbounded=1),
-            "nothing": Traffic({}, 1, 0),
-            "many bytes": Traffic({("a", "b"): 2 * MB}, 1, 0),
-            "few bytes at a high price": Traffic({("b", "a"): MB}, 1, 0),
+            "unknown": CrossRackTraffic({}, 1, 1, unbounded=1),
+            "perhaps many bytes at a high price": CrossRackTraffic({}, 1, 1, open_bytes_per_s=2 * MB),
+            "at least some bytes": CrossRackTraffic({("a", "b"): 1.5 * MB}, 2, 1, unbounded=1),
+            "nothing": CrossRackTraffic({}, 1, 0),
+            "many bytes": CrossRackTraffic({("a", "b"): 2 * MB}, 1, 0),
+            "few bytes at a high price": CrossRackTraffic({("b", "a"): MB}, 1, 0),
             "not visible": None,
         }
         ranked = sorted(rows, key=lambda name: (worst_first(rows[name], limits), name))
@@ -291,7 +295,7 @@ class TestOrder:
 
     def test_without_a_price_bytes_decide(self) -> None:
         limits = Limits(price=PriceLimits(usd_per_gb=None))
-        few, many = Traffic({("a", "b"): 1.0}, 1, 0), Traffic({("a", "b"): 2.0}, 1, 0)
+        few, many = CrossRackTraffic({("a", "b"): 1.0}, 1, 0), CrossRackTraffic({("a", "b"): 2.0}, 1, 0)
         assert worst_first(many, limits) < worst_first(few, limits)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from agent.explain.doctor import Check, CheckState, diagnose
-from agent.explain.doctor_costs import ASSIGNORS, CLIENT_RACK, NO_COST, SELECTOR, FaultCost, fault_cost
+from agent.explain.doctor import CheckState, DoctorCheck, diagnose
+from agent.explain.doctor_fixes import ASSIGNORS_CHECK, CLIENT_RACK_CHECK, NO_COST, SELECTOR, FaultCost, fault_cost
 from agent.money.costs import costs_of
-from agent.simulate.evaluation import Seen
-from agent.simulate.second_look import first_memory, second_look
+from agent.simulate.evaluation import StageEvaluation, first_memory, second_look
 from agent.values.limits import Limits
 from agent.values.plan import Plan
 from tests.builders import Answers, an_observation, reader
@@ -15,7 +14,7 @@ from tests.snapshots import tp
 A_DAY = 1.728
 
 
-def seen(answers: Answers) -> Seen:
+def seen(answers: Answers) -> StageEvaluation:
     """Two looks, ten seconds apart, between which every partition took in 1 MB/s."""
     _sized(answers)
     memory = first_memory(answers.at(0), Limits())
@@ -34,7 +33,7 @@ def _sized(answers: Answers) -> None:
     }
 
 
-def checks(look: Seen) -> tuple[Check, ...]:
+def checks(look: StageEvaluation) -> tuple[DoctorCheck, ...]:
     return diagnose(look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before)
 
 
@@ -55,13 +54,13 @@ def test_an_assignor_that_ignores_racks_costs_what_the_best_assignment_would_sav
     answers = an_observation(a=(1,), b=(2,)).topic("orders", (1,), (2,))
     members = reader("m", "b", "orders-0"), reader("n", "a", "orders-1")
     answers.group("shop", *members, assignor="roundrobin")
-    assert cost(answers, ASSIGNORS) == FaultCost(2_000_000.0, 2 * A_DAY)
+    assert cost(answers, ASSIGNORS_CHECK) == FaultCost(2_000_000.0, 2 * A_DAY)
 
 
 def test_members_without_a_rack_cost_at_most_all_that_they_read() -> None:
     answers = an_observation(a=(1,), b=(2,)).topic("orders", (1,), (2,))
     answers.group("shop", reader("m", None, "orders-0"), reader("n", "b", "orders-1"))
-    assert cost(answers, CLIENT_RACK) == FaultCost(at_most_usd_per_day=A_DAY)
+    assert cost(answers, CLIENT_RACK_CHECK) == FaultCost(at_most_usd_per_day=A_DAY)
 
 
 def test_without_rates_no_fault_has_a_figure() -> None:
@@ -79,4 +78,4 @@ def test_a_check_that_sends_no_byte_anywhere_costs_nothing() -> None:
 def test_the_names_are_those_of_checks() -> None:
     look = seen(an_observation(a=(1,)).topic("orders", (1,)))
     names = {check.name for check in checks(look)}
-    assert {SELECTOR, ASSIGNORS, CLIENT_RACK} <= names
+    assert {SELECTOR, ASSIGNORS_CHECK, CLIENT_RACK_CHECK} <= names

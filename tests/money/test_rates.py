@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 
 from agent.money.costs import costs_of
-from agent.simulate.evaluation import see
-from agent.simulate.second_look import base_of_agent, first_memory, next_look, second_look
-from agent.values.clock import Instant
+from agent.simulate.evaluation import base_of_agent, evaluate, first_memory, next_look, second_look
+from agent.values.clock import ClockReading
 from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory, RateBase
-from agent.values.observation import Part
-from agent.values.rates import Rates, RatesFrom, judged, price_sentence, sentence
-from agent.values.weighed import Weighed
+from agent.values.observation import ObservationPart
+from agent.values.rates import RateMeasurement, RateSource, judged, price_sentence, sentence
+from agent.values.weights import FreshWeights
 from tests.builders import MONOTONIC_MS, TAKEN_MS, Answers, an_observation, reader
 from tests.snapshots import a_cluster, tp
 
@@ -41,7 +40,7 @@ class TestTwoLooks:
         memory = first_memory(answers.at(0), LIMITS)
         seen = second_look(grown(answers, 20_000).at(10), memory, LIMITS)
         assert seen.snapshot.bytes_per_s == {tp("orders-0"): 20_000 * 500 / 10}
-        assert seen.rates == Rates(RatesFrom.COMMAND, 10.0)
+        assert seen.rates == RateMeasurement(RateSource.COMMAND, 10.0)
         traffic = costs_of(seen.snapshot).groups["shop"]
         assert traffic is not None
         assert traffic.usd_per_day(LIMITS) == pytest.approx(1.728)
@@ -49,7 +48,7 @@ class TestTwoLooks:
     def test_what_the_loop_keeps_only_of_small_clusters_a_command_keeps_of_any(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("agent.memory.rate_bases.MAX_PARTITIONS", 0)
+        monkeypatch.setattr("agent.memory.remember.MAX_PARTITIONS", 0)
         answers = a_topic()
         memory = first_memory(answers.at(0), LIMITS)
         assert second_look(grown(answers, 10).at(10), memory, LIMITS).snapshot.bytes_per_s == {tp("orders-0"): 500.0}
@@ -57,7 +56,7 @@ class TestTwoLooks:
     def test_without_sizes_on_disk_a_growing_partition_has_no_rate_and_it_is_said_why(self) -> None:
         answers = a_topic()
         answers.sizes = {}
-        answers.gap(Part.LOG_DIRS)
+        answers.gap(ObservationPart.LOG_DIRS)
         memory = first_memory(answers.at(0), LIMITS)
         answers.ends[tp("orders-0")] += 5
         seen = second_look(answers.at(10), memory, LIMITS)
@@ -80,7 +79,7 @@ class TestTwoLooks:
 
 
 class TestTheAgent:
-    def base(self, age_s: float, base_age_s: float) -> tuple[Memory, Rates]:
+    def base(self, age_s: float, base_age_s: float) -> tuple[Memory, RateMeasurement]:
         """An agent on another clock, whose newest look is so old and rests on a base that is so old."""
         agents_ms = 999_000
         memory = Memory(
@@ -90,16 +89,16 @@ class TestTheAgent:
             rate_bases=(RateBase(agents_ms - round((base_age_s - age_s) * 1000), {tp("orders-0"): 1_000}),),
             bytes_per_record={"orders": 500.0},
         )
-        return base_of_agent(memory, "f00d-3", memory.taken_ms, Instant(TAKEN_MS, MONOTONIC_MS))
+        return base_of_agent(memory, "f00d-3", memory.taken_ms, ClockReading(TAKEN_MS, MONOTONIC_MS))
 
     def test_its_memory_is_a_base_on_the_clock_of_this_process(self) -> None:
         memory, rates = self.base(age_s=8, base_age_s=50)
         assert memory.rate_bases[0].monotonic_ms == MONOTONIC_MS - 50_000
-        assert rates == Rates(RatesFrom.AGENT, 50.0, "f00d-3", 8_000)
+        assert rates == RateMeasurement(RateSource.AGENT, 50.0, "f00d-3", 8_000)
 
     def test_one_look_with_it_has_rates(self) -> None:
         memory, rates = self.base(age_s=8, base_age_s=50)
-        seen = see(grown(a_topic(), 1_000).at(0), memory, LIMITS)
+        seen = evaluate(grown(a_topic(), 1_000).at(0), memory, LIMITS)
         assert seen.snapshot.bytes_per_s == {tp("orders-0"): 1_000 * 500 / 50}
         assert sentence(judged(rates, seen.snapshot), seen.snapshot) == (
             "rates: from the agent's telemetry (look f00d-3, 8 s old), over 50 s"
@@ -111,7 +110,7 @@ class TestTheAgent:
         assert rates.why_not == "the newest full look in the agent's telemetry is 2 h old"
 
     def test_its_first_full_look_is_no_base_and_the_second_one_is_named(self) -> None:
-        now = Instant(TAKEN_MS, MONOTONIC_MS)
+        now = ClockReading(TAKEN_MS, MONOTONIC_MS)
         _, rates = base_of_agent(Memory(), "f00d-1", TAKEN_MS - 20_000, now)
         snapshot = a_cluster().topic("orders", (1,)).snapshot()
         assert sentence(judged(rates, snapshot), snapshot) == (
@@ -120,7 +119,7 @@ class TestTheAgent:
         )
 
     def test_a_later_look_without_end_offsets_is_told_apart(self) -> None:
-        _, rates = base_of_agent(Memory(cycle=9), "f00d-9", TAKEN_MS, Instant(TAKEN_MS, MONOTONIC_MS))
+        _, rates = base_of_agent(Memory(cycle=9), "f00d-9", TAKEN_MS, ClockReading(TAKEN_MS, MONOTONIC_MS))
         assert rates.why_not is not None
         assert rates.why_not.endswith("keeps no end offsets: none were read, or those of more than 10,000 partitions")
 
@@ -139,36 +138,36 @@ class TestTheAgent:
 class TestWhatIsSaid:
     def test_without_two_looks_rates_are_unknown_and_the_option_is_named(self) -> None:
         snapshot = a_cluster().topic("orders", (1,)).snapshot()
-        assert sentence(judged(Rates(), snapshot), snapshot) == (
+        assert sentence(judged(RateMeasurement(), snapshot), snapshot) == (
             "rates: unknown, as this is one look; --for 10s measures them"
         )
 
     @pytest.mark.parametrize(
         ("measured", "ends"),
         [
-            (RatesFrom.COMMAND, "so the size of a record is not known"),
-            (RatesFrom.FILE, "or no log dir grew before it"),
-            (RatesFrom.AGENT, "so the size of a record is not known; --for 10s measures them"),
+            (RateSource.COMMAND, "so the size of a record is not known"),
+            (RateSource.FILE, "or no log dir grew before it"),
+            (RateSource.AGENT, "so the size of a record is not known; --for 10s measures them"),
         ],
     )
     def test_two_looks_without_rates_are_not_called_one_and_the_option_is_named_where_it_helps(
-        self, measured: RatesFrom, ends: str
+        self, measured: RateSource, ends: str
     ) -> None:
         snapshot = a_cluster().topic("orders", (1,)).snapshot()
         snapshot = replace(snapshot, end_offsets={tp("orders-0"): 1}, size_bytes={tp("orders-0"): 1})
-        told = sentence(judged(Rates(measured, 10.0), snapshot), snapshot)
+        told = sentence(judged(RateMeasurement(measured, 10.0), snapshot), snapshot)
         assert "one look" not in told
         assert told.endswith(ends)
 
     def test_weights_are_named_where_all_rates_are_theirs(self) -> None:
         snapshot = a_cluster().topic("orders", (1,), rate=5.0).snapshot()
-        snapshot = replace(snapshot, weighed=Weighed({}, {}, {}, {tp("orders-0"): 5.0}))
-        assert judged(Rates(RatesFrom.COMMAND, 10.0), snapshot) == Rates(RatesFrom.WEIGHTS)
+        snapshot = replace(snapshot, weighed=FreshWeights({}, {}, {}, {tp("orders-0"): 5.0}))
+        assert judged(RateMeasurement(RateSource.COMMAND, 10.0), snapshot) == RateMeasurement(RateSource.WEIGHTS)
 
     def test_weights_of_some_partitions_are_told_beside_what_was_measured(self) -> None:
         snapshot = a_cluster().topic("orders", (1,), (2,), rate=5.0).snapshot()
-        snapshot = replace(snapshot, weighed=Weighed({}, {}, {}, {tp("orders-0"): 5.0}))
-        rates = judged(Rates(RatesFrom.COMMAND, 10.0), snapshot)
+        snapshot = replace(snapshot, weighed=FreshWeights({}, {}, {}, {tp("orders-0"): 5.0}))
+        rates = judged(RateMeasurement(RateSource.COMMAND, 10.0), snapshot)
         assert sentence(rates, snapshot) == (
             "rates: measured over 10 s by this command; weights of the pipeline for 1 of 2 partitions"
         )

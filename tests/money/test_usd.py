@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.values.words import usd
+from agent.values.number_format import usd
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.observe.context import Clients
-from agent.values.observation import Gap, GapCause, Observation, Part
+from agent.observe.context import ObserverClients
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.wire.client import WireClient
 from config.kafka_client import KafkaClientConfig
 
@@ -26,10 +26,10 @@ _NOT_YET = {
 }
 
 
-def clients_of(bootstrap_servers: str, properties: Mapping[str, str] | None = None) -> Clients:
+def clients_of(bootstrap_servers: str, properties: Mapping[str, str] | None = None) -> ObserverClients:
     """Both clients, as an operator would configure them."""
     written = {"bootstrap.servers": bootstrap_servers, "client.id": CLIENT_ID, **(properties or {})}
-    return Clients.open(KafkaClientConfig.of(written))
+    return ObserverClients.open(KafkaClientConfig.of(written))
 
 
 @contextlib.contextmanager
@@ -138,11 +138,11 @@ def wait_for(look: Callable[[], Any], what: str, within_s: float = 30) -> Any:
     return seen
 
 
-def gaps(observation: Observation, part: Part | None = None) -> list[Gap]:
+def gaps(observation: Observation, part: ObservationPart | None = None) -> list[Gap]:
     """Gaps of that part, or all."""
     return [gap for gap in observation.gaps if part in (None, gap.part)]
 
 
-def kinds(found: list[Gap]) -> set[tuple[Part, GapCause, str]]:
+def kinds(found: list[Gap]) -> set[tuple[ObservationPart, GapCause, str]]:
     """What gaps say without their sentences."""
     return {gap[:3] for gap in found}

@@ -13,10 +13,8 @@ from typing import Any, cast
 
 import pytest
 
-from agent.observe.application import read_application_lags
-from agent.observe.context import Context, ask_together
-from agent.observe.scope import Scope
-from agent.observe.world import _lags_of
+from agent.observe.cluster_listing import _lags_of, read_application_lags
+from agent.observe.context import ObserveContext, ObserveScope, ask_together
 from agent.values.observation import GapCause, RawApplicationLag
 from assignors.problem import TaskId
 
@@ -206,8 +204,8 @@ def test_a_token_in_an_address_that_no_request_can_be_made_of_is_in_no_gap(rest:
 
 def test_a_look_that_does_not_wait_for_an_endpoint_any_longer_tells_no_token() -> None:
     """As while the name of its host is looked up, which ends by no deadline."""
-    asked = SimpleNamespace(timeout_ms=1, scope=Scope(), wants=lambda _part: True, not_asked=lambda _part: ())
-    context = cast("Context", asked)
+    asked = SimpleNamespace(timeout_ms=1, scope=ObserveScope(), wants=lambda _part: True, not_asked=lambda _part: ())
+    context = cast("ObserveContext", asked)
     ask, ended = _lags_of(f"http://host/lags?token={TOKEN}", context), threading.Event()
     ask.question = lambda: ended.wait(30) and ask.answer
     (gap,) = ask_together(context, [ask], name="test")

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from agent.observe.doubt import Judgement, Word, judge, to_ask
-from agent.values.observation import GapCause, Part
+from agent.observe.cluster_details import NameVisibility, VanishedNames, names_to_ask, vanished_names
+from agent.values.observation import GapCause, ObservationPart
 
 TEN = frozenset(f"t{number}" for number in range(10))
 ALL = tuple(sorted(TEN))
@@ -24,25 +24,35 @@ class Expected(NamedTuple):
 
 def judged(
     shown: frozenset[str],
-    words: dict[str, Word],
+    words: dict[str, NameVisibility],
     *,
     complete: bool = True,
     share: float = 0.2,
     known: frozenset[str] = TEN,
-) -> Judgement:
-    return judge(Part.TOPICS, known, shown, words, complete=complete, shrink_share=share)
+) -> VanishedNames:
+    return vanished_names(ObservationPart.TOPICS, known, shown, words, complete=complete, shrink_share=share)
 
 
 @pytest.mark.parametrize(
     ("missing", "words", "complete", "expected"),
     [
         pytest.param((), {}, True, Expected(), id="nothing vanished"),
-        pytest.param(("t1",), {"t1": Word.GONE}, True, Expected(gone=("t1",)), id="one was deleted, a broker says so"),
         pytest.param(
-            ("t1",), {"t1": Word.HIDDEN}, True, Expected((), ("t1",), (NOT_ALLOWED,)), id="one may no longer be seen"
+            ("t1",), {"t1": NameVisibility.GONE}, True, Expected(gone=("t1",)), id="one was deleted, a broker says so"
         ),
         pytest.param(
-            ("t1",), {"t1": Word.THERE}, True, Expected((), ("t1",), (DOUBTED,)), id="another broker still shows it"
+            ("t1",),
+            {"t1": NameVisibility.HIDDEN},
+            True,
+            Expected((), ("t1",), (NOT_ALLOWED,)),
+            id="one may no longer be seen",
+        ),
+        pytest.param(
+            ("t1",),
+            {"t1": NameVisibility.THERE},
+            True,
+            Expected((), ("t1",), (DOUBTED,)),
+            id="another broker still shows it",
         ),
         pytest.param(("t1",), {}, True, Expected(), id="one vanished, and nobody could be asked"),
         pytest.param(("t1",), {}, False, Expected((), ("t1",)), id="one vanished while a broker was silent"),
@@ -53,13 +63,17 @@ def judged(
             Expected((), ("t1", "t2", "t3"), (DOUBTED,)),
             id="many vanished without a witness",
         ),
-        pytest.param(ALL, dict.fromkeys(ALL, Word.GONE), True, Expected(ALL), id="all were really deleted"),
+        pytest.param(ALL, dict.fromkeys(ALL, NameVisibility.GONE), True, Expected(ALL), id="all were really deleted"),
         pytest.param(
-            ALL, dict.fromkeys(ALL, Word.HIDDEN), True, Expected((), ALL, (NOT_ALLOWED,)), id="all rights were lost"
+            ALL,
+            dict.fromkeys(ALL, NameVisibility.HIDDEN),
+            True,
+            Expected((), ALL, (NOT_ALLOWED,)),
+            id="all rights were lost",
         ),
         pytest.param(
             ("t1", "t2", "t3", "t4"),
-            {"t1": Word.GONE, "t2": Word.HIDDEN, "t3": Word.THERE},
+            {"t1": NameVisibility.GONE, "t2": NameVisibility.HIDDEN, "t3": NameVisibility.THERE},
             True,
             Expected(("t1",), ("t2", "t3"), (NOT_ALLOWED, DOUBTED)),
             id="each told apart; the fourth is within the share that may vanish",
@@ -67,7 +81,7 @@ def judged(
     ],
 )
 def test_what_is_believed_of_names_that_vanished(
-    missing: tuple[str, ...], words: dict[str, Word], complete: bool, expected: Expected
+    missing: tuple[str, ...], words: dict[str, NameVisibility], complete: bool, expected: Expected
 ) -> None:
     judgement = judged(TEN - set(missing), words, complete=complete)
     assert judgement.gone == frozenset(expected.gone)
@@ -77,19 +91,21 @@ def test_what_is_believed_of_names_that_vanished(
 
 
 def test_the_sentences_name_a_few_and_count_the_rest() -> None:
-    lost = judged(frozenset(), dict.fromkeys(TEN, Word.HIDDEN)).gaps[0]
+    lost = judged(frozenset(), dict.fromkeys(TEN, NameVisibility.HIDDEN)).gaps[0]
     assert lost.subject == "10 topics"
     assert lost.detail == (
         "10 topics (t0, t1, t2 and 7 more) are no longer visible: DESCRIBE is denied; grant DESCRIBE on topics"
     )
-    one = judged(TEN - {"t4"}, {"t4": Word.HIDDEN}).gaps[0]
+    one = judged(TEN - {"t4"}, {"t4": NameVisibility.HIDDEN}).gaps[0]
     assert (one.subject, one.detail) == ("t4", "t4 is no longer visible: DESCRIBE is denied; grant DESCRIBE on topics")
 
 
 def test_what_a_witness_said_about_names_that_are_shown_does_not_matter() -> None:
-    assert judged(TEN, {"t1": Word.GONE, "unknown": Word.HIDDEN}) == Judgement(frozenset(), frozenset(), ())
+    assert judged(TEN, {"t1": NameVisibility.GONE, "unknown": NameVisibility.HIDDEN}) == VanishedNames(
+        frozenset(), frozenset(), ()
+    )
 
 
 def test_no_more_names_are_asked_about_than_the_limit() -> None:
-    assert to_ask(TEN, frozenset({"t0", "new"}), 3) == ("t1", "t2", "t3")
-    assert to_ask(frozenset(), TEN, 3) == ()
+    assert names_to_ask(TEN, frozenset({"t0", "new"}), 3) == ("t1", "t2", "t3")
+    assert names_to_ask(frozenset(), TEN, 3) == ()

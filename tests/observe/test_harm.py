@@ -12,11 +12,10 @@ from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaPythonPartition
 
 from agent.errors import ClusterUnreachable
-from agent.observe.context import Recall
-from agent.observe.look import observe
-from agent.observe.scope import Scope
+from agent.observe.context import ObserverState, ObserveScope
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
-from agent.values.observation import GapCause, Observation, Part, RawReassignment
+from agent.values.observation import GapCause, Observation, ObservationPart, RawReassignment
 from assignors.problem import TopicPartition
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.hostile import GOOD, HELD
@@ -26,7 +25,7 @@ from tests.raw_member import RawMember
 pytestmark = [pytest.mark.harm, pytest.mark.integration]
 
 CALL_MS = 1_500
-SCOPE = Scope(call_timeout_ms=CALL_MS, refresh_ms={})
+SCOPE = ObserveScope(call_timeout_ms=CALL_MS, refresh_ms={})
 LATEST_S = 3 * (CALL_MS / 1000) + 2.5
 """Three waves, and what a loaded machine may add."""
 
@@ -47,7 +46,7 @@ def fragile() -> Iterator[EmbeddedCluster]:
 @pytest.mark.parametrize("leads", [pytest.param(False, id="a follower"), pytest.param(True, id="the controller")])
 def test_one_frozen_broker_costs_its_own_answers_only(fragile: EmbeddedCluster, leads: bool) -> None:
     where = fragile.bootstrap_servers
-    recall = Recall()
+    recall = ObserverState()
     with ExitStack() as stack:
         for number in range(9):
             stack.enter_context(RawMember(where, f"frozen-{number}", metadata=GOOD, assignment=HELD))
@@ -74,10 +73,10 @@ def test_one_frozen_broker_costs_its_own_answers_only(fragile: EmbeddedCluster, 
     assert set(partial.broker_configs) == {1, 2, 3} - {victim}
     name = f"broker {victim}"
     assert {(gap.part, gap.subject) for gap in gaps(partial)} >= {
-        (Part.GROUPS, name),
-        (Part.LOG_DIRS, name),
-        (Part.BROKER_CONFIGS, name),
-        (Part.END_OFFSETS, name),
+        (ObservationPart.GROUPS, name),
+        (ObservationPart.LOG_DIRS, name),
+        (ObservationPart.BROKER_CONFIGS, name),
+        (ObservationPart.END_OFFSETS, name),
     }
     assert {gap.cause for gap in gaps(partial)} <= {GapCause.TIMED_OUT, GapCause.UNREACHABLE, GapCause.DOUBTED}
     hidden = sum(group.coordinator == victim for group in whole.groups)

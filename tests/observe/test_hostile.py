@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from agent.observe.look import observe
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
-from agent.values.observation import Part, RawClassicGroup
+from agent.values.observation import ObservationPart, RawClassicGroup
 from testbed.cluster import EmbeddedCluster
 from tests.hostile import GOOD, HELD, HOSTILE
 from tests.observe.live import clients_of, gaps
@@ -55,5 +55,5 @@ def test_every_kind_of_broken_bytes_is_observed_untouched_and_healthy_groups_are
     for number in range(3):
         (row,) = described[f"healthy-{number}"].members
         assert (row.metadata, row.assignment) == (GOOD, HELD)
-    assert gaps(seen, Part.GROUPS) == []
+    assert gaps(seen, ObservationPart.GROUPS) == []
     assert took_s < 5

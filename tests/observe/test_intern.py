@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 
-from agent.observe.intern import interned, interned_observation, interned_values
+from agent.observe.observe_cluster import interned, interned_observation, interned_values
 from agent.values.observation import (
     Observation,
     RawBroker,

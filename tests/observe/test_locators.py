@@ -17,14 +17,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent.observe.context import Recall
+from agent.observe.context import ObserverState
 from agent.observe.locators.ask import ask_locator
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, TableForm
-from agent.values.observation import GapCause, RawLocated
+from agent.values.observation import GapCause, RawRackRow
 from agent.wire.failure import CallFailed
 from tests.plugged import offering
 
-ROWS = (RawLocated("broker", "1", "a"), RawLocated("broker", "2", "b"))
+ROWS = (RawRackRow("broker", "1", "a"), RawRackRow("broker", "2", "b"))
 TEXT = "broker.1=a\nbroker.2=b\n"
 SECRET = "canary-31c0"
 
@@ -50,7 +50,7 @@ def an_entry_point(name: str = "inventory", **more: object) -> EntryPointQuestio
 
 def failure(question: FileQuestion | CommandQuestion | EntryPointQuestion, timeout_ms: int = 10_000) -> CallFailed:
     with pytest.raises(CallFailed) as failed:
-        ask_locator(question, Recall(), timeout_ms)
+        ask_locator(question, ObserverState(), timeout_ms)
     return failed.value
 
 
@@ -58,14 +58,14 @@ def failure(question: FileQuestion | CommandQuestion | EntryPointQuestion, timeo
 
 
 def test_a_file_is_read_in_every_look_and_parsed_only_when_it_changed(tmp_path: Path) -> None:
-    file, recall = tmp_path / "racks.properties", Recall()
+    file, recall = tmp_path / "racks.properties", ObserverState()
     file.write_text(TEXT)
     first = ask_locator(a_file(file), recall, 1_000)
     assert first == ROWS
     file.write_text(TEXT)
     assert ask_locator(a_file(file), recall, 1_000) is first
     file.write_text("broker.1=c\n")
-    assert ask_locator(a_file(file), recall, 1_000) == (RawLocated("broker", "1", "c"),)
+    assert ask_locator(a_file(file), recall, 1_000) == (RawRackRow("broker", "1", "c"),)
 
 
 def no_file(path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_program_gets_its_arguments_as_they_are_and_none_of_our_environment(mo
         f"print('{SECRET}', file=sys.stderr)\n"
     )
     question = a_command(sys.executable, "-c", code, "$HOME; echo *", "a b")
-    assert ask_locator(question, Recall(), 10_000) == ROWS
+    assert ask_locator(question, ObserverState(), 10_000) == ROWS
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_children_of_a_program_are_ended_with_it(tmp_path: Path, rest: str, answ
     question = python(CHILD.format(file=str(file), rest=rest, detached=""), timeout_ms=3_000)
     began = time.monotonic()
     if answers:
-        assert ask_locator(question, Recall(), 10_000) == ROWS
+        assert ask_locator(question, ObserverState(), 10_000) == ROWS
         assert time.monotonic() - began < 2.5
     else:
         assert failure(question).cause is GapCause.TIMED_OUT
@@ -290,7 +290,7 @@ def test_a_child_that_left_the_group_does_not_hold_the_look(tmp_path: Path) -> N
     code = CHILD.format(file=str(file), rest="", detached=", start_new_session=True")
     began = time.monotonic()
     try:
-        assert ask_locator(python(code, timeout_ms=3_000), Recall(), 10_000) == ROWS
+        assert ask_locator(python(code, timeout_ms=3_000), ObserverState(), 10_000) == ROWS
         assert time.monotonic() - began < 2.5
     finally:
         os.kill(int(file.read_text()), signal.SIGKILL)
@@ -334,7 +334,7 @@ def test_an_entry_point_is_given_its_properties_and_asked_in_a_process_of_its_ow
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offering(tmp_path, monkeypatch, "inventory", INVENTORY)
-    assert ask_locator(an_entry_point(properties={"one": "a"}), Recall(), 10_000) == ROWS
+    assert ask_locator(an_entry_point(properties={"one": "a"}), ObserverState(), 10_000) == ROWS
     assert "acme_racks" not in sys.modules
 
 
@@ -425,7 +425,7 @@ def test_an_entry_point_holds_nothing_up(
     offering(tmp_path, monkeypatch, "inventory", code)
     began = time.monotonic()
     if cause is None:
-        assert ask_locator(an_entry_point(**limits), Recall(), 10_000) == ROWS
+        assert ask_locator(an_entry_point(**limits), ObserverState(), 10_000) == ROWS
     else:
         assert failure(an_entry_point(**limits)).cause is cause
     assert time.monotonic() - began < 8
@@ -447,7 +447,7 @@ def test_an_entry_point_that_nobody_or_more_than_one_package_offers_is_not_guess
 
 
 def test_a_locator_that_has_not_come_back_is_not_asked_again(tmp_path: Path) -> None:
-    recall, gate = Recall(), tmp_path / "gate"
+    recall, gate = ObserverState(), tmp_path / "gate"
     code = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\nprint('broker.1=a')"
     question = python(code)
     first = threading.Thread(target=ask_locator, args=(question, recall, 10_000))
@@ -458,7 +458,7 @@ def test_a_locator_that_has_not_come_back_is_not_asked_again(tmp_path: Path) -> 
     gate.touch()
     first.join(10)
     assert recall.asked_locators == set()
-    assert ask_locator(question, recall, 10_000) == (RawLocated("broker", "1", "a"),)
+    assert ask_locator(question, recall, 10_000) == (RawRackRow("broker", "1", "a"),)
 
 
 def wait_until(true: Callable[[], bool], within_s: float = 10) -> None:

@@ -9,14 +9,13 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.errors import ClusterUnreachable, NoBrokersYet, WrongCluster
-from agent.observe.context import Clients, Recall
-from agent.observe.look import observe
-from agent.observe.scope import Scope
+from agent.observe.context import ObserverClients, ObserverState, ObserveScope
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
-from agent.values.observation import GapCause, Part, RawClassicGroup, RawConsumerGroup
+from agent.values.observation import GapCause, ObservationPart, RawClassicGroup, RawConsumerGroup
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
-from testbed.cluster.spec import Fault, FaultKind
+from testbed.cluster.spec import ConnectionFault, ConnectionFaultKind
 from tests.hostile import GOOD, HELD
 from tests.observe.live import (
     CLIENT_ID,
@@ -39,13 +38,13 @@ def admin(embedded_cluster: EmbeddedCluster) -> AdminClient:
 
 
 @pytest.fixture
-def clients(embedded_cluster: EmbeddedCluster) -> Iterator[Clients]:
+def clients(embedded_cluster: EmbeddedCluster) -> Iterator[ObserverClients]:
     with clients_of(embedded_cluster.bootstrap_servers) as both:
         yield both
 
 
 def test_a_look_sees_brokers_topics_groups_of_both_kinds_offsets_and_configs(
-    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: Clients
+    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: ObserverClients
 ) -> None:
     where = embedded_cluster.bootstrap_servers
     with topics(admin, look_orders=3, look_clicks=2):
@@ -100,27 +99,31 @@ def test_a_look_sees_brokers_topics_groups_of_both_kinds_offsets_and_configs(
 
 
 def test_the_next_look_is_made_of_the_same_objects_and_carries_what_changes_seldom(
-    admin: AdminClient, clients: Clients
+    admin: AdminClient, clients: ObserverClients
 ) -> None:
-    recall = Recall()
+    recall = ObserverState()
     with topics(admin, again_one=2):
-        first = observe(clients, system_clock, Scope(), recall)
-        second = observe(clients, system_clock, Scope(), recall)
+        first = observe(clients, system_clock, ObserveScope(), recall)
+        second = observe(clients, system_clock, ObserveScope(), recall)
         assert second.topics is first.topics
         assert second.brokers is first.brokers
         assert second.topic_configs is first.topic_configs
         assert second.replica_bytes is first.replica_bytes
-        assert set(second.ages_ms) >= {Part.LOG_DIRS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS}
+        assert set(second.ages_ms) >= {
+            ObservationPart.LOG_DIRS,
+            ObservationPart.TOPIC_CONFIGS,
+            ObservationPart.BROKER_CONFIGS,
+        }
         assert all(0 < age < 60_000 for age in second.ages_ms.values())
         with topics(admin, again_two=1):
-            third = observe(clients, system_clock, Scope(), recall)
+            third = observe(clients, system_clock, ObserveScope(), recall)
     assert {"again-one", "again-two"} <= set(third.topic_configs), "a new topic's configs are not waited for"
     assert third.topic_configs["again-one"] is first.topic_configs["again-one"]
-    assert third.ages_ms[Part.TOPIC_CONFIGS] > 0
+    assert third.ages_ms[ObservationPart.TOPIC_CONFIGS] > 0
 
 
 def test_lag_is_never_negative_while_records_and_commits_race(
-    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: Clients
+    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: ObserverClients
 ) -> None:
     where = embedded_cluster.bootstrap_servers
     ended = threading.Event()
@@ -149,27 +152,27 @@ def test_lag_is_never_negative_while_records_and_commits_race(
 
 
 def test_what_is_really_deleted_is_believed_with_a_witness(
-    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: Clients
+    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: ObserverClients
 ) -> None:
-    recall = Recall()
+    recall = ObserverState()
     plain = {"bootstrap.servers": embedded_cluster.bootstrap_servers}
     with topics(admin, doomed_one=1, doomed_two=1):
         for group in ("doomed-a", "doomed-b"):
             commit(plain, group, "doomed-one", 0)
         wait_for(lambda: "doomed-b" in observe(clients, system_clock).committed_offsets, "the groups are there")
-        before = observe(clients, system_clock, Scope(shrink_share=0.0), recall)
+        before = observe(clients, system_clock, ObserveScope(shrink_share=0.0), recall)
         assert {"doomed-a", "doomed-b"} <= {group.group_id for group in before.groups}
         delete_groups(admin, "doomed-a", "doomed-b")
-    after = observe(clients, system_clock, Scope(shrink_share=0.0), recall)
+    after = observe(clients, system_clock, ObserveScope(shrink_share=0.0), recall)
     assert after.vanished_topics == ("doomed-one", "doomed-two")
     assert after.vanished_groups == ("doomed-a", "doomed-b")
     assert [gap for gap in gaps(after) if gap.cause is GapCause.DOUBTED] == []
     assert (after.rights.topics_hidden, after.rights.groups_hidden) == (0, 0)
-    assert observe(clients, system_clock, Scope(), recall).vanished_topics == ()
+    assert observe(clients, system_clock, ObserveScope(), recall).vanished_topics == ()
 
 
 def test_a_group_that_vanishes_between_two_calls_is_a_gap_of_its_own(
-    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: Clients
+    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: ObserverClients
 ) -> None:
     plain = {"bootstrap.servers": embedded_cluster.bootstrap_servers}
     with topics(admin, brief=1):
@@ -191,13 +194,13 @@ def test_a_group_that_vanishes_between_two_calls_is_a_gap_of_its_own(
 
 
 def test_only_what_the_scope_takes_is_seen_and_parts_left_out_are_named(
-    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: Clients
+    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: ObserverClients
 ) -> None:
-    scope = Scope(
+    scope = ObserveScope(
         include_topics=("scope-*",),
         exclude_topics=("*-out",),
         include_groups=("scope-*",),
-        parts=frozenset(Part) - {Part.LOG_DIRS, Part.END_OFFSETS},
+        parts=frozenset(ObservationPart) - {ObservationPart.LOG_DIRS, ObservationPart.END_OFFSETS},
     )
     with (
         topics(admin, scope_in=1, scope_out=1, other=1),
@@ -208,18 +211,23 @@ def test_only_what_the_scope_takes_is_seen_and_parts_left_out_are_named(
     assert [topic.name for topic in seen.topics] == ["scope-in"]
     assert [group.group_id for group in seen.groups] == ["scope-g"]
     assert (seen.end_offsets, seen.replica_bytes) == ({}, {})
-    left_out = {(Part.LOG_DIRS, GapCause.NOT_ASKED, ""), (Part.END_OFFSETS, GapCause.NOT_ASKED, "")}
+    left_out = {
+        (ObservationPart.LOG_DIRS, GapCause.NOT_ASKED, ""),
+        (ObservationPart.END_OFFSETS, GapCause.NOT_ASKED, ""),
+    }
     assert kinds(gaps(seen)) == left_out
 
 
-def test_a_cluster_that_is_not_the_expected_one_is_refused(embedded_cluster: EmbeddedCluster, clients: Clients) -> None:
+def test_a_cluster_that_is_not_the_expected_one_is_refused(
+    embedded_cluster: EmbeddedCluster, clients: ObserverClients
+) -> None:
     with pytest.raises(WrongCluster) as caught:
-        observe(clients, system_clock, Scope(expected_cluster_id="another"))
+        observe(clients, system_clock, ObserveScope(expected_cluster_id="another"))
     assert str(caught.value) == (
         f"The brokers belong to cluster {embedded_cluster.cluster_id}: cluster another is expected."
         " Check bootstrap.servers, or cluster.id."
     )
-    assert observe(clients, system_clock, Scope(expected_cluster_id=embedded_cluster.cluster_id)).brokers
+    assert observe(clients, system_clock, ObserveScope(expected_cluster_id=embedded_cluster.cluster_id)).brokers
 
 
 def test_no_request_of_a_look_changes_anything(embedded_cluster: EmbeddedCluster, admin: AdminClient) -> None:
@@ -231,9 +239,9 @@ def test_no_request_of_a_look_changes_anything(embedded_cluster: EmbeddedCluster
         clients_of(embedded_cluster.proxied_bootstrap_servers) as proxied,
     ):
         mark = proxy.count
-        recall = Recall()
+        recall = ObserverState()
         for _ in range(2):
-            seen = observe(proxied, system_clock, Scope(refresh_ms={}), recall)
+            seen = observe(proxied, system_clock, ObserveScope(refresh_ms={}), recall)
         records = proxy.records(since=mark, client_id=CLIENT_ID)
     assert gaps(seen) == []
     assert [record for record in records if record.mutating] == []
@@ -254,7 +262,7 @@ def test_no_request_of_a_look_changes_anything(embedded_cluster: EmbeddedCluster
 
 def test_a_cluster_that_names_no_brokers_yet_says_try_again(embedded_cluster: EmbeddedCluster) -> None:
     with clients_of(embedded_cluster.proxied_bootstrap_servers) as proxied:
-        embedded_cluster.inject(Fault(FaultKind.NO_BROKERS))
+        embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.NO_BROKERS))
         try:
             with pytest.raises(NoBrokersYet) as caught:
                 observe(proxied, system_clock)
@@ -268,7 +276,7 @@ def test_a_cluster_that_names_no_brokers_yet_says_try_again(embedded_cluster: Em
 
 def test_an_address_where_nobody_listens_is_unreachable() -> None:
     with clients_of("127.0.0.1:1") as nowhere, pytest.raises(ClusterUnreachable) as caught:
-        observe(nowhere, system_clock, Scope(call_timeout_ms=1_000))
+        observe(nowhere, system_clock, ObserveScope(call_timeout_ms=1_000))
     assert str(caught.value) == (
         "No broker answered: 127.0.0.1:1: connection refused. Check bootstrap.servers and that the brokers run."
     )

@@ -8,10 +8,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.explain.doctor import CheckState, diagnose
-from agent.observe.context import Recall
-from agent.observe.look import observe
-from agent.observe.scope import Scope
-from agent.simulate.evaluation import see
+from agent.observe.context import ObserverState, ObserveScope
+from agent.observe.observe_cluster import observe
+from agent.simulate.evaluation import evaluate
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -35,7 +34,7 @@ def old() -> Iterator[EmbeddedCluster]:
 def test_an_old_broker_shows_all_that_it_has_and_misses_nothing(old: EmbeddedCluster) -> None:
     where = old.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": where})
-    recall = Recall()
+    recall = ObserverState()
     with topics(admin, old_orders=3):
         produce(where, "old-orders", 60)
         commit({"bootstrap.servers": where}, "old-committed", "old-orders", 0)
@@ -44,9 +43,9 @@ def test_an_old_broker_shows_all_that_it_has_and_misses_nothing(old: EmbeddedClu
             RawMember(where, "old-raw", metadata=GOOD, assignment=HELD),
             clients_of(where) as clients,
         ):
-            seen = observe(clients, system_clock, Scope(), recall)
+            seen = observe(clients, system_clock, ObserveScope(), recall)
             delete_groups(admin, "old-committed")
-            later = observe(clients, system_clock, Scope(), recall)
+            later = observe(clients, system_clock, ObserveScope(), recall)
     assert [(broker.id, broker.rack, broker.fenced) for broker in seen.brokers] == [
         (1, "a", None),
         (2, "b", None),
@@ -67,7 +66,7 @@ def test_an_old_broker_shows_all_that_it_has_and_misses_nothing(old: EmbeddedClu
     assert seen.committed_offsets["old-committed"] == {TopicPartition("old-orders", 0): 0}
     assert seen.rights.cluster_describe is True
     assert gaps(seen) == [], "what such a broker cannot have is not missing"
-    looked = see(seen, Memory(), Limits())
+    looked = evaluate(seen, Memory(), Limits())
     checks = diagnose(looked.snapshot, looked.detection, looked.plan or Plan(), looked.limits)
     unknown = {check.key: check.sentence for check in checks if check.state is CheckState.UNKNOWN}
     expected = {"racks are known", "assignors cost no local reads"}

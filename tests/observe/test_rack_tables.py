@@ -6,19 +6,19 @@ import json
 
 import pytest
 
-from agent.observe.locators.program import read_answer
+from agent.observe.locators.ask import read_answer
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
-from agent.values.observation import RawLocated
+from agent.values.observation import RawRackRow
 from agent.wire.failure import CallFailed
 
 ROWS = (
-    RawLocated("broker", "1", "a"),
-    RawLocated("broker", "2", "no"),
-    RawLocated("client.id", "orders.eu-1", "010"),
-    RawLocated("group.instance.id", "i 1", "a"),
-    RawLocated("host", "10.0.2.7", "b"),
-    RawLocated("host", "fd00::1", "b"),
+    RawRackRow("broker", "1", "a"),
+    RawRackRow("broker", "2", "no"),
+    RawRackRow("client.id", "orders.eu-1", "010"),
+    RawRackRow("group.instance.id", "i 1", "a"),
+    RawRackRow("host", "10.0.2.7", "b"),
+    RawRackRow("host", "fd00::1", "b"),
 )
 SECRET = "canary-9e2f"
 
@@ -64,7 +64,7 @@ def test_a_table_is_read(form: str, text: str) -> None:
 
 def test_two_racks_for_one_name_are_kept_for_the_model_to_judge() -> None:
     assert read_table(b"broker.1=a\nbroker.1=b\n", TableForm.PROPERTIES) == (
-        RawLocated("broker", "1", "a"), RawLocated("broker", "1", "b"),
+        RawRackRow("broker", "1", "a"), RawRackRow("broker", "1", "b"),
     )  # fmt: skip
 
 

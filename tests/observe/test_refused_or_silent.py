@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import ClusterUnreachable
-from agent.observe.knock import knock
+from agent.observe.observe_cluster import reach_cluster
 from config.kafka_client import KafkaClientConfig
 from tests.wire.test_deadlines import listener, silence
 
@@ -14,7 +14,7 @@ TIMEOUT_MS = 300
 
 def _failure(servers: str) -> ClusterUnreachable:
     with pytest.raises(ClusterUnreachable) as caught:
-        knock(KafkaClientConfig.of({"bootstrap.servers": servers}), TIMEOUT_MS)
+        reach_cluster(KafkaClientConfig.of({"bootstrap.servers": servers}), TIMEOUT_MS)
     return caught.value
 
 

@@ -6,32 +6,36 @@ import pytest
 
 from agent.errors import AuthenticationFailed, ClusterUnreachable, UnsupportedCluster
 from agent.observe.assemble import folded, rights_gaps, rights_of
-from agent.observe.knock import no_answer, wrong_cluster
-from agent.observe.scope import Scope
-from agent.values.observation import Gap, GapCause, Part, Rights
+from agent.observe.context import ObserveScope
+from agent.observe.observe_cluster import no_answer, wrong_cluster
+from agent.values.observation import Gap, GapCause, ObservationPart, PrincipalRights
 from agent.wire.failure import CallFailed
 
 
 @pytest.mark.parametrize(
     ("operations", "rights"),
     [
-        pytest.param(None, Rights(), id="an old broker does not tell"),
+        pytest.param(None, PrincipalRights(), id="an old broker does not tell"),
         pytest.param(
-            frozenset(), Rights(cluster_describe=False, cluster_describe_configs=False, cluster_alter=False), id="none"
+            frozenset(),
+            PrincipalRights(cluster_describe=False, cluster_describe_configs=False, cluster_alter=False),
+            id="none",
         ),
         pytest.param(
             frozenset({8, 10}),
-            Rights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=False),
+            PrincipalRights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=False),
             id="observer",
         ),
         pytest.param(
             frozenset({5, 7, 8, 9, 10, 11, 12}),
-            Rights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=True),
+            PrincipalRights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=True),
             id="no authorizer: everything",
         ),
     ],
 )
-def test_rights_are_read_from_kafkas_operation_codes(operations: frozenset[int] | None, rights: Rights) -> None:
+def test_rights_are_read_from_kafkas_operation_codes(
+    operations: frozenset[int] | None, rights: PrincipalRights
+) -> None:
     assert rights_of(operations, topics_hidden=None, groups_hidden=None) == rights
 
 
@@ -43,47 +47,49 @@ def test_rights_are_read_from_kafkas_operation_codes(operations: frozenset[int] 
             False,
             0,
             0,
-            [(Part.GROUPS, GapCause.NOT_ALLOWED, ""), (Part.TOPICS, GapCause.NOT_ALLOWED, "")],
+            [(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, ""), (ObservationPart.TOPICS, GapCause.NOT_ALLOWED, "")],
             id="no right, nothing shown: both parts are missing",
         ),
         pytest.param(
             False,
             5,
             3,
-            [(Part.RIGHTS, GapCause.NOT_ALLOWED, "groups")],
+            [(ObservationPart.RIGHTS, GapCause.NOT_ALLOWED, "groups")],
             id="no right, some groups shown: more may exist",
         ),
-        pytest.param(False, 5, 0, [(Part.GROUPS, GapCause.NOT_ALLOWED, "")], id="no right, topics but no group"),
+        pytest.param(
+            False, 5, 0, [(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "")], id="no right, topics but no group"
+        ),
         pytest.param(False, None, None, [], id="parts that did not answer have their own gap"),
         pytest.param(
             None,
             0,
             0,
             [
-                (Part.RIGHTS, GapCause.UNSUPPORTED, ""),
-                (Part.GROUPS, GapCause.NOT_ALLOWED, ""),
-                (Part.TOPICS, GapCause.NOT_ALLOWED, ""),
+                (ObservationPart.RIGHTS, GapCause.UNSUPPORTED, ""),
+                (ObservationPart.GROUPS, GapCause.NOT_ALLOWED, ""),
+                (ObservationPart.TOPICS, GapCause.NOT_ALLOWED, ""),
             ],
             id="rights unknown and nothing shown",
         ),
     ],
 )
 def test_a_list_that_rights_may_have_cut_short_has_a_gap(
-    describe: bool | None, topics: int | None, groups: int | None, expected: list[tuple[Part, GapCause, str]]
+    describe: bool | None, topics: int | None, groups: int | None, expected: list[tuple[ObservationPart, GapCause, str]]
 ) -> None:
-    gaps = rights_gaps(Rights(cluster_describe=describe), topics_shown=topics, groups_shown=groups)
+    gaps = rights_gaps(PrincipalRights(cluster_describe=describe), topics_shown=topics, groups_shown=groups)
     assert [gap[:3] for gap in gaps] == expected
     assert all("DESCRIBE" in gap.detail for gap in gaps if gap.cause is GapCause.NOT_ALLOWED)
 
 
 def test_gaps_are_sorted_without_duplicates_and_many_of_a_kind_are_counted() -> None:
-    many = [Gap(Part.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, f"t{number:03}", "no") for number in range(150)]
-    whole = Gap(Part.TOPICS, GapCause.TIMED_OUT, "", "late")
-    few = [Gap(Part.GROUPS, GapCause.VANISHED, name, "gone") for name in "ba"]
+    many = [Gap(ObservationPart.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, f"t{number:03}", "no") for number in range(150)]
+    whole = Gap(ObservationPart.TOPICS, GapCause.TIMED_OUT, "", "late")
+    few = [Gap(ObservationPart.GROUPS, GapCause.VANISHED, name, "gone") for name in "ba"]
     assert folded([*many, *few, whole, whole, *few]) == (
-        Gap(Part.GROUPS, GapCause.VANISHED, "a", "gone"),
-        Gap(Part.GROUPS, GapCause.VANISHED, "b", "gone"),
-        Gap(Part.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, "150 of them", "among them t000, t001, t002: no"),
+        Gap(ObservationPart.GROUPS, GapCause.VANISHED, "a", "gone"),
+        Gap(ObservationPart.GROUPS, GapCause.VANISHED, "b", "gone"),
+        Gap(ObservationPart.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, "150 of them", "among them t000, t001, t002: no"),
         whole,
     )
 
@@ -100,8 +106,8 @@ def test_gaps_are_sorted_without_duplicates_and_many_of_a_kind_are_counted() -> 
 )
 def test_patterns_choose_what_is_seen(include: tuple[str, ...], exclude: tuple[str, ...], taken: list[str]) -> None:
     names = ["orders", "orders-dlq", "__consumer_offsets"]
-    topics = Scope(include_topics=include, exclude_topics=exclude)
-    groups = Scope(include_groups=include, exclude_groups=exclude)
+    topics = ObserveScope(include_topics=include, exclude_topics=exclude)
+    groups = ObserveScope(include_groups=include, exclude_groups=exclude)
     assert [name for name in names if topics.takes_topic(name)] == taken
     assert [name for name in names if groups.takes_group(name)] == taken
 

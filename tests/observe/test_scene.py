@@ -6,30 +6,29 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.observe.context import Clients
-from agent.observe.look import observe
-from agent.observe.scope import Scope
+from agent.observe.context import ObserverClients, ObserveScope
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
 from agent.values.kafka import STABLE
 from agent.values.observation import Observation, RawClassicGroup, RawStreamsGroup
 from assignors.problem import TaskId
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload import Workload
+from testbed.demo.workload import ClusterWorkload
 from tests.observe.live import clients_of, gaps, wait_for
 
 CLASSIC, STREAMS = "shop", "shop-next"
 
 
 @pytest.fixture(scope="module")
-def clients(demo_cluster: EmbeddedCluster) -> Iterator[Clients]:
+def clients(demo_cluster: EmbeddedCluster) -> Iterator[ObserverClients]:
     with clients_of(demo_cluster.bootstrap_servers) as both:
         yield both
 
 
 @pytest.fixture(scope="module")
-def seen(clients: Clients, work: Workload) -> Observation:
+def seen(clients: ObserverClients, work: ClusterWorkload) -> Observation:
     """A look between two rebalances: in the middle of one, a classic group has no protocol."""
-    scope = Scope(application_urls=tuple(work.lags_url(name) for name in (CLASSIC, STREAMS)))
+    scope = ObserveScope(application_urls=tuple(work.lags_url(name) for name in (CLASSIC, STREAMS)))
 
     def between_rebalances() -> Observation | None:
         observation = observe(clients, system_clock, scope)
@@ -42,7 +41,7 @@ def seen(clients: Clients, work: Workload) -> Observation:
 
 
 def test_a_streams_group_is_listed_and_described_with_topology_racks_tags_and_tasks(
-    seen: Observation, work: Workload
+    seen: Observation, work: ClusterWorkload
 ) -> None:
     assert {row.group_type for row in seen.listed_groups if row.group_id == STREAMS} == {"streams"}
     (group,) = (group for group in seen.described(RawStreamsGroup) if group.group_id == STREAMS)

@@ -20,13 +20,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # documented t
 )
 
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed
-from agent.observe.context import Clients, Recall
-from agent.observe.look import observe
-from agent.observe.scope import Scope
+from agent.observe.context import ObserverClients, ObserverState, ObserveScope
+from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
-from agent.values.observation import GapCause, Observation, Part, Rights
+from agent.values.observation import GapCause, Observation, ObservationPart, PrincipalRights
 from config.kafka_client import KafkaClientConfig
-from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.observe.live import commit, gaps, kinds, topics, wait_for
 
 pytestmark = pytest.mark.integration
@@ -54,7 +53,7 @@ ALL = name_of((True,) * len(RIGHTS))
 def guarded() -> Iterator[EmbeddedCluster]:
     """Two brokers that ask for TLS and a password; one user for each subset of the observer's rights."""
     users = {"admin": "admin-secret", "changing": PASSWORD} | dict.fromkeys(map(name_of, SUBSETS), PASSWORD)
-    spec = ClusterSpec(racks=("a", "b"), security=Security(users=users))
+    spec = ClusterSpec(racks=("a", "b"), security=ClusterSecurity(users=users))
     with EmbeddedCluster.start(spec, on_progress=print) as started:
         config = config_of(started, "admin")
         admin = AdminClient(config.confluent())
@@ -90,9 +89,9 @@ def revoke(admin: AdminClient, user: str, kind: ResourceType) -> None:
         future.result(30)
 
 
-def look(cluster: EmbeddedCluster, user: str, recall: Recall | None = None) -> Observation:
-    with Clients.open(config_of(cluster, user)) as clients:
-        return observe(clients, system_clock, Scope(), recall)
+def look(cluster: EmbeddedCluster, user: str, recall: ObserverState | None = None) -> Observation:
+    with ObserverClients.open(config_of(cluster, user)) as clients:
+        return observe(clients, system_clock, ObserveScope(), recall)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ def test_a_refusal_names_its_cause_at_once(
         written = {key: value for key, value in written.items() if not key.startswith("ssl.")}
     config = KafkaClientConfig.of({**written, **changed})
     began = time.monotonic()
-    with Clients.open(config) as clients, pytest.raises(kind) as caught:
+    with ObserverClients.open(config) as clients, pytest.raises(kind) as caught:
         observe(clients, system_clock)
     assert time.monotonic() - began < 3, "not by a time-out"
     assert sentence in str(caught.value)
@@ -149,7 +148,7 @@ def test_a_listener_that_wants_a_password_is_named(guarded: EmbeddedCluster) -> 
         "security.protocol": "SSL",
         "ssl.ca.location": str(guarded.authority_file),
     }
-    with Clients.open(KafkaClientConfig.of(written)) as clients, pytest.raises(ClusterUnreachable) as caught:
+    with ObserverClients.open(KafkaClientConfig.of(written)) as clients, pytest.raises(ClusterUnreachable) as caught:
         observe(clients, system_clock)
     assert "its listener may require SASL (security.protocol)" in caught.value.why
 
@@ -157,7 +156,7 @@ def test_a_listener_that_wants_a_password_is_named(guarded: EmbeddedCluster) -> 
 def test_a_ca_file_that_is_not_there_is_named_before_anything_is_connected(guarded: EmbeddedCluster) -> None:
     given = guarded.client_properties("admin").items()
     with pytest.raises(ConfigError, match=r"ssl\.ca\.location cannot be used: /no/ca\.pem: No such file"):
-        Clients.open(
+        ObserverClients.open(
             KafkaClientConfig.of(
                 {
                     **{name: value for name, value in given if not name.startswith("ssl.truststore.")},
@@ -185,7 +184,7 @@ def test_an_observers_rights_are_enough_to_see_everything(guarded: EmbeddedClust
     assert gaps(seen) == gaps(whole) == []
     assert [topic.name for topic in seen.topics] == [topic.name for topic in whole.topics]
     assert seen.groups == whole.groups
-    assert seen.rights == Rights(
+    assert seen.rights == PrincipalRights(
         cluster_describe=True,
         cluster_describe_configs=True,
         cluster_alter=False,
@@ -200,25 +199,25 @@ def test_without_any_right_every_part_says_that_it_is_not_allowed(guarded: Embed
     assert (seen.topics, seen.listed_groups, seen.replica_bytes, seen.broker_configs) == ((), (), {}, {})
     assert [broker.rack for broker in seen.brokers] == ["a", "b"]
     assert kinds(gaps(seen)) == {
-        (Part.TOPICS, GapCause.NOT_ALLOWED, ""),
-        (Part.GROUPS, GapCause.NOT_ALLOWED, ""),
-        (Part.REASSIGNMENTS, GapCause.NOT_ALLOWED, ""),
+        (ObservationPart.TOPICS, GapCause.NOT_ALLOWED, ""),
+        (ObservationPart.GROUPS, GapCause.NOT_ALLOWED, ""),
+        (ObservationPart.REASSIGNMENTS, GapCause.NOT_ALLOWED, ""),
         *((part, GapCause.NOT_ALLOWED, f"broker {number}") for part in PER_BROKER for number in (1, 2)),
     }
-    assert seen.rights == Rights(cluster_describe=False, cluster_describe_configs=False, cluster_alter=False)
+    assert seen.rights == PrincipalRights(cluster_describe=False, cluster_describe_configs=False, cluster_alter=False)
 
 
-PER_BROKER = (Part.LOG_DIRS, Part.BROKER_CONFIGS)
+PER_BROKER = (ObservationPart.LOG_DIRS, ObservationPart.BROKER_CONFIGS)
 
 NAMED_BY = {
-    "topics": {Part.TOPICS},
-    "topic_configs": {Part.TOPIC_CONFIGS, Part.TOPICS},
-    "broker_configs": {Part.BROKER_CONFIGS},
-    "committed_offsets": {Part.COMMITTED_OFFSETS, Part.GROUPS},
-    "end_offsets": {Part.END_OFFSETS, Part.TOPICS},
-    "listed_groups": {Part.GROUPS},
-    "groups": {Part.GROUPS},
-    "replica_bytes": {Part.LOG_DIRS},
+    "topics": {ObservationPart.TOPICS},
+    "topic_configs": {ObservationPart.TOPIC_CONFIGS, ObservationPart.TOPICS},
+    "broker_configs": {ObservationPart.BROKER_CONFIGS},
+    "committed_offsets": {ObservationPart.COMMITTED_OFFSETS, ObservationPart.GROUPS},
+    "end_offsets": {ObservationPart.END_OFFSETS, ObservationPart.TOPICS},
+    "listed_groups": {ObservationPart.GROUPS},
+    "groups": {ObservationPart.GROUPS},
+    "replica_bytes": {ObservationPart.LOG_DIRS},
 }
 """A field -> the parts whose gap says why something is missing in it."""
 
@@ -242,7 +241,7 @@ def test_whatever_rights_are_missing_nothing_is_silently_empty(
 def test_rights_that_are_lost_while_we_watch_hide_names_and_never_delete_them(
     guarded: EmbeddedCluster, admin: AdminClient
 ) -> None:
-    user, recall = "changing", Recall()
+    user, recall = "changing", ObserverState()
     grant(admin, [acl(user, *right) for right in RIGHTS])
     before = wait_for(lambda: not gaps(seen := look(guarded, user)) and seen, "the rights have come")
     assert look(guarded, user, recall).topics == before.topics
@@ -255,7 +254,7 @@ def test_rights_that_are_lost_while_we_watch_hide_names_and_never_delete_them(
     assert (after.vanished_topics, after.vanished_groups) == ((), ())
     assert after.rights.topics_hidden == len(before.topics)
     assert after.rights.groups_hidden == len(before.listed_groups)
-    hidden = [gap for gap in gaps(after, Part.TOPICS) if gap.subject]
+    hidden = [gap for gap in gaps(after, ObservationPart.TOPICS) if gap.subject]
     assert [(gap.cause, gap.subject) for gap in hidden] == [(GapCause.NOT_ALLOWED, f"{len(before.topics)} topics")]
     assert "no longer visible: DESCRIBE is denied; grant DESCRIBE on topics" in hidden[0].detail
     again = look(guarded, user, recall)

@@ -10,18 +10,15 @@ from typing import Any
 
 import pytest
 
-from agent.observe.context import Context, Recall
-from agent.observe.scope import Scope
-from agent.observe.slow import log_dirs, topic_configs
-from agent.values.clock import Instant
-from agent.values.observation import Gap, GapCause, Observation, Part
-from agent.wire.cluster_calls import ClusterAnswer, LogDirs
-from agent.wire.config_calls import Configs
-from agent.wire.deadline import Deadline
+from agent.observe.context import ObserveContext, ObserverState, ObserveScope, log_dirs, topic_configs
+from agent.values.clock import ClockReading
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart
+from agent.wire.cluster_calls import ClusterAnswer, DescribedConfigs, LogDirs
+from agent.wire.failure import Deadline
 from assignors.problem import TopicPartition
 
-REFRESH = {Part.TOPIC_CONFIGS: 1_000, Part.LOG_DIRS: 1_000}
-REFUSED = Gap(Part.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, "secret", "TOPIC_AUTHORIZATION_FAILED")
+REFRESH = {ObservationPart.TOPIC_CONFIGS: 1_000, ObservationPart.LOG_DIRS: 1_000}
+REFUSED = Gap(ObservationPart.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, "secret", "TOPIC_AUTHORIZATION_FAILED")
 
 
 class Wire:
@@ -30,29 +27,29 @@ class Wire:
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
 
-    def describe_topic_configs(self, names: tuple[str, ...], _keys: object, _deadline_ms: int) -> Configs:
+    def describe_topic_configs(self, names: tuple[str, ...], _keys: object, _deadline_ms: int) -> DescribedConfigs:
         self.asked.append(names)
         values = {name: {"cleanup.policy": "delete"} for name in names if name != "secret"}
-        return Configs(values, (REFUSED,) if "secret" in names else ())
+        return DescribedConfigs(values, (REFUSED,) if "secret" in names else ())
 
     def describe_log_dirs(self, _deadline_ms: int) -> LogDirs:
         self.asked.append(("log dirs",))
         return LogDirs({(1, TopicPartition("t", 0)): 7}, frozenset({2}), ())
 
 
-def a_context(wire: Wire, recall: Recall, now_ms: int) -> Context:
+def a_context(wire: Wire, recall: ObserverState, now_ms: int) -> ObserveContext:
     clients: Any = SimpleNamespace(wire=wire)
-    return Context(
+    return ObserveContext(
         clients=clients,
-        scope=Scope(refresh_ms=REFRESH),
+        scope=ObserveScope(refresh_ms=REFRESH),
         recall=recall,
-        began=Instant(0, now_ms),
+        began=ClockReading(0, now_ms),
         cluster=ClusterAnswer("c", None, (), None),
         deadline=Deadline.after_ms(10_000),
     )
 
 
-def remembered(taken_ms: int, *topics: str) -> Recall:
+def remembered(taken_ms: int, *topics: str) -> ObserverState:
     last = Observation(
         cluster_id="c",
         controller=None,
@@ -65,19 +62,21 @@ def remembered(taken_ms: int, *topics: str) -> Recall:
         monotonic_ms=taken_ms,
         took_ms=0,
     )
-    return Recall(last=last, taken_ms={Part.TOPIC_CONFIGS: taken_ms, Part.LOG_DIRS: taken_ms})
+    return ObserverState(
+        last=last, taken_ms={ObservationPart.TOPIC_CONFIGS: taken_ms, ObservationPart.LOG_DIRS: taken_ms}
+    )
 
 
 @pytest.mark.parametrize(
     ("recall", "asked", "asked_all"),
     [
-        pytest.param(Recall(), [("a", "b")], True, id="the first look asks for all"),
+        pytest.param(ObserverState(), [("a", "b")], True, id="the first look asks for all"),
         pytest.param(remembered(4_500, "a", "b", "gone"), [], False, id="young answers are carried"),
         pytest.param(remembered(4_500, "a"), [("b",)], False, id="a new topic is asked for at once, alone"),
         pytest.param(remembered(4_000, "a", "b"), [("a", "b")], True, id="an answer of that age is asked anew"),
     ],
 )
-def test_configs_are_asked_for_when_due(recall: Recall, asked: list[tuple[str, ...]], asked_all: bool) -> None:
+def test_configs_are_asked_for_when_due(recall: ObserverState, asked: list[tuple[str, ...]], asked_all: bool) -> None:
     wire = Wire()
     configs = topic_configs(a_context(wire, recall, 5_000), ["b", "a"])
     assert wire.asked == asked
@@ -100,9 +99,9 @@ def test_what_was_refused_is_asked_for_at_every_look_and_its_gap_repeated() -> N
     [
         pytest.param(remembered(4_500), 5, {3}, False, id="young sizes are carried"),
         pytest.param(remembered(3_000), 7, {2}, True, id="old ones are asked anew"),
-        pytest.param(Recall(), 7, {2}, True, id="at the first look too"),
+        pytest.param(ObserverState(), 7, {2}, True, id="at the first look too"),
     ],
 )
-def test_log_dirs_are_asked_for_when_due(recall: Recall, size: int, cordoned: set[int], fresh: bool) -> None:
+def test_log_dirs_are_asked_for_when_due(recall: ObserverState, size: int, cordoned: set[int], fresh: bool) -> None:
     dirs, asked = log_dirs(a_context(Wire(), recall, 5_000))
     assert (dirs.replica_bytes, dirs.cordoned, asked) == ({(1, TopicPartition("t", 0)): size}, cordoned, fresh)

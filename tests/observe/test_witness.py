@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from agent.observe.doubt import Word, ask_about_topics
+from agent.observe.cluster_details import NameVisibility, ask_about_topics
 from agent.values.observation import RawTopic
 from agent.wire.client import WireClient
 from agent.wire.cluster_calls import TopicsAnswer
@@ -43,5 +43,5 @@ def test_a_topic_is_gone_by_the_word_of_a_second_broker(
 ) -> None:
     wire = Wire(brokers, answers)
     words = ask_about_topics(cast("WireClient", cast("Any", wire)), ["t"], 1_000, answered_by=listed_by)
-    assert words == ({"t": Word.GONE} if gone else {})
+    assert words == ({"t": NameVisibility.GONE} if gone else {})
     assert all(avoid == (listed_by if len(brokers) > 1 else None) for avoid in wire.asked)

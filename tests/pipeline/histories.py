@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.loop import Line
-from agent.telemetry.events import Event, from_lines, to_lines
-from agent.telemetry.looks import Recorded, observation_to_events
+from agent.loop import CycleStages
+from agent.telemetry.events import TelemetryEvent, from_lines, to_lines
+from agent.telemetry.looks import CycleInputs, observation_to_events
 from agent.values.limits import GroupLimits, Limits, TriggerLimits
 from agent.values.memory import Memory
 from assignors.problem import TopicPartition
@@ -43,12 +43,12 @@ def with_tasks(answers: Answers) -> Answers:
     )
 
 
-def recorded(scene: Scene, minutes: int, limits: Limits = FREE) -> list[Recorded]:
+def recorded(scene: Scene, minutes: int, limits: Limits = FREE) -> list[CycleInputs]:
     """What an agent in dry run would have written: a look in full every minute."""
-    line, memory, looks = Line(limits), Memory(), list[Recorded]()
+    line, memory, looks = CycleStages(limits), Memory(), list[CycleInputs]()
     for minute in range(minutes):
         observation = flowing(scene(minute), minute).at(minute * MINUTE_S)
-        looks.append(Recorded(look=f"0000abcd-{minute}", observation=observation, memory=memory, limits=limits))
+        looks.append(CycleInputs(look=f"0000abcd-{minute}", observation=observation, memory=memory, limits=limits))
         snapshot = line.snapshot(observation, memory)
         detection = line.detect(snapshot, memory)
         memory = line.remember(memory, snapshot, detection, line.plan(snapshot, detection))
@@ -67,14 +67,14 @@ def flowing(answers: Answers, minute: int) -> Answers:
     return answers
 
 
-def events_of(looks: Iterable[Recorded]) -> Iterator[Event]:
+def events_of(looks: Iterable[CycleInputs]) -> Iterator[TelemetryEvent]:
     """All events that rebuild the looks, as the topic has them: one too large comes in fragments."""
     for look in looks:
         for event in observation_to_events(look.observation, look.memory, look.limits, look=look.look):
             yield from map(_event, to_lines(event))
 
 
-def bronze_rows(events: Iterable[Event]) -> list[tuple[Any, ...]]:
+def bronze_rows(events: Iterable[TelemetryEvent]) -> list[tuple[Any, ...]]:
     """Rows of bronze.telemetry."""
     rows = []
     for offset, event in enumerate(events):
@@ -88,7 +88,7 @@ def bronze_rows(events: Iterable[Event]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def without(events: Iterable[Event], look: str, *numbers: int) -> list[Event]:
+def without(events: Iterable[TelemetryEvent], look: str, *numbers: int) -> list[TelemetryEvent]:
     """The events without some of one look."""
     return [event for event in events if event.look != look or event.n not in numbers]
 
@@ -98,14 +98,14 @@ def strategy_limits(limits: Limits = FREE, **group: Any) -> Limits:
     return replace(limits, groups={"app": GroupLimits(known=True, **group)})
 
 
-def _event(line: str) -> Event:
+def _event(line: str) -> TelemetryEvent:
     fields: dict[str, Any] = json.loads(line)
     if fields["kind"] == "fragment":
-        return Event(**fields)
+        return TelemetryEvent(**fields)
     (event,) = from_lines([line])
     return event
 
 
-def times(looks: Sequence[Recorded]) -> list[int]:
+def times(looks: Sequence[CycleInputs]) -> list[int]:
     """When the looks were taken."""
     return [look.observation.taken_ms for look in looks]

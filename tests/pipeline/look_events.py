@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from agent.telemetry.events import Event, to_lines
+from agent.telemetry.events import TelemetryEvent, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -17,12 +17,12 @@ from agent.values.observation import Observation
 from pipeline.schemas.bronze import TELEMETRY
 
 
-def events_of(observation: Observation, look: str, *, memory: Memory | None = None) -> list[Event]:
+def events_of(observation: Observation, look: str, *, memory: Memory | None = None) -> list[TelemetryEvent]:
     """The events that rebuild the look."""
     return list(observation_to_events(observation, memory or Memory(), Limits(), look=look))
 
 
-def telemetry(spark: SparkSession, events: Iterable[Event]) -> DataFrame:
+def telemetry(spark: SparkSession, events: Iterable[TelemetryEvent]) -> DataFrame:
     """The events as rows of bronze.telemetry, one after the other in one partition."""
     lines = [json.loads(line) for event in events for line in to_lines(event)]
     return spark.createDataFrame([_row(line, offset) for offset, line in enumerate(lines)], TELEMETRY.schema)

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from agent.propose.codec import proposal_to_bytes
-from agent.simulate.replay import replay_look
+from agent.simulate.evaluation import replay_look
 from agent.telemetry import events
-from agent.telemetry.looks import Recorded
+from agent.telemetry.looks import CycleInputs
 from agent.values.memo import Memo
 from pipeline.backtest.look import whole_look
 from pipeline.backtest.ranking import markdown, ranked, scores_of
@@ -45,7 +45,7 @@ def ingest(tables: TableStore, rows: Iterable[tuple[Any, ...]], number: int = 0)
     tables.append(TELEMETRY, told, WriterBatch("test", number))
 
 
-def history() -> list[Recorded]:
+def history() -> list[CycleInputs]:
     return recorded(lambda minute: with_tasks(shop(swapped=minute < 6, generation=4 + (minute > 5))), 9)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import BadInput
-from agent.values.limits import GainLimits, GroupLimits, Limits, Mode, Told, TriggerLimits
+from agent.values.limits import AgentMode, GainLimits, GroupLimits, Limits, TriggerLimits, TriState
 from pipeline.backtest.strategies import BUILT_IN, chosen, limits_under
 
 RECORDED = Limits(
-    mode=Mode.PROPOSE,
+    mode=AgentMode.PROPOSE,
     gain=GainLimits(min_share=0.07),
     groups={"app": GroupLimits(known=True, max_warmup_replicas=5)},
-    group_triggers={"readers": TriggerLimits(long_poll=Told.NO)},
+    group_triggers={"readers": TriggerLimits(long_poll=TriState.NO)},
 )
 
 
@@ -28,7 +28,7 @@ def test_strategies_that_do_nothing_have_the_recorded_limits(name: str) -> None:
 
 def test_a_strategy_that_acts_runs_in_mode_execute_with_every_approval_given() -> None:
     limits = one("execute")
-    assert limits.mode is Mode.EXECUTE
+    assert limits.mode is AgentMode.EXECUTE
     assert limits.gain.min_share == RECORDED.gain.min_share
     assert limits.approve.triggers
     assert [rule.name for rule in limits.approve.rules] == ["backtest"]
@@ -44,7 +44,7 @@ def test_what_holds_for_every_group_reaches_groups_with_settings_of_their_own() 
     limits = one("eager-triggers")
     assert limits.trigger.allow_eager
     assert limits.group_triggers["readers"].allow_eager
-    assert limits.group_triggers["readers"].long_poll is Told.NO
+    assert limits.group_triggers["readers"].long_poll is TriState.NO
     limits = one("min_traffic")
     assert limits.default_group.rack_aware_assignment_strategy == "min_traffic"
     assert limits.groups["app"].rack_aware_assignment_strategy == "min_traffic"
@@ -55,7 +55,7 @@ def test_what_holds_for_every_group_reaches_groups_with_settings_of_their_own() 
     [
         pytest.param("patient:min_gain_share=0.5", lambda limits: limits.gain.min_share == 0.5, id="a built-in one"),
         pytest.param("mine:min_gain_partitions=3", lambda limits: limits.gain.min_partitions == 3, id="a new one"),
-        pytest.param("mine:trigger.rolling=yes", lambda limits: limits.trigger.rolling is Told.YES, id="a word"),
+        pytest.param("mine:trigger.rolling=yes", lambda limits: limits.trigger.rolling is TriState.YES, id="a word"),
         pytest.param(
             "mine:execute.payback_max_days=null", lambda limits: limits.execute.payback_days is None, id="no bound"
         ),

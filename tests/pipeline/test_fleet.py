@@ -17,20 +17,20 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json, proposal_to_bytes
-from agent.simulate.replay import replay_look
+from agent.simulate.evaluation import replay_look
 from agent.telemetry import events as telemetry_events
 from agent.values.typed_json import UnreadableError
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import (
-    Broker,
     ConsumerMember,
     ConsumerProblem,
-    Process,
+    ReplicaBroker,
     ReplicaProblem,
     ReplicaSet,
-    Task,
+    StreamsTask,
     TaskId,
     TaskProblem,
+    TaskProcess,
     TopicPartition,
 )
 from assignors.validate import consumer_defects
@@ -64,11 +64,11 @@ def a_consumer_problem() -> ConsumerProblem:
 def a_task_problem() -> TaskProblem:
     return TaskProblem(
         tasks=(
-            Task(id=TaskId(0, 0), stateful=True, sources=(AB, BC), changelogs=(AB,), weights=(7, 8)),
-            Task(id=TaskId("other", 1), stateful=False, sources=(BC,)),
+            StreamsTask(id=TaskId(0, 0), stateful=True, sources=(AB, BC), changelogs=(AB,), weights=(7, 8)),
+            StreamsTask(id=TaskId("other", 1), stateful=False, sources=(BC,)),
         ),
         processes=(
-            Process(
+            TaskProcess(
                 id="p",
                 rack="a",
                 capacity=2,
@@ -76,7 +76,7 @@ def a_task_problem() -> TaskProblem:
                 active=(TaskId(0, 0),),
                 standby=(TaskId("other", 1),),
             ),
-            Process(id="q", rack=None, capacity=1),
+            TaskProcess(id="q", rack=None, capacity=1),
         ),
         counts="fixed",
         balance="none",
@@ -89,7 +89,11 @@ def a_task_problem() -> TaskProblem:
 
 def a_replica_problem() -> ReplicaProblem:
     return ReplicaProblem(
-        brokers=(Broker(id=1, rack="a"), Broker(id=2, rack="b"), Broker(id=3, rack="a", accepts=False)),
+        brokers=(
+            ReplicaBroker(id=1, rack="a"),
+            ReplicaBroker(id=2, rack="b"),
+            ReplicaBroker(id=3, rack="a", accepts=False),
+        ),
         partitions=(
             ReplicaSet(id=TopicPartition("t", 0), replicas=(1, 3), size_bytes=100),
             ReplicaSet(id=TopicPartition("t", 1), replicas=(1, 2)),

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, Row
 from pyspark.testing import assertDataFrameEqual
 
-from agent.telemetry.events import Event
-from agent.values.observation import Part
+from agent.telemetry.events import TelemetryEvent
+from agent.values.observation import ObservationPart
 from pipeline.jobs import hourly
 from pipeline.jobs.incremental import (
     HourlySums,
@@ -216,15 +216,15 @@ def world(look: Look) -> Answers:
     return answers
 
 
-def events(looks: Sequence[Look]) -> list[Event]:
+def events(looks: Sequence[Look]) -> list[TelemetryEvent]:
     return [event for look in looks for event in _events(look)]
 
 
-def _events(look: Look) -> list[Event]:
+def _events(look: Look) -> list[TelemetryEvent]:
     moment = (HOUR_MS - TAKEN_MS) / 1000 + look.second
     seen = world(look).at(moment)
     if look.number % 3:
-        seen = replace(seen, ages_ms={Part.LOG_DIRS: 5_000})
+        seen = replace(seen, ages_ms={ObservationPart.LOG_DIRS: 5_000})
     return events_of(seen, look.id)
 
 
@@ -244,7 +244,7 @@ class Runner:
 
         monkeypatch.setattr(hourly, "_all_rows", counted)
 
-    def batch(self, events: Sequence[Event]) -> None:
+    def batch(self, events: Sequence[TelemetryEvent]) -> None:
         rows = telemetry(self.tables.spark, events)
         self.tables.append(TELEMETRY, rows, WriterBatch("test", self.batches))
         self.batches += 1
@@ -289,7 +289,7 @@ def test_whatever_comes_in_whichever_order(make_tables: MakeTables, monkeypatch:
     """Looks late, twice and in pieces, restarts, gaps, two agents at once, kills and batches that failed."""
     draw = random.Random(seed)
     looks = [*_line(draw, "12345678", 2_500), *_line(draw, "87654321", 3_200), *_line(draw, "abcdefab", 8_000)]
-    parts: list[tuple[float, list[Event]]] = []
+    parts: list[tuple[float, list[TelemetryEvent]]] = []
     for look in looks:
         told = _events(look)
         late = draw.choice((0, 0, 0, 0, 0, 0, 60, 400, 1_500, 9_000))

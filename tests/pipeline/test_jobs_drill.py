@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.record.weights import WeightsReader
-from agent.simulate.replay import replay_look
-from agent.telemetry.looks import Recorded
+from agent.simulate.evaluation import replay_look
+from agent.telemetry.looks import CycleInputs
 from agent.telemetry.proposal_records import CREATED, slot
 from pipeline.backtest.ranking import ranked
 from pipeline.backtest.strategies import chosen
@@ -110,7 +110,7 @@ def _killed_between_waves(command: list[str]) -> int:
 
 
 @pytest.fixture(scope="module")
-def looks(broker: EmbeddedCluster) -> list[Recorded]:
+def looks(broker: EmbeddedCluster) -> list[CycleInputs]:
     """Looks that tell of the cluster whose broker is there."""
     return [
         replace(look, observation=replace(look.observation, cluster_id=broker.cluster_id))
@@ -119,7 +119,7 @@ def looks(broker: EmbeddedCluster) -> list[Recorded]:
 
 
 @pytest.fixture(scope="module")
-def filled(looks: list[Recorded], spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TableStore:
+def filled(looks: list[CycleInputs], spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TableStore:
     """Bronze, silver and gold of these looks."""
     tables = TableStore(spark, str(tmp_path_factory.mktemp("filled")))
     ingest(tables, bronze_rows(events_of(looks)))
@@ -129,7 +129,7 @@ def filled(looks: list[Recorded], spark: SparkSession, tmp_path_factory: pytest.
 
 @pytest.mark.timeout(3 * RUN_S)
 def test_what_a_fleet_job_publishes_can_be_read_by_anybody_and_is_the_same_again(
-    broker: EmbeddedCluster, filled: TableStore, looks: list[Recorded], tmp_path: Path
+    broker: EmbeddedCluster, filled: TableStore, looks: list[CycleInputs], tmp_path: Path
 ) -> None:
     topics = Topics(broker)
     topics.make(topics.names.proposals, partitions=1)
@@ -160,7 +160,7 @@ def test_what_a_fleet_job_publishes_can_be_read_by_anybody_and_is_the_same_again
 
 @pytest.mark.timeout(3 * RUN_S)
 def test_weights_of_real_tables_are_what_the_agent_plans_by(
-    broker: EmbeddedCluster, filled: TableStore, looks: list[Recorded]
+    broker: EmbeddedCluster, filled: TableStore, looks: list[CycleInputs]
 ) -> None:
     topics = Topics(broker)
     name = f"{prefix_of(topics)}.weights"
@@ -184,7 +184,7 @@ def test_weights_of_real_tables_are_what_the_agent_plans_by(
     assert len(read(broker, name)) == len(stands)
 
 
-def _planned_by_bytes(broker: EmbeddedCluster, topic: str, look: Recorded) -> list[str]:
+def _planned_by_bytes(broker: EmbeddedCluster, topic: str, look: CycleInputs) -> list[str]:
     """What proposals of the look say of weights, when the agent has read the topic beside it."""
     with closing(WeightsReader({"bootstrap.servers": broker.bootstrap_servers}, topic, prefix="none")) as reader:
         observation = reader.beside(lambda: look.observation)

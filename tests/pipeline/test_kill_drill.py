@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from agent.propose.codec import proposal_to_bytes
-from agent.simulate.replay import replay_look
+from agent.simulate.evaluation import replay_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.telemetry.proposal_records import slot

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
-from agent.telemetry.events import Event, Kind, to_lines
-from agent.values.assessment import Locality, Measure
+from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
+from agent.values.assessment import Locality, LocalityMeasure
 from agent.values.memory import Memory
-from agent.values.observation import GapCause, Part
-from agent.values.snapshot import Range, Role, TaskCopy
+from agent.values.observation import GapCause, ObservationPart
+from agent.values.snapshot import Range, TaskCopy, TaskRole
 from agent.values.typed_json import to_json
 from pipeline.schemas import silver
 from pipeline.schemas.table import TableSpec
@@ -38,24 +38,24 @@ def answers() -> Answers:
     told.group("shop", reader("m1", "a", "orders-0"), reader("m2", None, "orders-1"))
     told.committed = {"shop": {tp("orders-0"): 900}}
     told.sizes = {(1, tp("orders-0")): 10, (2, tp("orders-0")): 12}
-    return told.gap(Part.BROKER_CONFIGS, GapCause.TIMED_OUT, "broker 3")
+    return told.gap(ObservationPart.BROKER_CONFIGS, GapCause.TIMED_OUT, "broker 3")
 
 
-def derived() -> list[Event]:
+def derived() -> list[TelemetryEvent]:
     finding = FindingData("f-1", "RACK_SPREAD", "WARNING", "topic/orders", "It is so", (), 5, held=False)
-    now, best = (Locality(Measure.READ_LOCAL, "partitions", local, 2, 1) for local in (1, 2))
+    now, best = (Locality(LocalityMeasure.READ_LOCAL, "partitions", local, 2, 1) for local in (1, 2))
     assessment = AssessmentData("shop", None, (now,), (best,), 1, 0, 0, 1)
     data = [
-        (Kind.FINDING, "topic/orders", to_json(FindingData, finding)),
-        (Kind.ASSESSMENT, "group/shop", to_json(AssessmentData, assessment)),
+        (EventKind.FINDING, "topic/orders", to_json(FindingData, finding)),
+        (EventKind.ASSESSMENT, "group/shop", to_json(AssessmentData, assessment)),
     ]
     return [
-        Event(kind, subject, "test-cluster", LOOK, 1_000 + n, TAKEN_MS, told)
+        TelemetryEvent(kind, subject, "test-cluster", LOOK, 1_000 + n, TAKEN_MS, told)
         for n, (kind, subject, told) in enumerate(data)
     ]
 
 
-def check(spark: SparkSession, events: list[Event], table: TableSpec, *expected: Row) -> None:
+def check(spark: SparkSession, events: list[TelemetryEvent], table: TableSpec, *expected: Row) -> None:
     wide = look_rows(telemetry(spark, events))
     rows = [COMMON | row for row in expected]
     assertDataFrameEqual(silver_table(wide, table), frame(spark, table, *rows))
@@ -120,7 +120,7 @@ def test_a_look_as_rows(spark: SparkSession) -> None:
     assert len(group["assignment_digest"]) == 16
 
 
-def raw(events: list[Event]) -> list[BronzeEvent]:
+def raw(events: list[TelemetryEvent]) -> list[BronzeEvent]:
     lines = [json.loads(line) for event in events for line in to_lines(event)]
     return [
         BronzeEvent(*(line[name] if name != "data" else json.dumps(line["data"]) for name in BronzeEvent._fields))
@@ -140,7 +140,7 @@ def test_readers_of_an_application_are_its_processes_and_their_copies() -> None:
 
 
 COPY = TaskCopy(
-    "app", "p", tasks("0_0")[0], Role.WARMUP, True, 100, Range(1, 2, 3), None, 0, None, None, caught_up=False
+    "app", "p", tasks("0_0")[0], TaskRole.WARMUP, True, 100, Range(1, 2, 3), None, 0, None, None, caught_up=False
 )
 
 
@@ -154,8 +154,8 @@ def test_a_look_that_was_not_written_in_full_tells_its_copies(spark: SparkSessio
     copies = to_json(TaskCopiesData, TaskCopiesData("app", (COPY,)))
     report = to_json(ReportData, ReportData(**{name: empty(kind) for name, kind in get_type_hints(ReportData).items()}))
     events = [
-        Event(Kind.TASK_COPIES, "group/app", "test-cluster", LOOK, 0, TAKEN_MS, copies),
-        Event(Kind.REPORT, "cluster/test-cluster", "test-cluster", LOOK, 1, TAKEN_MS, report),
+        TelemetryEvent(EventKind.TASK_COPIES, "group/app", "test-cluster", LOOK, 0, TAKEN_MS, copies),
+        TelemetryEvent(EventKind.REPORT, "cluster/test-cluster", "test-cluster", LOOK, 1, TAKEN_MS, report),
     ]
     check(spark, events, silver.LOOKS, {"instance": "12345678", "complete": False, "full": False})
     copy = {"group": "app", "process": "p", "task": "0_0", "role": "warm-up", "role_certain": True, "lag_low": 1.0}

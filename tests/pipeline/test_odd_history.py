@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from agent.telemetry.events import Event
+from agent.telemetry.events import TelemetryEvent
 from pipeline.jobs.refresh import RefreshSettings, RefreshSummary, refresh
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.gold import LEDGER, PARTITION_TRAFFIC
@@ -59,7 +59,7 @@ HISTORIES = [
 MORE_THAN_A_LONG = 10**30
 
 
-def events(history: list[Seen]) -> Iterator[Event]:
+def events(history: list[Seen]) -> Iterator[TelemetryEvent]:
     """Ten records of 100 bytes a second go to a partition that is led from rack a and copied to b and c."""
     for one in history:
         moment = BEGIN_S + one.second

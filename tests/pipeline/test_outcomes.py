@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from agent.journal.moves import write
-from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Target
+from agent.journal.plan_entries import change_writes
+from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from assignors.problem import TopicPartition
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS
 from pipeline.schemas.gold import LEDGER, OUTCOMES, PARTITION_TRAFFIC
@@ -83,13 +83,13 @@ def entry(second: int, seq: int, key: str, kind: str, value: Any) -> Row:
 
 
 def test_what_the_journal_says_was_carried_out(spark: SparkSession) -> None:
-    target = Target(TopicPartition("orders", 3), "id", (1, 4), (1, 2))
+    target = ReassignmentTarget(TopicPartition("orders", 3), "id", (1, 4), (1, 2))
 
     def plan(proposal: str, second: int, seq: int, state: PlanState, lines: int = 2) -> list[Row]:
-        every = write(Plan(proposal, (target,), state))[:lines]
+        every = change_writes(ReassignmentPlan(proposal, (target,), state))[:lines]
         return [entry(second, seq, line.key, line.kind, line.value) for line in every]
 
-    (batch,) = write(Batch("p-done", 1, (target,), BatchState.SENT))
+    (batch,) = change_writes(Batch("p-done", 1, (target,), BatchState.SENT))
     verdict = {"verdict": "AS_PREDICTED", "at_ms": at(90), "sentence": "", "came": 3, "beyond_count": 1}
     trigger = {"group_id": "g", "proposal_id": "p-asked", "acted_ms": at(50), "effect": "REBALANCING"}
     rows = [

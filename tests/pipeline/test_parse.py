@@ -13,9 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from agent.journal.codec import to_bytes
-from agent.telemetry.cloud_events import headers, source
-from agent.telemetry.events import Event, Kind, to_lines
-from agent.telemetry.proposal_records import CREATED, VOID
+from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
+from agent.telemetry.proposal_records import CREATED, VOID, headers, source
 from agent.values.journal import Entry
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.schemas.table import TableSpec
@@ -68,7 +67,7 @@ def test_what_the_agent_writes_comes_back_as_equal_json(spark: SparkSession) -> 
         "text": 'ü \ud83d\ude00 \u2028 " \\ \ud800', "small": 1e-7, "large": 10**30, "float": 0.1, "none": None,
         "list": [[], {}, True, -0.0, 1e300, 12345678901234567], "": {"nested": [1, 2.5]},
     }  # fmt: skip
-    lines = list(to_lines(Event(Kind.TOPIC, "topic/t", "c", "1-1", 0, MS, data)))
+    lines = list(to_lines(TelemetryEvent(EventKind.TOPIC, "topic/t", "c", "1-1", 0, MS, data)))
     parsed = parse.telemetry(records(spark, *(line.encode() for line in lines)))
     row = parse.accepted(parsed, TELEMETRY).first()
     assert row is not None
@@ -76,7 +75,7 @@ def test_what_the_agent_writes_comes_back_as_equal_json(spark: SparkSession) -> 
 
 
 def test_the_fragments_of_an_event_are_rows_of_their_own_that_join_to_it(spark: SparkSession) -> None:
-    whole = Event(Kind.GROUP, "group/g", "c", "1-1", 7, MS, {"text": 'é"\\' * 400_000})
+    whole = TelemetryEvent(EventKind.GROUP, "group/g", "c", "1-1", 7, MS, {"text": 'é"\\' * 400_000})
     lines = list(to_lines(whole))
     assert len(lines) > 2
     rows = parse.accepted(parse.telemetry(records(spark, *(line.encode() for line in lines))), TELEMETRY).collect()

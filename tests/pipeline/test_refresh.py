@@ -10,7 +10,7 @@ import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from agent.errors import BadInput
-from agent.telemetry.events import Event
+from agent.telemetry.events import TelemetryEvent
 from agent.values.observation import Observation
 from pipeline.jobs.refresh import LookKey, RefreshSettings, looks_of_days, refresh
 from pipeline.schemas.bronze import PROPOSALS, TELEMETRY
@@ -62,7 +62,7 @@ def proposal(tables: TableStore) -> None:
 
 def ingest(tables: TableStore, number: int, seconds: Iterable[int], *, drop: str = "") -> list[LookKey]:
     """Append the looks of these seconds to bronze, without events of one kind; their keys."""
-    events: list[Event] = [event for second in seconds for event in events_of(world(second), look_of(second))]
+    events: list[TelemetryEvent] = [event for second in seconds for event in events_of(world(second), look_of(second))]
     tables.append(
         TELEMETRY, telemetry(tables.spark, [one for one in events if one.kind != drop]), WriterBatch("test", number)
     )

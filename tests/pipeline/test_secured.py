@@ -23,7 +23,7 @@ from config.kafka_client import KafkaClientConfig
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.stream.ingest import IngestTopics
 from pipeline.tables import TableStore
-from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.pipeline.topics import Counted, counted, event, runner
 
 pytestmark = [pytest.mark.integration, pytest.mark.drill, pytest.mark.timeout(900)]
@@ -37,7 +37,9 @@ RECORDS, BAD = 300, 10
 def secured() -> Iterator[EmbeddedCluster]:
     """One broker behind TLS and SCRAM, with telemetry that a user ``reader`` has no rights to yet."""
     users = {"admin": "admin-secret", "reader": PASSWORD}
-    with EmbeddedCluster.start(ClusterSpec(racks=("a",), security=Security(users=users)), on_progress=print) as started:
+    with EmbeddedCluster.start(
+        ClusterSpec(racks=("a",), security=ClusterSecurity(users=users)), on_progress=print
+    ) as started:
         config = config_of(started, "admin").confluent()
         admin = AdminClient(config)
         for made in admin.create_topics([NewTopic(NAMES.telemetry, 2, 1)]).values():

@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from agent.propose.codec import proposal_to_bytes
-from agent.simulate.replay import replay_look
-from agent.telemetry.looks import Recorded
+from agent.simulate.evaluation import replay_look
+from agent.telemetry.looks import CycleInputs
 from agent.values.limits import ScopeLimits
 from agent.values.memo import Memo
-from agent.values.weighed import NOT_WEIGHED, Weighed
-from agent.values.weights import RestoreWeight
+from agent.values.weights import NOT_WEIGHED, FreshWeights, RestoreWeight
 from assignors.problem import TopicPartition
 from pipeline.backtest.costs import CostModel
 from pipeline.backtest.effects import EffectEnd
@@ -27,7 +26,7 @@ from tests.pipeline.histories import FREE, recorded, shop, strategy_limits, with
 EVERY = "as-recorded,no-action,execute,eager-triggers,patient,by-bytes,min_traffic,balance_subtopology"
 
 
-def whole(looks: list[Recorded]) -> list[HistoryLook]:
+def whole(looks: list[CycleInputs]) -> list[HistoryLook]:
     decode, model = Memo(), Memo()
     return [whole_look(look, decode, model) for look in looks]
 
@@ -241,7 +240,7 @@ def test_groups_apart_hold_what_the_whole_look_holds(buckets: int) -> None:
 
 def test_groups_apart_have_the_weights_of_the_pipeline() -> None:
     restores = (RestoreWeight(0, 1.0, 2.0, 3.0, 4, None),)
-    weighed = Weighed(
+    weighed = FreshWeights(
         topics={"clicks": (1.0, None), "orders": (5.0, 6.0, 7.0, 8.0)},
         groups={"readers": {TopicPartition("orders", 1): 60.0}},
         restores={"app": restores},

@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.journal.codec import to_bytes
-from agent.telemetry.cloud_events import headers, source
-from agent.telemetry.proposal_records import CREATED
+from agent.telemetry.proposal_records import CREATED, headers, source
 from agent.values.journal import Entry
 from config.kafka_client import KafkaClientConfig
 from pipeline.kafka import TopicClient, source_options

@@ -7,8 +7,8 @@ import pytest
 from agent.detect.find import detect
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.values.assessment import Detection
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.assessment import DetectionResult
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.limits import GainLimits, GroupLimits, Limits
 from agent.values.memory import Memory
 from agent.values.plan import AdvicePlan, Plan, Unplanned
@@ -22,7 +22,7 @@ LIMITS = Limits()
 def planned(built: Builder, *extra: Finding, limits: Limits = LIMITS) -> Plan:
     snapshot = built.snapshot()
     detection = detect(snapshot, Memory(), limits, None)
-    detection = Detection(findings=(*detection.findings, *extra), assessments=detection.assessments)
+    detection = DetectionResult(findings=(*detection.findings, *extra), assessments=detection.assessments)
     return make_plan(snapshot, detection, limits, None)
 
 
@@ -34,8 +34,8 @@ def advised(plan: Plan, reason: ProposalReason) -> AdvicePlan:
 
 def finding(reason: FindingReason, kind: str, name: str, **changes: object) -> Finding:
     return Finding(
-        reason=reason, subject=Subject(kind, name), sentence=reason.value, evidence=(), since_ms=NOW_MS,
-        **{"severity": Severity.WARNING, **changes},
+        reason=reason, subject=SubjectId(kind, name), sentence=reason.value, evidence=(), since_ms=NOW_MS,
+        **{"severity": FindingSeverity.WARNING, **changes},
     )  # fmt: skip
 
 
@@ -177,7 +177,7 @@ def test_findings_about_members_and_tasks_are_gathered_by_group():
     snapshot = built.snapshot()
     about_member = finding(FindingReason.MEMBER_WITHOUT_RACK, "member", "a/b/m1")
     gone = finding(FindingReason.MEMBER_WITHOUT_RACK, "member", "nobody/m1")
-    plan = make_plan(snapshot, Detection(findings=(about_member, gone)), LIMITS, None)
+    plan = make_plan(snapshot, DetectionResult(findings=(about_member, gone)), LIMITS, None)
     assert [(a.subject, a.findings) for a in plan.advice] == [("a/b", (about_member.id,))]
 
 
@@ -202,7 +202,7 @@ def test_throttles_of_other_settings_are_other_advice():
     left = [finding(FindingReason.THROTTLE_LEFT_BEHIND, "topic", name) for name in "tu"]
     left += [finding(FindingReason.THROTTLE_LEFT_BEHIND, "broker", name) for name in "12"]
     snapshot = built.snapshot()
-    detection = Detection(findings=tuple(left), assessments={})
+    detection = DetectionResult(findings=tuple(left), assessments={})
     plan = make_plan(snapshot, detection, LIMITS, None)
     assert sorted(advice.who for advice in plan.advice) == [("broker 1", "broker 2"), ("topic t", "topic u")]
     proposals = propose(snapshot, plan, detection, LIMITS, None)

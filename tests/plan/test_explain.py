@@ -5,16 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agent.detect.find import detect
-from agent.explain.explain import explain
-from agent.explain.facts import _unchanged, facts_of, label
+from agent.explain.explain import _unchanged, explain, facts_of, label
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.simulate.evaluation import see
-from agent.values.assessment import Detection
-from agent.values.explained import Answer, Explained
+from agent.simulate.evaluation import evaluate
+from agent.values.assessment import DetectionResult
 from agent.values.limits import Limits, ScopeLimits
 from agent.values.memory import Memory
-from agent.values.plan import Plan
+from agent.values.plan import ExplainedRule, Plan, RuleAnswer
 from agent.values.snapshot import GroupKind, OtherGroup
 from tests.builders import an_observation
 from tests.plan.test_placements import share_finding
@@ -24,10 +22,10 @@ from tests.snapshots import NOW_MS, Builder, a_cluster, member
 LIMITS = Limits()
 
 
-def explained(subject: str, built: Builder, *extra: object, limits: Limits = LIMITS) -> tuple[Explained, ...]:
+def explained(subject: str, built: Builder, *extra: object, limits: Limits = LIMITS) -> tuple[ExplainedRule, ...]:
     snapshot = built.snapshot()
     detection = detect(snapshot, Memory(), limits, None)
-    detection = Detection(findings=(*detection.findings, *extra), assessments=detection.assessments)
+    detection = DetectionResult(findings=(*detection.findings, *extra), assessments=detection.assessments)
     plan = make_plan(snapshot, detection, limits, None)
     proposals = propose(snapshot, plan, detection, limits, None)
     if subject == "the proposal":
@@ -35,7 +33,7 @@ def explained(subject: str, built: Builder, *extra: object, limits: Limits = LIM
     return explain(subject, snapshot, detection, plan, proposals, limits)
 
 
-def row(rows: tuple[Explained, ...], about: str, rule: str) -> Explained:
+def row(rows: tuple[ExplainedRule, ...], about: str, rule: str) -> ExplainedRule:
     found = [one for one in rows if (one.about, one.rule) == (about, rule)]
     assert len(found) == 1, f"one row {about!r} {rule!r}, but\n" + "\n".join(map(str, rows))
     return found[0]
@@ -55,27 +53,27 @@ def swapped(**group: object) -> Builder:
 
 def test_a_topic_tells_what_each_partition_lacks_and_what_is_planned():
     rows = explained("topic/t", shared())
-    assert row(rows, "topic/t", "replicas share a rack").answer is Answer.FOUND
+    assert row(rows, "topic/t", "replicas share a rack").answer is RuleAnswer.FOUND
     spread = row(rows, "t-0", "spread over racks")
-    assert spread.answer is Answer.NO
+    assert spread.answer is RuleAnswer.NO
     assert spread.sentence == (
         "its replicas are on brokers 1 (rack a), 4 (rack a): 2 in rack a, while racks b and c could take one"
     )
-    assert row(rows, "t-1", "spread over racks").answer is Answer.YES
+    assert row(rows, "t-1", "spread over racks").answer is RuleAnswer.YES
     assert row(rows, "t-0", "planned").sentence.startswith("brokers 1, 4 -> ")
-    assert row(rows, "t-1", "planned") == Explained("t-1", "planned", Answer.NO, "nothing is planned for it")
+    assert row(rows, "t-1", "planned") == ExplainedRule("t-1", "planned", RuleAnswer.NO, "nothing is planned for it")
 
 
 def test_a_partition_tells_every_broker_against_every_rule():
     built = shared().broker(5, "b", cordoned=True).broker(6, None).broker(7, "c", fenced=True, alive=False)
     rows = explained("topic/t/0", built)
     assert {r.about for r in rows if " on broker " in r.about} == {f"t-0 on broker {b}" for b in range(1, 8)}
-    assert row(rows, "t-0 on broker 1", "holds it").answer is Answer.YES
+    assert row(rows, "t-0 on broker 1", "holds it").answer is RuleAnswer.YES
     assert row(rows, "t-0 on broker 1", "rack has room").sentence == "rack a holds 2 replicas of it, the fullest rack 2"
-    assert row(rows, "t-0 on broker 5", "not cordoned").answer is Answer.NO
-    assert row(rows, "t-0 on broker 6", "rack known").answer is Answer.NO
-    assert row(rows, "t-0 on broker 7", "unfenced").answer is Answer.WAIT
-    assert row(rows, "t-0 on broker 7", "alive").answer is Answer.NO
+    assert row(rows, "t-0 on broker 5", "not cordoned").answer is RuleAnswer.NO
+    assert row(rows, "t-0 on broker 6", "rack known").answer is RuleAnswer.NO
+    assert row(rows, "t-0 on broker 7", "unfenced").answer is RuleAnswer.WAIT
+    assert row(rows, "t-0 on broker 7", "alive").answer is RuleAnswer.NO
     chosen = [r for r in rows if r.rule == "chosen" and "gets a replica" in r.sentence]
     assert len(chosen) == 1
     assert row(rows, chosen[0].about, "rack has room").sentence.endswith("one more helps")
@@ -85,15 +83,15 @@ def test_a_partition_tells_every_broker_against_every_rule():
     ("built", "extra", "about", "rule", "answer"),
     [
         pytest.param(
-            shared().moving("t-0", (1, 4), (), ()), (), "t-0", "no reassignment runs", Answer.WAIT,
+            shared().moving("t-0", (1, 4), (), ()), (), "t-0", "no reassignment runs", RuleAnswer.WAIT,
             id="a running reassignment passes",
         ),
         pytest.param(
-            shared().broker(4, None), (), "t-0", "all racks known", Answer.NO, id="an unknown rack does not pass",
+            shared().broker(4, None), (), "t-0", "all racks known", RuleAnswer.NO, id="an unknown rack does not pass",
         ),
         pytest.param(
             shared(), (share_finding("t", held=True, detail="held"),), "replicas_share_rack:topic/t:held", "planned",
-            Answer.WAIT, id="a held finding passes",
+            RuleAnswer.WAIT, id="a held finding passes",
         ),
     ],
 )  # fmt: skip
@@ -103,8 +101,8 @@ def test_why_a_partition_is_not_moved(built, extra, about, rule, answer):
 
 def test_an_excluded_topic_says_so():
     rows = explained("topic/t", shared(), limits=Limits(scope=ScopeLimits(exclude_topics=("t",))))
-    assert row(rows, "topic/t", "not excluded by settings") == Explained(
-        "topic/t", "not excluded by settings", Answer.NO, "excluded by the settings"
+    assert row(rows, "topic/t", "not excluded by settings") == ExplainedRule(
+        "topic/t", "not excluded by settings", RuleAnswer.NO, "excluded by the settings"
     )
 
 
@@ -126,25 +124,25 @@ def test_a_group_tells_its_locality_its_rules_and_each_read():
         "assignor looks at racks",
         "racks known",
     ):
-        assert row(rows, "group/g", rule).answer is Answer.YES
+        assert row(rows, "group/g", rule).answer is RuleAnswer.YES
     assert row(rows, "group/g", "gain above the threshold").sentence == (
         "the optimum makes 2 more of 2 reads local by Kafka's rule; the least gain is 1 read and 5 % of them"
     )  # fmt: skip
-    assert row(rows, "group/g", "rebalance planned").answer is Answer.YES
-    assert row(rows, "m1 t-0", "local") == Explained(
-        "m1 t-0", "local", Answer.NO, "reader in rack b, replicas in rack a; the optimum gives it to m2"
+    assert row(rows, "group/g", "rebalance planned").answer is RuleAnswer.YES
+    assert row(rows, "m1 t-0", "local") == ExplainedRule(
+        "m1 t-0", "local", RuleAnswer.NO, "reader in rack b, replicas in rack a; the optimum gives it to m2"
     )
 
 
 @pytest.mark.parametrize(
     ("built", "rule", "answer"),
     [
-        pytest.param(swapped(assignor="range"), "keeps partitions in a rebalance", Answer.NO, id="eager"),
-        pytest.param(swapped(assignor="roundrobin"), "assignor looks at racks", Answer.NO, id="blind to racks"),
-        pytest.param(swapped(state="PreparingRebalance"), "stable", Answer.WAIT, id="rebalancing passes"),
-        pytest.param(swapped(kind=GroupKind.CONSUMER), "classic group", Answer.NO, id="KIP-848"),
+        pytest.param(swapped(assignor="range"), "keeps partitions in a rebalance", RuleAnswer.NO, id="eager"),
+        pytest.param(swapped(assignor="roundrobin"), "assignor looks at racks", RuleAnswer.NO, id="blind to racks"),
+        pytest.param(swapped(state="PreparingRebalance"), "stable", RuleAnswer.WAIT, id="rebalancing passes"),
+        pytest.param(swapped(kind=GroupKind.CONSUMER), "classic group", RuleAnswer.NO, id="KIP-848"),
         pytest.param(
-            swapped().group("g", member("m1", None, "t-0"), member("m2", "a", "t-1")), "racks known", Answer.NO,
+            swapped().group("g", member("m1", None, "t-0"), member("m2", "a", "t-1")), "racks known", RuleAnswer.NO,
             id="a member without rack",
         ),
     ],
@@ -152,12 +150,12 @@ def test_a_group_tells_its_locality_its_rules_and_each_read():
 def test_the_rule_that_stands_against_a_rebalance_says_so(built, rule, answer):
     rows = explained("group/g", built)
     assert row(rows, "group/g", rule).answer is answer
-    assert row(rows, "group/g", "rebalance planned").answer is Answer.NO
+    assert row(rows, "group/g", "rebalance planned").answer is RuleAnswer.NO
 
 
 def test_a_reader_of_unknown_rack_is_unknown():
     built = swapped().group("g", member("m1", None, "t-0"), member("m2", "a", "t-1"))
-    assert row(explained("group/g", built), "m1 t-0", "local").answer is Answer.UNKNOWN
+    assert row(explained("group/g", built), "m1 t-0", "local").answer is RuleAnswer.UNKNOWN
 
 
 def test_a_group_that_cannot_be_judged_says_why():
@@ -167,8 +165,8 @@ def test_a_group_that_cannot_be_judged_says_why():
 
 def test_warm_ups_tell_how_far_they_are():
     rows = explained("group/g", warming(copy("p2", "0_1", caught_up=False, lag=20_000.0)))
-    assert row(rows, "0_1 on p2", "warm-up caught up") == Explained(
-        "0_1 on p2", "warm-up caught up", Answer.WAIT,
+    assert row(rows, "0_1 on p2", "warm-up caught up") == ExplainedRule(
+        "0_1 on p2", "warm-up caught up", RuleAnswer.WAIT,
         "its lag is 20,000 records (application endpoint), acceptable.recovery.lag is 10,000 records",
     )  # fmt: skip
 
@@ -180,10 +178,10 @@ def test_a_proposal_is_explained_by_its_id_with_its_subject():
     rows = explained("the proposal", swapped())
     assert rows[0].sentence.startswith("Rebalance g once")
     sentence = "under any assignment at least 0 reads cross racks; this proposal reaches it"
-    assert row(rows, rows[0].about, "lower_bound_cross_rack_reads") == Explained(
-        rows[0].about, "lower_bound_cross_rack_reads", Answer.YES, sentence, 0.0
+    assert row(rows, rows[0].about, "lower_bound_cross_rack_reads") == ExplainedRule(
+        rows[0].about, "lower_bound_cross_rack_reads", RuleAnswer.YES, sentence, 0.0
     )
-    assert row(rows, "group/g", "rebalance planned").answer is Answer.YES
+    assert row(rows, "group/g", "rebalance planned").answer is RuleAnswer.YES
 
 
 @pytest.mark.parametrize("subject", ["topic/none", "group/none", "p-000000000000", "nonsense", "", "rack/a"])
@@ -194,14 +192,14 @@ def test_nothing_is_known_of_a_subject_that_is_not_there(subject):
 def test_without_a_plan_the_rules_are_still_told():
     snapshot = shared().snapshot()
     rows = explain("topic/t", snapshot, detect(snapshot, Memory(), LIMITS, None), None, (), LIMITS)
-    assert row(rows, "t-0", "planned").answer is Answer.NO
+    assert row(rows, "t-0", "planned").answer is RuleAnswer.NO
 
 
 def test_a_share_group_is_called_one():
     built = a_cluster().topic("t", (1,))
     built.groups["s"] = OtherGroup("s", GroupKind.SHARE, "Stable", "share", "share")
     (only,) = explained("group/s", built)
-    assert (only.rule, only.answer) == ("assessed", Answer.NO)
+    assert (only.rule, only.answer) == ("assessed", RuleAnswer.NO)
     assert only.sentence.startswith("it is a share group (KIP-932)")
 
 
@@ -256,9 +254,9 @@ def test_figures_of_reads_are_facts_and_answer_no_question() -> None:
     rows = explained("group/g", swapped())
     figures = {one.rule: one.answer for one in rows if one.rule.startswith("reads across racks")}
     assert len(figures) == 3
-    assert set(figures.values()) == {Answer.FACT}
+    assert set(figures.values()) == {RuleAnswer.FACT}
     worth = row(rows, "group/g", "worth a rebalance for reads across racks")
-    assert worth.answer is Answer.YES
+    assert worth.answer is RuleAnswer.YES
 
 
 def test_a_rebalance_that_is_planned_for_another_reason_names_it() -> None:
@@ -281,7 +279,7 @@ def test_a_topic_of_one_partition_has_no_plural() -> None:
 
 
 def test_the_racks_of_a_partition_are_named_once_in_what_explains_its_proposal() -> None:
-    seen = see(an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3)).at(), Memory(), Limits())
+    seen = evaluate(an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3)).at(), Memory(), Limits())
     (proposal,) = seen.proposals
     rows = explain(proposal.id, seen.snapshot, seen.detection, seen.plan or Plan(), seen.proposals, seen.limits)
     told = [one for one in rows if "t-0: a a" in one.sentence or "1 (rack a), 4 (rack a)" in one.sentence]

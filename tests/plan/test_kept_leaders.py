@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from agent.detect.find import detect
 from agent.plan.make import make_plan
-from agent.values.assessment import Detection
-from agent.values.finding import FindingReason, Subject
+from agent.values.assessment import DetectionResult
+from agent.values.finding import FindingReason, SubjectId
 from agent.values.limits import DetectLimits, Limits, PlanLimits
 from agent.values.memory import Memory
 from agent.values.plan import Plan, Unplanned
 from agent.values.snapshot import Snapshot
-from assignors.problem import Broker, ReplicaProblem, ReplicaSet, TopicPartition
+from assignors.problem import ReplicaBroker, ReplicaProblem, ReplicaSet, TopicPartition
 from tests.assignors.oracles import replica_ways
 from tests.assignors.strategies import examples
 from tests.plan.test_leaders import NO_SELECTOR, UNEVEN, finding
@@ -67,7 +67,9 @@ def small(draw: st.DrawFn) -> Snapshot:
 
 
 def problem_of(snapshot: Snapshot) -> ReplicaProblem:
-    brokers = tuple(Broker(id=b.id, rack=b.rack.name, accepts=b.alive and not b.cordoned) for b in snapshot.brokers)
+    brokers = tuple(
+        ReplicaBroker(id=b.id, rack=b.rack.name, accepts=b.alive and not b.cordoned) for b in snapshot.brokers
+    )
     sets = tuple(ReplicaSet(id=state.id, replicas=state.replicas) for state in snapshot.topics["t"].partitions)
     return ReplicaProblem(brokers=brokers, partitions=sets, balance=False)
 
@@ -197,7 +199,7 @@ def uneven(draw: st.DrawFn) -> Snapshot:
 def test_of_equal_changes_of_leaders_those_are_made_that_overload_no_broker(snapshot: Snapshot) -> None:
     rack = {broker.id: broker.rack.name for broker in snapshot.brokers}
     states = snapshot.topics["t"].partitions
-    lists = after(snapshot, make_plan(snapshot, Detection(findings=(UNEVEN,)), Limits(), None))
+    lists = after(snapshot, make_plan(snapshot, DetectionResult(findings=(UNEVEN,)), Limits(), None))
     chosen = {state.id: lists[state.id] for state in states}
 
     def by_rack(of: Lists) -> Counter[str | None]:
@@ -240,7 +242,7 @@ def test_a_partition_whose_leader_would_have_to_change_is_left_out_with_its_reas
 def test_with_keep_leaders_no_change_of_leaders_is_planned_and_that_is_said(why):
     built = a_cluster().topic("t", *[(1, 2, 3)] * 6).group("g", *[member(f"m{n}", "b", f"t-{n}") for n in range(6)])
     built.selector = False
-    found = Detection(findings=(why,))
+    found = DetectionResult(findings=(why,))
     assert make_plan(built.snapshot(), found, Limits(detect=DetectLimits(leader_skew_share=1.0)), None).placements
     plan = make_plan(
         built.snapshot(),
@@ -257,7 +259,7 @@ def test_a_move_that_runs_counts_with_its_target_and_not_with_old_and_new_copies
     built = a_cluster(a=(1, 4), b=(2, 5), c=(3, 6)).topic("u", *[(3, 6)] * 5).topic("t", (1, 4, 2))
     for number in range(5):
         built.moving(f"u-{number}", (3, 6), (6,), (3,))
-    plan = make_plan(built.snapshot(), Detection(findings=(share_finding("t"),)), Limits(), None)
+    plan = make_plan(built.snapshot(), DetectionResult(findings=(share_finding("t"),)), Limits(), None)
     assert [change.after for placement in plan.placements for change in placement.changes] == [(1, 3, 2)]
 
 
@@ -267,6 +269,6 @@ def test_leaders_of_a_move_that_runs_are_counted_where_they_are_going():
     built.topic("u", *[(1, 2)] * 4)
     for number in range(4):
         built.moving(f"u-{number}", (2, 1), (2,), (1,))
-    uneven_t = finding(FindingReason.LEADER_SKEW, Subject("topic", "t"))
-    plan = make_plan(built.snapshot(), Detection(findings=(uneven_t,)), Limits(), None)
+    uneven_t = finding(FindingReason.LEADER_SKEW, SubjectId("topic", "t"))
+    plan = make_plan(built.snapshot(), DetectionResult(findings=(uneven_t,)), Limits(), None)
     assert 2 not in {change.after[0] for placement in plan.placements for change in placement.changes}

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.plan.even import Option, even_racks, fewest_changes
+from agent.plan.leader_balance import LeaderOption, balance_leaders, fewest_changes
 from agent.plan.make import make_plan
-from agent.values.assessment import Detection
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.assessment import DetectionResult
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.limits import DetectLimits, Limits
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import ProposalReason
@@ -21,19 +21,19 @@ LOOSE = Limits(detect=DetectLimits(leader_skew_share=1.0))
 ALL = (1, 2, 3)
 
 
-def finding(reason: FindingReason, subject: Subject, *, held: bool = False) -> Finding:
+def finding(reason: FindingReason, subject: SubjectId, *, held: bool = False) -> Finding:
     return Finding(
-        reason=reason, subject=subject, sentence=reason.value, evidence=(), severity=Severity.WARNING,
+        reason=reason, subject=subject, sentence=reason.value, evidence=(), severity=FindingSeverity.WARNING,
         since_ms=NOW_MS, held=held,
     )  # fmt: skip
 
 
-NO_SELECTOR = finding(FindingReason.SELECTOR_NOT_RACK_AWARE, Subject("cluster", "test-cluster"))
-UNEVEN = finding(FindingReason.LEADER_SKEW, Subject("topic", "t"))
+NO_SELECTOR = finding(FindingReason.SELECTOR_NOT_RACK_AWARE, SubjectId("cluster", "test-cluster"))
+UNEVEN = finding(FindingReason.LEADER_SKEW, SubjectId("topic", "t"))
 
 
 def planned(built: Builder, *findings: Finding, limits: Limits = LIMITS) -> Plan:
-    return make_plan(built.snapshot(), Detection(findings=findings), limits, None)
+    return make_plan(built.snapshot(), DetectionResult(findings=findings), limits, None)
 
 
 def led_by(plan: Plan) -> dict[str, int]:
@@ -121,7 +121,7 @@ def test_a_gain_below_the_threshold_is_nothing_worth_doing():
 def test_partitions_that_move_anyway_and_running_ones_are_left_alone():
     built = without_selector().broker(4, "a").topic("t", (1, 4, 3), ALL)
     built.group("g", member("m", "c", "t-0 t-1")).moving("t-1", ALL, (), ())
-    share = finding(FindingReason.REPLICAS_SHARE_RACK, Subject("topic", "t"))
+    share = finding(FindingReason.REPLICAS_SHARE_RACK, SubjectId("topic", "t"))
     plan = planned(built, NO_SELECTOR, share)
     assert [p.reason for p in plan.placements] == [ProposalReason.MEND_RACK_SPREAD]
 
@@ -153,7 +153,7 @@ def test_a_chain_helps_where_no_partition_goes_directly():
 
 def test_a_held_skew_is_not_planned_from():
     built = a_cluster().topic("t", *[ALL] * 9)
-    held = finding(FindingReason.LEADER_SKEW, Subject("topic", "t"), held=True)
+    held = finding(FindingReason.LEADER_SKEW, SubjectId("topic", "t"), held=True)
     plan = planned(built, held)
     assert plan.placements == ()
     assert plan.unplanned == ((held.id, Unplanned.HELD),)
@@ -161,7 +161,7 @@ def test_a_held_skew_is_not_planned_from():
 
 def test_a_cluster_wide_skew_is_mended_over_topics_in_one_plan_each():
     built = a_cluster().topic("t", *[ALL] * 3).topic("u", *[ALL] * 3)
-    plan = planned(built, finding(FindingReason.LEADER_SKEW, Subject("cluster", "test-cluster")), UNEVEN)
+    plan = planned(built, finding(FindingReason.LEADER_SKEW, SubjectId("cluster", "test-cluster")), UNEVEN)
     assert [p.topic for p in plan.placements] == sorted({p.topic for p in plan.placements}), "one plan per topic"
     counts = {1: 6, 2: 0, 3: 0}
     for leader in led_by(plan).values():
@@ -176,22 +176,23 @@ RACKS = ("a", "b", "c", "d")
 @given(st.lists(st.lists(st.sampled_from(RACKS), min_size=1, max_size=3, unique=True), min_size=1, max_size=20))
 def test_evening_never_makes_it_worse_and_respects_its_bound(replicas):
     options = {
-        TopicPartition("t", n): Option(racks[0], tuple(sorted(racks)), tuple(racks)) for n, racks in enumerate(replicas)
+        TopicPartition("t", n): LeaderOption(racks[0], tuple(sorted(racks)), tuple(racks))
+        for n, racks in enumerate(replicas)
     }
-    changed = even_racks(options)
-    assert even_racks(dict(reversed(options.items()))) == changed, "the order of partitions plays no part"
+    changed = balance_leaders(options)
+    assert balance_leaders(dict(reversed(options.items()))) == changed, "the order of partitions plays no part"
     assert all(rack in options[partition].could for partition, rack in changed.items())
     before = imbalance({p: o.rack for p, o in options.items()}, options)
     after = imbalance({p: changed.get(p, o.rack) for p, o in options.items()}, options)
     assert after <= before
     assert (after < before) == bool(changed)
     again = {p: o._replace(rack=changed.get(p, o.rack)) for p, o in options.items()}
-    assert even_racks(again) == {}, "once even, nothing more is wanted"
+    assert balance_leaders(again) == {}, "once even, nothing more is wanted"
     if fewest_changes(again) == 0:
         assert len(changed) >= fewest_changes(options)
 
 
-def imbalance(leaders: dict[TopicPartition, str | None], options: dict[TopicPartition, Option]) -> float:
+def imbalance(leaders: dict[TopicPartition, str | None], options: dict[TopicPartition, LeaderOption]) -> float:
     held = [rack for option in options.values() for rack in option.replicas]
     share = {rack: held.count(rack) / len(held) * len(leaders) for rack in RACKS}
     return round(sum((list(leaders.values()).count(rack) - share[rack]) ** 2 for rack in RACKS), 6)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.simulate.changes import RemoveRack
-from agent.simulate.loss import rack_losses
-from agent.simulate.what_if import World, what_if
+from agent.simulate.rack_loss import rack_losses
+from agent.simulate.what_if import RemoveRack, SimulatedCluster, what_if
 from agent.values.limits import Limits
 from agent.values.snapshot import Snapshot
 from testbed.cluster import ClusterSpec
@@ -41,7 +40,7 @@ def test_what_losing_a_rack_costs_is_what_was_foretold(cluster_factory: ClusterF
     with Eye(settings_for(cluster.bootstrap_servers, **{"observe.refresh_configs": "0s"})) as eye:
         before = eye.until(lambda seen: _whole(seen.snapshot), "all topics, led and in sync", within_s=60).snapshot
         (loss,) = [one for one in rack_losses(before) if one.rack == "a"]
-        foretold = what_if(World(before, Limits()), (RemoveRack("a"),)).snapshot
+        foretold = what_if(SimulatedCluster(before, Limits()), (RemoveRack("a"),)).snapshot
         rows = _told(rackwise("racks", "-b", cluster.bootstrap_servers, "-o", "json").stdout)
         simulated = rackwise("simulate", "-b", cluster.bootstrap_servers, "--remove-rack", "a", "-o", "json")
         assert simulated.exit_code == 0, simulated.stderr

@@ -9,10 +9,17 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 
 from agent.explain.doctor import CheckState, risks
-from agent.simulate.loss import RackLoss, rack_losses
-from agent.simulate.loss_words import loss_details, loss_label, loss_sentence
-from agent.values.observation import Gap, GapCause, Part
-from agent.values.snapshot import PartitionState, RackState, Role, Snapshot, Statefulness, StreamsGroup, TaskCopy
+from agent.simulate.rack_loss import RackLoss, loss_details, loss_label, loss_sentence, rack_losses
+from agent.values.observation import Gap, GapCause, ObservationPart
+from agent.values.snapshot import (
+    PartitionState,
+    RackState,
+    Snapshot,
+    StreamsGroup,
+    TaskCopy,
+    TaskRole,
+    TaskStatefulness,
+)
 from assignors.problem import TaskId
 from tests.plan.worlds import worlds
 from tests.snapshots import Builder, a_cluster, process, task, tasks
@@ -72,7 +79,7 @@ def test_partitions(built: Builder, leaderless: list[str], under: list[str], unt
     assert lost.costs_nothing == (not (leaderless or under or untold))
 
 
-def copy(process_id: str, *, caught_up: bool | None, role: Role = Role.STANDBY) -> TaskCopy:
+def copy(process_id: str, *, caught_up: bool | None, role: TaskRole = TaskRole.STANDBY) -> TaskCopy:
     return TaskCopy(
         group_id="app", process_id=process_id, task=TaskId(0, 0), role=role, role_certain=True, end_offset_sum=None,
         lag=None, lag_source=None, lag_age_ms=None, rate_per_s=None, eta_s=None, caught_up=caught_up,
@@ -80,7 +87,11 @@ def copy(process_id: str, *, caught_up: bool | None, role: Role = Role.STANDBY) 
 
 
 def application(
-    *copies: TaskCopy, runs_in: str = "a", other: str = "b", state: Statefulness = Statefulness.CHANGELOG, **more: Any
+    *copies: TaskCopy,
+    runs_in: str = "a",
+    other: str = "b",
+    state: TaskStatefulness = TaskStatefulness.CHANGELOG,
+    **more: Any,
 ) -> Builder:
     """One task 0_0 on p1, and another process p2."""
     return a_cluster().topic("t", (2, 3)).streams(
@@ -92,16 +103,18 @@ def application(
 TASKS = [
     pytest.param(application(), "lost", id="no standby"),
     pytest.param(application(copy("p2", caught_up=True)), "", id="a caught-up standby elsewhere"),
-    pytest.param(application(copy("p2", caught_up=True, role=Role.WARMUP)), "", id="a warm-up elsewhere has caught up"),
+    pytest.param(
+        application(copy("p2", caught_up=True, role=TaskRole.WARMUP)), "", id="a warm-up elsewhere has caught up"
+    ),
     pytest.param(application(copy("p2", caught_up=False)), "lost", id="the standby elsewhere is behind"),
     pytest.param(application(copy("p2", caught_up=None)), "untold", id="nobody knows how far the standby is"),
     pytest.param(application(copy("p3", caught_up=True)), "lost", id="the standby is in the same rack"),
     pytest.param(application(copy("p2", caught_up=True), other="_"), "untold", id="the standby's rack is not known"),
     pytest.param(application(runs_in="_"), "untold", id="the rack of the task itself is not known"),
     pytest.param(application(copy("p2", caught_up=True), runs_in="_"), "", id="not known, but covered either way"),
-    pytest.param(application(state=Statefulness.STATELESS), "", id="no state"),
-    pytest.param(application(state=Statefulness.NO_CHANGELOG), "lost", id="state that nothing restores"),
-    pytest.param(application(state=Statefulness.UNKNOWN), "untold", id="nobody knows whether there is state"),
+    pytest.param(application(state=TaskStatefulness.STATELESS), "", id="no state"),
+    pytest.param(application(state=TaskStatefulness.NO_CHANGELOG), "lost", id="state that nothing restores"),
+    pytest.param(application(state=TaskStatefulness.UNKNOWN), "untold", id="nobody knows whether there is state"),
     pytest.param(application(runs_in="b"), "", id="it runs elsewhere"),
     pytest.param(application(hidden=True), "group", id="a rebalance hides the group"),
 ]
@@ -123,7 +136,7 @@ def test_tasks(built: Builder, answer: str) -> None:
             id="the lag of the standby",
         ),
         pytest.param(application(runs_in="_"), "the rack of its process is unknown", id="the rack of the task"),
-        pytest.param(application(state=Statefulness.UNKNOWN), "it is unknown whether it has state", id="the state"),
+        pytest.param(application(state=TaskStatefulness.UNKNOWN), "it is unknown whether it has state", id="the state"),
     ],
 )
 def test_a_task_of_unknown_fate_is_named_with_what_is_not_known_of_it(built: Builder, why: str) -> None:
@@ -190,7 +203,7 @@ def test_a_rack_with_nothing_in_it_and_a_world_that_was_not_seen_are_not_called_
     }
     d = {check.key: check for check in risks(a_cluster(a=(1,), b=(2,), d=(4,)).topic("t", (1, 2)).snapshot())}
     assert [check.state for check in d.values()] == [CheckState.OK, CheckState.OK, CheckState.NOTHING]
-    hidden = Gap(Part.TOPICS, GapCause.NOT_ALLOWED, "", "no topic is shown")
+    hidden = Gap(ObservationPart.TOPICS, GapCause.NOT_ALLOWED, "", "no topic is shown")
     (a, *_) = risks(a_cluster().snapshot(gaps=(hidden,)))
     assert (a.state, a.name) == (CheckState.UNKNOWN, "what losing rack a stops is not known")
     assert a.sentence.startswith("not all was seen (topics: not authorized)")
@@ -255,8 +268,8 @@ def tasks_by_removal(snapshot: Snapshot, rack: str) -> tuple[set[Any], set[Any]]
             continue
         blank = [p.id for p in group.processes if p.rack.state is not RackState.KNOWN]
         sure = {p.id for p in group.processes if p.rack.name == rack}
-        stateful = {t.id for t in group.topology.tasks if t.statefulness is not Statefulness.STATELESS}
-        copies = [c for c in snapshot.copies.get(group.id, ()) if c.role is not Role.ACTIVE]
+        stateful = {t.id for t in group.topology.tasks if t.statefulness is not TaskStatefulness.STATELESS}
+        copies = [c for c in snapshot.copies.get(group.id, ()) if c.role is not TaskRole.ACTIVE]
         open_ones = [number for number, c in enumerate(copies) if c.caught_up is None]
         outcomes = []
         for more, ready in product(subsets(blank), subsets(open_ones)):

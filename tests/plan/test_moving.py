@@ -8,18 +8,18 @@ from agent.detect.find import detect
 from agent.explain.explain import explain
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.values.explained import Answer, Explained
 from agent.values.finding import Finding
 from agent.values.finding import FindingReason as Reason
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.values.plan import ExplainedRule, RuleAnswer
 from agent.values.replicas import original_replicas, target_replicas
 from tests.snapshots import Builder, a_cluster, tp
 
 LIMITS = Limits()
 
 
-def seen(built: Builder) -> tuple[tuple[Finding, ...], tuple[Explained, ...]]:
+def seen(built: Builder) -> tuple[tuple[Finding, ...], tuple[ExplainedRule, ...]]:
     """What is found, and what is explained of t-0."""
     snapshot = built.snapshot()
     detection = detect(snapshot, Memory(), LIMITS, None)
@@ -61,19 +61,19 @@ def test_metadata_from_before_the_move_does_not_hide_where_it_leads() -> None:
 @pytest.mark.parametrize(
     ("union", "adding", "removing", "spread"),
     [
-        pytest.param((3, 1, 4), (3,), (4,), Answer.YES, id="a move that mends the spread is counted as done"),
-        pytest.param((1, 4, 2), (4,), (2,), Answer.NO, id="a move that breaks the spread is counted as done"),
+        pytest.param((3, 1, 4), (3,), (4,), RuleAnswer.YES, id="a move that mends the spread is counted as done"),
+        pytest.param((1, 4, 2), (4,), (2,), RuleAnswer.NO, id="a move that breaks the spread is counted as done"),
     ],
 )
 def test_findings_and_explanations_count_the_same_replicas(
-    union: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], spread: Answer
+    union: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], spread: RuleAnswer
 ) -> None:
     built = a_cluster(a=(1, 4), b=(2,), c=(3,)).topic("t", union, isr={0: union[1:]})
     built.moving("t-0", union, adding, removing)
     findings, rows = seen(built)
     target = [replica for replica in union if replica not in removing]
     found = [finding for finding in findings if finding.reason is Reason.REPLICAS_SHARE_RACK]
-    assert bool(found) == (spread is Answer.NO)
+    assert bool(found) == (spread is RuleAnswer.NO)
     (row,) = [one for one in rows if one.rule == "spread over racks"]
     assert row.answer is spread
     rack_of = {1: "a", 4: "a", 2: "b", 3: "c"}

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from agent.cli.new_partitions_json import new_partitions_json, placement_to_json
+from agent.cli.new_partitions import new_partitions_json, placement_to_json
 from agent.errors import BadInput
-from agent.plan.new_partitions import Kafka, Placer, place_added, place_new_topic
-from agent.propose.reassignment_json import read_reassignment_json
+from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
+from agent.propose.codec import read_reassignment_json
 from agent.values.snapshot import RackState, Snapshot
 from tests.plan.worlds import worlds
 from tests.snapshots import a_cluster
@@ -21,8 +21,8 @@ from tests.snapshots import a_cluster
 SIX = {"a": (1, 4), "b": (2, 5), "c": (3, 6)}
 
 
-def kafka(placer: Placer = Placer.STRIPED, seed: int = 0) -> Kafka:
-    return Kafka(placer, Random(seed).randrange)
+def kafka(placer: KafkaPlacer = KafkaPlacer.STRIPED, seed: int = 0) -> ClusterPlacer:
+    return ClusterPlacer(placer, Random(seed).randrange)
 
 
 def test_a_new_topic_goes_where_least_is_and_kafkas_placer_does_not_look() -> None:
@@ -48,9 +48,9 @@ def test_added_partitions_even_out_the_topic_as_it_will_be() -> None:
 
 def test_kip_36_adds_partitions_without_any_draw() -> None:
     built = a_cluster(**SIX).topic("t", (2, 3, 1))
-    answers = {place_added(built.snapshot(), "t", 5, kafka(Placer.KIP_36, seed))[0].replicas for seed in range(9)}
+    answers = {place_added(built.snapshot(), "t", 5, kafka(KafkaPlacer.KIP_36, seed))[0].replicas for seed in range(9)}
     assert len(answers) == 1
-    assert "nothing is random" in place_added(built.snapshot(), "t", 5, kafka(Placer.KIP_36))[0].sentence
+    assert "nothing is random" in place_added(built.snapshot(), "t", 5, kafka(KafkaPlacer.KIP_36))[0].sentence
 
 
 def test_replicas_that_a_running_reassignment_takes_away_are_not_counted() -> None:
@@ -85,7 +85,7 @@ def test_brokers_without_rack_are_left_out_of_the_optimum_and_named() -> None:
 
 def test_what_kafka_refuses_is_said_in_its_words_and_has_no_files() -> None:
     built = a_cluster(a=(1,), b=(2,), _=(3,))
-    ours, _ = place_new_topic(built.snapshot(), "new", 2, 2, kafka(Placer.KIP_36))
+    ours, _ = place_new_topic(built.snapshot(), "new", 2, 2, kafka(KafkaPlacer.KIP_36))
     row = placement_to_json(ours)
     assert row["sentence"].startswith("Kafka would refuse: AdminOperationException: Not all brokers have rack")
     assert (row["command"], row["reassignment"], row["replica_assignment"]) == (None, None, None)
@@ -131,9 +131,9 @@ def test_bad_additions(topic: str, partitions: int, what: str) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
-@given(worlds(), st.integers(1, 9), st.integers(1, 4), st.sampled_from(Placer), st.integers(0, 99))
+@given(worlds(), st.integers(1, 9), st.integers(1, 4), st.sampled_from(KafkaPlacer), st.integers(0, 99))
 def test_whatever_the_cluster_both_are_valid_and_the_best_is_never_less_even(
-    snapshot: Snapshot, partitions: int, factor: int, placer: Placer, seed: int
+    snapshot: Snapshot, partitions: int, factor: int, placer: KafkaPlacer, seed: int
 ) -> None:
     usable = [b for b in snapshot.brokers if b.alive and not b.fenced and not b.cordoned]
     known = [b for b in usable if b.rack.state is RackState.KNOWN]

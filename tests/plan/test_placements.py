@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agent.detect.find import detect
-from agent.plan.make import capped, make_plan
+from agent.plan.make import limit_plan, make_plan
 from agent.propose.codec import proposal_to_bytes
 from agent.propose.make import propose
-from agent.values.assessment import Detection
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.assessment import DetectionResult
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.limits import Limits, ProposalLimits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.plan import PlacementPlan, Plan, Unplanned
@@ -20,7 +20,7 @@ from tests.snapshots import NOW_MS, Builder, a_cluster, tp
 LIMITS = Limits()
 
 
-def found(snapshot: Snapshot, limits: Limits = LIMITS) -> Detection:
+def found(snapshot: Snapshot, limits: Limits = LIMITS) -> DetectionResult:
     return detect(snapshot, Memory(), limits, None)
 
 
@@ -104,15 +104,15 @@ def test_a_topic_that_cannot_be_mended_does_not_keep_others_from_being_planned()
     built.broker(3, "c", cordoned=True)
     finding = share_finding("stuck")
     snapshot = built.snapshot()
-    plan = make_plan(snapshot, Detection(findings=(*found(snapshot).findings, finding)), LIMITS, None)
+    plan = make_plan(snapshot, DetectionResult(findings=(*found(snapshot).findings, finding)), LIMITS, None)
     assert changed(plan) == {"ok-0": (1, 2)}
     assert why_not(plan)["topic/stuck-0"] is Unplanned.INFEASIBLE
 
 
 def share_finding(topic: str, *, held: bool = False, detail: str = "") -> Finding:
     return Finding(
-        reason=FindingReason.REPLICAS_SHARE_RACK, subject=Subject("topic", topic), sentence="they share",
-        evidence=(), severity=Severity.WARNING, since_ms=NOW_MS, held=held, detail=detail,
+        reason=FindingReason.REPLICAS_SHARE_RACK, subject=SubjectId("topic", topic), sentence="they share",
+        evidence=(), severity=FindingSeverity.WARNING, since_ms=NOW_MS, held=held, detail=detail,
     )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def share_finding(topic: str, *, held: bool = False, detail: str = "") -> Findin
 )  # fmt: skip
 def test_a_partition_is_left_alone_with_its_reason(built, limits, key, why):
     topic = next(iter(built.topics))
-    plan = make_plan(built.snapshot(), Detection(findings=(share_finding(topic),)), limits, None)
+    plan = make_plan(built.snapshot(), DetectionResult(findings=(share_finding(topic),)), limits, None)
     assert changed(plan) == {}
     assert why_not(plan) == {key: why}
 
@@ -151,7 +151,7 @@ def test_own_topics_are_planned_when_they_were_asked_for():
 
 def test_nothing_is_planned_from_a_held_finding():
     built = six_brokers().topic("t", (1, 4))
-    plan = make_plan(built.snapshot(), Detection(findings=(share_finding("t", held=True),)), LIMITS, None)
+    plan = make_plan(built.snapshot(), DetectionResult(findings=(share_finding("t", held=True),)), LIMITS, None)
     assert changed(plan) == {}
     assert why_not(plan) == {"replicas_share_rack:topic/t": Unplanned.HELD}
 
@@ -159,13 +159,13 @@ def test_nothing_is_planned_from_a_held_finding():
 def test_a_broker_whose_rack_flaps_neither_gives_nor_takes():
     built = six_brokers().topic("t", (1, 4, 2), (2, 5, 1), (4, 1))
     flaps = Finding(
-        reason=FindingReason.RACK_FLAPPING, subject=Subject("broker", "3"), sentence="it flaps", evidence=(),
-        severity=Severity.WARNING, since_ms=NOW_MS, held=True,
+        reason=FindingReason.RACK_FLAPPING, subject=SubjectId("broker", "3"), sentence="it flaps", evidence=(),
+        severity=FindingSeverity.WARNING, since_ms=NOW_MS, held=True,
     )  # fmt: skip
-    changes = changed(make_plan(built.snapshot(), Detection(findings=(share_finding("t"), flaps)), LIMITS, None))
+    changes = changed(make_plan(built.snapshot(), DetectionResult(findings=(share_finding("t"), flaps)), LIMITS, None))
     assert changes["t-0"] == (1, 6, 2), "6 is the other broker of rack c"
     assert all(3 not in replicas for replicas in changes.values())
-    flaps_giver = Detection(findings=(share_finding("t"), replace_subject(flaps, "4")))
+    flaps_giver = DetectionResult(findings=(share_finding("t"), replace_subject(flaps, "4")))
     plan = make_plan(built.snapshot(), flaps_giver, LIMITS, None)
     assert set(changed(plan)) == {"t-1"}
     assert why_not(plan)["topic/t-0"] is Unplanned.HELD
@@ -173,7 +173,7 @@ def test_a_broker_whose_rack_flaps_neither_gives_nor_takes():
 
 def replace_subject(finding: Finding, broker: str) -> Finding:
     return Finding(
-        reason=finding.reason, subject=Subject("broker", broker), sentence=finding.sentence, evidence=(),
+        reason=finding.reason, subject=SubjectId("broker", broker), sentence=finding.sentence, evidence=(),
         severity=finding.severity, since_ms=finding.since_ms, held=finding.held,
     )  # fmt: skip
 
@@ -193,7 +193,7 @@ def test_a_broker_that_is_not_open_takes_nothing(broken):
 
 def test_no_finding_no_plan():
     built = six_brokers().topic("t", (1, 4))
-    assert make_plan(built.snapshot(), Detection(), LIMITS, None) == Plan()
+    assert make_plan(built.snapshot(), DetectionResult(), LIMITS, None) == Plan()
 
 
 def test_a_large_topic_is_cut_to_the_cap_and_the_rest_is_named():
@@ -215,9 +215,9 @@ def test_no_proposal_is_larger_than_its_record_and_the_rest_is_named(name, repli
         optimal=True, findings=(f"topic/{name}",),
     )  # fmt: skip
     limits = Limits(proposals=ProposalLimits(max_moves=100_000))
-    plan = capped(Plan(placements=(whole,)), limits)
+    plan = limit_plan(Plan(placements=(whole,)), limits)
     assert plan.unplanned == ((f"topic/{name}", Unplanned.CAPPED),)
-    (proposal,) = propose(built.snapshot(), plan, Detection(), limits, None)
+    (proposal,) = propose(built.snapshot(), plan, DetectionResult(), limits, None)
     assert 400_000 < len(proposal_to_bytes(proposal)) < 1_000_000, "below what a broker takes by default"
     assert len(proposal.after) == len(plan.placements[0].changes) < 6_000
 

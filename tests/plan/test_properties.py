@@ -13,7 +13,7 @@ from agent.detect.find import detect
 from agent.plan.make import make_plan
 from agent.propose.codec import proposal_to_bytes
 from agent.propose.make import propose
-from agent.values.assessment import Detection
+from agent.values.assessment import DetectionResult
 from agent.values.finding import FindingReason
 from agent.values.limits import Limits, ProposalLimits, ScopeLimits
 from agent.values.memo import Memo
@@ -28,7 +28,7 @@ LIMITS = Limits(scope=ScopeLimits(exclude_topics=("private*",)))
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
-def proposed(snapshot: Snapshot, limits: Limits = LIMITS) -> tuple[Detection, Plan, tuple[Proposal, ...]]:
+def proposed(snapshot: Snapshot, limits: Limits = LIMITS) -> tuple[DetectionResult, Plan, tuple[Proposal, ...]]:
     detection = detect(snapshot, Memory(), limits, None)
     plan = make_plan(snapshot, detection, limits, None)
     return detection, plan, propose(snapshot, plan, detection, limits, None)
@@ -60,7 +60,7 @@ def carried_out(snapshot: Snapshot, plan: Plan) -> Snapshot:
 def test_the_same_world_in_any_order_gives_byte_same_proposals(snapshot, seed):
     detection, plan, proposals = proposed(snapshot)
     other = shuffled(snapshot, seed)
-    mixed = Detection(findings=mixed_findings(detection.findings, seed), assessments=detection.assessments)
+    mixed = DetectionResult(findings=mixed_findings(detection.findings, seed), assessments=detection.assessments)
     plan_again = make_plan(other, mixed, LIMITS, None)
     assert plan_again == plan
     assert written(propose(other, plan_again, mixed, LIMITS, None)) == written(proposals)

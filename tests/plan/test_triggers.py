@@ -8,13 +8,13 @@ import pytest
 
 from agent.detect.find import detect
 from agent.plan.make import make_plan
-from agent.values.assessment import Detection
+from agent.values.assessment import DetectionResult
 from agent.values.finding import FindingReason
 from agent.values.limits import GainLimits, GroupLimits, Limits, ProbingLimits, TriggerLimits
 from agent.values.memory import CopyMemory, Memory, StreamsMemory
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import ProposalReason
-from agent.values.snapshot import GroupKind, LagSource, Range, Role, TaskCopy
+from agent.values.snapshot import GroupKind, LagSource, Range, TaskCopy, TaskRole
 from assignors.problem import TaskId
 from tests.snapshots import Builder, a_cluster, member, process, task, tp
 
@@ -143,7 +143,7 @@ def test_a_group_on_a_held_rack_waits():
         finding if finding.reason is not FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM else hold(finding)
         for finding in detection.findings
     ]
-    plan = make_plan(snapshot, Detection(findings=tuple(held), assessments=detection.assessments), LIMITS, None)
+    plan = make_plan(snapshot, DetectionResult(findings=tuple(held), assessments=detection.assessments), LIMITS, None)
     assert plan.triggers == ()
     assert plan.unplanned == ((WORSE, Unplanned.HELD),)
 
@@ -159,7 +159,9 @@ def hold(finding):
 TOPOLOGY = [task("0_0", "t-0"), task("0_1", "t-1")]
 
 
-def copy(process_id: str, text: str, *, caught_up: bool | None, role: Role = Role.WARMUP, lag: float = 0.0) -> TaskCopy:
+def copy(
+    process_id: str, text: str, *, caught_up: bool | None, role: TaskRole = TaskRole.WARMUP, lag: float = 0.0
+) -> TaskCopy:
     subtopology, partition = text.split("_")
     return TaskCopy(
         group_id="g", process_id=process_id, task=TaskId(int(subtopology), int(partition)), role=role,
@@ -186,7 +188,7 @@ def test_caught_up_warm_ups_are_promoted():
     [
         pytest.param(warming(copy("p2", "0_1", caught_up=False)), id="not caught up"),
         pytest.param(warming(copy("p2", "0_1", caught_up=None)), id="nobody can tell"),
-        pytest.param(warming(copy("p2", "0_1", caught_up=True, role=Role.STANDBY)), id="a standby, not a warm-up"),
+        pytest.param(warming(copy("p2", "0_1", caught_up=True, role=TaskRole.STANDBY)), id="a standby, not a warm-up"),
         pytest.param(warming(copy("p2", "0_1", caught_up=True), state="PreparingRebalance"), id="rebalancing now"),
         pytest.param(
             warming(copy("p2", "0_1", caught_up=True), metadata_versions=(10, 11)), id="a roll is in progress"
@@ -211,7 +213,7 @@ def test_warm_ups_of_which_only_a_rebalance_can_tell_are_asked_about():
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_standbys_that_fall_behind_are_answered_where_that_is_allowed(allowed: bool):
-    standby = copy("p2", "0_1", caught_up=False, role=Role.STANDBY, lag=90_000.0)
+    standby = copy("p2", "0_1", caught_up=False, role=TaskRole.STANDBY, lag=90_000.0)
     standby = standby._replace(rate_per_s=Range(-9.0, -8.0, -7.0), samples=8)
     known = StreamsMemory(None, {}, {("p2", TaskId(0, 1)): CopyMemory(0, (), False, (0, 10_000))}, ())
     snapshot = warming(standby).snapshot()

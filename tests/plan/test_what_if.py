@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import BadInput
-from agent.simulate.changes import (
+from agent.simulate.rack_loss import rack_losses
+from agent.simulate.what_if import (
     AddBroker,
     AddMember,
     AddRack,
     AddReplica,
-    Change,
     RemoveBroker,
     RemoveMember,
     RemoveRack,
@@ -22,9 +22,10 @@ from agent.simulate.changes import (
     SetReplicationFactor,
     SetStandbys,
     SetStrategy,
+    SimulatedChange,
+    SimulatedCluster,
+    what_if,
 )
-from agent.simulate.loss import rack_losses
-from agent.simulate.what_if import World, what_if
 from agent.values.limits import Limits
 from agent.values.snapshot import ConsumerGroup, GroupKind, PartitionState, Snapshot, StreamsGroup
 from tests.plan.worlds import worlds
@@ -45,8 +46,8 @@ def a_world() -> Builder:
     )  # fmt: skip
 
 
-def changed(*changes: Change, built: Builder | None = None) -> Snapshot:
-    return what_if(World((built or a_world()).snapshot(), Limits()), changes).snapshot
+def changed(*changes: SimulatedChange, built: Builder | None = None) -> Snapshot:
+    return what_if(SimulatedCluster((built or a_world()).snapshot(), Limits()), changes).snapshot
 
 
 def state(snapshot: Snapshot, name: str) -> PartitionState:
@@ -100,7 +101,7 @@ REPLICAS = [
 
 
 @pytest.mark.parametrize(("change", "name", "replicas", "isr", "leader"), REPLICAS)
-def test_replicas(change: Change, name: str, replicas: Any, isr: Any, leader: int) -> None:
+def test_replicas(change: SimulatedChange, name: str, replicas: Any, isr: Any, leader: int) -> None:
     after = state(changed(change), name)
     assert (after.replicas, after.isr, after.leader) == (replicas, isr, leader)
 
@@ -144,7 +145,7 @@ def test_who_leaves(group: str, name: str, left: list[str]) -> None:
 def test_strategies_and_standbys_are_settings_of_one_group() -> None:
     changes = (SetStrategy("app", "min_traffic"), SetStandbys("app", 2), SetStrategy("readers", "range"))
     more = (SetStrategy("near", "range"), SetStandbys("broker-app", 1))
-    after = what_if(World(a_world().snapshot(), Limits()), (*changes, *more))
+    after = what_if(SimulatedCluster(a_world().snapshot(), Limits()), (*changes, *more))
     of_app = after.limits.group("app")
     assert (of_app.rack_aware_assignment_strategy, of_app.num_standby_replicas, of_app.known) == (
         "min_traffic",
@@ -158,7 +159,9 @@ def test_strategies_and_standbys_are_settings_of_one_group() -> None:
 
 def test_what_nothing_was_asked_about_stays_the_same_object() -> None:
     before = a_world().snapshot()
-    after = what_if(World(before, Limits()), (RemoveMember("readers", "m1"), AddReplica(tp("other-0"), 1))).snapshot
+    after = what_if(
+        SimulatedCluster(before, Limits()), (RemoveMember("readers", "m1"), AddReplica(tp("other-0"), 1))
+    ).snapshot
     assert after.topics["t"] is before.topics["t"]
     assert after.topics["other"] is not before.topics["other"]
     assert [name for name in before.groups if after.groups[name] is before.groups[name]] == [
@@ -203,7 +206,7 @@ BAD: list[Any] = [
 
 
 @pytest.mark.parametrize(("changes", "what"), BAD)
-def test_what_cannot_be_is_refused_with_three_sentences(changes: list[Change], what: str) -> None:
+def test_what_cannot_be_is_refused_with_three_sentences(changes: list[SimulatedChange], what: str) -> None:
     with pytest.raises(BadInput) as refused:
         changed(*changes)
     assert refused.value.what == what
@@ -230,7 +233,9 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize("turned", [False, True], ids=["", "the other way round"])
 @pytest.mark.parametrize(("one", "other"), CONTRADICTIONS)
-def test_changes_that_contradict_each_other_are_refused(one: Change, other: Change, turned: bool) -> None:
+def test_changes_that_contradict_each_other_are_refused(
+    one: SimulatedChange, other: SimulatedChange, turned: bool
+) -> None:
     with pytest.raises(BadInput, match="these changes contradict each other"):
         changed(*((other, one) if turned else (one, other)))
 
@@ -246,7 +251,7 @@ def test_changes_that_contradict_each_other_are_refused(one: Change, other: Chan
         pytest.param((RemoveMember("readers", "m1"), RemoveMember("near", "n1")), id="the last member of a group"),
     ],
 )
-def test_changes_that_go_together_do_so_in_any_order(changes: tuple[Change, ...]) -> None:
+def test_changes_that_go_together_do_so_in_any_order(changes: tuple[SimulatedChange, ...]) -> None:
     assert changed(*changes) == changed(*reversed(changes))
 
 
@@ -263,7 +268,7 @@ def test_losing_a_rack_costs_what_removing_it_does(snapshot: Snapshot, data: st.
     if not losses:
         return
     loss = data.draw(st.sampled_from(losses))
-    after = what_if(World(snapshot, Limits()), (RemoveRack(loss.rack),)).snapshot
+    after = what_if(SimulatedCluster(snapshot, Limits()), (RemoveRack(loss.rack),)).snapshot
     before = {one.id: one for topic in snapshot.topics.values() for one in topic.partitions}
     alive = {broker.id for broker in snapshot.brokers if broker.alive}
     leaderless = {

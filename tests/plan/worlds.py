@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from agent.values.finding import Finding
-from agent.values.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
+from agent.values.snapshot import GroupKind, LagSource, Range, Snapshot, TaskCopy, TaskRole
 from assignors.problem import TaskId
 from tests.snapshots import Builder, a_cluster, member, process, task
 
@@ -114,12 +114,21 @@ def _streams(built: Builder, rng: random.Random) -> None:
     ]
     copies = tuple(
         TaskCopy(
-            group_id="app", process_id=rng.choice(processes).id, task=TaskId(0, state.id.partition), role=Role.WARMUP,
-            role_certain=True, end_offset_sum=9, lag=Range(0, 1, 2), lag_source=LagSource.MODEL, lag_age_ms=5,
-            rate_per_s=None, eta_s=None, caught_up=rng.choice([True, False, None]),
+            group_id="app",
+            process_id=rng.choice(processes).id,
+            task=TaskId(0, state.id.partition),
+            role=TaskRole.WARMUP,
+            role_certain=True,
+            end_offset_sum=9,
+            lag=Range(0, 1, 2),
+            lag_source=LagSource.MODEL,
+            lag_age_ms=5,
+            rate_per_s=None,
+            eta_s=None,
+            caught_up=rng.choice([True, False, None]),
         )
         for state in states[: rng.randint(0, 2)]
-    )  # fmt: skip
+    )
     built.streams("app", *processes, topology=topology, copies=copies)
 
 

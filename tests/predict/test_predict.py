@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from agent.detect.find import detect
-from agent.plan.columns import columns_of
+from agent.plan.gain_thresholds import group_comparison
+from agent.predict.assignor_input import SHARED_BUCKET
 from agent.predict.predict import predict, predict_groups
-from agent.predict.seen import SHARED_BUCKET
 from agent.values.limits import GroupLimits, Limits, PlanLimits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
-from agent.values.prediction import Basis, Certainty, NotPredicted, Prediction
-from agent.values.snapshot import GroupKind, MemberTasks, Statefulness
+from agent.values.plan import NotPredicted, Prediction, PredictionBasis, PredictionCertainty
+from agent.values.snapshot import GroupKind, MemberTasks, TaskStatefulness
 from assignors.problem import TaskId
 from tests.snapshots import Builder, a_cluster, member, process, task, tp, tps
 from tests.snapshots import tasks as named
@@ -44,7 +44,11 @@ def test_a_cooperative_group_holds_back_first_and_hands_over_in_the_follow_up():
     assert prediction.settled is not None
     assert dict(prediction.first.reads) == {"m1": (), "m2": ()}
     assert dict(prediction.settled.reads) == {"m1": tps("t-1"), "m2": tps("t-0")}
-    assert (prediction.rebalances, prediction.certainty, prediction.basis) == (2, Certainty.EXACT, Basis.READ)
+    assert (prediction.rebalances, prediction.certainty, prediction.basis) == (
+        2,
+        PredictionCertainty.EXACT,
+        PredictionBasis.READ,
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,19 +69,31 @@ def test_eager_groups_get_everything_at_once(assignor, first):
 @pytest.mark.parametrize(
     ("built", "limits", "certainty", "note"),
     [
-        pytest.param(swapped(), Limits(), Certainty.COST_EQUAL, "leads the group is unknown", id="nobody knows"),
         pytest.param(
-            swapped(), Limits(groups={"g": GroupLimits(client_software_name="librdkafka")}), Certainty.COST_EQUAL,
-            "librdkafka leads", id="the user says librdkafka",
+            swapped(), Limits(), PredictionCertainty.COST_EQUAL, "leads the group is unknown", id="nobody knows"
         ),
-        pytest.param(swapped(client_id="consumer-g-1"), Limits(), Certainty.EXACT, "", id="Java by its own client ids"),
-        pytest.param(swapped(client_id="rdkafka"), Limits(), Certainty.COST_EQUAL, "librdkafka", id="librdkafka's ids"),
         pytest.param(
-            swapped(client_id="kafka-python-3.0.12"), Limits(), Certainty.COST_EQUAL, "ignores racks",
+            swapped(),
+            Limits(groups={"g": GroupLimits(client_software_name="librdkafka")}),
+            PredictionCertainty.COST_EQUAL,
+            "librdkafka leads",
+            id="the user says librdkafka",
+        ),
+        pytest.param(
+            swapped(client_id="consumer-g-1"), Limits(), PredictionCertainty.EXACT, "", id="Java by its own client ids"
+        ),
+        pytest.param(
+            swapped(client_id="rdkafka"), Limits(), PredictionCertainty.COST_EQUAL, "librdkafka", id="librdkafka's ids"
+        ),
+        pytest.param(
+            swapped(client_id="kafka-python-3.0.12"),
+            Limits(),
+            PredictionCertainty.COST_EQUAL,
+            "ignores racks",
             id="a Python client ignores racks",
         ),
     ],
-)  # fmt: skip
+)
 def test_the_leaders_client_decides_how_far_it_can_be_told(built, limits, certainty, note):
     prediction = told(built, limits)
     assert prediction.certainty is certainty
@@ -96,7 +112,7 @@ def test_where_the_order_of_a_bucket_decides_it_is_cost_equal_only():
     built = a_cluster().topic("t", (1,), (1,), (1,))
     built.group("g", member("Aa", "a", "t-0"), member("BB", "a", "t-1 t-2"))
     prediction = told(built)
-    assert prediction.certainty is Certainty.COST_EQUAL
+    assert prediction.certainty is PredictionCertainty.COST_EQUAL
     assert SHARED_BUCKET in prediction.notes
 
 
@@ -145,7 +161,7 @@ def test_a_group_without_a_prediction_says_why(built, limits, why):
 
 # --- Streams ----------------------------------------------------------------------------------------------------
 
-LOGGED = [task(f"0_{n}", f"t-{n}", Statefulness.CHANGELOG, f"app-changelog-{n}") for n in range(2)]
+LOGGED = [task(f"0_{n}", f"t-{n}", TaskStatefulness.CHANGELOG, f"app-changelog-{n}") for n in range(2)]
 STRATEGY = GroupLimits(rack_aware_assignment_strategy="min_traffic", known=True)
 
 
@@ -160,8 +176,8 @@ def test_an_application_moves_at_once_what_is_caught_up():
     prediction = told(built, Limits(groups={"g": STRATEGY}), **ends)
     assert prediction.first is not None
     assert dict(prediction.first.active) == {ONE: named("0_1"), TWO: named("0_0")}
-    assert (prediction.rebalances, prediction.warmups, prediction.certainty) == (1, None, Certainty.EXACT)
-    assert (prediction.assignor, prediction.basis) == ("HighAvailabilityTaskAssignor", Basis.SET)
+    assert (prediction.rebalances, prediction.warmups, prediction.certainty) == (1, None, PredictionCertainty.EXACT)
+    assert (prediction.assignor, prediction.basis) == ("HighAvailabilityTaskAssignor", PredictionBasis.SET)
 
 
 def test_an_application_warms_up_first_and_what_that_takes_is_told():
@@ -190,7 +206,7 @@ def test_the_end_is_the_same_however_many_warm_ups_there_are_at_once(warmups):
 def test_what_is_assumed_of_an_application_is_said():
     built, ends = application(ends=10)
     prediction = told(built, Limits(), **ends)
-    assert prediction.basis is Basis.ASSUMED
+    assert prediction.basis is PredictionBasis.ASSUMED
     assert "rack.aware.assignment.strategy none" in prediction.settings
 
 
@@ -206,14 +222,19 @@ def test_a_task_assignor_of_the_users_own_is_not_predicted():
     [
         pytest.param(
             {1: {"group.streams.initial.rebalance.delay.ms": "3000", "group.streams.num.standby.replicas": "0"}},
-            Certainty.EXACT, "", id="4.2 and later are deterministic",
+            PredictionCertainty.EXACT,
+            "",
+            id="4.2 and later are deterministic",
         ),
         pytest.param(
-            {1: {"group.streams.num.standby.replicas": "0"}}, Certainty.COST_EQUAL, "older than 4.2", id="4.1 is not"
+            {1: {"group.streams.num.standby.replicas": "0"}},
+            PredictionCertainty.COST_EQUAL,
+            "older than 4.2",
+            id="4.1 is not",
         ),
-        pytest.param({}, Certainty.EXACT, "4.2 or later is assumed", id="configs are not shown"),
+        pytest.param({}, PredictionCertainty.EXACT, "4.2 or later is assumed", id="configs are not shown"),
     ],
-)  # fmt: skip
+)
 def test_the_brokers_release_decides_what_a_streams_group_gets(configs, certainty, note):
     topology = [replace_task(one) for one in LOGGED]
     built = a_cluster().topic("t", (1,), (2,)).topic("app-changelog", (1,), (2,))
@@ -253,7 +274,7 @@ def test_a_group_stands_in_three_columns():
     snapshot = swapped().snapshot()
     group = snapshot.groups["g"]
     assessment = detect(snapshot, Memory(), JAVA, None).assessments["g"]
-    columns = columns_of(group, assessment, predict(group, snapshot, JAVA), snapshot, JAVA)
+    columns = group_comparison(group, assessment, predict(group, snapshot, JAVA), snapshot, JAVA)
     assert columns.now is not None
     assert columns.own is not None
     assert columns.optimum is not None

@@ -12,20 +12,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from agent.act.rebalance.trigger import Trigger
+from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.daemon.limits_from_settings import to_limits
 from agent.execute.rebalance.refusals import refusal
-from agent.execute.rebalance.trigger_judging import judge, learn
+from agent.execute.rebalance.trigger_judgement import judge, learn
 from agent.probing.check import next_look_ms
-from agent.probing.decide import Ground, decide
-from agent.probing.values import NO_ANCHORS, Anchors, Decision, Off, OffReason, Past, TriggerNow, past_triggers
+from agent.probing.decide import ProbingContext, decide
+from agent.probing.values import (
+    NO_ANCHORS,
+    Anchors,
+    PastTrigger,
+    ProbingDecision,
+    ProbingOff,
+    ProbingOffReason,
+    ProbingTrigger,
+    past_triggers,
+)
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import StreamsGroup
-from agent.wire.hand import WireHand
+from agent.wire.admin_client import WireAdminClient
 from config.settings import Settings
-from testbed.demo.workload import Workload
+from testbed.demo.workload import ClusterWorkload
 from tests.act.triggers import MemoryJournal
 from tests.eye import Eye
 
@@ -59,11 +68,11 @@ class Followed:
 class Driver:
     """Follows one application."""
 
-    def __init__(self, eye: Eye, hand: WireHand, application: str, say: Say) -> None:
+    def __init__(self, eye: Eye, hand: WireAdminClient, application: str, say: Say) -> None:
         self._eye, self._application, self._say = eye, application, say
         self._journal = MemoryJournal()
         self._limits = to_limits(eye.settings)
-        self._trigger = Trigger(hand, self._journal, system_clock, self._limits)
+        self._trigger = RebalanceTrigger(hand, self._journal, system_clock, self._limits)
         self._anchors: Anchors = NO_ANCHORS
 
     def settle(self, *, within_s: float = 60.0) -> frozenset[str]:
@@ -73,7 +82,7 @@ class Driver:
         )
         return self.processes(cycle)
 
-    def follow(self, began: float, ended: Callable[[Cycle, Decision], bool], *, within_s: float) -> Followed:
+    def follow(self, began: float, ended: Callable[[Cycle, ProbingDecision], bool], *, within_s: float) -> Followed:
         """Look, decide and trigger until that is true; ``began`` is monotonic. Fails when it takes too long."""
         followed = Followed()
         while True:
@@ -85,7 +94,7 @@ class Driver:
                 followed.vain = sum(past.promoted is False for past in self._past(cycle))
                 return followed
             assert followed.seconds < within_s, f"not at rest within {within_s:.0f} s: {decision}"
-            acted = isinstance(decision, TriggerNow) and self._carry_out(cycle, decision, began, followed)
+            acted = isinstance(decision, ProbingTrigger) and self._carry_out(cycle, decision, began, followed)
             delay_ms = next_look_ms([decision], cycle.snapshot.monotonic_ms, poll_ms=POLL_MS, acted=acted)
             time.sleep((POLL_MS if delay_ms is None else delay_ms) / 1000)
 
@@ -100,17 +109,17 @@ class Driver:
         self._journal.append(*judge(self._journal.view(), cycle.snapshot))
         return cycle
 
-    def _decide(self, cycle: Cycle) -> Decision:
-        return decide(self._application, Ground(cycle.snapshot, cycle.before, self._limits), self._past(cycle))
+    def _decide(self, cycle: Cycle) -> ProbingDecision:
+        return decide(self._application, ProbingContext(cycle.snapshot, cycle.before, self._limits), self._past(cycle))
 
-    def _past(self, cycle: Cycle) -> tuple[Past, ...]:
+    def _past(self, cycle: Cycle) -> tuple[PastTrigger, ...]:
         taken_ms, monotonic_ms = cycle.snapshot.taken_ms, cycle.snapshot.monotonic_ms
         past, self._anchors = past_triggers(
             self._journal.view(), self._anchors, taken_ms=taken_ms, monotonic_ms=monotonic_ms
         )
         return past.get(self._application, ())
 
-    def _carry_out(self, cycle: Cycle, decision: TriggerNow, began: float, followed: Followed) -> bool:
+    def _carry_out(self, cycle: Cycle, decision: ProbingTrigger, began: float, followed: Followed) -> bool:
         proposals = [one for one in cycle.proposals if one.reason is ProposalReason.WARMUP_PROMOTABLE]
         proposal = next((one for one in proposals if one.subject.name == self._application), None)
         if proposal is None:
@@ -128,15 +137,15 @@ class Driver:
         return outcome.done
 
 
-def at_rest(decision: Decision) -> bool:
+def at_rest(decision: ProbingDecision) -> bool:
     """Whether the application is stable and nothing warms up; between two rounds its leader only sets no time yet."""
-    return isinstance(decision, Off) and decision.reason is OffReason.NO_WARMUPS
+    return isinstance(decision, ProbingOff) and decision.reason is ProbingOffReason.NO_WARMUPS
 
 
 class Restoring:
     """Adds up the time in which some warm-up is behind, by the application's own word; asks in a thread."""
 
-    def __init__(self, work: Workload, application: str, acceptable: int) -> None:
+    def __init__(self, work: ClusterWorkload, application: str, acceptable: int) -> None:
         self._work, self._application, self._acceptable = work, application, acceptable
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -164,6 +173,6 @@ class Restoring:
 @contextmanager
 def driver_of(settings: Settings, application: str, say: Say = print) -> Iterator[Driver]:
     """A driver with connections of its own."""
-    with Eye(settings) as eye, WireHand(settings.kafka.kafka_python()) as hand:
+    with Eye(settings) as eye, WireAdminClient(settings.kafka.kafka_python()) as hand:
         hand.describe_brokers(10_000)
         yield Driver(eye, hand, application, say)

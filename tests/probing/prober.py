@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 
 from agent.decode.members import decode_members
 from agent.memory.remember import remember
-from agent.model.take import take_snapshot
+from agent.model.build_snapshot import build_snapshot
 from agent.probing.check import next_look_ms
-from agent.probing.decide import Ground, decide
-from agent.probing.values import Decision, Past, TriggerNow
-from agent.values.assessment import Detection
+from agent.probing.decide import ProbingContext, decide
+from agent.probing.values import PastTrigger, ProbingDecision, ProbingTrigger
+from agent.values.assessment import DetectionResult
 from agent.values.limits import GroupLimits, Limits, ProbingLimits
 from agent.values.memory import CopyKey, Memory
 from agent.values.snapshot import Snapshot, StreamsGroup
 from tests.builders import MONOTONIC_MS
 from tests.probing.application import Application
 
-NOTHING_FOUND = Detection(findings=(), assessments={})
+NOTHING_FOUND = DetectionResult(findings=(), assessments={})
 POLL_S = 10.0
 
 
@@ -27,7 +27,7 @@ class Told:
     """One look and what was decided."""
 
     at_s: float
-    decision: Decision
+    decision: ProbingDecision
 
 
 class Prober:
@@ -55,7 +55,7 @@ class Prober:
         self.limits = Limits(groups={"app": of_app}, probing=self.probing)
         self.memory = memory or Memory()
         self.triggers: list[float] = []
-        self.past: list[Past] = []
+        self.past: list[PastTrigger] = []
         self.told: list[Told] = []
         self.looks = 0
         self._wall_offset_s = wall_offset_s
@@ -75,10 +75,10 @@ class Prober:
         self.looks += 1
         snapshot = self._snapshot()
         self._judge(snapshot)
-        decision = decide("app", Ground(snapshot, self.memory, self.limits), self.past)
+        decision = decide("app", ProbingContext(snapshot, self.memory, self.limits), self.past)
         self.told.append(Told(self.app.now_s, decision))
         self.memory = remember(self.memory, snapshot, NOTHING_FOUND)
-        if isinstance(decision, TriggerNow):
+        if isinstance(decision, ProbingTrigger):
             self._trigger(decision, snapshot)
             return 1.0
         delay_ms = next_look_ms([decision], snapshot.monotonic_ms, poll_ms=round(POLL_S * 1000))
@@ -88,14 +88,14 @@ class Prober:
         observation = self.app.as_shown(endpoint=self._endpoint).at(self.app.now_s)
         moved_ms = round(self._wall_offset_s(self.app.now_s) * 1000)
         observation = replace(observation, taken_ms=observation.taken_ms + moved_ms)
-        return take_snapshot(observation, decode_members(observation), self.memory, self.limits)
+        return build_snapshot(observation, decode_members(observation), self.memory, self.limits)
 
-    def _trigger(self, decision: TriggerNow, snapshot: Snapshot) -> None:
+    def _trigger(self, decision: ProbingTrigger, snapshot: Snapshot) -> None:
         group = snapshot.groups["app"]
         assert isinstance(group, StreamsGroup)
         self._open = group.join, decision.copies
         self.triggers.append(self.app.now_s)
-        self.past.append(Past(MONOTONIC_MS + round(self.app.now_s * 1000), None))
+        self.past.append(PastTrigger(MONOTONIC_MS + round(self.app.now_s * 1000), None))
         self.app.rebalance()
 
     def _judge(self, snapshot: Snapshot) -> None:

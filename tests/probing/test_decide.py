@@ -7,21 +7,29 @@ from typing import Any
 
 import pytest
 
-from agent.detect.streams import ENOUGH_MS, ENOUGH_SAMPLES
-from agent.detect.warmups import LEARN_AFTER_MS
+from agent.detect.streams import ENOUGH_MS, ENOUGH_SAMPLES, LEARN_AFTER_MS
 from agent.explain.explain import about_probing
-from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
+from agent.journal.triggers import TriggerEntry, TriggerExpectation, TriggerJudgement, TriggerVerdict, intent, judged
 from agent.memory.codec import memory_from_json, memory_to_json
 from agent.probing.check import probing_check
-from agent.probing.decide import Ground, backoff_ms, decisions
+from agent.probing.decide import ProbingContext, backoff_ms, decisions
 from agent.probing.decide import decide as decide_by
-from agent.probing.values import Decision, Off, OffReason, Past, Reason, TriggerNow, Wait, WaitReason
-from agent.values.explained import Answer, Explained
-from agent.values.finding import Subject
+from agent.probing.values import (
+    PastTrigger,
+    ProbingDecision,
+    ProbingOff,
+    ProbingOffReason,
+    ProbingReason,
+    ProbingTrigger,
+    ProbingWait,
+    ProbingWaitReason,
+)
+from agent.values.finding import SubjectId
 from agent.values.limits import GroupLimits, Limits, ProbingLimits, ScopeLimits
 from agent.values.memory import CopyMemory, Join, Memory, StreamsMemory
+from agent.values.plan import ExplainedRule, RuleAnswer
 from agent.values.proposal import ProposalReason
-from agent.values.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
+from agent.values.snapshot import GroupKind, LagSource, Range, Snapshot, TaskCopy, TaskRole
 from assignors.problem import TaskId
 from tests.act.triggers import MemoryJournal, a_proposal
 from tests.limits import with_limits
@@ -39,7 +47,7 @@ def warmup(number: int, *, lag: float | None = 0, eta: float | None = None, **ch
     behind = None if lag is None else Range(lag, lag, lag)
     reached = Range(eta * 0.8, eta, eta * 1.5) if eta is not None else Range(0.0, 0.0, 0.0)
     copy = TaskCopy(
-        "app", "new", TASKS[number], Role.WARMUP, role_certain=True, end_offset_sum=100_000, lag=behind,
+        "app", "new", TASKS[number], TaskRole.WARMUP, role_certain=True, end_offset_sum=100_000, lag=behind,
         lag_source=LagSource.APPLICATION, lag_age_ms=0, rate_per_s=None, eta_s=reached, caught_up=eta is None,
     )  # fmt: skip
     return copy._replace(**changes)
@@ -76,16 +84,16 @@ def shown(*copies: TaskCopy, **changes: Any) -> Snapshot:
 
 def decide(
     snapshot: Snapshot,
-    past: Sequence[Past] = (),
+    past: Sequence[PastTrigger] = (),
     *,
     join: Join = JOINED,
     ready_ms: int | None = None,
     limits: Limits | None = None,
     **changes: Any,
-) -> Decision:
+) -> ProbingDecision:
     memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(join, {}, {}, (), ready_ms)})
     limits = limits or Limits(groups={"app": GroupLimits(known=True)})
-    return decide_by("app", Ground(snapshot, memory, with_limits(limits, **changes)), past)
+    return decide_by("app", ProbingContext(snapshot, memory, with_limits(limits, **changes)), past)
 
 
 READY = shown(warmup(0))
@@ -94,22 +102,30 @@ READY = shown(warmup(0))
 @pytest.mark.parametrize(
     ("snapshot", "reason", "tasks"),
     [
-        pytest.param(READY, Reason.CAUGHT_UP, [0], id="one has caught up"),
-        pytest.param(shown(unknown(0)), Reason.LEARN, [0], id="nothing tells of the only one"),
-        pytest.param(shown(warmup(0), warmup(1, eta=90)), Reason.CAUGHT_UP, [0], id="another is far away"),
-        pytest.param(shown(estimated(0, 500, 0)), Reason.LIKELY, [0], id="one probably has, by the model"),
+        pytest.param(READY, ProbingReason.CAUGHT_UP, [0], id="one has caught up"),
+        pytest.param(shown(unknown(0)), ProbingReason.LEARN, [0], id="nothing tells of the only one"),
+        pytest.param(shown(warmup(0), warmup(1, eta=90)), ProbingReason.CAUGHT_UP, [0], id="another is far away"),
+        pytest.param(shown(estimated(0, 500, 0)), ProbingReason.LIKELY, [0], id="one probably has, by the model"),
         pytest.param(
-            shown(warmup(0), estimated(1, 500, 0)), Reason.CAUGHT_UP, [0, 1], id="one has and another probably has"
+            shown(warmup(0), estimated(1, 500, 0)),
+            ProbingReason.CAUGHT_UP,
+            [0, 1],
+            id="one has and another probably has",
         ),
-        pytest.param(shown(unknown(0), unknown(1)), Reason.LEARN, [0, 1], id="nothing tells and time has passed"),
         pytest.param(
-            shown(estimated(0, 90_000, 300)), Reason.LEARN, [0], id="a long estimate, and a quarter of it is over"
+            shown(unknown(0), unknown(1)), ProbingReason.LEARN, [0, 1], id="nothing tells and time has passed"
+        ),
+        pytest.param(
+            shown(estimated(0, 90_000, 300)),
+            ProbingReason.LEARN,
+            [0],
+            id="a long estimate, and a quarter of it is over",
         ),
     ],
 )
-def test_what_justifies_a_trigger(snapshot: Snapshot, reason: Reason, tasks: list[int]) -> None:
+def test_what_justifies_a_trigger(snapshot: Snapshot, reason: ProbingReason, tasks: list[int]) -> None:
     decision = decide(snapshot)
-    assert isinstance(decision, TriggerNow), decision
+    assert isinstance(decision, ProbingTrigger), decision
     assert (decision.reason, [key[1].partition for key in decision.copies]) == (reason, tasks)
     assert decision.sentence.startswith("rebalance app now: ")
 
@@ -127,77 +143,189 @@ def test_a_trigger_for_fresh_offset_sums_counts_the_warm_ups(count: int, copies:
 @pytest.mark.parametrize(
     ("snapshot", "reason", "words"),
     [
-        pytest.param(shown(), OffReason.NO_WARMUPS, "no process of it has a warm-up", id="nothing warms up"),
+        pytest.param(shown(), ProbingOffReason.NO_WARMUPS, "no process of it has a warm-up", id="nothing warms up"),
         pytest.param(
-            shown(warmup(0)._replace(role=Role.STANDBY)), OffReason.NO_WARMUPS, "", id="a standby that has caught up"
+            shown(warmup(0)._replace(role=TaskRole.STANDBY)),
+            ProbingOffReason.NO_WARMUPS,
+            "",
+            id="a standby that has caught up",
         ),
         pytest.param(
-            shown(warmup(0), next_rebalance_ms=None), OffReason.NOTHING_WANTED, "scheduled no probing rebalance",
+            shown(warmup(0), next_rebalance_ms=None),
+            ProbingOffReason.NOTHING_WANTED,
+            "scheduled no probing rebalance",
             id="the leader wants no other assignment",
         ),
-        pytest.param(shown(warmup(0), kind=GroupKind.STREAMS), OffReason.NOT_CLASSIC, "classic", id="KIP-1071"),
-        pytest.param(shown(warmup(0), state="Empty"), OffReason.EMPTY, "is Empty", id="nobody is there"),
-        pytest.param(a_cluster().snapshot(), OffReason.NOT_CLASSIC, "", id="no such group"),
+        pytest.param(shown(warmup(0), kind=GroupKind.STREAMS), ProbingOffReason.NOT_CLASSIC, "classic", id="KIP-1071"),
+        pytest.param(shown(warmup(0), state="Empty"), ProbingOffReason.EMPTY, "is Empty", id="nobody is there"),
+        pytest.param(a_cluster().snapshot(), ProbingOffReason.NOT_CLASSIC, "", id="no such group"),
     ],
-)  # fmt: skip
-def test_where_there_is_nothing_to_do(snapshot: Snapshot, reason: OffReason, words: str) -> None:
+)
+def test_where_there_is_nothing_to_do(snapshot: Snapshot, reason: ProbingOffReason, words: str) -> None:
     decision = decide(snapshot)
-    assert isinstance(decision, Off), decision
+    assert isinstance(decision, ProbingOff), decision
     assert decision.reason is reason
     assert words in decision.sentence
 
 
 def test_probing_can_be_switched_off_and_groups_left_out() -> None:
-    assert decide(READY, probing__enabled=False) == Off(
-        "app", OffReason.SWITCHED_OFF, "not probed: probing.enabled is false"
+    assert decide(READY, probing__enabled=False) == ProbingOff(
+        "app", ProbingOffReason.SWITCHED_OFF, "not probed: probing.enabled is false"
     )
-    assert decisions(Ground(READY, Memory(), Limits(scope=ScopeLimits(exclude_groups=("a*",)))), {}) == {}
-    assert list(decisions(Ground(READY, Memory(), Limits()), {})) == ["app"]
+    assert decisions(ProbingContext(READY, Memory(), Limits(scope=ScopeLimits(exclude_groups=("a*",)))), {}) == {}
+    assert list(decisions(ProbingContext(READY, Memory(), Limits()), {})) == ["app"]
 
 
 @pytest.mark.parametrize(
     ("snapshot", "past", "changes", "reason", "in_ms", "words"),
     [
-        pytest.param(shown(warmup(0, eta=30)), [], {}, WaitReason.RESTORING, 30_000, "24 to 45 s, likely 30 s",
-                     id="still restoring"),
-        pytest.param(shown(warmup(0, lag=9_999, eta=9)._replace(eta_s=None)), [], {}, WaitReason.RESTORING, 50_000,
-                     "the remaining time is unknown", id="standing still: the longer, the later the next look"),
-        pytest.param(shown(warmup(0), warmup(1, eta=3)), [], {}, WaitReason.SHARING, 3_000, "1 more warm-up will",
-                     id="the next one comes in three seconds"),
-        pytest.param(READY, [], {"join": Join("k", NOW - 1_500, NOW - 500, {})}, WaitReason.SETTLING, 1_500,
-                     "rebalanced 0 s ago", id="just rebalanced: a second round may follow"),
-        pytest.param(READY, [Past(NOW - 4_000, True)], {}, WaitReason.FLOOR, 6_000, "4 s ago; probing.floor is 10 s",
-                     id="within the floor"),
-        pytest.param(READY, [Past(NOW - 12_000, False)], {}, WaitReason.BACK_OFF, 8_000,
-                     "the last 1 trigger promoted no warm-up, so the next one waits 20 s", id="one in vain"),
-        pytest.param(READY, [Past(NOW - 95_000, False), Past(NOW - 12_000, False)], {}, WaitReason.BACK_OFF, 28_000,
-                     "the last 2 triggers promoted no warm-up", id="two in vain"),
-        pytest.param(READY, [Past(NOW - 65_000, None), Past(NOW - 62_000, None)], {"probing__backoff_factor": 6.0},
-                     WaitReason.BACK_OFF, 238_000, "the last 2 triggers promoted no warm-up",
-                     id="two that nobody judged within a minute"),
-        pytest.param(READY, [Past(NOW - 30_000, None)], {}, WaitReason.JUDGING, 30_000, "has not been observed yet",
-                     id="the rebalance of the last one was not seen"),
-        pytest.param(READY, [Past(NOW - 500_000 - n, True) for n in range(5)],
-                     {"probing__budget_per_group_per_hour": 5}, WaitReason.BUDGET, 3_600_000 - 500_004,
-                     "5 triggers within the last hour; the budget is 5", id="the budget of the hour"),
-        pytest.param(READY, [], {"probing__budget_per_group_per_hour": 0}, WaitReason.BUDGET, None, "the budget is 0",
-                     id="a budget of none"),
-        pytest.param(shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000), [], {"limits": Limits()},
-                     WaitReason.DEADLINE, 24_000, "by itself in 9 s", id="the application's deadline is near"),
-        pytest.param(shown(warmup(0), next_rebalance_ms=NOW_MS - 9_000), [], {"limits": Limits()},
-                     WaitReason.DEADLINE, 6_000, "any moment, 9 s overdue", id="the deadline is just over"),
-        pytest.param(shown(warmup(0), state="PreparingRebalance", hidden=True), [], {}, WaitReason.REBALANCING, 1_000,
-                     "PreparingRebalance, not Stable", id="rebalancing"),
-        pytest.param(shown(unknown(0)), [], {"join": Join("k", NOW - 11_000, NOW - 10_000, {})},
-                     WaitReason.RESTORING, LEARN_AFTER_MS - 10_000, "a rebalance for fresh offset sums is due in 20 s",
-                     id="nothing tells, and it has only begun"),
+        pytest.param(
+            shown(warmup(0, eta=30)),
+            [],
+            {},
+            ProbingWaitReason.RESTORING,
+            30_000,
+            "24 to 45 s, likely 30 s",
+            id="still restoring",
+        ),
+        pytest.param(
+            shown(warmup(0, lag=9_999, eta=9)._replace(eta_s=None)),
+            [],
+            {},
+            ProbingWaitReason.RESTORING,
+            50_000,
+            "the remaining time is unknown",
+            id="standing still: the longer, the later the next look",
+        ),
+        pytest.param(
+            shown(warmup(0), warmup(1, eta=3)),
+            [],
+            {},
+            ProbingWaitReason.SHARING,
+            3_000,
+            "1 more warm-up will",
+            id="the next one comes in three seconds",
+        ),
+        pytest.param(
+            READY,
+            [],
+            {"join": Join("k", NOW - 1_500, NOW - 500, {})},
+            ProbingWaitReason.SETTLING,
+            1_500,
+            "rebalanced 0 s ago",
+            id="just rebalanced: a second round may follow",
+        ),
+        pytest.param(
+            READY,
+            [PastTrigger(NOW - 4_000, True)],
+            {},
+            ProbingWaitReason.FLOOR,
+            6_000,
+            "4 s ago; probing.floor is 10 s",
+            id="within the floor",
+        ),
+        pytest.param(
+            READY,
+            [PastTrigger(NOW - 12_000, False)],
+            {},
+            ProbingWaitReason.BACK_OFF,
+            8_000,
+            "the last 1 trigger promoted no warm-up, so the next one waits 20 s",
+            id="one in vain",
+        ),
+        pytest.param(
+            READY,
+            [PastTrigger(NOW - 95_000, False), PastTrigger(NOW - 12_000, False)],
+            {},
+            ProbingWaitReason.BACK_OFF,
+            28_000,
+            "the last 2 triggers promoted no warm-up",
+            id="two in vain",
+        ),
+        pytest.param(
+            READY,
+            [PastTrigger(NOW - 65_000, None), PastTrigger(NOW - 62_000, None)],
+            {"probing__backoff_factor": 6.0},
+            ProbingWaitReason.BACK_OFF,
+            238_000,
+            "the last 2 triggers promoted no warm-up",
+            id="two that nobody judged within a minute",
+        ),
+        pytest.param(
+            READY,
+            [PastTrigger(NOW - 30_000, None)],
+            {},
+            ProbingWaitReason.JUDGING,
+            30_000,
+            "has not been observed yet",
+            id="the rebalance of the last one was not seen",
+        ),
+        pytest.param(
+            READY,
+            [PastTrigger(NOW - 500_000 - n, True) for n in range(5)],
+            {"probing__budget_per_group_per_hour": 5},
+            ProbingWaitReason.BUDGET,
+            3_600_000 - 500_004,
+            "5 triggers within the last hour; the budget is 5",
+            id="the budget of the hour",
+        ),
+        pytest.param(
+            READY,
+            [],
+            {"probing__budget_per_group_per_hour": 0},
+            ProbingWaitReason.BUDGET,
+            None,
+            "the budget is 0",
+            id="a budget of none",
+        ),
+        pytest.param(
+            shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000),
+            [],
+            {"limits": Limits()},
+            ProbingWaitReason.DEADLINE,
+            24_000,
+            "by itself in 9 s",
+            id="the application's deadline is near",
+        ),
+        pytest.param(
+            shown(warmup(0), next_rebalance_ms=NOW_MS - 9_000),
+            [],
+            {"limits": Limits()},
+            ProbingWaitReason.DEADLINE,
+            6_000,
+            "any moment, 9 s overdue",
+            id="the deadline is just over",
+        ),
+        pytest.param(
+            shown(warmup(0), state="PreparingRebalance", hidden=True),
+            [],
+            {},
+            ProbingWaitReason.REBALANCING,
+            1_000,
+            "PreparingRebalance, not Stable",
+            id="rebalancing",
+        ),
+        pytest.param(
+            shown(unknown(0)),
+            [],
+            {"join": Join("k", NOW - 11_000, NOW - 10_000, {})},
+            ProbingWaitReason.RESTORING,
+            LEARN_AFTER_MS - 10_000,
+            "a rebalance for fresh offset sums is due in 20 s",
+            id="nothing tells, and it has only begun",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_holds_a_trigger(  # noqa: PLR0917 a column each
-    snapshot: Snapshot, past: list[Past], changes: dict[str, Any], reason: WaitReason, in_ms: int | None, words: str
+    snapshot: Snapshot,
+    past: list[PastTrigger],
+    changes: dict[str, Any],
+    reason: ProbingWaitReason,
+    in_ms: int | None,
+    words: str,
 ) -> None:
     decision = decide(snapshot, past, **changes)
-    assert isinstance(decision, Wait), decision
+    assert isinstance(decision, ProbingWait), decision
     assert decision.reason is reason
     assert decision.until_ms == (None if in_ms is None else NOW + in_ms)
     assert words in decision.sentence
@@ -220,7 +348,7 @@ def test_a_deadline_is_believed_within_the_bounds_of_the_last_join(
 ) -> None:
     limits = Limits(groups={"app": GroupLimits(known=known)})
     decision = decide(shown(warmup(0), next_rebalance_ms=due_ms), join=join, limits=limits)
-    assert (isinstance(decision, Wait) and decision.reason is WaitReason.DEADLINE) is held
+    assert (isinstance(decision, ProbingWait) and decision.reason is ProbingWaitReason.DEADLINE) is held
 
 
 @pytest.mark.parametrize(
@@ -228,47 +356,52 @@ def test_a_deadline_is_believed_within_the_bounds_of_the_last_join(
 )
 def test_standbys_that_fall_behind_are_answered_once_an_hour(ago_ms: int, left_ms: int | None) -> None:
     falling = warmup(
-        0, lag=90_000, role=Role.STANDBY, rate_per_s=Range(-5.0, -4.0, -3.0), caught_up=False, samples=ENOUGH_SAMPLES
+        0,
+        lag=90_000,
+        role=TaskRole.STANDBY,
+        rate_per_s=Range(-5.0, -4.0, -3.0),
+        caught_up=False,
+        samples=ENOUGH_SAMPLES,
     )
     before = CopyMemory(NOW - 100_000, (), warmup=False, nearest=(NOW - ENOUGH_MS, 1_000))
     memory = Memory(cycle=5, streams={"app": StreamsMemory(JOINED, {}, {("new", TASKS[0]): before}, ())})
     limits = Limits(groups={"app": GroupLimits(known=True)}, probing=ProbingLimits(standbys=True))
-    decision = decide_by("app", Ground(shown(falling), memory, limits), [Past(NOW - ago_ms, True)])
+    decision = decide_by("app", ProbingContext(shown(falling), memory, limits), [PastTrigger(NOW - ago_ms, True)])
     if left_ms is None:
-        assert isinstance(decision, TriggerNow)
-        assert decision.reason is Reason.STANDBY
+        assert isinstance(decision, ProbingTrigger)
+        assert decision.reason is ProbingReason.STANDBY
         assert decision.sentence == "rebalance app now: 1 standby falling behind without bound"
     else:
-        assert isinstance(decision, Wait)
-        assert (decision.reason, decision.until_ms) == (WaitReason.FLOOR, NOW + left_ms)
+        assert isinstance(decision, ProbingWait)
+        assert (decision.reason, decision.until_ms) == (ProbingWaitReason.FLOOR, NOW + left_ms)
         assert decision.sentence.startswith("held: one trigger an hour is the limit for standbys; the last was ")
 
 
 def test_of_several_bounds_the_one_that_ends_last_is_told() -> None:
     near = shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000)
-    decision = decide(near, [Past(NOW - 1_000, True)], limits=Limits())
-    assert isinstance(decision, Wait)
-    assert decision.reason is WaitReason.DEADLINE
+    decision = decide(near, [PastTrigger(NOW - 1_000, True)], limits=Limits())
+    assert isinstance(decision, ProbingWait)
+    assert decision.reason is ProbingWaitReason.DEADLINE
 
 
 def test_a_wait_for_others_is_over_after_its_bound_however_the_estimates_slip() -> None:
     slipping = shown(warmup(0), warmup(1, eta=3))
-    assert isinstance(decide(slipping, ready_ms=NOW - 1_000), Wait)
-    assert isinstance(decide(slipping, ready_ms=NOW - 5_000), TriggerNow)
+    assert isinstance(decide(slipping, ready_ms=NOW - 1_000), ProbingWait)
+    assert isinstance(decide(slipping, ready_ms=NOW - 5_000), ProbingTrigger)
 
 
 def test_a_trigger_of_the_future_counts_as_one_of_now() -> None:
-    decision = decide(READY, [Past(NOW + 10_000_000, True)])
-    assert isinstance(decision, Wait)
-    assert (decision.reason, decision.until_ms) == (WaitReason.FLOOR, NOW + 10_000)
+    decision = decide(READY, [PastTrigger(NOW + 10_000_000, True)])
+    assert isinstance(decision, ProbingWait)
+    assert (decision.reason, decision.until_ms) == (ProbingWaitReason.FLOOR, NOW + 10_000)
 
 
 def test_triggers_for_other_reasons_keep_the_floor_and_say_nothing_of_promotions() -> None:
-    other = Past(NOW - 4_000, False, probing=False)
+    other = PastTrigger(NOW - 4_000, False, probing=False)
     decision = decide(READY, [other])
-    assert isinstance(decision, Wait)
-    assert decision.reason is WaitReason.FLOOR
-    assert isinstance(decide(READY, [other._replace(at_ms=NOW - 11_000)]), TriggerNow)
+    assert isinstance(decision, ProbingWait)
+    assert decision.reason is ProbingWaitReason.FLOOR
+    assert isinstance(decide(READY, [other._replace(at_ms=NOW - 11_000)]), ProbingTrigger)
 
 
 @pytest.mark.parametrize(
@@ -294,16 +427,16 @@ def checked(
     if triggered_ms is not None:
         entry = TriggerEntry(
             group_id="app", proposal_id="p-1", reason="WARMUP_PROMOTABLE", intended_ms=NOW_MS - triggered_ms,
-            expected=Expectation(generation=3, readers=("old",), holds={}, moves=(), items=4),
+            expected=TriggerExpectation(generation=3, readers=("old",), holds={}, moves=(), items=4),
         )  # fmt: skip
-        came = Judgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "", came=1)
+        came = TriggerJudgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "", came=1)
         journal.append(intent(entry), judged(entry, came))
     return probing_check(a_proposal("app", reason=reason), snapshot, memory, journal.view(), Limits())
 
 
 def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
     assert checked(READY, triggered_ms=4_000) == (
-        WaitReason.FLOOR.value, "held: the last trigger was 4 s ago; probing.floor is 10 s", NOW_MS + 6_000,
+        ProbingWaitReason.FLOOR.value, "held: the last trigger was 4 s ago; probing.floor is 10 s", NOW_MS + 6_000,
     )  # fmt: skip
     assert checked(READY, triggered_ms=11_000) is None
 
@@ -332,7 +465,7 @@ def test_the_guard_is_promised_no_time_where_there_is_only_an_estimate(snapshot:
 def test_the_guard_is_told_nothing_where_it_is_time_or_about_other_proposals() -> None:
     assert checked(READY) is None
     assert checked(shown(), ProposalReason.REBALANCE_IMPROVES) is None
-    assert Subject("group", "app") == a_proposal("app").subject
+    assert SubjectId("group", "app") == a_proposal("app").subject
 
 
 def test_since_when_a_warm_up_waits_outlives_the_process() -> None:
@@ -344,24 +477,24 @@ def test_since_when_a_warm_up_waits_outlives_the_process() -> None:
     ("snapshot", "answer", "sentence"),
     [
         pytest.param(
-            READY, Answer.YES, "rebalance app now: 1 warm-up (0_0) has caught up", id="it is time"
+            READY, RuleAnswer.YES, "rebalance app now: 1 warm-up (0_0) has caught up", id="it is time"
         ),
         pytest.param(
-            shown(warmup(0, eta=30)), Answer.WAIT,
+            shown(warmup(0, eta=30)), RuleAnswer.WAIT,
             "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s", id="not yet",
         ),
-        pytest.param(shown(), Answer.NO, "not probed: no process of it has a warm-up", id="nothing to do"),
+        pytest.param(shown(), RuleAnswer.NO, "not probed: no process of it has a warm-up", id="nothing to do"),
     ],
 )  # fmt: skip
-def test_what_explain_says(snapshot: Snapshot, answer: Answer, sentence: str) -> None:
+def test_what_explain_says(snapshot: Snapshot, answer: RuleAnswer, sentence: str) -> None:
     memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(JOINED, {}, {}, ())})
-    ground = Ground(snapshot, memory, Limits())
-    assert about_probing("app", ground) == (Explained("group/app", "probing", answer, sentence),)
+    ground = ProbingContext(snapshot, memory, Limits())
+    assert about_probing("app", ground) == (ExplainedRule("group/app", "probing", answer, sentence),)
 
 
 def test_explain_knows_of_earlier_triggers() -> None:
-    (row,) = about_probing("app", Ground(READY, Memory(), Limits()), [Past(NOW - 4_000, True)])
-    assert (row.answer, row.sentence) == (Answer.WAIT, "held: the last trigger was 4 s ago; probing.floor is 10 s")
+    (row,) = about_probing("app", ProbingContext(READY, Memory(), Limits()), [PastTrigger(NOW - 4_000, True)])
+    assert (row.answer, row.sentence) == (RuleAnswer.WAIT, "held: the last trigger was 4 s ago; probing.floor is 10 s")
 
 
 def test_of_many_warm_ups_the_first_are_named() -> None:
@@ -370,5 +503,5 @@ def test_of_many_warm_ups_the_first_are_named() -> None:
 
 
 def test_explain_says_nothing_of_groups_without_warm_ups_by_their_kind() -> None:
-    assert about_probing("app", Ground(shown(kind=GroupKind.STREAMS), Memory(), Limits())) == ()
-    assert about_probing("other", Ground(READY, Memory(), Limits())) == ()
+    assert about_probing("app", ProbingContext(shown(kind=GroupKind.STREAMS), Memory(), Limits())) == ()
+    assert about_probing("other", ProbingContext(READY, Memory(), Limits())) == ()

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from agent.detect.warmups import Arrival
+from agent.detect.streams import WarmupArrival
 from agent.probing.check import next_look_ms
-from agent.probing.values import Decision, Off, OffReason, Reason, TriggerNow, Wait, WaitReason
+from agent.probing.values import (
+    ProbingDecision,
+    ProbingOff,
+    ProbingOffReason,
+    ProbingReason,
+    ProbingTrigger,
+    ProbingWait,
+    ProbingWaitReason,
+)
 from agent.values.snapshot import Range
 from assignors.problem import TaskId
 
@@ -14,22 +22,26 @@ NOW = 1_000_000
 COPY = "p", TaskId(0, 0)
 
 
-def restoring(low: float, likely: float, high: float) -> Wait:
-    arriving = (Arrival(COPY, Range(low, likely, high)),)
-    return Wait("app", WaitReason.RESTORING, NOW + round(likely * 1000), "", arriving)
+def restoring(low: float, likely: float, high: float) -> ProbingWait:
+    arriving = (WarmupArrival(COPY, Range(low, likely, high)),)
+    return ProbingWait("app", ProbingWaitReason.RESTORING, NOW + round(likely * 1000), "", arriving)
 
 
-def held(in_ms: int | None, reason: WaitReason = WaitReason.FLOOR) -> Wait:
-    return Wait("app", reason, None if in_ms is None else NOW + in_ms, "")
+def held(in_ms: int | None, reason: ProbingWaitReason = ProbingWaitReason.FLOOR) -> ProbingWait:
+    return ProbingWait("app", reason, None if in_ms is None else NOW + in_ms, "")
 
 
 @pytest.mark.parametrize(
     ("decisions", "took_ms", "acted", "in_ms"),
     [
         pytest.param([], 0, False, None, id="nothing to follow"),
-        pytest.param([Off("app", OffReason.NO_WARMUPS, "")], 0, False, None, id="nothing warms up"),
-        pytest.param([TriggerNow("app", Reason.CAUGHT_UP, (COPY,), "")], 0, False, None, id="held by somebody else"),
-        pytest.param([TriggerNow("app", Reason.CAUGHT_UP, (COPY,), "")], 0, True, 1_000, id="just triggered"),
+        pytest.param([ProbingOff("app", ProbingOffReason.NO_WARMUPS, "")], 0, False, None, id="nothing warms up"),
+        pytest.param(
+            [ProbingTrigger("app", ProbingReason.CAUGHT_UP, (COPY,), "")], 0, False, None, id="held by somebody else"
+        ),
+        pytest.param(
+            [ProbingTrigger("app", ProbingReason.CAUGHT_UP, (COPY,), "")], 0, True, 1_000, id="just triggered"
+        ),
         pytest.param([restoring(90, 100, 120)], 0, False, None, id="far away: the ordinary poll"),
         pytest.param([restoring(6, 8, 12)], 0, False, 6_000, id="at the earliest time that the readings allow"),
         pytest.param([restoring(0, 20, 300)], 0, False, 5_000, id="a wide range: after a quarter of what is likely"),
@@ -42,7 +54,7 @@ def held(in_ms: int | None, reason: WaitReason = WaitReason.FLOOR) -> Wait:
         pytest.param([held(4_000), restoring(3, 5, 9)], 0, False, 3_000, id="the soonest of several applications"),
     ],
 )
-def test_the_next_look(decisions: list[Decision], took_ms: int, acted: bool, in_ms: int | None) -> None:
+def test_the_next_look(decisions: list[ProbingDecision], took_ms: int, acted: bool, in_ms: int | None) -> None:
     assert next_look_ms(decisions, NOW, poll_ms=10_000, took_ms=took_ms, acted=acted) == in_ms
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.probing.values import TriggerNow
+from agent.probing.values import ProbingTrigger
 from agent.values.limits import ProbingLimits
 from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from tests.probing.application import Application, Host
@@ -56,6 +56,6 @@ def test_bounds_hold_and_the_application_comes_to_rest(prober: Prober) -> None:
     for at_s in prober.triggers:
         assert sum(at_s <= other < at_s + HOUR_S for other in prober.triggers) <= budget
     assert prober.app.balanced, [told.decision for told in prober.told[-3:]]
-    triggers = [told.decision for told in prober.told if isinstance(told.decision, TriggerNow)]
+    triggers = [told.decision for told in prober.told if isinstance(told.decision, ProbingTrigger)]
     assert len(triggers) == len(prober.triggers)
     assert all(one.copies for one in triggers), "every trigger names the copies that justify it"

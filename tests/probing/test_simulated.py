@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.probing.values import OffReason, Past, Reason, TriggerNow
+from agent.probing.values import PastTrigger, ProbingOffReason, ProbingReason, ProbingTrigger
 from agent.values.limits import ProbingLimits
 from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from assignors.problem import TaskId
@@ -210,7 +210,7 @@ def test_state_that_is_told_and_not_hosted_justifies_nothing() -> None:
     assert set(app.hosts[2].told) == set(app.tasks), "process 2 tells of state that it does not host"
     prober = Prober(app).run(120, stop=lambda _: False)
     assert prober.triggers == []
-    assert {getattr(told.decision, "reason", None) for told in prober.told} == {OffReason.NO_WARMUPS}
+    assert {getattr(told.decision, "reason", None) for told in prober.told} == {ProbingOffReason.NO_WARMUPS}
 
 
 def test_standbys_that_fall_behind_are_answered_once_an_hour_and_only_when_allowed() -> None:
@@ -220,10 +220,10 @@ def test_standbys_that_fall_behind_are_answered_once_an_hour_and_only_when_allow
         return Prober(app, limits).run(1_800, stop=lambda _: False)
 
     allowed = run(allowed=True)
-    reasons = [told.decision.reason for told in allowed.told if isinstance(told.decision, TriggerNow)]
-    assert Reason.STANDBY in reasons
-    assert reasons.count(Reason.STANDBY) == 1
-    assert Reason.STANDBY not in [getattr(told.decision, "reason", None) for told in run(allowed=False).told]
+    reasons = [told.decision.reason for told in allowed.told if isinstance(told.decision, ProbingTrigger)]
+    assert ProbingReason.STANDBY in reasons
+    assert reasons.count(ProbingReason.STANDBY) == 1
+    assert ProbingReason.STANDBY not in [getattr(told.decision, "reason", None) for told in run(allowed=False).told]
 
 
 def test_a_round_that_was_triggered_counts_as_a_join_and_teaches_the_restore_rate() -> None:
@@ -248,4 +248,4 @@ def test_a_budget_that_is_used_up_holds_until_the_hour_is_over() -> None:
     assert len(prober.triggers) == 2
     assert not app.balanced
     assert any("the budget is 2" in told.decision.sentence for told in prober.told)
-    assert all(isinstance(past, Past) for past in prober.past)
+    assert all(isinstance(past, PastTrigger) for past in prober.past)

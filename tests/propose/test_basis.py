@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from agent.loop import Line, run_cycle
+from agent.loop import CycleStages, run_cycle
 from agent.propose.codec import proposal_to_bytes
-from agent.simulate.replay import replay
+from agent.simulate.evaluation import replay
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.values.basis import figures_rest_on
+from agent.values.cycle import figures_rest_on
 from agent.values.limits import GainLimits, Limits
 from agent.values.memory import Memory, RateBase
 from agent.values.observation import Observation
 from agent.values.proposal import Proposal, ProposalReason
-from agent.values.weighed import Basis
-from agent.values.weights import Told
+from agent.values.weights import FigureBasis, WeightsReading
 from tests.builders import MONOTONIC_MS, Answers, an_observation, consumer, instance, reader
 from tests.snapshots import tp
 from tests.weights.told import TOPIC, group_told, told
@@ -23,20 +22,20 @@ from tests.weights.told import TOPIC, group_told, told
 HEAVY = (1_000.0, 10.0, 10.0, 800.0)
 
 
-def swapped(weights: Told | None) -> Observation:
+def swapped(weights: WeightsReading | None) -> Observation:
     """Each member reads what the other has at home."""
     answers = an_observation().topic("t", (1,), (2,), (1,), (2,))
     answers.group("g", reader("m1", "a", "t-1 t-3"), reader("m2", "b", "t-0 t-2"))
     return of(answers, weights)
 
 
-def of(answers: Answers, weights: Told | None) -> Observation:
+def of(answers: Answers, weights: WeightsReading | None) -> Observation:
     answers.extra["weights"] = weights
     return answers.at(0)
 
 
 def proposals(observation: Observation, memory: Memory | None = None, limits: Limits | None = None) -> list[Proposal]:
-    line = Line(limits or Limits())
+    line = CycleStages(limits or Limits())
     cycle = run_cycle(line, lambda: observation, observation, memory or Memory(), number=1, name="l-1", planning=True)
     return list(cycle.proposals)
 
@@ -74,14 +73,17 @@ COUNTED = (
 @pytest.mark.parametrize(
     ("weights", "why"),
     [
-        pytest.param(Told(TOPIC, missing="there is no such topic"), "there is no such topic", id="missing"),
+        pytest.param(WeightsReading(TOPIC, missing="there is no such topic"), "there is no such topic", id="missing"),
         pytest.param(
-            told({"t": HEAVY}, until_s=-10_800), "they are 3 h old, 60 min more than weights.max_age allows",
+            told({"t": HEAVY}, until_s=-10_800),
+            "they are 3 h old, 60 min more than weights.max_age allows",
             id="stale",
         ),
-        pytest.param(Told(TOPIC, others=2), "rackwise.weights holds weights of other clusters only", id="of others"),
         pytest.param(
-            Told(TOPIC, unreadable=1, example="'x' is no JSON"),
+            WeightsReading(TOPIC, others=2), "rackwise.weights holds weights of other clusters only", id="of others"
+        ),
+        pytest.param(
+            WeightsReading(TOPIC, unreadable=1, example="'x' is no JSON"),
             "0 of 1 record in rackwise.weights can be read; example: 'x' is no JSON",
             id="unreadable",
         ),
@@ -89,8 +91,8 @@ COUNTED = (
             told({"t": (1.0, 2.0, 3.0, None)}), "some of the partitions that it is about have none", id="one is missing"
         ),
     ],
-)  # fmt: skip
-def test_without_weights_partitions_are_counted_and_it_is_said_why(weights: Told, why: str) -> None:
+)
+def test_without_weights_partitions_are_counted_and_it_is_said_why(weights: WeightsReading, why: str) -> None:
     proposal = only(proposals(swapped(weights)), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == COUNTED
     assert figures_rest_on([proposal]) == f"figures: partitions are counted (no weights: {why})"
@@ -102,13 +104,15 @@ def test_where_weights_are_not_asked_for_nothing_is_added() -> None:
     proposal = only(proposals(swapped(None)), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == COUNTED
     assert figures_rest_on([proposal]) is None
-    assert dict(proposal.evidence)["basis"] == Basis.COUNTS.value
+    assert dict(proposal.evidence)["basis"] == FigureBasis.COUNTS.value
 
 
 def test_own_rates_tell_bytes_beside_an_optimum_that_counts() -> None:
     base = RateBase(MONOTONIC_MS - 10_000, {tp(f"t-{number}"): 900 for number in range(4)})
     memory = Memory(rate_bases=(base,), bytes_per_record={"t": 50.0})
-    proposal = only(proposals(swapped(Told(TOPIC, missing="there is none")), memory), ProposalReason.REBALANCE_IMPROVES)
+    proposal = only(
+        proposals(swapped(WeightsReading(TOPIC, missing="there is none")), memory), ProposalReason.REBALANCE_IMPROVES
+    )
     assert proposal.sentence == COUNTED
     assert figures_rest_on([proposal]) == (
         "figures: bytes per second are rackwise's own rates, and optima count partitions (no weights: there is none)"

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from agent.plan.make import make_plan
-from agent.propose.reassignment_json import read_reassignment_json, reassignment_json, rollback_json
-from agent.values.assessment import Detection
+from agent.propose.codec import read_reassignment_json, reassignment_json, rollback_json
+from agent.values.assessment import DetectionResult
 from agent.values.cycle import Cycle
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.snapshot import Snapshot
@@ -93,12 +93,12 @@ def test_the_command_that_removes_a_throttle_is_taken_by_kafkas_own_tool(
     for future in admin.incremental_alter_configs([topic]).values():
         future.result(60)
     left = Finding(
-        reason=FindingReason.THROTTLE_LEFT_BEHIND, subject=Subject("topic", CROWDED), sentence="left behind",
-        evidence=(), severity=Severity.WARNING, since_ms=0,
+        reason=FindingReason.THROTTLE_LEFT_BEHIND, subject=SubjectId("topic", CROWDED), sentence="left behind",
+        evidence=(), severity=FindingSeverity.WARNING, since_ms=0,
     )  # fmt: skip
     with Eye(settings_for(servers, **{"observe.refresh_configs": "0s"})) as eye:
         throttled = eye.until(lambda seen: _throttled(seen.snapshot), "the throttle is seen", within_s=60)
-        (advice,) = make_plan(throttled.snapshot, Detection(findings=(left,)), Limits(), None).advice
+        (advice,) = make_plan(throttled.snapshot, DetectionResult(findings=(left,)), Limits(), None).advice
         command = [*shlex.split(advice.line)[1:]]
         java = [str(demo_cluster.jars.java), "-XX:TieredStopAtLevel=1", "-cp", demo_cluster.jars.classpath, CONFIGS]
         done = subprocess.run([*java, *command], capture_output=True, text=True, timeout=120, check=False)

@@ -9,13 +9,13 @@ import pytest
 from agent.detect.find import detect
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.values.assessment import Detection, Locality, Measure
-from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.assessment import DetectionResult, Locality, LocalityMeasure
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.limits import GroupLimits, Limits, PlanLimits, PriceLimits, ProposalLimits
 from agent.values.memory import Memory
-from agent.values.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.number_format import counted, sized
+from agent.values.proposal import Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
 from agent.values.snapshot import GroupKind, LagSource, Range
-from agent.values.words import counted, sized
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
 
@@ -25,7 +25,7 @@ LIMITS = Limits()
 def proposed(built: Builder, *extra: Finding, limits: Limits = LIMITS) -> tuple[Proposal, ...]:
     snapshot = built.snapshot()
     detection = detect(snapshot, Memory(), limits, None)
-    detection = Detection(findings=(*detection.findings, *extra), assessments=detection.assessments)
+    detection = DetectionResult(findings=(*detection.findings, *extra), assessments=detection.assessments)
     return propose(snapshot, make_plan(snapshot, detection, limits, None), detection, limits, None)
 
 
@@ -35,7 +35,7 @@ def only(proposals: tuple[Proposal, ...], reason: ProposalReason) -> Proposal:
     return found[0]
 
 
-def crossing(shares: tuple[Locality, ...], measure: Measure, unit: str = "partitions") -> float:
+def crossing(shares: tuple[Locality, ...], measure: LocalityMeasure, unit: str = "partitions") -> float:
     found = [share for share in shares if share.measure is measure and share.unit == unit]
     assert len(found) == 1
     return found[0].total - found[0].local - found[0].unknown
@@ -57,12 +57,12 @@ def shared_rack() -> Builder:
 def test_a_reassignment_says_what_moves_and_what_it_costs():
     proposal = only(proposed(shared_rack()), ProposalReason.MEND_RACK_SPREAD)
     assert proposal.kind is ProposalKind.REASSIGN
-    assert proposal.subject == Subject("topic", "t")
+    assert proposal.subject == SubjectId("topic", "t")
     assert proposal.sentence == (
         "Move 1 of 4 replicas of t, so that no rack holds more copies of a partition than it must; 5.0 MB are copied; "
         "no preferred leader changes; traffic across racks stays at 200 B/s ($0.00035 a day at $0.02/GB)"
     )
-    assert proposal.before == (Row("t-0", (1, 4)),)
+    assert proposal.before == (ProposalRow("t-0", (1, 4)),)
     (after,) = proposal.after
     (move,) = proposal.moves
     assert after.key == "t-0"
@@ -86,8 +86,8 @@ def test_a_reassignment_predicts_reads_and_bytes_by_path():
     predicted = proposal.predicted
     assert predicted.cross_rack_bytes_per_s_before == 200.0
     assert predicted.cross_rack_bytes_per_s_after == (200.0 if near else 300.0)
-    assert crossing(predicted.before, Measure.KAFKA) == 1
-    assert crossing(predicted.after, Measure.KAFKA) == (0 if near else 1)
+    assert crossing(predicted.before, LocalityMeasure.KAFKA) == 1
+    assert crossing(predicted.after, LocalityMeasure.KAFKA) == (0 if near else 1)
     usd = 200.0 * 86_400 / 1e9 * 0.02
     assert predicted.usd_per_day_before == round(usd, 8)
 
@@ -129,10 +129,10 @@ def test_a_leaders_proposal_moves_no_data():
     built.selector = False
     proposal = only(proposed(built), ProposalReason.LEADERS_TO_READERS)
     assert proposal.kind is ProposalKind.LEADERS
-    assert (proposal.before, proposal.after) == ((Row("t-0", (1, 2, 3)),), (Row("t-0", (2, 1, 3)),))
-    assert proposal.moves == (Move("leader", "t-0", "1", "2", 0),)
-    assert crossing(proposal.predicted.before, Measure.READ_LOCAL) == 1
-    assert crossing(proposal.predicted.after, Measure.READ_LOCAL) == 0
+    assert (proposal.before, proposal.after) == ((ProposalRow("t-0", (1, 2, 3)),), (ProposalRow("t-0", (2, 1, 3)),))
+    assert proposal.moves == (ProposalMove("leader", "t-0", "1", "2", 0),)
+    assert crossing(proposal.predicted.before, LocalityMeasure.READ_LOCAL) == 1
+    assert crossing(proposal.predicted.after, LocalityMeasure.READ_LOCAL) == 0
     assert proposal.predicted.cross_rack_bytes_per_s_before == 30.0, "two followers and one reader"
     assert proposal.predicted.cross_rack_bytes_per_s_after == 20.0
     assert "reads across racks fall from 1 of 1 to 0 of 1; no data moves" in proposal.sentence
@@ -156,13 +156,16 @@ def test_a_rebalance_says_what_the_groups_own_assignor_brings():
         "crossing_own": 0, "crossing_bytes_per_s_own": 0.0, "moved_own": 2,
         "crossing_at_best": 0, "crossing_bytes_per_s_at_best": 0.0, "moved_at_best": 2,
     }  # fmt: skip
-    assert proposal.before == (Row("m1", ("t-0",)), Row("m2", ("t-1",))), "m3 keeps what it has"
-    assert proposal.after == (Row("m1", ("t-1",)), Row("m2", ("t-0",)))
-    assert proposal.moves == (Move("partition", "t-0", "m1", "m2", 0), Move("partition", "t-1", "m2", "m1", 0))
+    assert proposal.before == (ProposalRow("m1", ("t-0",)), ProposalRow("m2", ("t-1",))), "m3 keeps what it has"
+    assert proposal.after == (ProposalRow("m1", ("t-1",)), ProposalRow("m2", ("t-0",)))
+    assert proposal.moves == (
+        ProposalMove("partition", "t-0", "m1", "m2", 0),
+        ProposalMove("partition", "t-1", "m2", "m1", 0),
+    )
     assert (proposal.lower_bound, proposal.optimal) == (0.0, True)
     assert proposal.predicted.cross_rack_bytes_per_s_before == 200.0
     assert proposal.predicted.cross_rack_bytes_per_s_after == 0.0
-    assert crossing(proposal.predicted.after, Measure.READ_LOCAL, "bytes_per_s") == 0.0
+    assert crossing(proposal.predicted.after, LocalityMeasure.READ_LOCAL, "bytes_per_s") == 0.0
 
 
 def test_where_the_own_assignor_cannot_be_told_the_optimum_stands_in_and_the_sentence_says_so():
@@ -183,7 +186,7 @@ def test_a_task_to_restore_costs_an_unknown_number_of_bytes():
     proposal = only(proposed(built, limits=limits), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.predicted.bytes_to_move is None
     assert {move.bytes for move in proposal.moves} == {None}
-    assert proposal.before == (Row("p1", ("0_0",)), Row("p2", ("0_1",)))
+    assert proposal.before == (ProposalRow("p1", ("0_0",)), ProposalRow("p2", ("0_1",)))
 
 
 def test_a_promotion_is_certain_and_copies_nothing():
@@ -193,11 +196,11 @@ def test_a_promotion_is_certain_and_copies_nothing():
         "Rebalance g once: 1 warm-up has caught up and can take over now instead of at the application's next probing "
         "rebalance"
     )
-    assert proposal.before == (Row("p1 0_1 active", ("a",)), Row("p2 0_1 warm-up", ("b",)))
-    assert proposal.after == (Row("p2 0_1 active", ("b",)),)
-    assert proposal.moves == (Move("task", "0_1", "p1", "p2", 0),)
-    assert crossing(proposal.predicted.before, Measure.KAFKA) == 1
-    assert crossing(proposal.predicted.after, Measure.KAFKA) == 0
+    assert proposal.before == (ProposalRow("p1 0_1 active", ("a",)), ProposalRow("p2 0_1 warm-up", ("b",)))
+    assert proposal.after == (ProposalRow("p2 0_1 active", ("b",)),)
+    assert proposal.moves == (ProposalMove("task", "0_1", "p1", "p2", 0),)
+    assert crossing(proposal.predicted.before, LocalityMeasure.KAFKA) == 1
+    assert crossing(proposal.predicted.after, LocalityMeasure.KAFKA) == 0
     evidence = dict(proposal.evidence)
     assert evidence["lags"] == ("0_1 on p2: 12 records behind (application endpoint)",)
     assert evidence["acceptable_recovery_lag_is"] == "Kafka's default, assumed"
@@ -224,8 +227,11 @@ def test_advice_has_the_line_and_names_who_it_concerns():
     assert proposal.kind is ProposalKind.ADVISE
     assert proposal.line == "client.rack=<a|b|c>"
     assert proposal.sentence.startswith("Set client.rack for 1 client of g: ")
-    assert (proposal.before, proposal.after) == ((Row("client.rack", ()),), (Row("client.rack", ("<a|b|c>",)),))
-    assert proposal.moves == (Move("setting", "client-m1", None, "<a|b|c>", None),)
+    assert (proposal.before, proposal.after) == (
+        (ProposalRow("client.rack", ()),),
+        (ProposalRow("client.rack", ("<a|b|c>",)),),
+    )
+    assert proposal.moves == (ProposalMove("setting", "client-m1", None, "<a|b|c>", None),)
 
 
 def test_advice_about_a_kip_848_group_predicts_its_measured_gap():
@@ -234,8 +240,8 @@ def test_advice_about_a_kip_848_group_predicts_its_measured_gap():
         "g", member("m1", "b", "t-0"), member("m2", "a", "t-1"), kind=GroupKind.CONSUMER, assignor="uniform"
     )  # fmt: skip
     proposal = only(proposed(built), ProposalReason.CHANGE_ASSIGNOR)
-    assert crossing(proposal.predicted.before, Measure.KAFKA) == 2
-    assert crossing(proposal.predicted.after, Measure.KAFKA) == 0
+    assert crossing(proposal.predicted.before, LocalityMeasure.KAFKA) == 2
+    assert crossing(proposal.predicted.after, LocalityMeasure.KAFKA) == 0
     assert proposal.predicted.moves == 2
 
 
@@ -244,20 +250,20 @@ def test_advice_about_the_selector_predicts_what_reads_become_local():
     built.selector = False
     built.broker_configs = {1: {}, 2: {}, 3: {}}
     proposal = only(proposed(built), ProposalReason.SET_SELECTOR)
-    assert crossing(proposal.predicted.before, Measure.READ_LOCAL) == 1
-    assert crossing(proposal.predicted.after, Measure.READ_LOCAL) == 0
+    assert crossing(proposal.predicted.before, LocalityMeasure.READ_LOCAL) == 1
+    assert crossing(proposal.predicted.after, LocalityMeasure.READ_LOCAL) == 0
 
 
 def test_a_throttle_is_removed_by_a_command():
     built = a_cluster().topic("t", (1,), leader_throttle="0:1")
     left = Finding(
-        reason=FindingReason.THROTTLE_LEFT_BEHIND, subject=Subject("topic", "t"), sentence="left", evidence=(),
-        severity=Severity.WARNING, since_ms=NOW_MS,
+        reason=FindingReason.THROTTLE_LEFT_BEHIND, subject=SubjectId("topic", "t"), sentence="left", evidence=(),
+        severity=FindingSeverity.WARNING, since_ms=NOW_MS,
     )  # fmt: skip
     proposal = only(proposed(built, left), ProposalReason.REMOVE_THROTTLE)
     assert proposal.line is not None
     assert proposal.line.startswith("kafka-configs.sh --bootstrap-server host1:9092 ")
-    assert proposal.before == (Row("leader.replication.throttled.replicas", ("0:1",)),)
+    assert proposal.before == (ProposalRow("leader.replication.throttled.replicas", ("0:1",)),)
 
 
 # --- identity -------------------------------------------------------------------------------------------------

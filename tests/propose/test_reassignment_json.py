@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.propose.reassignment_json import (
-    BadReassignmentFile,
-    read_reassignment_json,
-    reassignment_json,
-    rollback_json,
-)
+from agent.propose.codec import BadReassignmentFile, read_reassignment_json, reassignment_json, rollback_json
 from agent.values.proposal import ProposalKind
 from tests.plan.test_properties import proposed
 from tests.plan.worlds import worlds

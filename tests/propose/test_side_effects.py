@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.propose.side_effects import _rates
+from agent.propose.replicas import _rates
 from agent.values.limits import Limits, PriceLimits
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from tests.propose.test_propose import only, proposed

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from agent.daemon.daemon import Agent
+from agent.daemon.daemon import AgentDaemon
 from agent.daemon.start import agent_of
-from config.load import Loaded, load_settings
+from config.load import LoadedSettings, load_settings
 
 
-def loaded(bootstrap_servers: str, prefix: str, *assignments: str, files: tuple[Path, ...] = ()) -> Loaded:
+def loaded(bootstrap_servers: str, prefix: str, *assignments: str, files: tuple[Path, ...] = ()) -> LoadedSettings:
     """Settings for one test: its own topics, and racks that are believed at once."""
     own = [
         f"kafka.bootstrap.servers={bootstrap_servers}",
@@ -28,7 +28,7 @@ def loaded(bootstrap_servers: str, prefix: str, *assignments: str, files: tuple[
 
 
 @contextmanager
-def agent(bootstrap_servers: str, prefix: str, *assignments: str) -> Iterator[Agent]:
+def agent(bootstrap_servers: str, prefix: str, *assignments: str) -> Iterator[AgentDaemon]:
     """One agent, closed at the end as a command closes it."""
     with agent_of(loaded(bootstrap_servers, prefix, *assignments).settings) as one:
         yield one

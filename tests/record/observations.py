@@ -17,7 +17,7 @@ from agent.values.foreign_json import LATEST_MS, MOST_INT
 from agent.values.limits import Limits, RackLocator
 from agent.values.memory import Memory
 from agent.values.observation import Observation
-from agent.values.windows import Window
+from agent.values.windows import TimeWindow
 from tests.limits import with_limits
 
 TIMES = st.integers(0, LATEST_MS)
@@ -70,7 +70,7 @@ def _within(value: Any) -> Any:
         return abs(value) if isinstance(value, float) else min(abs(value), MOST_INT)
     if isinstance(value, Mapping):
         return {key: _within(one) for key, one in value.items()}
-    if isinstance(value, Window):
+    if isinstance(value, TimeWindow):
         minutes = value.start_minute % 1_440, value.end_minute % 1_440
         return value._replace(zone="UTC", start_minute=minutes[0], end_minute=minutes[1], days=_within(value.days))
     if isinstance(value, RackLocator):

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.record.announcing import announce
-from agent.record.own_topics import OwnTopic, OwnTopics
-from agent.values.observation import Part
+from agent.record.own_topics import OwnTopic, OwnTopics, announce
+from agent.values.observation import ObservationPart
 from tests.builders import Answers, an_observation
 
 TELEMETRY = OwnTopic(
@@ -81,7 +80,7 @@ def test_an_agent_that_creates_nothing_says_so(mode: str, sentence: str) -> None
 
 
 def test_where_the_brokers_list_no_topics_nothing_is_said_to_exist_or_to_be_created() -> None:
-    told = announce((TELEMETRY, PROPOSALS), brokers(a=(1,)).gap(Part.TOPICS).at(), "propose")
+    told = announce((TELEMETRY, PROPOSALS), brokers(a=(1,)).gap(ObservationPart.TOPICS).at(), "propose")
     assert told.sentence == (
         "creates no topic before the brokers list topics; needs rackwise.telemetry and rackwise.proposals"
     )
@@ -106,6 +105,6 @@ def test_where_every_broker_is_fenced_no_topic_is_asked_for_until_one_serves() -
 
 def test_a_topic_that_may_be_hidden_is_not_said_to_be_missing() -> None:
     topics = OwnTopics({"bootstrap.servers": "127.0.0.1:1"}, (TELEMETRY,), 100)
-    topics.ensure(brokers(a=(1,)).gap(Part.TOPICS).at())
+    topics.ensure(brokers(a=(1,)).gap(ObservationPart.TOPICS).at())
     (problem,) = topics.problems()
     assert problem.startswith("rackwise.telemetry: whether it exists is unknown, because topics could not be listed: ")

@@ -20,12 +20,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from agent.daemon.start import read_proposals
 from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.record.own_topics import OwnTopic
-from agent.record.recorder import Recorder, RecordPlan
-from agent.simulate.replay import recorded_looks, replay_look
+from agent.record.recorder import CycleRecorder, RecordPlan
+from agent.simulate.evaluation import recorded_looks, replay_look
 from agent.telemetry.events import from_lines
-from agent.telemetry.proposal_records import Life
+from agent.telemetry.proposal_records import LifecycleStep
 from agent.values.proposal import ProposalReason
-from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.observe.live import consumer, delete_groups, topics, wait_for
 from tests.record.live import agent, bodies, described, loaded, read_all
 from tests.test_loop import cycle
@@ -90,7 +90,7 @@ def test_proposals_are_read_back_by_a_plain_consumer_and_are_void_once_they_no_l
     with agent(where, prefix, f"scope.exclude_groups={GROUP}") as other:
         other.once()
     (ended,) = (one for one in read_proposals(settings, print) if one.id == proposal.id)
-    assert isinstance(ended, Life)
+    assert isinstance(ended, LifecycleStep)
     assert (ended.state, ended.subject) == ("void", f"group/{GROUP}")
     assert len(read_all(where, f"{prefix}.proposals")) == len(records) + 1
 
@@ -161,7 +161,7 @@ def test_without_brokers_recording_gives_up_at_its_deadline_and_says_so(where: s
         name=f"{prefix}.t", partitions=1, replication_factor=1, min_insync_replicas=1, cleanup_policy="delete",
         retention_ms=60_000,
     )  # fmt: skip
-    recorder = Recorder(RecordPlan(telemetry=topic, deadline_ms=500), {"bootstrap.servers": "127.0.0.1:1"})
+    recorder = CycleRecorder(RecordPlan(telemetry=topic, deadline_ms=500), {"bootstrap.servers": "127.0.0.1:1"})
     began = time.monotonic()
     found = recorder.record(cycle())
     assert time.monotonic() - began < 5
@@ -289,7 +289,7 @@ def test_no_secret_is_in_any_output(
 ) -> None:
     secret = f"canary-{uuid4().hex}"
     users = {"admin": secret, "rackwise": secret}
-    secured = cluster_factory(ClusterSpec(racks=("a",), security=Security(users=users)))
+    secured = cluster_factory(ClusterSpec(racks=("a",), security=ClusterSecurity(users=users)))
     path = tmp_path / "telemetry.jsonl"
     given = [f"{name}={value}" for name, value in secured.client_properties("admin").items() if secret not in value]
     given += [f"bootstrap.servers={secured.bootstrap_servers}", "sasl.username=admin"]

@@ -12,13 +12,13 @@ from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
 
 from agent.journal.approvals import plan_hash
 from agent.propose.codec import proposal_from_json, proposal_schema, proposal_to_bytes
-from agent.record.proposals import Published, Update, proposals_in, standing_in, update
-from agent.record.publisher import Record
-from agent.record.reader import Read
-from agent.telemetry.proposal_records import CREATED, VOID, Life, slot
+from agent.record.librdkafka import ProducerRecord
+from agent.record.proposals import ProposalsUpdate, PublishedProposal, proposals_in, standing_in, update
+from agent.record.reader import ConsumerRecord
+from agent.telemetry.proposal_records import CREATED, VOID, LifecycleStep, slot
 from agent.telemetry.schema import life_schema
-from agent.values.finding import Subject
-from agent.values.proposal import Predicted, Proposal, ProposalKind, ProposalReason
+from agent.values.finding import SubjectId
+from agent.values.proposal import PredictedEffect, Proposal, ProposalKind, ProposalReason
 
 NOW = 1_760_000_000_123
 TTL = 900_000
@@ -29,12 +29,12 @@ def a_proposal(name: str = "orders", number: int = 1, created_ms: int = NOW, **o
         "id": f"p-{number:012x}",
         "kind": ProposalKind.TRIGGER,
         "reason": ProposalReason.REBALANCE_IMPROVES,
-        "subject": Subject("group", name),
+        "subject": SubjectId("group", name),
         "sentence": "one rebalance brings 3 partitions home",
         "before": (),
         "after": (),
         "moves": (),
-        "predicted": Predicted(),
+        "predicted": PredictedEffect(),
         "lower_bound": None,
         "optimal": None,
         "evidence": (),
@@ -47,15 +47,15 @@ def a_proposal(name: str = "orders", number: int = 1, created_ms: int = NOW, **o
     return Proposal(**values)  # type: ignore[arg-type] # a builder's keywords
 
 
-def step(standing: dict[str, Published] | None, *proposals: Proposal, now_ms: int = NOW) -> Update:
+def step(standing: dict[str, PublishedProposal] | None, *proposals: Proposal, now_ms: int = NOW) -> ProposalsUpdate:
     return update(standing or {}, proposals, now_ms=now_ms, topic="t", cluster="c/1", agent="a b")
 
 
-def header(record: Record, name: str) -> str:
+def header(record: ProducerRecord, name: str) -> str:
     return dict(record.headers)[name].decode()
 
 
-def told(change: Update) -> list[tuple[str, str]]:
+def told(change: ProposalsUpdate) -> list[tuple[str, str]]:
     return [(header(record, "ce_type"), header(record, "ce_id")) for record in change.records]
 
 
@@ -96,14 +96,14 @@ STANDS = dict(step(None, a_proposal()).standing)
     ],
 )
 def test_what_is_written(
-    standing: dict[str, Published], proposals: list[Proposal], now_ms: int, records: list[tuple[str, str]]
+    standing: dict[str, PublishedProposal], proposals: list[Proposal], now_ms: int, records: list[tuple[str, str]]
 ) -> None:
     change = step(standing, *proposals, now_ms=now_ms)
     assert told(change) == records
     assert {key: one.id for key, one in change.standing.items()} == {slot(one): one.id for one in proposals}
 
 
-FIRST_FIGURES = Predicted(bytes_to_move=349_000, usd_per_day_before=0.10, usd_per_day_after=0.0)
+FIRST_FIGURES = PredictedEffect(bytes_to_move=349_000, usd_per_day_before=0.10, usd_per_day_after=0.0)
 MINUTE = 60_000
 
 
@@ -119,7 +119,7 @@ MINUTE = 60_000
     ],
 )
 def test_the_same_plan_is_written_again_once_its_figures_have_changed_materially(
-    before: Predicted, after: Predicted, later_ms: int, again: bool
+    before: PredictedEffect, after: PredictedEffect, later_ms: int, again: bool
 ) -> None:
     old = a_proposal(predicted=before)
     new = a_proposal(predicted=after, created_ms=NOW + later_ms)
@@ -167,9 +167,9 @@ def test_a_created_record_is_a_cloud_event_whose_value_is_the_canonical_proposal
     assert proposal_from_json(record.value) == proposal
 
 
-def as_read(records: tuple[Record, ...]) -> list[Read]:
+def as_read(records: tuple[ProducerRecord, ...]) -> list[ConsumerRecord]:
     return [
-        Read(0, offset, record.key, record.value, {name: value.decode() for name, value in record.headers})
+        ConsumerRecord(0, offset, record.key, record.value, {name: value.decode() for name, value in record.headers})
         for offset, record in enumerate(records)
     ]
 
@@ -183,8 +183,8 @@ def test_what_stands_is_read_back_from_the_records() -> None:
     assert [(type(one).__name__, one.id) for one in proposals_in(read, "c/1").states] == [
         ("Proposal", "p-000000000001"),
         ("Proposal", "p-000000000004"),
-        ("Life", "p-000000000003"),
-        ("Life", "p-000000000002"),
+        ("LifecycleStep", "p-000000000003"),
+        ("LifecycleStep", "p-000000000002"),
     ]
 
 
@@ -203,7 +203,7 @@ def test_compaction_in_any_state_gives_the_same_standing() -> None:
     read = as_read((*first.records, *second.records))
     newest = {one.key: one for one in read}
     assert standing_in(newest.values(), "c/1") == standing_in(read, "c/1") == second.standing
-    tombstone = Read(0, 9, read[1].key, None, read[1].headers)
+    tombstone = ConsumerRecord(0, 9, read[1].key, None, read[1].headers)
     assert standing_in([*read, tombstone], "c/1") == {}
 
 
@@ -233,7 +233,7 @@ NEITHER = [
 def test_a_record_that_is_neither_is_left_out_and_hides_no_other_one(value: bytes, why: str, kind: str | None) -> None:
     others = as_read(step(None, a_proposal("a", 1), a_proposal("z", 2)).records)
     headers = {"ce_source": others[0].headers["ce_source"]} | ({} if kind is None else {"ce_type": kind})
-    junk = Read(0, 7, "m", value, headers)
+    junk = ConsumerRecord(0, 7, "m", value, headers)
     found = proposals_in([others[0], junk, others[1]], "c/1")
     assert [one.id for one in found.states] == ["p-000000000001", "p-000000000002"]
     (sentence,) = found.left_out
@@ -261,7 +261,7 @@ def test_two_agents_write_the_same_record_but_for_their_names() -> None:
     one, other = step(None, a_proposal()), update({}, [a_proposal()], now_ms=NOW, topic="t", cluster="c/1", agent="b")
     assert one.records[0]._replace(headers=()) == other.records[0]._replace(headers=())
     assert a_proposal()._replace(id="x") != a_proposal()
-    assert isinstance(proposals_in(as_read(step(STANDS).records), "c/1").states[0], Life)
+    assert isinstance(proposals_in(as_read(step(STANDS).records), "c/1").states[0], LifecycleStep)
 
 
 def test_what_became_of_a_replaced_proposal_is_found_beside_the_one_that_replaced_it() -> None:
@@ -269,7 +269,7 @@ def test_what_became_of_a_replaced_proposal_is_found_beside_the_one_that_replace
     second = step(first.standing, a_proposal(number=2))
     found = proposals_in(as_read((*first.records, *second.records)), "c/1")
     assert [(type(one).__name__, one.id) for one in found.states] == [
-        ("Proposal", "p-000000000002"), ("Life", "p-000000000001"),
+        ("Proposal", "p-000000000002"), ("LifecycleStep", "p-000000000001"),
     ]  # fmt: skip
     again = step(second.standing, a_proposal())
     found = proposals_in(as_read((*first.records, *second.records, *again.records)), "c/1")

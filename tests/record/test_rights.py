@@ -14,10 +14,10 @@ from confluent_kafka.admin import (
 )
 
 from agent.daemon.start import agent_of
-from agent.record.recorder import Recording
+from agent.record.recorder import RecordingResult
 from config.kafka_client import KafkaClientConfig
 from config.load import load_settings
-from testbed.cluster import ClusterSpec, EmbeddedCluster, Security
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 
 LOOK = (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 
@@ -26,7 +26,7 @@ def test_each_right_that_is_missing_is_told_until_it_is_there(
     cluster_factory: Callable[[ClusterSpec], EmbeddedCluster],
 ) -> None:
     users = {"admin": "admin-secret", "rackwise": "rackwise-secret"}
-    secured = cluster_factory(ClusterSpec(racks=("a",), security=Security(users=users)))
+    secured = cluster_factory(ClusterSpec(racks=("a",), security=ClusterSecurity(users=users)))
 
     def allow(kind: ResourceType, name: str, *operations: AclOperation, prefixed: bool = False) -> None:
         pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
@@ -37,7 +37,7 @@ def test_each_right_that_is_missing_is_told_until_it_is_there(
             for future in admin.create_acls([binding]).values():
                 future.result(10)
 
-    def recorded() -> tuple[Recording, int]:
+    def recorded() -> tuple[RecordingResult, int]:
         """What became of two cycles of a new agent, and how many looks it remembered at its start."""
         given = {**secured.client_properties("rackwise"), "bootstrap.servers": secured.bootstrap_servers}
         flags = {f"kafka.{name}": value for name, value in given.items()}

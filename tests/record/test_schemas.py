@@ -9,9 +9,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from agent.loop import Line, run_cycle
+from agent.loop import CycleStages, run_cycle
 from agent.telemetry.derived import derived_events
-from agent.telemetry.events import Kind, to_lines
+from agent.telemetry.events import EventKind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.telemetry.schema import kinds_table, life_schema, telemetry_schema
 from agent.values.limits import Limits
@@ -33,7 +33,7 @@ def test_the_committed_schema_is_the_one_of_the_code(name: str, schema: dict[str
 def test_every_event_of_a_cycle_keeps_to_the_schema() -> None:
     validator = jsonschema.Draft202012Validator(telemetry_schema())
     world = a_world(4, improvable=1.0)
-    cycle = run_cycle(Line(Limits()), lambda: world, world, Memory(), number=1, name="l-1", planning=True)
+    cycle = run_cycle(CycleStages(Limits()), lambda: world, world, Memory(), number=1, name="l-1", planning=True)
     events = [
         *observation_to_events(world, Memory(), Limits(), look="l-1"),
         *derived_events(cycle, 0, full=True),
@@ -42,7 +42,9 @@ def test_every_event_of_a_cycle_keeps_to_the_schema() -> None:
     for event in events:
         for line in to_lines(event):
             validator.validate(json.loads(line))
-    assert {Kind.FINDING, Kind.ASSESSMENT, Kind.REPORT, Kind.GROUP} <= {event.kind for event in events}
+    assert {EventKind.FINDING, EventKind.ASSESSMENT, EventKind.REPORT, EventKind.GROUP} <= {
+        event.kind for event in events
+    }
 
 
 def test_the_kinds_in_the_docs_are_those_of_the_code() -> None:

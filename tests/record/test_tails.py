@@ -11,9 +11,9 @@ import pytest
 from agent.errors import BadInput
 from agent.record.files import read_events
 from agent.record.newest_look import _last_of_each
-from agent.record.restart import newest_memory
+from agent.record.reader import newest_memory
 from agent.record.running_agent import KINDS, newest_in_file
-from agent.telemetry.events import MAX_RECORD_CHARS, MOST_LINE_BYTES, Event, Kind, from_lines, to_lines
+from agent.telemetry.events import MAX_RECORD_CHARS, MOST_LINE_BYTES, EventKind, TelemetryEvent, from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -84,8 +84,8 @@ def test_the_memory_before_a_junk_record_is_restored(junk: bytes) -> None:
 @pytest.mark.parametrize("junk", JUNK)
 def test_the_newest_events_are_found_among_junk(junk: bytes) -> None:
     left_out: list[str] = []
-    found = _last_of_each([[*LINES, junk]], None, {Kind.MEMORY, Kind.LIMITS}, left_out.append)
-    assert set(found) == {Kind.MEMORY, Kind.LIMITS}
+    found = _last_of_each([[*LINES, junk]], None, {EventKind.MEMORY, EventKind.LIMITS}, left_out.append)
+    assert set(found) == {EventKind.MEMORY, EventKind.LIMITS}
     assert len(left_out) == 1
 
 
@@ -94,7 +94,7 @@ def test_the_newest_events_of_a_file_are_found_among_junk(junk: bytes, tmp_path:
     file = tmp_path / "t.jsonl"
     file.write_bytes(b"\n".join([*LINES, junk, b""]))
     found = newest_in_file(file, None, time.monotonic() + 60)
-    assert set(found.events) == KINDS - {Kind.REPORT}
+    assert set(found.events) == KINDS - {EventKind.REPORT}
     assert found.why_not is not None
     assert "shows no report; 1 of its lines could not be read" in found.why_not
 
@@ -119,7 +119,7 @@ def test_a_sparse_file_is_refused_after_one_line(tmp_path: Path) -> None:
 def test_fragments_that_never_become_whole_are_not_kept() -> None:
     """What is open at a time is bounded over all events, so that the oldest of them is let go."""
     text = "x" * (MAX_RECORD_CHARS // 2)
-    event = Event(Kind.MEMORY, "cluster/c", "c", "mine", 0, 1, {"text": text * 3})
+    event = TelemetryEvent(EventKind.MEMORY, "cluster/c", "c", "mine", 0, 1, {"text": text * 3})
     mine = list(to_lines(event))
     strangers = [fragment(look=f"{number}", parts=100).decode() for number in range(200)]
     assert list(from_lines([mine[0], *strangers[:100], *mine[1:]])) == [event]

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.telemetry.events import MAX_RECORD_CHARS, Event, Kind, from_lines, to_lines
-from agent.telemetry.limits_bounds import checked
+from agent.telemetry.events import MAX_RECORD_CHARS, EventKind, TelemetryEvent, from_lines, to_lines
 from agent.telemetry.looks import (
     IncompleteLookError,
+    checked,
     limits_digest,
     observation_from_events,
     observation_to_events,
 )
 from agent.values.limits import (
+    AgentMode,
     GroupLimits,
     Limits,
     LocatorKind,
-    Mode,
     PriceLimits,
     ProbingLimits,
     ProposalLimits,
@@ -33,7 +33,7 @@ from agent.values.limits import (
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawBroker, RawClassicGroup, RawMember, RawPartition, RawTopic
 from agent.values.typed_json import UnreadableError
-from agent.values.windows import Window, Windows
+from agent.values.windows import TimeWindow, TimeWindowSet
 from assignors.problem import TopicPartition
 from tests.record.observations import ANY_LIMITS, LIMITS, MEMORIES, OBSERVATIONS
 
@@ -194,11 +194,11 @@ def test_a_reader_leaves_aside_what_it_does_not_know() -> None:
 
 def test_a_reader_fills_in_what_an_older_writer_did_not_write() -> None:
     events = list(from_lines(lines_of(SMALL)))
-    older = [_without(event, "groups_hidden") if event.kind is Kind.LOOK else event for event in events]
+    older = [_without(event, "groups_hidden") if event.kind is EventKind.LOOK else event for event in events]
     assert observation_from_events(older).observation == SMALL
 
 
-def _without(event: Event, name: str) -> Event:
+def _without(event: TelemetryEvent, name: str) -> TelemetryEvent:
     rights = {key: value for key, value in event.data["rights"].items() if key != name}
     return event._replace(data={**event.data, "rights": rights})
 
@@ -239,11 +239,11 @@ def test_limits_that_anybody_wrote_are_refused_or_within_bounds(limits: Limits) 
             id="a divisor of 0",
         ),
         pytest.param(
-            Limits(windows=Windows(allow=(Window("w", "Mars/Olympus"),))),
+            Limits(windows=TimeWindowSet(allow=(TimeWindow("w", "Mars/Olympus"),))),
             "cannot be used: 'No time zone found with key Mars/Olympus'", id="no such zone",
         ),
         pytest.param(
-            Limits(windows=Windows(blackout=(Window("w", "UTC", 1_440, 10),))),
+            Limits(windows=TimeWindowSet(blackout=(TimeWindow("w", "UTC", 1_440, 10),))),
             "a window among the limits begins or ends after midnight of its day", id="no such minute",
         ),
         pytest.param(
@@ -272,7 +272,7 @@ def test_the_digest_of_the_limits_changes_with_any_of_them_and_with_nothing_else
         len(
             {
                 limits_digest(Limits()),
-                limits_digest(Limits(mode=Mode.OBSERVE)),
+                limits_digest(Limits(mode=AgentMode.OBSERVE)),
                 limits_digest(Limits(price=PriceLimits(between={("a", "b"): 1.0}))),
             }
         )

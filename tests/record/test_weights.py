@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 import agent.record.weights as reading
-from agent.record.weights import KeptWeights, WeightsReader, read_record, weights_beside
+from agent.record.weights import KeptWeights, WeightsReader, observe_with_weights, read_record
 from agent.telemetry.weights import to_records
 from agent.values.weights import (
     GroupRates,
@@ -18,10 +18,10 @@ from agent.values.weights import (
     ReadRates,
     ReadWeight,
     RestoreWeight,
-    Told,
     TopicRates,
     TopicWeights,
     Weights,
+    WeightsReading,
 )
 from config.load import load_settings
 from tests.builders import an_observation
@@ -48,13 +48,13 @@ def put(kept: KeptWeights, *all_weights: Weights) -> None:
 def test_rates_are_kept_by_cluster_as_columns_without_what_is_unknown() -> None:
     kept = KeptWeights(TOPIC)
     put(kept, of_topic("t", "C1", 5.0, None, 7.0), GROUP, of_topic("u", "C2"))
-    assert kept.told("C1") == Told(
+    assert kept.told("C1") == WeightsReading(
         TOPIC,
         (TopicRates("t", 10, 20, (0, 2), (5.0, 7.0)),),
         (GroupRates("g", 10, 20, (ReadRates("a", (0,), (1.0,)), ReadRates("b", (1,), (2.0,))), (RESTORE,)),),
         others=1,
     )
-    assert kept.told("C3") == Told(TOPIC, others=3)
+    assert kept.told("C3") == WeightsReading(TOPIC, others=3)
 
 
 def test_the_newest_record_of_a_key_counts_and_one_without_value_deletes() -> None:
@@ -67,7 +67,7 @@ def test_the_newest_record_of_a_key_counts_and_one_without_value_deletes() -> No
     assert kept.told("C1").topics == (TopicRates("t", 10, 20, (0,), (6.0,)),)
     kept.put(b"C1/topic/never", None)
     kept.clear()
-    assert kept.told("C1") == Told(TOPIC)
+    assert kept.told("C1") == WeightsReading(TOPIC)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_weights_that_are_not_asked_for_are_not_looked_for() -> None:
     settings = load_settings(
         files=(), assignments=["weights.enabled=false", "kafka.bootstrap.servers=127.0.0.1:1"], environ={}
     ).settings
-    with weights_beside(settings) as beside:
+    with observe_with_weights(settings) as beside:
         assert beside(lambda: SEEN) is SEEN
     assert SEEN.weights is None
 

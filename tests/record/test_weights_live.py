@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.daemon.daemon import Agent
+from agent.daemon.daemon import AgentDaemon
 from agent.telemetry.weights import to_records
 from agent.values.cycle import Cycle, sentence
 from agent.values.finding import FindingReason
@@ -88,7 +88,7 @@ def publish(kafka: KafkaClientConfig, topic: str, told: list[Weights]) -> None:
     assert write(kafka, topic, changes, lambda _: None) == len(changes)
 
 
-def planned(one: Agent) -> tuple[Cycle, Proposal]:
+def planned(one: AgentDaemon) -> tuple[Cycle, Proposal]:
     cycle = one.once()
     (proposal,) = [
         found

@@ -10,17 +10,17 @@ import httpx
 import pytest
 
 from agent.errors import ConfigError
-from agent.record.publisher import Counts
-from agent.record.recorder import Recording
-from agent.values.clock import Instant
-from agent.values.observation import Gap, GapCause, Part
-from agent.values.progress import ActingNow, Trouble
+from agent.record.librdkafka import RecordCounts
+from agent.record.recorder import RecordingResult
+from agent.values.clock import ClockReading
+from agent.values.observation import Gap, GapCause, ObservationPart
+from agent.values.progress import ExecuteFault, ExecuteState
 from agent.web.app import WebServer, make_app
-from agent.web.loop_state import Failure, LoopState
-from agent.web.metrics import Caps
+from agent.web.loop_state import CycleFailure, LoopState
+from agent.web.metrics import SeriesCaps
 from tests.web.test_metrics import CYCLE, state
 
-NOW = Instant(1_760_000_010_000, 10_000)
+NOW = ClockReading(1_760_000_010_000, 10_000)
 
 
 class Seen:
@@ -32,7 +32,12 @@ class Seen:
 @pytest.fixture(scope="module")
 def server() -> Iterator[WebServer]:
     app = make_app(
-        lambda: Seen.value, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=Caps(), allowed_hosts=["Agent.Example"]
+        lambda: Seen.value,
+        lambda: NOW,
+        fresh_ms=30_000,
+        stall_ms=60_000,
+        caps=SeriesCaps(),
+        allowed_hosts=["Agent.Example"],
     )
     with WebServer(app, "127.0.0.1", 0) as started:
         yield started
@@ -44,8 +49,8 @@ def get(server: WebServer, path: str, seen: LoopState | None = None, **headers: 
 
 
 GAPS = (
-    Gap(Part.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer in 5000 ms"),
-    Gap(Part.GROUPS, GapCause.NOT_ALLOWED, "pay\nments", "GROUP_AUTHORIZATION_FAILED"),
+    Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer in 5000 ms"),
+    Gap(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "pay\nments", "GROUP_AUTHORIZATION_FAILED"),
 )
 BLIND = state(replace(CYCLE, snapshot=replace(CYCLE.snapshot, gaps=GAPS)))
 
@@ -54,15 +59,15 @@ BLIND = state(replace(CYCLE, snapshot=replace(CYCLE.snapshot, gaps=GAPS)))
     ("seen", "status", "reasons"),
     [
         pytest.param(state(), 200, [], id="a fresh look"),
-        pytest.param(LoopState(started=Instant(0, 0)), 503, ["no look has succeeded yet"], id="no look yet"),
+        pytest.param(LoopState(started=ClockReading(0, 0)), 503, ["no look has succeeded yet"], id="no look yet"),
         pytest.param(
-            replace(state(), last_success=Instant(0, -30_000)),
+            replace(state(), last_success=ClockReading(0, -30_000)),
             503,
             ["the last successful look was 40 s ago"],
             id="an old look",
         ),
         pytest.param(
-            replace(state(), failure=Failure(7, "no broker answers", 0)),
+            replace(state(), failure=CycleFailure(7, "no broker answers", 0)),
             503,
             ["no broker answers"],
             id="a failing loop",
@@ -79,33 +84,47 @@ def test_readyz(server: WebServer, seen: LoopState, status: int, reasons: list[s
 @pytest.mark.parametrize(
     ("now", "status", "reasons", "waits_for"),
     [
-        pytest.param(ActingNow(leads=False), 200, [], None, id="an agent that stands by is ready"),
+        pytest.param(ExecuteState(leads=False), 200, [], None, id="an agent that stands by is ready"),
         pytest.param(
-            ActingNow(leads=False, troubles={Trouble.LEAD: "GROUP_AUTHORIZATION_FAILED"}), 503,
-            ["this agent cannot lead: GROUP_AUTHORIZATION_FAILED"], None, id="one that could not lead is not",
+            ExecuteState(leads=False, troubles={ExecuteFault.LEAD: "GROUP_AUTHORIZATION_FAILED"}),
+            503,
+            ["this agent cannot lead: GROUP_AUTHORIZATION_FAILED"],
+            None,
+            id="one that could not lead is not",
         ),
-        pytest.param(ActingNow(leads=True, plans=0), 200, [], None, id="a leader without plans"),
+        pytest.param(ExecuteState(leads=True, plans=0), 200, [], None, id="a leader without plans"),
         pytest.param(
-            ActingNow(leads=True, plans=1, waits="no new batch: outside of every window"), 200, [],
-            "no new batch: outside of every window", id="a plan that waits is told",
+            ExecuteState(leads=True, plans=1, waits="no new batch: outside of every window"),
+            200,
+            [],
+            "no new batch: outside of every window",
+            id="a plan that waits is told",
         ),
         pytest.param(
-            ActingNow(leads=True, plans=1, troubles={Trouble.LOOK: "only one broker described the topics"}), 503,
-            ["plans are not carried on: only one broker described the topics"], None, id="its executor sees nothing",
+            ExecuteState(leads=True, plans=1, troubles={ExecuteFault.LOOK: "only one broker described the topics"}),
+            503,
+            ["plans are not carried on: only one broker described the topics"],
+            None,
+            id="its executor sees nothing",
         ),
         pytest.param(
-            ActingNow(leads=True, troubles={Trouble.PLANS: "fenced", Trouble.JOURNAL: "no answer"}), 503,
-            ["no plan is carried out any more: fenced", "plans are not carried on: no answer"], None,
+            ExecuteState(leads=True, troubles={ExecuteFault.PLANS: "fenced", ExecuteFault.JOURNAL: "no answer"}),
+            503,
+            ["no plan is carried out any more: fenced", "plans are not carried on: no answer"],
+            None,
             id="everything fails",
         ),
         pytest.param(
-            ActingNow(leads=True, plans=0, notices=("rackwise.leader has 3 partitions",)), 200, [], None,
+            ExecuteState(leads=True, plans=0, notices=("rackwise.leader has 3 partitions",)),
+            200,
+            [],
+            None,
             id="what is only a notice",
         ),
     ],
-)  # fmt: skip
+)
 def test_readyz_says_whether_mode_execute_can_act(
-    server: WebServer, now: ActingNow, status: int, reasons: list[str], waits_for: str | None
+    server: WebServer, now: ExecuteState, status: int, reasons: list[str], waits_for: str | None
 ) -> None:
     answer = get(server, "/readyz", replace(state(), acting=now))
     assert (answer.status_code, answer.json()["reasons"]) == (status, reasons)
@@ -116,8 +135,8 @@ def test_readyz_says_whether_mode_execute_can_act(
 
 
 def test_what_mode_execute_does_is_told_as_it_is_now_and_not_as_at_the_last_look() -> None:
-    now = ActingNow(leads=False, troubles={Trouble.LEAD: "the lock topic is gone"})
-    app = make_app(state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=Caps(), acting=lambda: now)
+    now = ExecuteState(leads=False, troubles={ExecuteFault.LEAD: "the lock topic is gone"})
+    app = make_app(state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=SeriesCaps(), acting=lambda: now)
     with WebServer(app, "127.0.0.1", 0) as started:
         page = httpx.get(f"http://{started.address}/metrics", timeout=10).text
         answer = httpx.get(f"http://{started.address}/readyz", timeout=10)
@@ -127,7 +146,7 @@ def test_what_mode_execute_does_is_told_as_it_is_now_and_not_as_at_the_last_look
 
 
 def test_readyz_names_what_it_cannot_see_and_what_it_could_not_record(server: WebServer) -> None:
-    recording = Recording(True, Counts(0, 3, 0), 0, ("rackwise.telemetry: Topic authorization failed",))
+    recording = RecordingResult(True, RecordCounts(0, 3, 0), 0, ("rackwise.telemetry: Topic authorization failed",))
     document = get(server, "/readyz", replace(BLIND, recording=recording)).json()
     assert document["not_seen"] == [
         {"part": "log dirs", "cause": "no answer in time", "subject": "broker 2", "detail": "no answer in 5000 ms"},
@@ -147,12 +166,17 @@ def test_readyz_names_what_it_cannot_see_and_what_it_could_not_record(server: We
     ("seen", "status", "reasons"),
     [
         pytest.param(state(), 200, [], id="a loop that turns"),
-        pytest.param(replace(state(), failure=Failure(7, "x", 0)), 200, [], id="a failing loop turns too"),
-        pytest.param(LoopState(started=Instant(0, 5_000)), 200, [], id="just started"),
+        pytest.param(replace(state(), failure=CycleFailure(7, "x", 0)), 200, [], id="a failing loop turns too"),
+        pytest.param(LoopState(started=ClockReading(0, 5_000)), 200, [], id="just started"),
         pytest.param(
-            replace(state(), last_end=Instant(0, -60_000)), 503, ["no cycle has ended for 70 s"], id="a loop that hangs"
+            replace(state(), last_end=ClockReading(0, -60_000)),
+            503,
+            ["no cycle has ended for 70 s"],
+            id="a loop that hangs",
         ),
-        pytest.param(LoopState(started=Instant(0, -90_000)), 503, ["no cycle has ended for 100 s"], id="never began"),
+        pytest.param(
+            LoopState(started=ClockReading(0, -90_000)), 503, ["no cycle has ended for 100 s"], id="never began"
+        ),
     ],
 )
 def test_livez(server: WebServer, seen: LoopState, status: int, reasons: list[str]) -> None:
@@ -224,7 +248,7 @@ def test_answers_are_neither_kept_nor_guessed_at(server: WebServer) -> None:
 
 
 def test_a_port_that_is_taken_is_a_setting_to_correct(server: WebServer) -> None:
-    app = make_app(lambda: Seen.value, lambda: NOW, fresh_ms=1, stall_ms=1, caps=Caps())
+    app = make_app(lambda: Seen.value, lambda: NOW, fresh_ms=1, stall_ms=1, caps=SeriesCaps())
     with pytest.raises(ConfigError) as refused:
         WebServer(app, "127.0.0.1", int(server.address.rpartition(":")[2]))
     assert refused.value.exit_code == 2
@@ -232,7 +256,7 @@ def test_a_port_that_is_taken_is_a_setting_to_correct(server: WebServer) -> None
 
 
 def test_once_stopped_nothing_listens() -> None:
-    app = make_app(lambda: Seen.value, lambda: NOW, fresh_ms=1, stall_ms=1, caps=Caps())
+    app = make_app(lambda: Seen.value, lambda: NOW, fresh_ms=1, stall_ms=1, caps=SeriesCaps())
     with WebServer(app, "127.0.0.1", 0) as started:
         address = started.address
         assert httpx.get(f"http://{address}/livez", timeout=10).status_code == 503

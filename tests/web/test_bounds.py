@@ -17,9 +17,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Scope
 
-from agent.web.app import WebServer, make_app
-from agent.web.bounds import Bounds, Turnstile
-from agent.web.metrics import Caps
+from agent.web.app import RequestLimiter, ServerBounds, WebServer, make_app
+from agent.web.metrics import SeriesCaps
 from tests.observe.live import wait_for
 from tests.web.test_app import NOW
 from tests.web.test_metrics import state
@@ -27,20 +26,20 @@ from tests.web.test_metrics import state
 HEAD = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
 LONG = 60.0
 """Seconds that no test waits for."""
-PATIENT = Bounds(connections=6, head_s=LONG, answer_s=LONG, per_s=1e6, burst=1e6)
+PATIENT = ServerBounds(connections=6, head_s=LONG, answer_s=LONG, per_s=1e6, burst=1e6)
 BIG = 64 << 20
 
 
 @contextmanager
-def serving(bounds: Bounds, app: Starlette | None = None) -> Iterator[WebServer]:
-    app = app or make_app(state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=Caps())
+def serving(bounds: ServerBounds, app: Starlette | None = None) -> Iterator[WebServer]:
+    app = app or make_app(state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=SeriesCaps())
     with WebServer(app, "127.0.0.1", 0, bounds) as server:
         yield server
 
 
 def paged(page: Callable[[Request], Response]) -> Starlette:
     """The agent's ``/livez`` beside a page of a test."""
-    app = make_app(state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=Caps())
+    app = make_app(state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=SeriesCaps())
     app.router.routes.insert(0, Route("/page", page))
     return app
 
@@ -106,7 +105,7 @@ def test_as_many_connections_as_there_may_be_leave_room_for_health(way: Way) -> 
 
 
 def test_sixty_three_idle_sockets_do_not_take_health_down() -> None:
-    with serving(Bounds()) as server, ExitStack() as held:
+    with serving(ServerBounds()) as server, ExitStack() as held:
         sockets = [held.enter_context(dial(server)) for _ in range(63)]
         wait_for(lambda: server.connections == len(sockets), "all are taken", LONG)
         assert [status(server, path) for path in ("/livez", "/readyz", "/metrics")] == [200, 200, 200]
@@ -204,7 +203,7 @@ def test_a_head_beyond_the_limit_is_refused() -> None:
         assert status(server) == 200
 
 
-def asked(turnstile: Turnstile, path: str = "/metrics", address: str = "10.0.0.1") -> int:
+def asked(turnstile: RequestLimiter, path: str = "/metrics", address: str = "10.0.0.1") -> int:
     """The status of one request."""
     found: list[int] = []
 
@@ -223,7 +222,7 @@ def asked(turnstile: Turnstile, path: str = "/metrics", address: str = "10.0.0.1
 
 def test_an_address_that_asks_too_fast_is_refused_until_time_has_passed_and_no_other() -> None:
     now = [0.0]
-    turnstile = Turnstile(PlainTextResponse("done"), Bounds(per_s=2, burst=3), lambda: now[0])
+    turnstile = RequestLimiter(PlainTextResponse("done"), ServerBounds(per_s=2, burst=3), lambda: now[0])
     assert [asked(turnstile) for _ in range(5)] == [200, 200, 200, 429, 429]
     assert asked(turnstile, address="10.0.0.2") == 200
     assert [asked(turnstile, "/livez") for _ in range(50)] == [200] * 50
@@ -234,7 +233,7 @@ def test_an_address_that_asks_too_fast_is_refused_until_time_has_passed_and_no_o
 
 
 def test_no_number_of_addresses_takes_memory() -> None:
-    turnstile = Turnstile(PlainTextResponse("done"), Bounds(), lambda: 0.0)
+    turnstile = RequestLimiter(PlainTextResponse("done"), ServerBounds(), lambda: 0.0)
     for number in range(5_000):
         turnstile._is_paced(f"10.0.{number // 256}.{number % 256}")
     assert len(turnstile._budgets) <= 1_024

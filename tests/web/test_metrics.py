@@ -13,22 +13,22 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 
-from agent.loop import Line, run_cycle
-from agent.record.publisher import Counts
-from agent.record.recorder import Recording
-from agent.values.assessment import Assessment, Detection, Locality, Measure
-from agent.values.clock import Instant
+from agent.loop import CycleStages, run_cycle
+from agent.record.librdkafka import RecordCounts
+from agent.record.recorder import RecordingResult
+from agent.values.assessment import Assessment, DetectionResult, Locality, LocalityMeasure
+from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.last_known import last_known
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.observation import Gap, GapCause, Part
+from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.plan import Unplanned
-from agent.values.progress import ActingNow, Trouble
-from agent.values.snapshot import LagSource, Range, Role, TaskCopy
+from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.snapshot import LagSource, Range, TaskCopy, TaskRole
 from agent.values.verdict import Outcome
-from agent.web.loop_state import LoopState, LoopWatch
-from agent.web.metrics import METRICS, Caps, RackwiseCollector
+from agent.web.loop_state import LoopMonitor, LoopState
+from agent.web.metrics import METRICS, RackwiseCollector, SeriesCaps
 from assignors.problem import TaskId
 from tests.world import a_world
 
@@ -38,14 +38,14 @@ HOSTILE = ['a"b', "new\nline", "back\\slash", "\x1b[31m", "\ud800", "\u2028", "x
 
 
 def a_cycle() -> Cycle:
-    return run_cycle(Line(Limits()), lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=True)
+    return run_cycle(CycleStages(Limits()), lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=True)
 
 
 CYCLE = a_cycle()
-TASK, CAPS = TaskId(0, 1), Caps()
+TASK, CAPS = TaskId(0, 1), SeriesCaps()
 
 
-def a_copy(group: str = "app", task: TaskId = TASK, role: Role = Role.STANDBY, **figures: object) -> TaskCopy:
+def a_copy(group: str = "app", task: TaskId = TASK, role: TaskRole = TaskRole.STANDBY, **figures: object) -> TaskCopy:
     values: dict[str, object] = {
         "group_id": group, "process_id": "p", "task": task, "role": role, "role_certain": True, "end_offset_sum": 100,
         "lag": Range(5, 10, 20), "lag_source": LagSource.MODEL, "lag_age_ms": 0, "rate_per_s": Range(1, 2, 3),
@@ -62,23 +62,23 @@ def with_copies(*copies: TaskCopy) -> LoopState:
 
 
 def state(cycle: Cycle | None = CYCLE) -> LoopState:
-    recording = Recording(True, Counts(5, 1, 2), 3, ())
-    done = Instant(1_760_000_000_500, 7)
+    recording = RecordingResult(True, RecordCounts(5, 1, 2), 3, ())
+    done = ClockReading(1_760_000_000_500, 7)
     return LoopState(
-        started=Instant(0, 0), cycle=cycle, planned=cycle,
+        started=ClockReading(0, 0), cycle=cycle, planned=cycle,
         known=None if cycle is None else last_known(None, cycle), recording=recording, last_success=done, last_end=done,
         succeeded=4, failed=1, skipped=2, overran=3, seconds={"detect": 1.5}, acts={("trigger", "not done"): 3},
-        acting=ActingNow(leads=True, plans=2, waiting=0, partitions_left=7, throttles=4, records_ignored=3),
+        acting=ExecuteState(leads=True, plans=2, waiting=0, partitions_left=7, throttles=4, records_ignored=3),
     )  # fmt: skip
 
 
-def page(seen: LoopState, caps: Caps = CAPS) -> str:
+def page(seen: LoopState, caps: SeriesCaps = CAPS) -> str:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(RackwiseCollector(lambda: seen, "1.2.3", caps))
     return generate_latest(registry).decode()
 
 
-def series(seen: LoopState, caps: Caps = CAPS) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+def series(seen: LoopState, caps: SeriesCaps = CAPS) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """Name and labels -> value, as a Prometheus server reads them; two equal series would be an error there."""
     samples = [one for family in text_string_to_metric_families(page(seen, caps)) for one in family.samples]
     names = Counter((one.name, tuple(sorted(one.labels.items()))) for one in samples)
@@ -86,7 +86,7 @@ def series(seen: LoopState, caps: Caps = CAPS) -> dict[tuple[str, tuple[tuple[st
     return {(one.name, tuple(sorted(one.labels.items()))): one.value for one in samples}
 
 
-def values(seen: LoopState, name: str, caps: Caps = CAPS) -> dict[tuple[str, ...], float]:
+def values(seen: LoopState, name: str, caps: SeriesCaps = CAPS) -> dict[tuple[str, ...], float]:
     return {tuple(v for _, v in labels): value for (one, labels), value in series(seen, caps).items() if one == name}
 
 
@@ -98,13 +98,13 @@ def test_the_table_in_the_docs_is_the_one_of_the_code() -> None:
 
 
 def test_every_documented_metric_is_exported_with_its_labels_and_kind_and_no_other() -> None:
-    full = with_copies(a_copy(), a_copy(role=Role.WARMUP), a_copy(lag=None))
+    full = with_copies(a_copy(), a_copy(role=TaskRole.WARMUP), a_copy(lag=None))
     bytes_known = Assessment(
-        group_id="g", current=(Locality(Measure.READ_LOCAL, "bytes_per_s", 1.0, 4.0, 1.0),),
-        optimal=(Locality(Measure.READ_LOCAL, "bytes_per_s", 3.0, 4.0, 1.0),),
+        group_id="g", current=(Locality(LocalityMeasure.READ_LOCAL, "bytes_per_s", 1.0, 4.0, 1.0),),
+        optimal=(Locality(LocalityMeasure.READ_LOCAL, "bytes_per_s", 3.0, 4.0, 1.0),),
     )  # fmt: skip
     assert full.cycle is not None
-    gaps = (Gap(Part.GROUPS, GapCause.TIMED_OUT, "g", "late"),)
+    gaps = (Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, "g", "late"),)
     rates = {row.id: 1.0 for topic in full.cycle.snapshot.topics.values() for row in topic.partitions}
     cycle = replace(
         full.cycle,
@@ -124,7 +124,7 @@ def test_every_documented_metric_is_exported_with_its_labels_and_kind_and_no_oth
 
 
 def test_before_the_first_look_only_the_loop_is_counted() -> None:
-    assert {name for name, _ in series(LoopState(started=Instant(0, 0)))} == {
+    assert {name for name, _ in series(LoopState(started=ClockReading(0, 0)))} == {
         "rackwise_build_info",
         "rackwise_cycles_total",
         "rackwise_looks_skipped_total",
@@ -164,12 +164,12 @@ def test_what_mode_execute_does_is_told_by_the_one_that_leads() -> None:
     assert {key[-1]: n for key, n in values(seen, "rackwise_verdicts").items()} == held, "labels are sorted by name"
     assert values(seen, "rackwise_acting_fails") == dict.fromkeys([("journal",), ("lead",), ("look",), ("plans",)], 0)
     assert values(seen, "rackwise_plans_waiting") == {(): 0}
-    held_up = ActingNow(leads=True, plans=2, troubles={Trouble.LOOK: "no answer"}, waiting=1)
+    held_up = ExecuteState(leads=True, plans=2, troubles={ExecuteFault.LOOK: "no answer"}, waiting=1)
     assert values(replace(seen, acting=held_up), "rackwise_plans_waiting") == {(): 1}
     assert values(replace(seen, acting=held_up), "rackwise_acting_fails")["look",] == 1
-    unread = ActingNow(leads=True, troubles={Trouble.JOURNAL: "unreadable"})
+    unread = ExecuteState(leads=True, troubles={ExecuteFault.JOURNAL: "unreadable"})
     assert values(replace(seen, acting=unread), "rackwise_plans_waiting") == {}, "unknown is not zero"
-    by_standing = series(replace(seen, acting=ActingNow(leads=False)))
+    by_standing = series(replace(seen, acting=ExecuteState(leads=False)))
     assert {name: n for (name, _), n in by_standing.items() if name in _OF_ACTING} == {
         "rackwise_leads": 0, "rackwise_acting_fails": 0
     }  # fmt: skip
@@ -183,10 +183,12 @@ _OF_ACTING = {
 
 
 def test_acts_are_counted_by_kind_and_outcome() -> None:
-    watch, done = LoopWatch(Instant(0, 0)), Instant(1, 1)
+    watch, done = LoopMonitor(ClockReading(0, 0)), ClockReading(1, 1)
     acted = [Outcome(one.id, done=number == 0, sentence="") for number, one in enumerate(CYCLE.proposals)]
     for _ in range(2):
-        watch.succeeded(replace(CYCLE, outcomes=tuple(acted)), Recording(True, Counts(0, 0, 0), 0, ()), done)
+        watch.succeeded(
+            replace(CYCLE, outcomes=tuple(acted)), RecordingResult(True, RecordCounts(0, 0, 0), 0, ()), done
+        )
     assert watch.state.acts == {("trigger", "done"): 2, ("trigger", "not done"): 6}
 
 
@@ -194,12 +196,12 @@ def test_the_shares_of_a_group_are_of_what_is_known() -> None:
     found = Assessment(
         group_id="g",
         current=(
-            Locality(Measure.KAFKA, "partitions", 2.0, 10.0, 2.0),
-            Locality(Measure.READ_LOCAL, "partitions", 0, 4, 4),
+            Locality(LocalityMeasure.KAFKA, "partitions", 2.0, 10.0, 2.0),
+            Locality(LocalityMeasure.READ_LOCAL, "partitions", 0, 4, 4),
         ),
-        optimal=(Locality(Measure.KAFKA, "partitions", 8.0, 10.0, 2.0),),
+        optimal=(Locality(LocalityMeasure.KAFKA, "partitions", 8.0, 10.0, 2.0),),
     )
-    seen = state(replace(CYCLE, detection=Detection(assessments={"g": found})))
+    seen = state(replace(CYCLE, detection=DetectionResult(assessments={"g": found})))
     assert values(seen, "rackwise_group_cross_rack_share") == {("g", "kafka", "partitions"): 0.75}
     assert values(seen, "rackwise_group_optimal_cross_rack_share") == {("g", "kafka", "partitions"): 0.0}
     assert values(seen, "rackwise_group_unknown_rack_share") == {
@@ -212,9 +214,9 @@ def test_the_lag_of_a_task_is_that_of_its_worst_copy() -> None:
     seen = with_copies(
         a_copy(lag=Range(0, 3, 9)),
         a_copy(lag=Range(0, 70, 90), rate_per_s=Range(-3, -2, -1), eta_s=None),
-        a_copy(role=Role.WARMUP, caught_up=True),
-        a_copy(role=Role.WARMUP, caught_up=None, task=TaskId("s", 0)),
-        a_copy(role=Role.ACTIVE, lag=None, caught_up=None, rate_per_s=None, eta_s=None),
+        a_copy(role=TaskRole.WARMUP, caught_up=True),
+        a_copy(role=TaskRole.WARMUP, caught_up=None, task=TaskId("s", 0)),
+        a_copy(role=TaskRole.ACTIVE, lag=None, caught_up=None, rate_per_s=None, eta_s=None),
     )
     assert values(seen, "rackwise_task_lag_records") == {
         ("app", "standby", "0_1"): 70,
@@ -230,9 +232,11 @@ def test_the_lag_of_a_task_is_that_of_its_worst_copy() -> None:
 def test_series_are_bounded_over_a_hundred_thousand_random_names() -> None:
     draw = random.Random(1)
     names = [f"{draw.getrandbits(64):x}" for _ in range(50_000)] + HOSTILE
-    one = Locality(Measure.KAFKA, "partitions", 1.0, 2.0, 0.0)
+    one = Locality(LocalityMeasure.KAFKA, "partitions", 1.0, 2.0, 0.0)
     assessments = {name: Assessment(group_id=name, current=(one,), optimal=(one,)) for name in names}
-    copies = {name: (a_copy(name, TaskId(name, 0)), a_copy(name, role=Role.WARMUP, caught_up=True)) for name in names}
+    copies = {
+        name: (a_copy(name, TaskId(name, 0)), a_copy(name, role=TaskRole.WARMUP, caught_up=True)) for name in names
+    }
     cycle = replace(
         CYCLE,
         detection=replace(CYCLE.detection, assessments=assessments),
@@ -250,11 +254,11 @@ def test_series_are_bounded_over_a_hundred_thousand_random_names() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_foreign_name_never_breaks_the_page(name: str) -> None:
-    one = Locality(Measure.KAFKA, "partitions", 1.0, 2.0, 0.0)
+    one = Locality(LocalityMeasure.KAFKA, "partitions", 1.0, 2.0, 0.0)
     assessments = {each: Assessment(group_id=each, current=(one,), optimal=(one,)) for each in (name, "plain")}
-    seen = with_copies(a_copy(name), a_copy(name, role=Role.WARMUP, caught_up=False))
+    seen = with_copies(a_copy(name), a_copy(name, role=TaskRole.WARMUP, caught_up=False))
     assert seen.cycle is not None
-    seen = replace(seen, cycle=replace(seen.cycle, detection=Detection(assessments=assessments)))
+    seen = replace(seen, cycle=replace(seen.cycle, detection=DetectionResult(assessments=assessments)))
     text = page(seen)
     assert len(values(seen, "rackwise_group_cross_rack_share")) == 2
     assert not any(ord(sign) < 32 and sign != "\n" for sign in text)

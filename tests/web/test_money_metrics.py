@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from agent.loop import Line, run_cycle
+from agent.loop import CycleStages, run_cycle
 from agent.values.cycle import Cycle
 from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
-from agent.web.money_metrics import MoneyOfCycle, Sample
+from agent.web.money_metrics import CycleCosts, Sample
 from tests.builders import an_observation
 from tests.snapshots import Builder, a_cluster, member, tp
 
 MB = 1_000_000.0
 A_DAY = pytest.approx(1.728)
 LOOK = an_observation().at()
-EMPTY = run_cycle(Line(Limits()), lambda: LOOK, LOOK, Memory(), number=1, name="l-1", planning=False)
+EMPTY = run_cycle(CycleStages(Limits()), lambda: LOOK, LOOK, Memory(), number=1, name="l-1", planning=False)
 
 
 def two_groups() -> Builder:
@@ -31,7 +31,7 @@ def two_groups() -> Builder:
 
 def samples(snapshot: Snapshot, *, limits: Limits | None = None, most: int = 100) -> dict[str, dict[str, float]]:
     cycle = replace(EMPTY, snapshot=snapshot, limits=limits or Limits())
-    found: dict[str, Sequence[Sample]] = dict(MoneyOfCycle().samples(cycle, most))
+    found: dict[str, Sequence[Sample]] = dict(CycleCosts().samples(cycle, most))
     return {name: {labels[0]: value for labels, value in rows} for name, rows in found.items()}
 
 
@@ -74,7 +74,7 @@ def test_lag_is_what_groups_are_behind_and_unknown_lag_has_no_sample() -> None:
 
 
 def test_a_cycle_is_worked_out_once_however_often_it_is_scraped(monkeypatch: pytest.MonkeyPatch) -> None:
-    money, cycle = MoneyOfCycle(), replace(EMPTY, snapshot=two_groups().snapshot())
+    money, cycle = CycleCosts(), replace(EMPTY, snapshot=two_groups().snapshot())
     first = money.samples(cycle, 100)
     monkeypatch.setattr("agent.web.money_metrics.costs_of", _never)
     assert money.samples(cycle, 100) is first

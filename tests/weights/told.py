@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.values.weights import GroupRates, ReadRates, RestoreWeight, Told, TopicRates
+from agent.values.weights import GroupRates, ReadRates, RestoreWeight, TopicRates, WeightsReading
 from tests.builders import TAKEN_MS
 
 HOUR_MS = 3_600_000
@@ -33,6 +33,6 @@ def group_told(
     return GroupRates(name, until_ms - 24 * HOUR_MS, until_ms, rows, restores)
 
 
-def told(topics: Mapping[str, tuple[float | None, ...]], *groups: GroupRates, until_s: float = -60.0) -> Told:
+def told(topics: Mapping[str, tuple[float | None, ...]], *groups: GroupRates, until_s: float = -60.0) -> WeightsReading:
     """What the weights topic tells of this cluster."""
-    return Told(TOPIC, tuple(topic_told(name, rates, until_s) for name, rates in topics.items()), groups)
+    return WeightsReading(TOPIC, tuple(topic_told(name, rates, until_s) for name, rates in topics.items()), groups)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from agent.wire.protocol import API_VERSIONS, DESCRIBE_CLUSTER, METADATA, Api
+from agent.wire.protocol import API_VERSIONS, DESCRIBE_CLUSTER, METADATA, ApiCall
 
 Answer = Callable[[int, memoryview], bytes]
 """From the call's version and the request's body to the answer's body."""
@@ -81,7 +81,7 @@ class FakeBroker:
         return encode_body(DESCRIBE_CLUSTER, answer, version)
 
 
-def encode_body(api: Api, message: Any, version: int) -> bytes:
+def encode_body(api: ApiCall, message: Any, version: int) -> bytes:
     """An answer's body as a broker would write it."""
     assert api.response is type(message)
     message.API_VERSION = version

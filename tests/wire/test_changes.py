@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agent.values.throttles import OpType, Resource, ThrottleChange
+from agent.values.throttles import OpType, ThrottleChange, ThrottleResource
 from agent.wire import protocol
-from agent.wire.change import DONE, Answered, Fate
+from agent.wire.admin_client import WireAdminClient
+from agent.wire.change_result import DONE, ChangeResult, Fate
 from agent.wire.config_changes import ForbiddenChangeError
-from agent.wire.deadline import Deadline
-from agent.wire.hand import WireHand
+from agent.wire.failure import Deadline
 from agent.wire.membership_calls import RawTransaction
 from agent.wire.protocol import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -24,19 +24,19 @@ from agent.wire.protocol import (
     INCREMENTAL_ALTER_CONFIGS,
     LIST_TRANSACTIONS,
     METADATA,
-    Api,
+    ApiCall,
 )
 from agent.wire.protocol import LIST_PARTITION_REASSIGNMENTS as LISTED
 from assignors.problem import TopicPartition
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
 MOVED = TopicPartition("moved", 0)
-RATE = (Resource("broker", "1"), "leader.replication.throttled.rate")
-REPLICAS = (Resource("topic", "moved"), "leader.replication.throttled.replicas")
+RATE = (ThrottleResource("broker", "1"), "leader.replication.throttled.rate")
+REPLICAS = (ThrottleResource("topic", "moved"), "leader.replication.throttled.replicas")
 
-Ask = Callable[[WireHand, int], Answered]
+Ask = Callable[[WireAdminClient, int], ChangeResult]
 
-CHANGES: dict[Api, Ask] = {
+CHANGES: dict[ApiCall, Ask] = {
     ALTER_PARTITION_REASSIGNMENTS: lambda hand, ms: hand.alter_placements({MOVED: (1, 2)}, ms)[MOVED],
     ELECT_LEADERS: lambda hand, ms: hand.elect_preferred([MOVED], ms)[MOVED],
     INCREMENTAL_ALTER_CONFIGS: lambda hand, ms: hand.change_throttles(
@@ -46,7 +46,7 @@ CHANGES: dict[Api, Ask] = {
 EACH = pytest.mark.parametrize(("api", "ask"), CHANGES.items(), ids=[api.name for api in CHANGES])
 
 
-def error(api: Api, code: int) -> Answer:
+def error(api: ApiCall, code: int) -> Answer:
     """The answer that refuses the one partition or topic with that code."""
 
     def answer(version: int, _body: memoryview) -> bytes:
@@ -55,7 +55,7 @@ def error(api: Api, code: int) -> Answer:
     return answer
 
 
-def _refusal(api: Api, code: int) -> Any:
+def _refusal(api: ApiCall, code: int) -> Any:
     kind = api.response
     if api is ALTER_PARTITION_REASSIGNMENTS:
         topic = kind.ReassignableTopicResponse
@@ -71,7 +71,7 @@ def _refusal(api: Api, code: int) -> Any:
     return kind(responses=[row])
 
 
-def asked(broker: FakeBroker, api: Api) -> int:
+def asked(broker: FakeBroker, api: ApiCall) -> int:
     return sum(key == api.key for key, _ in broker.asked)
 
 
@@ -80,7 +80,7 @@ def never(_version: int, _body: memoryview) -> bytes:
 
 
 def test_what_changes_a_cluster_is_marked_so_and_nothing_else_is() -> None:
-    apis = {name: value for name, value in vars(protocol).items() if isinstance(value, Api)}
+    apis = {name: value for name, value in vars(protocol).items() if isinstance(value, ApiCall)}
     reading = {"API_VERSIONS", "METADATA", "SASL_HANDSHAKE", "SASL_AUTHENTICATE", "OFFSET_FETCH"}
     words = ("DESCRIBE", "LIST", "FIND")
     assert {name for name, api in apis.items() if not api.changes} == {
@@ -89,10 +89,10 @@ def test_what_changes_a_cluster_is_marked_so_and_nothing_else_is() -> None:
 
 
 @EACH
-def test_a_broker_that_hangs_up_over_a_change_is_not_asked_again(api: Api, ask: Ask) -> None:
+def test_a_broker_that_hangs_up_over_a_change_is_not_asked_again(api: ApiCall, ask: Ask) -> None:
     with FakeBroker({api.key: never}) as broker, FakeBroker({api.key: never}) as other:
         servers = [f"127.0.0.1:{one.port}" for one in (broker, other)]
-        with WireHand({"bootstrap_servers": servers}) as hand:
+        with WireAdminClient({"bootstrap_servers": servers}) as hand:
             hand.describe_brokers(2_000)
             answer = ask(hand, 2_000)
         assert (answer.fate, asked(broker, api) + asked(other, api)) == (Fate.UNKNOWN, 1)
@@ -100,9 +100,9 @@ def test_a_broker_that_hangs_up_over_a_change_is_not_asked_again(api: Api, ask: 
 
 
 @EACH
-def test_a_change_that_is_not_answered_in_time_has_an_unknown_fate(api: Api, ask: Ask) -> None:
+def test_a_change_that_is_not_answered_in_time_has_an_unknown_fate(api: ApiCall, ask: Ask) -> None:
     silent = FakeBroker({api.key: lambda _version, _body: _wait_for_ever()})
-    with silent as broker, WireHand(broker.arguments) as hand:
+    with silent as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         answer = ask(hand, 300)
         assert (answer.fate, asked(broker, api)) == (Fate.UNKNOWN, 1)
@@ -116,9 +116,9 @@ def _wait_for_ever() -> bytes:
 
 
 @EACH
-def test_a_change_for_which_no_broker_was_there_was_not_sent(api: Api, ask: Ask) -> None:
+def test_a_change_for_which_no_broker_was_there_was_not_sent(api: ApiCall, ask: Ask) -> None:
     with FakeBroker({api.key: error(api, 0)}) as broker:
-        hand = WireHand(broker.arguments)
+        hand = WireAdminClient(broker.arguments)
         hand.describe_brokers(2_000)
         broker._listener.shutdown(socket.SHUT_RDWR)
     hand._pool._idle.clear()  # as after a restart of the broker
@@ -128,10 +128,10 @@ def test_a_change_for_which_no_broker_was_there_was_not_sent(api: Api, ask: Ask)
 
 @EACH
 def test_an_idle_connection_that_broke_is_replaced_before_a_change_is_sent(
-    api: Api, ask: Ask, monkeypatch: pytest.MonkeyPatch
+    api: ApiCall, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent.wire.connection._IDLE_S", 0.0)
-    with FakeBroker({api.key: error(api, 0)}) as broker, WireHand(broker.arguments) as hand:
+    with FakeBroker({api.key: error(api, 0)}) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         for connections in hand._pool._idle.values():
             connections[0]._sock.shutdown(socket.SHUT_RDWR)
@@ -153,15 +153,15 @@ FATES = [
 
 @EACH
 @pytest.mark.parametrize(("code", "fate", "name"), [row[1:] for row in FATES], ids=[row[0] for row in FATES])
-def test_what_the_broker_says_decides(api: Api, ask: Ask, code: int, fate: Fate, name: str | None) -> None:
-    with FakeBroker({api.key: error(api, code)}) as broker, WireHand(broker.arguments) as hand:
+def test_what_the_broker_says_decides(api: ApiCall, ask: Ask, code: int, fate: Fate, name: str | None) -> None:
+    with FakeBroker({api.key: error(api, code)}) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         answer = ask(hand, 2_000)
         assert (answer.fate, answer.error) == (fate, name)
 
 
 def test_a_partition_that_leads_where_it_should_needs_no_election() -> None:
-    with FakeBroker({ELECT_LEADERS.key: error(ELECT_LEADERS, 84)}) as broker, WireHand(broker.arguments) as hand:
+    with FakeBroker({ELECT_LEADERS.key: error(ELECT_LEADERS, 84)}) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         assert hand.elect_preferred([MOVED], 2_000) == {MOVED: DONE}
 
@@ -169,7 +169,7 @@ def test_a_partition_that_leads_where_it_should_needs_no_election() -> None:
 def test_a_partition_that_the_broker_passes_over_has_an_unknown_fate() -> None:
     api = ALTER_PARTITION_REASSIGNMENTS
     other = TopicPartition("moved", 7)
-    with FakeBroker({api.key: error(api, 0)}) as broker, WireHand(broker.arguments) as hand:
+    with FakeBroker({api.key: error(api, 0)}) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         answers = hand.alter_placements({MOVED: None, other: (1,)}, 2_000)
         assert {partition: answer.fate for partition, answer in answers.items()} == {
@@ -179,11 +179,11 @@ def test_a_partition_that_the_broker_passes_over_has_an_unknown_fate() -> None:
 
 
 FORBIDDEN = [
-    ("another key of a topic", (Resource("topic", "moved"), "retention.ms"), OpType.SET, "1"),
-    ("another key of a broker", (Resource("broker", "1"), "log.retention.ms"), OpType.SET, "1"),
-    ("a broker's key on a topic", (Resource("topic", "moved"), RATE[1]), OpType.SET, "1"),
-    ("the default of all brokers", (Resource("broker", ""), RATE[1]), OpType.SET, "1"),
-    ("a broker that is no number", (Resource("broker", "<default>"), RATE[1]), OpType.SET, "1"),
+    ("another key of a topic", (ThrottleResource("topic", "moved"), "retention.ms"), OpType.SET, "1"),
+    ("another key of a broker", (ThrottleResource("broker", "1"), "log.retention.ms"), OpType.SET, "1"),
+    ("a broker's key on a topic", (ThrottleResource("topic", "moved"), RATE[1]), OpType.SET, "1"),
+    ("the default of all brokers", (ThrottleResource("broker", ""), RATE[1]), OpType.SET, "1"),
+    ("a broker that is no number", (ThrottleResource("broker", "<default>"), RATE[1]), OpType.SET, "1"),
     ("a value for a deletion", RATE, OpType.DELETE, "1"),
     ("no value for a setting", RATE, OpType.SET, None),
     ("adding to a number", RATE, OpType.APPEND, "1"),
@@ -193,10 +193,12 @@ FORBIDDEN = [
 @pytest.mark.parametrize(
     ("setting", "operation", "value"), [row[1:] for row in FORBIDDEN], ids=[row[0] for row in FORBIDDEN]
 )
-def test_nothing_but_a_throttle_can_be_set(setting: tuple[Resource, str], operation: OpType, value: str | None) -> None:
+def test_nothing_but_a_throttle_can_be_set(
+    setting: tuple[ThrottleResource, str], operation: OpType, value: str | None
+) -> None:
     api = INCREMENTAL_ALTER_CONFIGS
     fine = ThrottleChange(*REPLICAS, OpType.SET, "0:1")
-    with FakeBroker({api.key: error(api, 0)}) as broker, WireHand(broker.arguments) as hand:
+    with FakeBroker({api.key: error(api, 0)}) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         with pytest.raises(ForbiddenChangeError):
             hand.change_throttles([fine, ThrottleChange(*setting, operation, value)], 2_000)
@@ -250,7 +252,7 @@ OLDER = [
 def test_where_the_broker_would_change_the_number_of_replicas_it_is_compared_before(
     replicas: list[int], adding: list[int], target: tuple[int, ...] | None, told: tuple[int, Fate, str | None]
 ) -> None:
-    with OlderBroker(replicas, adding) as broker, WireHand(broker.arguments) as hand:
+    with OlderBroker(replicas, adding) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         answer = hand.alter_placements({MOVED: target}, 2_000)[MOVED]
         assert (asked(broker, ALTER_PARTITION_REASSIGNMENTS), answer.fate, answer.error) == told
@@ -258,14 +260,14 @@ def test_where_the_broker_would_change_the_number_of_replicas_it_is_compared_bef
 
 def test_a_partition_that_an_older_broker_does_not_know_is_not_moved() -> None:
     other = TopicPartition("moved", 5)
-    with OlderBroker([1, 2], []) as broker, WireHand(broker.arguments) as hand:
+    with OlderBroker([1, 2], []) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         answers = hand.alter_placements({other: (1, 2), MOVED: (2, 1)}, 2_000)
         assert (answers[other].error, answers[MOVED]) == ("UNKNOWN_TOPIC_OR_PARTITION", DONE)
 
 
 def test_what_comes_too_late_is_not_begun() -> None:
-    with FakeBroker({api.key: error(api, 0) for api in CHANGES}) as broker, WireHand(broker.arguments) as hand:
+    with FakeBroker({api.key: error(api, 0) for api in CHANGES}) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         late = Deadline.after_ms(-1)
         answers = [
@@ -284,7 +286,7 @@ def test_who_writes_in_transactions_is_asked_of_every_broker_also_before_anybody
         answer = LIST_TRANSACTIONS.response(error_code=0, unknown_state_filters=[], transaction_states=rows)
         return encode_body(LIST_TRANSACTIONS, answer, version)
 
-    with FakeBroker({LIST_TRANSACTIONS.key: listed}) as broker, WireHand(broker.arguments) as hand:
+    with FakeBroker({LIST_TRANSACTIONS.key: listed}) as broker, WireAdminClient(broker.arguments) as hand:
         rows, failed = hand.list_transactions(2_000)
     assert [(row.transactional_id, row.coordinator) for row in rows] == [("writer", 1)]
     assert failed == {}
@@ -319,7 +321,7 @@ def test_a_transaction_whose_partitions_are_unknown_is_left_out(
         ]
         return encode_body(DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS.response(transaction_states=rows), version)
 
-    with FakeBroker({DESCRIBE_TRANSACTIONS.key: described}) as broker, WireHand(broker.arguments) as hand:
+    with FakeBroker({DESCRIBE_TRANSACTIONS.key: described}) as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         found = hand.describe_transactions([RawTransaction("writer", "Ongoing", 1)], 2_000)
     expected = {"writer": tuple(TopicPartition("__consumer_offsets", one) for one in partitions)}

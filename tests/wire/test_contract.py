@@ -11,10 +11,10 @@ import pytest
 
 from agent.wire import protocol
 from agent.wire.failure import UnusableAnswer
-from agent.wire.protocol import Api, decode, encode, error_name, operations, sasl_mechanism
+from agent.wire.protocol import ApiCall, decode, encode, error_name, operations, sasl_mechanism
 from tests.wire.fake_broker import encode_body
 
-APIS = {name: value for name, value in vars(protocol).items() if isinstance(value, Api)}
+APIS = {name: value for name, value in vars(protocol).items() if isinstance(value, ApiCall)}
 
 KAFKA_KEYS = {
     "API_VERSIONS": (18, 3),
@@ -120,7 +120,7 @@ def test_a_request_is_written_and_an_answer_is_read_in_every_version(name: str) 
         assert type(decode(api, version, frame_of(api, api.response(), version))) is api.response
 
 
-def frame_of(api: Api, answer: Any, version: int) -> memoryview:
+def frame_of(api: ApiCall, answer: Any, version: int) -> memoryview:
     """An answer with its header, as a broker sends it."""
     tags = b"\0" if api.response.flexible_version_q(version) and api is not protocol.API_VERSIONS else b""
     return memoryview((7).to_bytes(4) + tags + encode_body(api, answer, version))

@@ -26,7 +26,7 @@ from agent.wire.protocol import (
     FIND_COORDINATOR,
     LIST_GROUPS,
     LIST_PARTITION_REASSIGNMENTS,
-    Api,
+    ApiCall,
 )
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
@@ -250,7 +250,7 @@ def test_a_broker_that_answers_other_calls_meanwhile_is_only_slow() -> None:
         assert wire.describe_log_dirs(2_000).gaps == ()
 
 
-def late(api: Api) -> Answer:
+def late(api: ApiCall) -> Answer:
     """An answer that comes after every deadline of these tests."""
 
     def answer(version: int, _body: memoryview) -> bytes:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent.values.observation import Gap, GapCause, Part
+from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.wire.client import WireClient
-from agent.wire.protocol import API_VERSIONS, CONSUMER_GROUP_DESCRIBE, DESCRIBE_CLUSTER, LIST_GROUPS, Api
+from agent.wire.protocol import API_VERSIONS, CONSUMER_GROUP_DESCRIBE, DESCRIBE_CLUSTER, LIST_GROUPS, ApiCall
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
 CONSUMER_GROUP_HEARTBEAT = 68
@@ -16,7 +16,7 @@ BEFORE_4_0 = {API_VERSIONS.key: 3, DESCRIBE_CLUSTER.key: 1, LIST_GROUPS.key: 4}
 KIP_848_BEFORE_TYPES = BEFORE_4_0 | {CONSUMER_GROUP_HEARTBEAT: 0}
 TYPES_ARE_TOLD = BEFORE_4_0 | {LIST_GROUPS.key: 5, CONSUMER_GROUP_DESCRIBE.key: 0}
 UNTOLD = Gap(
-    Part.GROUPS,
+    ObservationPart.GROUPS,
     GapCause.UNSUPPORTED,
     "group types",
     "ListGroups v4 reports no group types, so the types of groups that are not classic are unknown",
@@ -34,7 +34,7 @@ def listing(*names: str) -> Answer:
         row = LIST_GROUPS.response.ListedGroup
         kind = {"group_type": "consumer"} if version >= 5 else {}
         rows: list[Any] = [row(group_id=name, protocol_type="consumer", group_state="Stable", **kind) for name in names]
-        api: Api = LIST_GROUPS
+        api: ApiCall = LIST_GROUPS
         return encode_body(api, api.response(error_code=0, groups=rows), version)
 
     return answer

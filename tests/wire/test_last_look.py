@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agent.values.observation import RawReassignment, RawTopic
-from agent.values.throttles import OpType, Resource, SeenThrottle, ThrottleChange
-from agent.wire.change import Fate
-from agent.wire.hand import WireHand
-from agent.wire.last_look import LastLook
+from agent.values.throttles import OpType, SeenThrottle, ThrottleChange, ThrottleResource
+from agent.wire.admin_client import WireAdminClient
+from agent.wire.change_result import Fate
+from agent.wire.precheck import RequestPrecheck
 from agent.wire.protocol import (
     ALTER_PARTITION_REASSIGNMENTS,
     DESCRIBE_CONFIGS,
@@ -23,8 +23,8 @@ from assignors.problem import TopicPartition
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
 MOVED, STILL = TopicPartition("moved", 0), TopicPartition("moved", 1)
-RATE = ThrottleChange(Resource("broker", "1"), "leader.replication.throttled.rate", OpType.DELETE)
-LIST = ThrottleChange(Resource("topic", "moved"), "leader.replication.throttled.replicas", OpType.DELETE)
+RATE = ThrottleChange(ThrottleResource("broker", "1"), "leader.replication.throttled.rate", OpType.DELETE)
+LIST = ThrottleChange(ThrottleResource("topic", "moved"), "leader.replication.throttled.replicas", OpType.DELETE)
 Seen = Mapping[ThrottleChange, SeenThrottle | None]
 SENT = {ALTER_PARTITION_REASSIGNMENTS.key, INCREMENTAL_ALTER_CONFIGS.key}
 
@@ -93,13 +93,13 @@ def asked(broker: FakeBroker, *apis: Any) -> list[int]:
 
 @pytest.mark.parametrize("target", [(3, 2), None], ids=["a move", "a cancel"])
 def test_a_reassignment_is_looked_at_right_before_on_the_same_connection(target: tuple[int, ...] | None) -> None:
-    seen: list[LastLook] = []
+    seen: list[RequestPrecheck] = []
 
-    def leave_out(look: LastLook) -> set[TopicPartition]:
+    def leave_out(look: RequestPrecheck) -> set[TopicPartition]:
         seen.append(look)
         return {MOVED}
 
-    with a_broker() as broker, WireHand(broker.arguments) as hand:
+    with a_broker() as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         before = broker.connections
         answers = hand.alter_placements({MOVED: target, STILL: target}, 2_000, None, leave_out)
@@ -112,7 +112,7 @@ def test_a_reassignment_is_looked_at_right_before_on_the_same_connection(target:
 
 
 def test_a_request_from_which_everything_is_left_out_is_not_sent() -> None:
-    with a_broker() as broker, WireHand(broker.arguments) as hand:
+    with a_broker() as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         answers = hand.alter_placements({MOVED: None}, 2_000, None, lambda _: {MOVED})
         assert (answers[MOVED].fate, asked(broker)) == (Fate.NOT_SENT, [])
@@ -121,13 +121,13 @@ def test_a_request_from_which_everything_is_left_out_is_not_sent() -> None:
 def test_where_the_last_look_fails_nothing_is_sent() -> None:
     with (
         a_broker(listed=lambda version, body: listed(version, body, 41), configs=configs(29)) as broker,
-        WireHand(broker.arguments) as hand,
+        WireAdminClient(broker.arguments) as hand,
     ):
         hand.describe_brokers(2_000)
         moved = hand.alter_placements({MOVED: None}, 2_000, None, lambda _: set())
         seen: list[Seen] = []
 
-        def leave_out(throttles: Seen, topics: Mapping[str, RawTopic]) -> set[Resource]:
+        def leave_out(throttles: Seen, topics: Mapping[str, RawTopic]) -> set[ThrottleResource]:
             seen.append(throttles)
             return {one.resource for one, found in throttles.items() if found is None}
 
@@ -141,12 +141,12 @@ def test_where_the_last_look_fails_nothing_is_sent() -> None:
 def test_a_throttle_is_looked_at_right_before_on_the_same_connection(change: ThrottleChange, *, left_out: bool) -> None:
     seen: list[Seen] = []
 
-    def leave_out(throttles: Seen, topics: Mapping[str, RawTopic]) -> set[Resource]:
+    def leave_out(throttles: Seen, topics: Mapping[str, RawTopic]) -> set[ThrottleResource]:
         seen.append(throttles)
         assert set(topics) == ({"moved"} if change is LIST else set())
         return {change.resource} if left_out else set()
 
-    with a_broker() as broker, WireHand(broker.arguments) as hand:
+    with a_broker() as broker, WireAdminClient(broker.arguments) as hand:
         hand.describe_brokers(2_000)
         before = broker.connections
         answers = hand.change_throttles([change], 2_000, None, leave_out)

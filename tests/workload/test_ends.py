@@ -14,8 +14,8 @@ import pytest
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import WorkloadError
 from testbed.demo.workload.__main__ import main
-from testbed.demo.workload.compiled import compiled
 from testbed.demo.workload.java import JavaHost
+from testbed.demo.workload.java_classes import compiled
 from testbed.demo.workload.plan import TopologyPlan
 from tests.workload import brokers
 
@@ -80,7 +80,7 @@ def test_missing_compiler_is_a_sentence_with_what_to_do(
     only_java = tmp_path / "bin"
     only_java.mkdir()
     (only_java / "java").symlink_to(demo_cluster.jars.java)
-    monkeypatch.setattr("testbed.demo.workload.compiled.cache_home", lambda: tmp_path / "cache")
+    monkeypatch.setattr("testbed.demo.workload.java_classes.cache_home", lambda: tmp_path / "cache")
     monkeypatch.setenv("PATH", str(only_java))
     with pytest.raises(WorkloadError, match=r"javac is not on PATH.*Install a JDK 17"):
         compiled(demo_cluster.spec.version, lambda _line: None)
@@ -92,8 +92,8 @@ def test_compiler_that_refuses_leaves_nothing_half_done(
     sources = tmp_path / "java"
     sources.mkdir()
     (sources / "Broken.java").write_text("class Broken {")
-    monkeypatch.setattr("testbed.demo.workload.compiled.cache_home", lambda: tmp_path / "cache")
-    monkeypatch.setattr("testbed.demo.workload.compiled._SOURCES", sources)
+    monkeypatch.setattr("testbed.demo.workload.java_classes.cache_home", lambda: tmp_path / "cache")
+    monkeypatch.setattr("testbed.demo.workload.java_classes._SOURCES", sources)
     with pytest.raises(WorkloadError, match=r"could not be compiled.*Broken\.java"):
         compiled(demo_cluster.spec.version, lambda _line: None)
     assert list((tmp_path / "cache" / "workload").iterdir()) == []

@@ -9,9 +9,9 @@ import pytest
 from agent.values.kafka import CONSUMER_GROUP, STREAMS_GROUP
 from agent.wire.client import WireClient
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload import Workload
+from testbed.demo.workload import ClusterWorkload
 from testbed.demo.workload.placement import spread
-from testbed.demo.workload.plan import FaultKind, Protocol
+from testbed.demo.workload.plan import GroupProtocol, WorkloadFaultKind
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration
@@ -28,7 +28,7 @@ CLASSIC = [
 
 @pytest.mark.parametrize(("group", "protocol", "racks"), CLASSIC)
 def test_classic_group_is_stable_with_its_protocol_and_racks(
-    work: Workload, demo_cluster: EmbeddedCluster, group: str, protocol: str, racks: set[str | None]
+    work: ClusterWorkload, demo_cluster: EmbeddedCluster, group: str, protocol: str, racks: set[str | None]
 ) -> None:
     found = brokers.classic_group(demo_cluster, group)
     assert found.protocol == protocol
@@ -36,7 +36,7 @@ def test_classic_group_is_stable_with_its_protocol_and_racks(
 
 
 def test_process_ids_told_over_http_are_those_in_the_subscriptions(
-    work: Workload, demo_cluster: EmbeddedCluster
+    work: ClusterWorkload, demo_cluster: EmbeddedCluster
 ) -> None:
     told = {uuid.UUID(one["process_id"]) for one in work.lags("shop")["instances"]}
     sent = [member.metadata for member in brokers.classic_group(demo_cluster, "shop").members]
@@ -44,13 +44,15 @@ def test_process_ids_told_over_http_are_those_in_the_subscriptions(
     assert all(any(process.bytes in metadata for metadata in sent) for process in told)
 
 
-def test_client_ids_told_over_http_are_those_of_the_members(work: Workload, demo_cluster: EmbeddedCluster) -> None:
+def test_client_ids_told_over_http_are_those_of_the_members(
+    work: ClusterWorkload, demo_cluster: EmbeddedCluster
+) -> None:
     told = {one["client_id"] for one in work.lags("shop")["instances"]}
     members = brokers.classic_group(demo_cluster, "shop").members
     assert {member.client_id.removesuffix("-StreamThread-1-consumer") for member in members} == told
 
 
-def test_kafkas_own_tool_lists_each_group_with_its_type(work: Workload, demo_cluster: EmbeddedCluster) -> None:
+def test_kafkas_own_tool_lists_each_group_with_its_type(work: ClusterWorkload, demo_cluster: EmbeddedCluster) -> None:
     rows = brokers.table(brokers.kafka_tool(demo_cluster, "GroupsCommand", "--list"))
     types = {row["GROUP"]: row["TYPE"] for row in rows}
     assert types["shop-next"] == "Streams"
@@ -59,7 +61,7 @@ def test_kafkas_own_tool_lists_each_group_with_its_type(work: Workload, demo_clu
 
 
 def test_streams_group_has_the_processes_and_standbys_that_the_application_tells(
-    work: Workload, demo_cluster: EmbeddedCluster
+    work: ClusterWorkload, demo_cluster: EmbeddedCluster
 ) -> None:
     text = brokers.kafka_tool(
         demo_cluster, "streams.StreamsGroupCommand", "--describe", "--group", "shop-next", "--members", "--verbose"
@@ -70,7 +72,7 @@ def test_streams_group_has_the_processes_and_standbys_that_the_application_tells
     assert len(standbys) == 9, "the group's own config asks for one standby of each of the 6 + 3 tasks"
 
 
-def test_members_of_newer_protocols_send_racks_and_tags(work: Workload, demo_cluster: EmbeddedCluster) -> None:
+def test_members_of_newer_protocols_send_racks_and_tags(work: ClusterWorkload, demo_cluster: EmbeddedCluster) -> None:
     with WireClient({"bootstrap_servers": demo_cluster.bootstrap_servers.split(",")}) as wire:
         wire.describe_brokers(10_000)
         (search,) = wire.describe_groups(["search"], 10_000, group_type=CONSUMER_GROUP).groups
@@ -82,26 +84,28 @@ def test_members_of_newer_protocols_send_racks_and_tags(work: Workload, demo_clu
     }
 
 
-def test_brokers_hold_the_replicas_where_the_plan_put_them(work: Workload, demo_cluster: EmbeddedCluster) -> None:
+def test_brokers_hold_the_replicas_where_the_plan_put_them(
+    work: ClusterWorkload, demo_cluster: EmbeddedCluster
+) -> None:
     topics = brokers.admin(demo_cluster).list_topics(timeout=10).topics
     for plan in work.plan.topics:
         placed = tuple(tuple(topics[plan.name].partitions[at].replicas) for at in range(len(plan.replicas)))
         assert placed == plan.replicas
 
 
-def test_seeded_faults_are_really_there(work: Workload) -> None:
+def test_seeded_faults_are_really_there(work: ClusterWorkload) -> None:
     racks = work.facts.racks
     placed = {topic.name: topic.replicas for topic in work.plan.topics}
-    assert {fault.kind for fault in work.plan.faults} == set(FaultKind)
+    assert {fault.kind for fault in work.plan.faults} == set(WorkloadFaultKind)
     assert all(len({racks[broker] for broker in replicas}) == 1 for replicas in placed["payments"])
     assert {racks[replicas[0]] for replicas in placed["views"]} == {"a"}
     assert placed["orders"] == spread(racks, 6, 3)
     assert work.left_out == ()
 
 
-def test_member_that_leaves_gives_its_partitions_to_the_others(work: Workload) -> None:
+def test_member_that_leaves_gives_its_partitions_to_the_others(work: ClusterWorkload) -> None:
     group = work.groups["audit"]
-    assert group.plan.protocol is Protocol.COOPERATIVE_STICKY
+    assert group.plan.protocol is GroupProtocol.COOPERATIVE_STICKY
     newcomer = group.add("c")
     brokers.eventually(lambda: newcomer.partitions, "the newcomer got no partition")
     group.remove(newcomer.name)
@@ -109,7 +113,7 @@ def test_member_that_leaves_gives_its_partitions_to_the_others(work: Workload) -
     assert {event.kind for event in newcomer.events} >= {"assigned", "revoked"}
 
 
-def test_java_consumers_log_their_rebalances_with_the_generation(work: Workload) -> None:
+def test_java_consumers_log_their_rebalances_with_the_generation(work: ClusterWorkload) -> None:
     before = work.java.rebalances()[-1]["seq"]
     name = work.add_java_member("ledger", "c")
     brokers.eventually(
@@ -124,7 +128,7 @@ def test_java_consumers_log_their_rebalances_with_the_generation(work: Workload)
     assert max(generations) > min(generations)
 
 
-def test_load_reaches_every_group_and_nothing_is_lost(work: Workload) -> None:
+def test_load_reaches_every_group_and_nothing_is_lost(work: ClusterWorkload) -> None:
     before = {member.name: member.records for group in work.groups.values() for member in group.members}
     brokers.eventually(
         lambda: all(

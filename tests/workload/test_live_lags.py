@@ -16,9 +16,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from agent.values.finding import FindingReason
-from agent.values.snapshot import Statefulness, StreamsGroup
+from agent.values.snapshot import StreamsGroup, TaskStatefulness
 from testbed.cluster import EmbeddedCluster
-from testbed.demo.workload import Workload, WorkloadError, parts_plan
+from testbed.demo.workload import ClusterWorkload, WorkloadError, parts_plan
 from tests.eye import Eye, found, settings_for
 from tests.workload import brokers
 
@@ -28,7 +28,7 @@ ACCEPTABLE = 1_000
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_end_offsets_agree_with_the_brokers(work: Workload, demo_cluster: EmbeddedCluster) -> None:
+def test_end_offsets_agree_with_the_brokers(work: ClusterWorkload, demo_cluster: EmbeddedCluster) -> None:
     client = brokers.admin(demo_cluster)
     before = end_offsets(client, "shop")
     told = {
@@ -44,7 +44,7 @@ def test_end_offsets_agree_with_the_brokers(work: Workload, demo_cluster: Embedd
         assert before[place] <= end <= after[place]
 
 
-def test_answer_keeps_to_the_published_schema_and_so_does_the_documented_example(work: Workload) -> None:
+def test_answer_keeps_to_the_published_schema_and_so_does_the_documented_example(work: ClusterWorkload) -> None:
     text = (DOCS / "application-lags.md").read_text()
     example = text.split("```json\n")[1].split("```")[0]
     check = jsonschema.Draft202012Validator(json.loads((DOCS / "application-lags.schema.json").read_text()))
@@ -52,13 +52,13 @@ def test_answer_keeps_to_the_published_schema_and_so_does_the_documented_example
         assert [error.message for error in check.iter_errors(answer)] == []
 
 
-def test_lag_of_a_task_is_the_sum_over_its_stores(work: Workload) -> None:
+def test_lag_of_a_task_is_the_sum_over_its_stores(work: ClusterWorkload) -> None:
     for task in tasks(work.lags("shop")):
         assert task["lag"] == sum(row["end"] - row["current"] for row in task["stores"].values())
 
 
 @pytest.mark.drill
-def test_newcomer_warms_up_slowly_and_is_told_until_it_has_caught_up(work: Workload) -> None:
+def test_newcomer_warms_up_slowly_and_is_told_until_it_has_caught_up(work: ClusterWorkload) -> None:
     held_before = {task["task"] for task in tasks(work.lags("shop")) if task["role"] == "active"}
     name = work.scale_out("shop", "c", restore_records_per_s=2_000)
     began = time.monotonic()
@@ -87,7 +87,7 @@ def test_newcomer_warms_up_slowly_and_is_told_until_it_has_caught_up(work: Workl
     assert name not in work.instances("shop")
 
 
-def test_tasks_of_an_instance_are_logged_when_they_change(work: Workload) -> None:
+def test_tasks_of_an_instance_are_logged_when_they_change(work: ClusterWorkload) -> None:
     logged = [one for one in work.java.rebalances() if one["group"] == "shop" and one["kind"] == "tasks"]
     instances = work.java.assignment()["instances"]
     for name in work.instances("shop"):
@@ -97,16 +97,16 @@ def test_tasks_of_an_instance_are_logged_when_they_change(work: Workload) -> Non
 
 
 @pytest.fixture(scope="module")
-def parts(demo_cluster: EmbeddedCluster) -> Iterator[Workload]:
+def parts(demo_cluster: EmbeddedCluster) -> Iterator[ClusterWorkload]:
     """The application with every part that a topology can have, running beside the others."""
-    with Workload.start(demo_cluster.bootstrap_servers, plan=parts_plan) as started:
+    with ClusterWorkload.start(demo_cluster.bootstrap_servers, plan=parts_plan) as started:
         started.wait_ready()
         brokers.eventually(lambda: len(tasks(started.lags("parts"))) == 6 * 4 + 3, "not every task runs")
         yield started
 
 
 def test_tasks_without_a_changelog_have_no_lag_instead_of_none_to_catch_up(
-    demo_cluster: EmbeddedCluster, parts: Workload
+    demo_cluster: EmbeddedCluster, parts: ClusterWorkload
 ) -> None:
     told = {task["task"]: task for task in tasks(parts.lags("parts"))}
     changelogs = {name for name in brokers.admin(demo_cluster).list_topics(timeout=10).topics if "parts-" in name}
@@ -130,14 +130,14 @@ HINT = {
     [
         pytest.param(
             {},
-            {1: Statefulness.CHANGELOG},
+            {1: TaskStatefulness.CHANGELOG},
             "it is unknown whether 24 tasks of parts are stateful, 4 subtopologies (0, 2, 3 and 1 more): "
             "several subtopologies could own parts-customers-changelog; a topology hint",
             id="a changelog that may be of several subtopologies is given to none",
         ),
         pytest.param(
             HINT,
-            {0: Statefulness.CHANGELOG, 1: Statefulness.CHANGELOG, 3: Statefulness.SOURCE_CHANGELOG},
+            {0: TaskStatefulness.CHANGELOG, 1: TaskStatefulness.CHANGELOG, 3: TaskStatefulness.SOURCE_CHANGELOG},
             "it is unknown whether 12 tasks of parts are stateful, 2 subtopologies (2 and 4): "
             "it keeps no changelog topic",
             id="the hints of the owner settle what can be settled",
@@ -146,9 +146,9 @@ HINT = {
 )
 def test_the_agent_says_what_it_cannot_know_of_the_state_of_tasks(
     demo_cluster: EmbeddedCluster,
-    parts: Workload,
+    parts: ClusterWorkload,
     hint: dict[str, str],
-    known: dict[int, Statefulness],
+    known: dict[int, TaskStatefulness],
     sentence: str,
 ) -> None:
     """From outside a store that is not logged looks like no store at all; nothing unknown counts as caught up."""
@@ -158,7 +158,7 @@ def test_the_agent_says_what_it_cannot_know_of_the_state_of_tasks(
     assert isinstance(group, StreamsGroup)
     assert group.topology is not None
     found_out = {int(task.id.subtopology): task.statefulness for task in group.topology.tasks}
-    assert found_out == {number: known.get(number, Statefulness.UNKNOWN) for number in range(5)}
+    assert found_out == {number: known.get(number, TaskStatefulness.UNKNOWN) for number in range(5)}
     (unknown,) = found(cycle, FindingReason.STATE_UNKNOWN, "group/parts")
     assert unknown.sentence.startswith(sentence), unknown.sentence
     told = {int(copy.task.subtopology) for copy in cycle.snapshot.copies["parts"] if copy.lag is not None}
@@ -176,7 +176,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("method", "path", "status", "word"), REFUSALS)
 def test_wrong_requests_are_refused_with_a_sentence(
-    work: Workload, method: str, path: str, status: int, word: str
+    work: ClusterWorkload, method: str, path: str, status: int, word: str
 ) -> None:
     connection = http.client.HTTPConnection(urlsplit(work.lags_url("shop")).netloc, timeout=10)
     connection.request(method, path, '{"wrong": 1}' if method == "POST" else None)
@@ -187,7 +187,7 @@ def test_wrong_requests_are_refused_with_a_sentence(
     assert word in text
 
 
-def test_refusal_reaches_python_as_a_sentence(work: Workload) -> None:
+def test_refusal_reaches_python_as_a_sentence(work: ClusterWorkload) -> None:
     with pytest.raises(WorkloadError, match=r"DELETE /consumers/nobody: nothing with the id nobody is running"):
         work.java.stop_consumer("nobody")
 

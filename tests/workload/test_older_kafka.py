@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.cluster import ClusterSpec, EmbeddedCluster
-from testbed.demo.workload import ClusterFacts, Workload, WorkloadPlan, demo_plan
+from testbed.demo.workload import ClusterFacts, ClusterWorkload, WorkloadPlan, demo_plan
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration
@@ -23,17 +23,17 @@ def lean_plan(facts: ClusterFacts) -> WorkloadPlan:
 
 
 @pytest.fixture(scope="module")
-def older() -> Iterator[tuple[EmbeddedCluster, Workload]]:
+def older() -> Iterator[tuple[EmbeddedCluster, ClusterWorkload]]:
     spec = ClusterSpec(version=VERSION)
     with (
         EmbeddedCluster.start(spec, on_progress=print) as cluster,
-        Workload.start(cluster.bootstrap_servers, VERSION, lean_plan, on_progress=print) as workload,
+        ClusterWorkload.start(cluster.bootstrap_servers, VERSION, lean_plan, on_progress=print) as workload,
     ):
         workload.wait_settled()
         yield cluster, workload
 
 
-def test_what_it_cannot_do_is_named(older: tuple[EmbeddedCluster, Workload]) -> None:
+def test_what_it_cannot_do_is_named(older: tuple[EmbeddedCluster, ClusterWorkload]) -> None:
     _cluster, workload = older
     assert workload.facts.client_version == VERSION
     assert [sentence.split(":")[0] for sentence in workload.left_out] == [
@@ -52,7 +52,7 @@ def test_what_it_cannot_do_is_named(older: tuple[EmbeddedCluster, Workload]) -> 
     ],
 )
 def test_groups_are_stable_and_send_their_racks(
-    older: tuple[EmbeddedCluster, Workload], group: str, protocol: str, racks: set[str | None]
+    older: tuple[EmbeddedCluster, ClusterWorkload], group: str, protocol: str, racks: set[str | None]
 ) -> None:
     found = brokers.classic_group(older[0], group)
     assert found.protocol == protocol
@@ -60,7 +60,7 @@ def test_groups_are_stable_and_send_their_racks(
 
 
 def test_newcomer_is_behind_and_a_closed_instance_is_missed_when_its_session_ends(
-    older: tuple[EmbeddedCluster, Workload],
+    older: tuple[EmbeddedCluster, ClusterWorkload],
 ) -> None:
     _cluster, workload = older
     name = workload.scale_out("shop", "c", restore_records_per_s=1_000)

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.demo.workload import ClusterFacts, WorkloadPlan, demo_plan, parts_plan, small_plan
 from testbed.demo.workload.placement import crowded, led_from, spread
-from testbed.demo.workload.plan import FaultKind, fitted
+from testbed.demo.workload.plan import WorkloadFaultKind, fitted
 from testbed.demo.workload.producers import partition_weights
 from testbed.demo.workload.readiness import unready, unsettled
 
@@ -62,7 +62,7 @@ def test_led_from_keeps_the_other_replicas_apart() -> None:
 
 def test_four_brokers_get_one_fault_of_each_kind() -> None:
     plan = fitted(demo_plan(facts()), facts())
-    assert {fault.kind for fault in plan.faults} == set(FaultKind)
+    assert {fault.kind for fault in plan.faults} == set(WorkloadFaultKind)
     assert plan.left_out == ()
 
 

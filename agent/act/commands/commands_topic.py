@@ -24,16 +24,16 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # public, not in __all__
 
-from agent.act.commands.inbox import MOST_AT_ONCE, POSITION, Command, command_bytes, command_of, is_answered
+from agent.act.commands.inbox import MOST_AT_ONCE, POSITION, InboxCommand, command_bytes, command_of, is_answered
 from agent.act.journal.journal_topic import NO_EXECUTOR, start_executor
 from agent.act.journal.topic_checks import UNKNOWN, id_of, is_other
 from agent.errors import ClusterUnreachable, ConfigError
-from agent.execute.commands.identity import Came
-from agent.record.librdkafka import client_settings, in_words, reader_config
-from agent.telemetry.cloud_events import headers, source
-from agent.values.journal import Entry, View, Write
+from agent.execute.commands.identity import CommandOrigin
+from agent.record.librdkafka import client_settings, error_text, reader_config
+from agent.telemetry.proposal_records import headers, source
+from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.kafka import MESSAGE_TIMEOUT_MS
-from agent.values.words import counted
+from agent.values.number_format import counted
 
 COMMAND = "rackwise.command.v1"
 SCHEMA_ID = "urn:rackwise:command:v1"
@@ -48,7 +48,7 @@ _PARTITION = 0
 Config = Mapping[str, str | int]
 
 
-class End(NamedTuple):
+class TopicEndOffset(NamedTuple):
     """How far a topic went at some moment."""
 
     topic_id: str
@@ -92,7 +92,7 @@ def send_command(
 class TopicInbox:
     """An `Inbox` over the commands topic."""
 
-    def __init__(self, config: Config, topic: str, prefix: str, led_from: End | None = None) -> None:
+    def __init__(self, config: Config, topic: str, prefix: str, led_from: TopicEndOffset | None = None) -> None:
         """``led_from`` is the topic's end when this agent began to lead; None: as it is when it is first read."""
         self._config = config
         self._topic = topic
@@ -104,7 +104,7 @@ class TopicInbox:
         self._kept: Entry | None = None
         """The position of the journal from which the topic is read."""
         self._next = 0
-        self._waiting: list[tuple[int, Command]] = []
+        self._waiting: list[tuple[int, InboxCommand]] = []
         self._unread: str | None = None
         self._passed_over = 0
         """Records that are no command, in the last reading."""
@@ -113,12 +113,12 @@ class TopicInbox:
         self._caught_up = False
         self._try_again = 0.0
 
-    def read(self, view: View) -> tuple[Command, ...]:
+    def read(self, view: JournalState) -> tuple[InboxCommand, ...]:
         """See `Inbox`."""
         with self._lock:
             self._passed_over = 0
             kept = view.get(POSITION)
-            done = 0 if kept == self._kept else _position(kept, End(self._topic_id, self._next)) or 0
+            done = 0 if kept == self._kept else _position(kept, TopicEndOffset(self._topic_id, self._next)) or 0
             self._waiting = [
                 (offset, one) for offset, one in self._waiting if offset >= done and not is_answered(one.id, view)
             ]
@@ -129,7 +129,7 @@ class TopicInbox:
                     self._read_on(self._consumer, view)
                     self._unread = None
             except KafkaException as failed:
-                self._unread = f"commands could not be read from {self._topic}: {in_words(failed.args[0])}"
+                self._unread = f"commands could not be read from {self._topic}: {error_text(failed.args[0])}"
                 self._forget()
             return tuple(one for _, one in self._waiting)
 
@@ -151,7 +151,7 @@ class TopicInbox:
         with self._lock:
             self._forget()
 
-    def _open(self, view: View) -> Consumer:
+    def _open(self, view: JournalState) -> Consumer:
         """A consumer that goes on where the journal says, or at the beginning of a topic that was made anew."""
         end = end_of(self._config, self._topic)
         self._topic_id, self._led_from, self._end = end.topic_id, self._led_from or end, end.offset
@@ -163,13 +163,13 @@ class TopicInbox:
         consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
         return consumer
 
-    def _read_on(self, consumer: Consumer, view: View) -> None:
+    def _read_on(self, consumer: Consumer, view: JournalState) -> None:
         """Until enough commands wait, all was read, or the time for it is over: junk takes no command's turn."""
         until = time.monotonic() + _READ_S
         while len(self._waiting) < MOST_AT_ONCE and self._fetch(consumer, view) and time.monotonic() < until:
             pass
 
-    def _fetch(self, consumer: Consumer, view: View) -> bool:
+    def _fetch(self, consumer: Consumer, view: JournalState) -> bool:
         """Whether there may be more now."""
         found = consumer.consume(MOST_AT_ONCE - len(self._waiting), timeout=_POLL_S)
         more = bool(found)
@@ -190,16 +190,16 @@ class TopicInbox:
                 continue
             if is_answered(command[0], view):
                 continue
-            after = Write(POSITION, KIND, {"topic_id": self._topic_id, "next": self._next})
-            self._waiting.append((offset, Command(*command, after, self._came(offset, message))))
+            after = JournalWrite(POSITION, KIND, {"topic_id": self._topic_id, "next": self._next})
+            self._waiting.append((offset, InboxCommand(*command, after, self._came(offset, message))))
         self._caught_up = self._caught_up or self._next >= self._end
         return more
 
-    def _came(self, offset: int, message: Message) -> Came:
+    def _came(self, offset: int, message: Message) -> CommandOrigin:
         kind, at_ms = message.timestamp()
         led = self._led_from
         live = led is not None and (offset >= led.offset or is_other(self._topic_id, led.topic_id))
-        return Came(live=live, at_ms=at_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None)
+        return CommandOrigin(live=live, at_ms=at_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None)
 
     def _forget(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -209,24 +209,24 @@ class TopicInbox:
             consumer.close()
 
 
-def end_of(config: Config, topic: str) -> End:
+def end_of(config: Config, topic: str) -> TopicEndOffset:
     """How far the topic goes now. Raises KafkaException."""
     admin = AdminClient(client_settings(config))
     topic_id = _topic_id(admin, topic, _ASK_S)
     partition = TopicPartition(topic, _PARTITION)
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call] # not annotated
     asked = admin.list_offsets({partition: latest}, request_timeout=_ASK_S)
-    return End(topic_id, int(asked[partition].result().offset))
+    return TopicEndOffset(topic_id, int(asked[partition].result().offset))
 
 
-def first_position(view: View, end: End) -> tuple[Write, ...]:
+def first_position(view: JournalState, end: TopicEndOffset) -> tuple[JournalWrite, ...]:
     """For a journal that has none: what stood in the topic before it was asked of another one."""
     if POSITION in view:
         return ()
-    return (Write(POSITION, KIND, {"topic_id": end.topic_id, "next": end.offset}),)
+    return (JournalWrite(POSITION, KIND, {"topic_id": end.topic_id, "next": end.offset}),)
 
 
-def _position(kept: Entry | None, end: End) -> int | None:
+def _position(kept: Entry | None, end: TopicEndOffset) -> int | None:
     """From which offset on nothing is answered yet, in a topic that goes so far; None where the journal has none.
 
     0 for another topic than the one that it was kept for: that one was made after it. Where no id tells them apart, a
@@ -279,4 +279,4 @@ def _unsent(topic: str, error: KafkaError) -> ClusterUnreachable | ConfigError:
             why="the right to write to it is the right to command the agent",
             todo="Grant this user Write on the topic.",
         )
-    return ClusterUnreachable(f"The command could not be written to {topic} in time", why=in_words(error))
+    return ClusterUnreachable(f"The command could not be written to {topic} in time", why=error_text(error))

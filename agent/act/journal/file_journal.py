@@ -20,23 +20,88 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
-from agent.act.journal.journal_topic import Witness
-from agent.act.journal.journal_witness import NOWHERE, FileWitness, Place, Reached, witness_path
+from agent.act.journal.journal_topic import JournalWatermark
 from agent.act.own_files import FileLock, check_parent, open_own, open_regular, refused
 from agent.errors import BadInput, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.codec import (
+    EncodedWrite,
     NewerEntryError,
-    Numbered,
     UnreadableEntryError,
     applied,
     entry_of_json,
     numbered,
     to_bytes,
 )
-from agent.journal.leader import Leader, check_cluster, leader_write, newest_epoch
+from agent.journal.leader import LeaderEntry, check_cluster, leader_write, newest_epoch
 from agent.values.clock import Clock, system_clock
 from agent.values.foreign_json import ForeignJsonError, read_json
-from agent.values.journal import Entry, View, Write
+from agent.values.journal import Entry, JournalState, JournalWrite
+
+# How far has a journal file come? A few bytes beside it (``<file>.reached``), so that one that was cut is noticed.
+#
+# Written after each transaction, without waiting for the disk: after a crash it says less than the journal, never more.
+# Invariant: no epoch is given out twice as long as the file or its witness is there.
+
+_TEXT = re.compile(rb"((\d{20}) (\d{20}) (\d{20})) ([0-9a-f]{8})\n")
+
+JournalPosition = tuple[int, int]
+"""(epoch, seq) of an entry; places only grow."""
+NOWHERE: JournalPosition = (0, -1)
+
+
+class FileWatermark(NamedTuple):
+    """What is known beside the journal."""
+
+    given: int = 0
+    """The newest epoch that was given out, whether anything was written under it or not."""
+    place: JournalPosition = NOWHERE
+    """Of the last entry that is surely written."""
+
+
+class WatermarkFile:
+    """The witness of one journal file, held open by its writer. Every fault is an OSError."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+
+    @classmethod
+    def of(cls, journal: Path) -> WatermarkFile:
+        """Opened, or made."""
+        return cls(open_own(witness_path(journal), os.O_RDWR | os.O_CREAT))
+
+    def read(self) -> FileWatermark:
+        """What it says; nothing reached while it is empty."""
+        data = os.pread(self._file, 256, 0)
+        if not data.strip(b"\0"):
+            return FileWatermark()
+        found = _TEXT.fullmatch(data)
+        if found is None or found[5] != _sum(found[1]):
+            raise OSError(
+                errno.EINVAL, "its witness (.reached) is damaged; remove it if the journal is known to be whole"
+            )
+        return FileWatermark(int(found[2]), (int(found[3]), int(found[4]) - 1))
+
+    def write(self, reached: FileWatermark, *, durably: bool) -> None:
+        """Say how far the journal has come. The same length each time, so that there is never half of one."""
+        epoch, seq = reached.place
+        text = b"%020d %020d %020d" % (reached.given, epoch, seq + 1)
+        os.pwrite(self._file, b"%s %s\n" % (text, _sum(text)), 0)
+        if durably:
+            os.fsync(self._file)
+
+    def close(self) -> None:
+        """Write no more."""
+        os.close(self._file)
+
+
+def witness_path(journal: Path) -> Path:
+    """Where the witness of a journal file stands."""
+    return journal.with_name(f"{journal.name}.reached")
+
+
+def _sum(text: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(text)
+
 
 LEAST_BYTES = 16 * 1024 * 1024
 """A file below this is compacted when it is opened, and only then."""
@@ -44,17 +109,17 @@ _GROWTH = 4
 _MOST_HOLDER = 200
 _SUM_BYTES = 8
 _MOST_LINE_BYTES = 128 * 1024 * 1024
-"""Of one transaction: twice what plans that have not ended may have together (`agent.journal.room`)."""
+"""Of one transaction: twice what plans that have not ended may have together (`agent.journal.targets`)."""
 _MOST_LINE_VALUES = 1 << 25
 _TORN = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\[.*)?|\0+", re.DOTALL)
 """What a crash can leave of a first line, with or without its end."""
 
 
-class Found(NamedTuple):
+class JournalContents(NamedTuple):
     """What a file holds."""
 
-    view: View
-    newest: Place
+    view: JournalState
+    newest: JournalPosition
     """Of the last entry, a deletion included."""
     whole_bytes: int
     """Up to where it is whole; what follows was torn by a crash."""
@@ -63,7 +128,9 @@ class Found(NamedTuple):
 class FileJournal:
     """A `Journal`; make it with `open`."""
 
-    def __init__(self, path: Path, lock: FileLock, witness: FileWitness, clock: Clock, found: Found) -> None:
+    def __init__(
+        self, path: Path, lock: FileLock, witness: WatermarkFile, clock: Clock, found: JournalContents
+    ) -> None:
         self._path = path
         self._witness = witness
         self._held = lock
@@ -78,7 +145,7 @@ class FileJournal:
         self._closed = False
 
     @classmethod
-    def open(cls, path: Path, leader: Leader, *, clock: Clock = system_clock) -> Self:
+    def open(cls, path: Path, leader: LeaderEntry, *, clock: Clock = system_clock) -> Self:
         """Take the lock, read, compact, and write the new epoch as the first transaction.
 
         Raises FencedOut while another agent has the lock, BadInput for a file that is damaged or a newer rackwise's,
@@ -90,7 +157,7 @@ class FileJournal:
         except OSError as error:
             raise refused(path, error) from error
         try:
-            witness = FileWitness.of(path)
+            witness = WatermarkFile.of(path)
         except OSError as error:
             lock.release()
             raise refused(path, error) from error
@@ -101,7 +168,7 @@ class FileJournal:
             journal = cls(path, lock, witness, clock, found)
             journal._compact()
             journal._epoch = max(found.newest[0], newest_epoch(found.view), reached.given) + 1
-            witness.write(Reached(journal._epoch, reached.place), durably=True)
+            witness.write(FileWatermark(journal._epoch, reached.place), durably=True)
             journal.append(leader_write(leader._replace(since_ms=clock().wall_ms)))
         except OSError as error:
             witness.close()
@@ -119,9 +186,9 @@ class FileJournal:
         return self._epoch
 
     @property
-    def reached(self) -> Witness:
+    def reached(self) -> JournalWatermark:
         """How far the journal has surely come."""
-        return Witness(self._epoch)
+        return JournalWatermark(self._epoch)
 
     @property
     def ended(self) -> RackwiseError | None:
@@ -130,14 +197,14 @@ class FileJournal:
             self._ended = _lock_gone(self._path)
         return self._ended
 
-    def view(self) -> View:
+    def view(self) -> JournalState:
         """What the journal says by now."""
         with self._lock:
             if self._ended is not None:
                 raise self._ended
             return self._view
 
-    def append(self, *writes: Write) -> None:
+    def append(self, *writes: JournalWrite) -> None:
         """One line, on the disk when this returns; see `Journal`.
 
         BadInput, before anything is done, for what no journal can hold. After JournalUnavailable nothing was written
@@ -161,7 +228,7 @@ class FileJournal:
                 self._witness.close()
             self._held.release()
 
-    def _write(self, changes: Sequence[Numbered]) -> None:
+    def _write(self, changes: Sequence[EncodedWrite]) -> None:
         if self._file is None or self._size > max(LEAST_BYTES, _GROWTH * self._compacted_size):
             self._compact()
         line = _line([_change_json(change) for change in changes])
@@ -183,7 +250,7 @@ class FileJournal:
         self._view = applied(self._view, changes)
         self._newest = changes[-1].epoch, changes[-1].seq
         with suppress(OSError):  # the entries are on the disk; a witness that says less does no harm
-            self._witness.write(Reached(self._epoch, self._newest), durably=False)
+            self._witness.write(FileWatermark(self._epoch, self._newest), durably=False)
 
     def _compact(self) -> None:
         """Replace the file by what it says, so that a crash leaves the old one or the new one."""
@@ -216,7 +283,7 @@ class FileJournal:
             os.close(file)
 
 
-def read_file(path: Path, *, own: bool = False) -> Found:
+def read_file(path: Path, *, own: bool = False) -> JournalContents:
     """What the file says, without a lock; nothing when there is no file. Raises BadInput, JournalUnavailable.
 
     ``own`` is for an agent that acts by it: the file is this user's then, and no other user may write it.
@@ -242,7 +309,7 @@ def read_file(path: Path, *, own: bool = False) -> Found:
         pass
     except OSError as error:
         raise refused(path, error) from error
-    return Found(MappingProxyType(view), newest, whole)
+    return JournalContents(MappingProxyType(view), newest, whole)
 
 
 def _line(entries: Sequence[Mapping[str, Any]]) -> bytes:
@@ -282,7 +349,7 @@ def _apply(view: dict[str, Entry], transaction: Iterable[Any], path: Path, numbe
             raise _damaged(path, number, str(error)) from error
 
 
-def _change_json(change: Numbered) -> Mapping[str, Any]:
+def _change_json(change: EncodedWrite) -> Mapping[str, Any]:
     if change.data is None:
         return {"key": change.key, "kind": change.kind, "epoch": change.epoch, "seq": change.seq, "value": None}
     return {"key": change.key, **json.loads(change.data)}
@@ -292,12 +359,12 @@ def _entry_json(entry: Entry) -> Mapping[str, Any]:
     return {"key": entry.key, **json.loads(to_bytes(entry))}
 
 
-def _marker(newest: Place) -> Mapping[str, Any]:
+def _marker(newest: JournalPosition) -> Mapping[str, Any]:
     """Deletes nothing, and says how far the journal had come: the last entry may have been a deletion."""
     return {"key": "reached", "kind": "reached", "epoch": newest[0], "seq": newest[1], "value": None}
 
 
-def _place(one: Any) -> Place:
+def _place(one: Any) -> JournalPosition:
     """Of an entry in a line; nowhere for what says none."""
     epoch, seq = (one.get("epoch"), one.get("seq")) if isinstance(one, dict) else (None, None)
     return (epoch, seq) if isinstance(epoch, int) and isinstance(seq, int) else NOWHERE
@@ -333,7 +400,7 @@ def _damaged(path: Path, number: int, why: str) -> BadInput:
     )
 
 
-def _check_whole(path: Path, newest: Place, before: Place) -> None:
+def _check_whole(path: Path, newest: JournalPosition, before: JournalPosition) -> None:
     """Raises BadInput for a file that says less than it once did."""
     if newest >= before:
         return
@@ -348,7 +415,7 @@ def _check_whole(path: Path, newest: Place, before: Place) -> None:
     )
 
 
-def _name(place: Place) -> str:
+def _name(place: JournalPosition) -> str:
     return "none" if place == NOWHERE else f"{place[0]}-{place[1]}"
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,13 +29,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
     ResourceType,
 )
 
-from agent.act.journal.journal_reading import Reading, Told, forgot
+from agent.act.journal.journal import JournalCompactor, TopicRead, journal_lost_error
 from agent.act.journal.topic_checks import id_of
-from agent.errors import BadInput, ConfigError, JournalUnavailable
-from agent.journal.leader import Leader, check_cluster
-from agent.journal.trust import Doubt, JournalKey, Trust, distinct_ids
-from agent.record.librdkafka import NOT_ALLOWED, client_settings, in_words, reader_config, refusal
-from agent.values.journal import View
+from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable
+from agent.journal.leader import LeaderEntry, check_cluster
+from agent.journal.record_trust import JournalKey, JournalTrust, RejectionReason, distinct_ids
+from agent.record.librdkafka import NOT_ALLOWED, client_settings, error_text, reader_config, refusal
+from agent.values.journal import JournalState
 from agent.values.kafka import (
     CLEANUP_POLICY,
     COMPACT,
@@ -44,7 +45,7 @@ from agent.values.kafka import (
     MESSAGE_TIMEOUT_MS,
     OFFSET_RESET,
 )
-from agent.values.words import counted
+from agent.values.number_format import counted
 
 _PARTITION = 0
 _POLL_S = 0.25
@@ -79,7 +80,7 @@ def start_executor(setting: str) -> str:
     return f"Start an agent that acts: rackwise run --mode execute; or check that {setting} is that of the agents."
 
 
-class Bounds(NamedTuple):
+class TopicOffsets(NamedTuple):
     """The topic as it is, and which offsets it holds."""
 
     topic_id: str
@@ -94,14 +95,14 @@ class Bounds(NamedTuple):
 class JournalTopic:
     """Asks and reads one journal topic. One thread at a time; `close` ends its clients."""
 
-    def __init__(self, config: Config, topic: str, prefix: str, trust: Trust = Trust()) -> None:  # noqa: B008 frozen
+    def __init__(self, config: Config, topic: str, prefix: str, trust: JournalTrust = JournalTrust()) -> None:  # noqa: B008 frozen
         self._config = config
         self._topic = topic
         self._prefix = prefix
         self._trust = trust
         self._admin: AdminClient | None = None
 
-    def bounds(self, until: float) -> Bounds:
+    def bounds(self, until: float) -> TopicOffsets:
         """Raises JournalUnavailable, ConfigError when there is no such topic or it is none for a journal."""
         patient_until = min(until, time.monotonic() + _NEW_S)
         while True:
@@ -126,12 +127,12 @@ class JournalTopic:
         if policy != COMPACT:
             raise _unfit(self._topic, f"its cleanup.policy is {policy}, so brokers delete old records")
 
-    def read(self, end: int, until: float) -> Told:
+    def read(self, end: int, until: float) -> TopicRead:
         """Everything below ``end``. Raises JournalUnavailable when that takes longer, BadInput for what is no journal.
 
         A record that is no entry, or a newer one, is left aside and told of.
         """
-        reading = Reading(self._topic, self._trust)
+        reading = JournalCompactor(self._topic, self._trust)
         settings = reader_config(f"{self._prefix}-reader")
         strict = {OFFSET_RESET: "error", FETCH_WAIT_MS: 100}
         consumer = Consumer(client_settings(self._config, settings, strict))
@@ -153,7 +154,7 @@ class JournalTopic:
         """Forget the admin client."""
         self._admin = None
 
-    def _bounds(self, until: float) -> Bounds:
+    def _bounds(self, until: float) -> TopicOffsets:
         admin = self._admin = self._admin or AdminClient(client_settings(self._config))
         left = {"request_timeout": max(0.1, until - time.monotonic())}
         described = admin.describe_topics(TopicCollection([self._topic]), **left)[self._topic].result()
@@ -169,7 +170,7 @@ class JournalTopic:
             for spec, level in ((earliest, every), (latest, committed), (latest, every))
         ]
         first, decided, end = (int(one.result().offset) for one in asked)
-        return Bounds(id_of(described.topic_id), first, decided, end)
+        return TopicOffsets(id_of(described.topic_id), first, decided, end)
 
 
 def read_journal_topic(
@@ -178,8 +179,8 @@ def read_journal_topic(
     *,
     prefix: str,
     timeout_ms: int,
-    trust: Trust = Trust(),  # noqa: B008 frozen
-) -> View:
+    trust: JournalTrust = JournalTrust(),  # noqa: B008 frozen
+) -> JournalState:
     """What the topic says by now, without a right to write; for people. What cannot be read is left aside.
 
     Raises JournalUnavailable, NotAllowed, ConfigError when there is no such topic.
@@ -202,7 +203,7 @@ def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | Conf
     error: KafkaError = failed.args[0]
     if error.code() in _MISSING:
         return no_journal(f"topic {topic}", "topics.prefix")
-    return JournalUnavailable(f"The journal {topic} could not be read or written", why=in_words(error))
+    return JournalUnavailable(f"The journal {topic} could not be read or written", why=error_text(error))
 
 
 def _cut_short(topic: str, position: int, end: int) -> JournalUnavailable:
@@ -232,7 +233,7 @@ class KafkaJournalPlan:
 
     config: Mapping[str, str | int] = field(repr=False)
     """confluent-kafka's configuration of the executor; it may hold secrets."""
-    leader: Leader
+    leader: LeaderEntry
     """Who writes, and for which cluster."""
     prefix: str = "rackwise"
     topic: str = "rackwise.journal"
@@ -249,12 +250,12 @@ class KafkaJournalPlan:
         return f"{self.prefix}-exec-{self.leader.cluster}"
 
     @property
-    def trust(self) -> Trust:
+    def trust(self) -> JournalTrust:
         """What makes a record of the topic count."""
-        return Trust(self.keys, self.leader.cluster, self.unsigned_below)
+        return JournalTrust(self.keys, self.leader.cluster, self.unsigned_below)
 
 
-class Witness(NamedTuple):
+class JournalWatermark(NamedTuple):
     """How far the journal is known to have come, by what is kept outside of it."""
 
     epoch: int = 0
@@ -262,12 +263,14 @@ class Witness(NamedTuple):
     """An offset that its high watermark has reached."""
 
 
-def check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, witness: Witness) -> None:
+def check(plan: KafkaJournalPlan, bounds: TopicOffsets, told: TopicRead, witness: JournalWatermark) -> None:
     """Raises BadInput, WrongCluster for a journal that must not be gone on with."""
     if bounds.first > 0:
-        raise forgot(plan.topic, f"its offsets below {bounds.first} are gone")
+        raise journal_lost_error(plan.topic, f"its offsets below {bounds.first} are gone")
     if bounds.end < witness.end:
-        raise forgot(plan.topic, f"it ends at offset {bounds.end}, and offset {witness.end} was reached before")
+        raise journal_lost_error(
+            plan.topic, f"it ends at offset {bounds.end}, and offset {witness.end} was reached before"
+        )
     _check_signed(plan, bounds, told)
     if told.newer:
         raise BadInput(
@@ -283,10 +286,12 @@ def check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, witness: Witness) 
         )
     check_cluster(told.view, plan.leader.cluster, plan.topic)
     if told.newest_epoch < witness.epoch:
-        raise forgot(plan.topic, f"it ends with epoch {told.newest_epoch}, but epoch {witness.epoch} has begun before")
+        raise journal_lost_error(
+            plan.topic, f"it ends with epoch {told.newest_epoch}, but epoch {witness.epoch} has begun before"
+        )
 
 
-def _check_signed(plan: KafkaJournalPlan, bounds: Bounds, told: Told) -> None:
+def _check_signed(plan: KafkaJournalPlan, bounds: TopicOffsets, told: TopicRead) -> None:
     """Raises BadInput where no record, or not every one, can be told from a forged one."""
     if not plan.keys:
         if told.signed:
@@ -298,7 +303,7 @@ def _check_signed(plan: KafkaJournalPlan, bounds: Bounds, told: Told) -> None:
         return
     if told.believed or not told.doubted:
         return
-    if ids := distinct_ids(one for one in told.doubted if one.doubt is Doubt.OTHER_KEY):
+    if ids := distinct_ids(one for one in told.doubted if one.doubt is RejectionReason.OTHER_KEY):
         raise BadInput(
             f"The journal {plan.topic} is signed with another key",
             why=f"its records name key {', '.join(ids[:3])}, and this agent has {', '.join(k.id for k in plan.keys)}",
@@ -325,3 +330,39 @@ def writer_settings(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Log
         "retry.backoff.ms": 20,  # the transaction before may still be writing its markers
         COMPRESSION_TYPE: "lz4",
     }
+
+
+FENCED = (
+    KafkaError._FENCED,  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+)
+
+
+@contextmanager
+def untangled() -> Iterator[None]:
+    """The client raises a fatal error in the middle of its own callbacks, and Python then makes another one of it."""
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from error
+        raise
+
+
+def fenced_out(topic: str, why: str) -> FencedOut:
+    """The error for a writer that is no longer the newest."""
+    return FencedOut(
+        "Another agent took over", why=f"the journal {topic} has a newer writer ({why})", todo="Start this one again."
+    )
+
+
+def writer_error(failed: KafkaException, topic: str) -> JournalUnavailable:
+    """The error for one of the client's that ends no writer."""
+    found = unavailable(failed, topic)
+    return found if isinstance(found, JournalUnavailable) else topic_gone_error(topic)
+
+
+def topic_gone_error(topic: str) -> JournalUnavailable:
+    """For a topic that was there when this writer began; should it come back, it has forgotten."""
+    return JournalUnavailable(f"The journal {topic} is gone", why="the topic was deleted")

@@ -15,18 +15,28 @@ from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from agent.act.journal.journal_reading import Told, forgot
-from agent.act.journal.journal_topic import JournalTopic, KafkaJournalPlan, Witness, check, writer_settings
-from agent.act.journal.kafka_journal_errors import FENCED, fenced_out, for_writer, gone, untangled
+from agent.act.journal.journal import TopicRead, journal_lost_error
+from agent.act.journal.journal_topic import (
+    FENCED,
+    JournalTopic,
+    JournalWatermark,
+    KafkaJournalPlan,
+    check,
+    fenced_out,
+    topic_gone_error,
+    untangled,
+    writer_error,
+    writer_settings,
+)
 from agent.act.journal.topic_checks import is_other
 from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseError
-from agent.journal import trust
-from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered, rewritten
+from agent.journal import record_trust
+from agent.journal.codec import SCHEMA_ID, EncodedWrite, applied, key_bytes, numbered, rewritten
 from agent.journal.leader import LEADER, leader_in, leader_write
-from agent.record.librdkafka import client_settings, in_words
-from agent.telemetry.cloud_events import headers, source
+from agent.record.librdkafka import client_settings, error_text
+from agent.telemetry.proposal_records import headers, source
 from agent.values.clock import Clock, system_clock
-from agent.values.journal import View, Write
+from agent.values.journal import JournalState, JournalWrite
 
 ENTRY = "rackwise.journal.entry.v1"
 GONE = "rackwise.journal.gone.v1"
@@ -41,6 +51,7 @@ _MOST_LONGER_S = 25.0
 """Beside three appends' time this stays below the time-out of a transaction."""
 _LOOK_AGAIN_S = 60.0
 """Records of others make the journal be read again at most so often."""
+_NOTHING_REACHED = JournalWatermark()
 
 
 class KafkaJournal:
@@ -53,7 +64,7 @@ class KafkaJournal:
         self._lock = threading.RLock()
         self._reader = JournalTopic(plan.config, plan.topic, plan.prefix, plan.trust)
         self._topic_id = ""
-        self._view: View = {}
+        self._view: JournalState = {}
         self._epoch = 0
         self._seq = 0
         self._end = 0
@@ -70,14 +81,16 @@ class KafkaJournal:
         self._doubted = 0
 
     @classmethod
-    def open(cls, plan: KafkaJournalPlan, *, clock: Clock = system_clock, witness: Witness = Witness()) -> Self:  # noqa: B008 frozen
+    def open(
+        cls, plan: KafkaJournalPlan, *, clock: Clock = system_clock, witness: JournalWatermark = _NOTHING_REACHED
+    ) -> Self:
         """Look, fence the former writer, read everything, and write the new epoch as the first transaction.
 
         ``witness`` is how far this journal is known to have come. Raises BadInput and ConfigError, before
         a writer is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
         opens it at the same time; JournalUnavailable.
         """
-        believed(plan, witness)
+        check_watermark(plan, witness)
         journal = cls(plan, Producer(client_settings(plan.config, writer_settings(plan))), clock)
         try:
             journal._begin(witness)
@@ -97,9 +110,9 @@ class KafkaJournal:
         return self._ended
 
     @property
-    def reached(self) -> Witness:
+    def reached(self) -> JournalWatermark:
         """How far the journal has surely come."""
-        return Witness(self._epoch, self._end)
+        return JournalWatermark(self._epoch, self._end)
 
     @property
     def doubted(self) -> int:
@@ -110,13 +123,13 @@ class KafkaJournal:
         """A sentence about records of others; None while none was seen."""
         return self._told
 
-    def view(self) -> View:
+    def view(self) -> JournalState:
         """What the journal says by now; asks the topic first when that is in doubt, and raises as `append` does."""
         with self._lock:
             self._settle()
             return self._view
 
-    def append(self, *writes: Write) -> None:
+    def append(self, *writes: JournalWrite) -> None:
         """One transaction; see `Journal`. BadInput, before anything is done, for what no journal can hold."""
         with self._lock:
             self._settle()
@@ -137,7 +150,7 @@ class KafkaJournal:
             finally:
                 self._lock.release()
 
-    def _begin(self, witness: Witness) -> None:
+    def _begin(self, witness: JournalWatermark) -> None:
         plan = self._plan
         # The first writer ever waits until brokers have made the topic of their transactions.
         fenced_until = _patient_until(plan)
@@ -160,20 +173,20 @@ class KafkaJournal:
                 f"The journal {plan.topic} changed while it was opened", why="another writer used the same epoch"
             )
 
-    def _again(self, told: Told, *, first_seq: int) -> tuple[Numbered, ...]:
+    def _again(self, told: TopicRead, *, first_seq: int) -> tuple[EncodedWrite, ...]:
         """Everything once more with the key in force, where something else stands as the last record of a key.
 
         Compaction keeps the last record of a key, from any writer.
         """
         self._doubted = told.doubted_count
-        self._told = trust.told(told.doubted, told.doubted_count, self._plan.topic) or self._told
+        self._told = record_trust.rejection_sentence(told.doubted, told.doubted_count, self._plan.topic) or self._told
         if not told.overwrite:
             return ()
         view = {key: entry for key, entry in told.view.items() if key != LEADER}
         gone = told.overwrite - {LEADER}
         return rewritten(view, gone, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=first_seq)
 
-    def _write(self, changes: Sequence[Numbered], until: float) -> None:
+    def _write(self, changes: Sequence[EncodedWrite], until: float) -> None:
         """Write them all or nothing; the view has them afterwards."""
         sent: list[int | KafkaError] = []
         self._seq = changes[-1].seq + 1
@@ -198,7 +211,9 @@ class KafkaJournal:
             self._take_back(KafkaException(KafkaError(KafkaError._TIMED_OUT)))  # noqa: SLF001 as above
         offsets = [one for one in sent if isinstance(one, int)]
         if min(offsets) < self._end:
-            self._take_back(forgot(self._plan.topic, f"its end went back from {self._end} to {min(offsets)}"))
+            self._take_back(
+                journal_lost_error(self._plan.topic, f"its end went back from {self._end} to {min(offsets)}")
+            )
         self._finish, self._doubtful = self._commit, True
         self._calls(lambda: self._commit(until))
         self._finish, self._doubtful = None, False
@@ -217,7 +232,7 @@ class KafkaJournal:
             self._look_again = time.monotonic() + _LOOK_AGAIN_S
             self._doubtful = True
 
-    def _produce(self, change: Numbered, delivered: Callable[[KafkaError | None, Message], None]) -> None:
+    def _produce(self, change: EncodedWrite, delivered: Callable[[KafkaError | None, Message], None]) -> None:
         plan, key = self._plan, key_bytes(change.key)
         attributes = headers(
             event_id=f"{change.epoch}-{change.seq}",
@@ -228,7 +243,7 @@ class KafkaJournal:
             schema=SCHEMA_ID,
         )
         codes = plan.trust.signed(key, (change.epoch, change.seq), change.data)
-        signed = [] if codes is None else [(trust.CODE_HEADER, codes.encode())]
+        signed = [] if codes is None else [(record_trust.CODE_HEADER, codes.encode())]
         self._producer.produce(
             plan.topic,
             value=change.data,
@@ -246,7 +261,7 @@ class KafkaJournal:
             self._calls(lambda: self._abort(_until(self._plan)))
         except JournalUnavailable as ended:  # a refused write leaves no way to abort: the refusal is the reason
             if ended is self._ended and isinstance(cause, KafkaException):
-                ended.why = f"{in_words(cause.args[0])}; {ended.why}"
+                ended.why = f"{error_text(cause.args[0])}; {ended.why}"
             raise
         self._finish = None
         if isinstance(cause, KafkaException):
@@ -254,10 +269,10 @@ class KafkaJournal:
             if cause.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise BadInput(
                     f"The record for the journal {self._plan.topic} is too big",
-                    why=in_words(cause.args[0]),
+                    why=error_text(cause.args[0]),
                     todo="Raise the topic's max.message.bytes to Kafka's default, 1048588.",
                 ) from cause
-            raise for_writer(cause, self._plan.topic) from cause
+            raise writer_error(cause, self._plan.topic) from cause
         if isinstance(cause, BadInput):
             self._ended = cause
             raise cause
@@ -285,11 +300,11 @@ class KafkaJournal:
             if again:
                 self._write(again, _patient_until(self._plan) + _long(again))
 
-    def _reread(self) -> Told:
+    def _reread(self) -> TopicRead:
         try:
             bounds = self._reader.bounds(_patient_until(self._plan))
         except ConfigError as error:
-            raise gone(self._plan.topic) from error
+            raise topic_gone_error(self._plan.topic) from error
         if is_other(bounds.topic_id, self._topic_id) or bounds.end < self._end:
             raise self._forgot()
         told = self._reader.read(bounds.end, _patient_until(self._plan))
@@ -305,7 +320,7 @@ class KafkaJournal:
     def _forgot(self) -> BadInput:
         """Ends this writer."""
         why = "the topic was deleted and created again after this agent began to lead"
-        self._ended = ended = forgot(self._plan.topic, why)
+        self._ended = ended = journal_lost_error(self._plan.topic, why)
         return ended
 
     def _end_open(self, finish: Callable[[float], None]) -> None:
@@ -347,7 +362,7 @@ class KafkaJournal:
                 call()
         except KafkaException as failed:
             self._check_fatal(failed)
-            raise for_writer(failed, self._plan.topic) from failed
+            raise writer_error(failed, self._plan.topic) from failed
 
     def _check_fatal(self, failed: KafkaException) -> None:
         """Raises FencedOut, or JournalUnavailable for good, when this writer can never write again.
@@ -357,18 +372,18 @@ class KafkaJournal:
         """
         error: KafkaError = failed.args[0]
         if error.code() in FENCED:
-            self._ended = fenced_out(self._plan.topic, in_words(error))
+            self._ended = fenced_out(self._plan.topic, error_text(error))
         elif error.fatal():
             self._ended = JournalUnavailable(
                 f"The writer of the journal {self._plan.topic} cannot continue",
-                why=in_words(error),
+                why=error_text(error),
                 todo="A new writer is opened while this agent leads.",
             )
         if self._ended is not None:
             raise self._ended from failed
 
 
-def believed(plan: KafkaJournalPlan, witness: Witness) -> None:
+def check_watermark(plan: KafkaJournalPlan, witness: JournalWatermark) -> None:
     """Look whether this journal may be gone on with; nothing is written, and no writer is fenced.
 
     Raises as `KafkaJournal.open` does.
@@ -388,7 +403,7 @@ def _patient_until(plan: KafkaJournalPlan) -> float:
     return time.monotonic() + _PATIENCE * plan.deadline_ms / 1_000
 
 
-def _long(changes: Sequence[Numbered]) -> float:
+def _long(changes: Sequence[EncodedWrite]) -> float:
     """Seconds more for what is large, such as the partitions of a plan; the transaction itself must not time out."""
     size = sum(len(change.data or b"") for change in changes)
     return min(size / _LEAST_BYTES_PER_S, _MOST_LONGER_S)

@@ -39,7 +39,7 @@ _MARGIN = 65_536
 """Bytes that key, headers and batch take beside a value, at most."""
 
 
-class AsMade(NamedTuple):
+class ExistingTopic(NamedTuple):
     """A topic as it is."""
 
     name: str
@@ -50,7 +50,7 @@ class AsMade(NamedTuple):
     """Empty where they may not be seen."""
 
 
-class Agreed(NamedTuple):
+class SharedTopics(NamedTuple):
     """The names of the three topics."""
 
     journal: str
@@ -58,10 +58,12 @@ class Agreed(NamedTuple):
     commands: str
 
 
-def named(config: Mapping[str, str | int], names: Agreed, timeout_s: float, *, signed: bool) -> tuple[str, ...]:
+def topic_problems(
+    config: Mapping[str, str | int], names: SharedTopics, timeout_s: float, *, signed: bool
+) -> tuple[str, ...]:
     """What is wrong with the topics, as far as brokers show it, and with a journal that is not signed."""
     try:
-        found = wrong(made(config, names, timeout_s), names)
+        found = topic_faults(existing_topics(config, names, timeout_s), names)
     except KafkaException:
         found = ()
     unsigned = (
@@ -70,7 +72,7 @@ def named(config: Mapping[str, str | int], names: Agreed, timeout_s: float, *, s
     return found if signed else (unsigned, *found)
 
 
-def writable(observer: Mapping[str, str | int], names: Agreed, timeout_s: float) -> tuple[str, ...]:
+def writable(observer: Mapping[str, str | int], names: SharedTopics, timeout_s: float) -> tuple[str, ...]:
     """A sentence where the observer's user may write what only others should; nothing where brokers do not tell."""
     admin = AdminClient(client_settings(observer))
     asked = admin.describe_topics(
@@ -87,19 +89,21 @@ def writable(observer: Mapping[str, str | int], names: Agreed, timeout_s: float)
     return (f"the observer's user may write {topics}, so it may command: take that right away (docs/operations.md)",)
 
 
-def wrong(topics: Sequence[AsMade], names: Agreed) -> tuple[str, ...]:
+def topic_faults(topics: Sequence[ExistingTopic], names: SharedTopics) -> tuple[str, ...]:
     """A sentence for each topic that is not as it has to be. Pure."""
     return tuple(sentence for topic in topics for sentence in _wrong(topic, names))
 
 
-def made(config: Mapping[str, str | int], names: Agreed, timeout_s: float) -> tuple[AsMade, ...]:
+def existing_topics(
+    config: Mapping[str, str | int], names: SharedTopics, timeout_s: float
+) -> tuple[ExistingTopic, ...]:
     """The topics as brokers show them; none that they do not."""
     admin = AdminClient(client_settings(config))
     until = time.monotonic() + timeout_s
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     described = admin.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
     configs = admin.describe_configs(resources, request_timeout=timeout_s)
-    found: list[AsMade] = []
+    found: list[ExistingTopic] = []
     for resource, name in zip(resources, names, strict=True):
         try:
             topic = described[name].result(max(0.1, until - time.monotonic()))
@@ -110,11 +114,11 @@ def made(config: Mapping[str, str | int], names: Agreed, timeout_s: float) -> tu
         except (KafkaException, TimeoutError):
             values = {}
         shown = {key: str(one.value) for key, one in values.items()}
-        found.append(AsMade(name, len(topic.partitions), len(topic.partitions[0].replicas), shown))
+        found.append(ExistingTopic(name, len(topic.partitions), len(topic.partitions[0].replicas), shown))
     return tuple(found)
 
 
-def _wrong(topic: AsMade, names: Agreed) -> Iterator[str]:
+def _wrong(topic: ExistingTopic, names: SharedTopics) -> Iterator[str]:
     if topic.partitions != 1:
         yield f"{topic.name} has {topic.partitions} partitions, and only partition 0 counts"
     if topic.name == names.journal:
@@ -123,7 +127,7 @@ def _wrong(topic: AsMade, names: Agreed) -> Iterator[str]:
         yield from _wrong_commands(topic)
 
 
-def _wrong_journal(topic: AsMade) -> Iterator[str]:
+def _wrong_journal(topic: ExistingTopic) -> Iterator[str]:
     configs = topic.configs
     if configs.get(UNCLEAN_ELECTION) == "true":
         yield _set(topic, UNCLEAN_ELECTION, "false", "is true, so a late replica may cut the journal")
@@ -135,7 +139,7 @@ def _wrong_journal(topic: AsMade) -> Iterator[str]:
         yield _set(topic, MAX_MESSAGE_BYTES, "1048588", f"is {most}, so large plans cannot be written")
 
 
-def _wrong_commands(topic: AsMade) -> Iterator[str]:
+def _wrong_commands(topic: ExistingTopic) -> Iterator[str]:
     configs = topic.configs
     if configs.get(TIMESTAMP_TYPE) == CREATE_TIME:
         yield _set(
@@ -151,7 +155,7 @@ def _wrong_commands(topic: AsMade) -> Iterator[str]:
         yield _set(topic, RETENTION_MS, "86400000", f"is {kept_ms}, so commands are gone before an agent reads them")
 
 
-def _set(topic: AsMade, name: str, value: str, why: str) -> str:
+def _set(topic: ExistingTopic, name: str, value: str, why: str) -> str:
     return f"{name} of {topic.name} {why}: kafka-configs --alter --topic {topic.name} --add-config {name}={value}"
 
 

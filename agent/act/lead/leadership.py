@@ -19,24 +19,28 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException
 
-from agent.act.commands.commands_spool import SpoolInbox, spooled
-from agent.act.commands.commands_topic import End, TopicInbox, end_of, first_position
-from agent.act.commands.inbox import Inbox
+from agent.act.commands.commands_topic import TopicEndOffset, TopicInbox, end_of, first_position
+from agent.act.commands.inbox import CommandInbox, SpoolInbox, spooled
 from agent.act.journal.file_journal import FileJournal, read_file
-from agent.act.journal.journal import Journal
-from agent.act.journal.journal_reading import forgot
-from agent.act.journal.journal_topic import JournalTopic, KafkaJournalPlan, Witness, no_journal, read_journal_topic
-from agent.act.journal.kafka_journal import KafkaJournal, believed
-from agent.act.journal.kafka_journal_errors import fenced_out
-from agent.act.journal.topic_checks import Agreed, named, writable
+from agent.act.journal.journal import JournalPort, journal_lost_error
+from agent.act.journal.journal_topic import (
+    JournalTopic,
+    JournalWatermark,
+    KafkaJournalPlan,
+    fenced_out,
+    no_journal,
+    read_journal_topic,
+)
+from agent.act.journal.kafka_journal import KafkaJournal, check_watermark
+from agent.act.journal.topic_checks import SharedTopics, topic_problems, writable
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, remembered
+from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, committed_watermark
 from agent.errors import LEADERSHIP, Fatal, FencedOut, JournalUnavailable, RackwiseError, thread
-from agent.journal.leader import Leader, leader_in, leader_write
-from agent.journal.trust import Trust
-from agent.record.librdkafka import in_words
+from agent.journal.leader import LeaderEntry, leader_in, leader_write
+from agent.journal.record_trust import JournalTrust
+from agent.record.librdkafka import error_text
 from agent.record.own_topics import OwnTopics
-from agent.values.journal import View
+from agent.values.journal import JournalState
 from agent.values.observation import Observation
 
 STATE_MS = 300_000
@@ -55,7 +59,7 @@ _PATIENCE = 3
 """So many appends long may be waited for what takes many answers, one after the other."""
 
 
-class Leadership:
+class JournalLeadership:
     """Takes part from `start` to `close`. Every method may be called from any thread."""
 
     def __init__(self, plan: LeadershipPlan, *, on_fatal: Callable[[Fatal], None] = lambda _: None) -> None:
@@ -68,9 +72,9 @@ class Leadership:
         self._cluster = ""
         self._lease: KafkaLease | None = None
         self._journal: KafkaJournal | FileJournal | None = None
-        self._inbox: Inbox | None = None
+        self._inbox: CommandInbox | None = None
         self._term: int | None = None
-        self._former: Witness | None = None
+        self._former: JournalWatermark | None = None
         """How far the journal had come when this agent led it last."""
         self._wrong: tuple[str, ...] = ()
         self._fatal: Fatal | None = None
@@ -109,7 +113,7 @@ class Leadership:
         """Leading once there is a journal to write; else standing by."""
         return LeaseState.LEADING if self.may_act() else LeaseState.STANDBY
 
-    def journal(self) -> Journal | None:
+    def journal(self) -> JournalPort | None:
         """The journal of this leadership; None while standing by. Another object means another leadership.
 
         Raises FencedOut, or another fatal error, once this agent must end.
@@ -119,7 +123,7 @@ class Leadership:
         with self._lock:
             return self._journal if self._is_sure() else None
 
-    def inbox(self) -> Inbox | None:
+    def inbox(self) -> CommandInbox | None:
         """Operators' commands; None while standing by."""
         with self._lock:
             return self._inbox if self._is_sure() else None
@@ -200,7 +204,7 @@ class Leadership:
 
     def _try_again(self, failed: JournalUnavailable | KafkaException) -> float:
         """Once more soon; after half a minute of it another agent shall try. How long to wait."""
-        told = str(failed) if isinstance(failed, JournalUnavailable) else in_words(failed.args[0])
+        told = str(failed) if isinstance(failed, JournalUnavailable) else error_text(failed.args[0])
         since = self._failing_since = self._failing_since or time.monotonic()
         if time.monotonic() - since > ASIDE_S:
             return self._stand_aside(told, refused=_is_refused(failed))
@@ -233,7 +237,7 @@ class Leadership:
         elif self._lease is not None and (term := self._lease.term) is not None:
             self._open_topic(self._lease, term)
         elif self._problem is not None and not self._refused and time.monotonic() >= self._look_again:
-            believed(self._journal_plan(), remembered(self._lease_plan(), self._patience_ms))
+            check_watermark(self._journal_plan(), committed_watermark(self._lease_plan(), self._patience_ms))
             self._problem = None
 
     def _go_on(self, journal: KafkaJournal | FileJournal) -> None:
@@ -257,7 +261,7 @@ class Leadership:
 
     def _open_topic(self, lease: KafkaLease, term: int) -> None:
         plan = self._plan
-        witness = remembered(self._lease_plan(), self._patience_ms)
+        witness = committed_watermark(self._lease_plan(), self._patience_ms)
         led_from = self._commands_end()
         journal = KafkaJournal.open(self._journal_plan(), witness=witness)
         try:
@@ -270,7 +274,7 @@ class Leadership:
             raise
         self._take(journal, term, TopicInbox(plan.config, plan.commands_topic, plan.prefix, led_from))
 
-    def _commands_end(self) -> End | None:
+    def _commands_end(self) -> TopicEndOffset | None:
         """None while the topic cannot be asked: what has begun goes on without commands."""
         try:
             return end_of(self._plan.config, self._plan.commands_topic)
@@ -280,9 +284,9 @@ class Leadership:
     def _named(self) -> tuple[str, ...]:
         """What is wrong with the topics, and with rights on them."""
         plan, within_s = self._plan, self._plan.deadline_ms / 1_000
-        names = Agreed(plan.journal_topic, plan.leader_topic, plan.commands_topic)
+        names = SharedTopics(plan.journal_topic, plan.leader_topic, plan.commands_topic)
         too_much = () if plan.observer is None else writable(plan.observer, names, within_s)
-        return (*named(plan.config, names, within_s, signed=bool(plan.keys)), *too_much)
+        return (*topic_problems(plan.config, names, within_s, signed=bool(plan.keys)), *too_much)
 
     def _open_file(self, file: Path) -> None:
         """Opening it takes the lock; while another agent has it, this one stands by."""
@@ -295,7 +299,7 @@ class Leadership:
             return
         self._take(journal, None, SpoolInbox(self._plan.spool_directory, before))
 
-    def _take(self, journal: KafkaJournal | FileJournal, term: int | None, inbox: Inbox) -> None:
+    def _take(self, journal: KafkaJournal | FileJournal, term: int | None, inbox: CommandInbox) -> None:
         with self._lock:
             self._journal, self._term, self._inbox = journal, term, inbox
         self._problem, self._said = None, time.monotonic()
@@ -311,7 +315,7 @@ class Leadership:
             self._former = journal.reached
             journal.close()
 
-    def _look_for_a_successor(self, former: Witness) -> None:
+    def _look_for_a_successor(self, former: JournalWatermark) -> None:
         """Raises FencedOut when another agent has led since; raises JournalUnavailable while that is not known."""
         if self._plan.file is None:
             until = time.monotonic() + self._patience_ms / 1_000
@@ -325,7 +329,9 @@ class Leadership:
             if newest > former.epoch:
                 raise fenced_out(plan.topic, f"epoch {newest} has begun")
             if end < former.end:
-                raise forgot(plan.topic, f"it ends at offset {end}, and offset {former.end} was reached before")
+                raise journal_lost_error(
+                    plan.topic, f"it ends at offset {end}, and offset {former.end} was reached before"
+                )
         self._former = None
 
     def _say_again(self, journal: KafkaJournal | FileJournal) -> None:
@@ -345,8 +351,8 @@ class Leadership:
         if lease is not None:
             lease.close(timeout_s)
 
-    def _leader(self) -> Leader:
-        return Leader(
+    def _leader(self) -> LeaderEntry:
+        return LeaderEntry(
             agent=self._plan.agent, host=socket.gethostname(), pid=os.getpid(), cluster=self._cluster, since_ms=0
         )
 
@@ -379,7 +385,7 @@ def _is_refused(failed: JournalUnavailable | KafkaException) -> bool:
     return isinstance(cause, KafkaException) and cause.args[0].code() in _WRITING
 
 
-def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
+def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> JournalState:
     """What the journal says by now, for people: without a lease, without writing.
 
     With the key only what agents wrote is read; without it, what the topic says.
@@ -390,5 +396,5 @@ def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
         if not plan.file.exists():
             raise no_journal(f"journal file {plan.file}", "execute.journal_file")
         return read_file(plan.file).view
-    trust = Trust(plan.keys, plan.cluster, plan.unsigned_below)
+    trust = JournalTrust(plan.keys, plan.cluster, plan.unsigned_below)
     return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms, trust=trust)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent.execute.commands.identity import Signer
-from agent.journal.trust import JournalKey
+from agent.execute.commands.identity import CommandSigner
+from agent.journal.record_trust import JournalKey
 from agent.record.own_topics import OwnTopic
 from agent.values.kafka import COMPACT, DELETE, LOG_APPEND_TIME, MAX_MESSAGE_BYTES, TIMESTAMP_TYPE, UNCLEAN_ELECTION
 
@@ -43,7 +43,7 @@ class LeadershipPlan:
     """Offset of the journal below which records from before there was a key count."""
     cluster: str = ""
     """Id of the cluster, where it is known before anything is read."""
-    signer: Signer | None = field(default=None, repr=False)
+    signer: CommandSigner | None = field(default=None, repr=False)
     """By whom commands are signed where they are sent."""
 
     @property

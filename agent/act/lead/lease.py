@@ -20,10 +20,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from agent.act.journal.journal_topic import Witness
+from agent.act.journal.journal_topic import JournalWatermark
 from agent.errors import LEASE, BadInput, thread, unexpected
-from agent.journal.trust import Trust, checked_witness, signed_witness
-from agent.record.librdkafka import NOT_ALLOWED, client_settings, in_words
+from agent.journal.record_trust import JournalTrust, checked_witness, signed_witness
+from agent.record.librdkafka import NOT_ALLOWED, client_settings, error_text
 from agent.values.kafka import (
     ALLOW_CREATE_TOPICS,
     AUTO_COMMIT,
@@ -65,7 +65,7 @@ class LeasePlan:
     prefix: str = "rackwise"
     session_ms: int = 10_000
     """After this long without a word the others choose a new leader."""
-    trust: Trust = field(default_factory=Trust, repr=False)
+    trust: JournalTrust = field(default_factory=JournalTrust, repr=False)
     """By which the group's memory of the journal is signed and checked."""
 
     @property
@@ -98,7 +98,7 @@ class KafkaLease:
         self._problem: str | None = None
         self._problem_ms = 0
         self._unremembered: str | None = None
-        self._reached = self._committed = Witness()
+        self._reached = self._committed = JournalWatermark()
         self._thread = thread(LEASE, self._run)
 
     def start(self) -> None:
@@ -126,7 +126,7 @@ class KafkaLease:
             left_ms = self._plan.sure_ms - (self._clock_ms() - self._polled_ms)
             return max(0, left_ms) / 1_000 if self._held else 0.0
 
-    def tell(self, reached: Witness) -> None:
+    def tell(self, reached: JournalWatermark) -> None:
         """Have the group remember how far its journal has come."""
         self._reached = reached
 
@@ -166,7 +166,7 @@ class KafkaLease:
         """One membership, until it is closed or in doubt."""
         consumer = Consumer(client_settings(self._plan.config, self._membership()))
         self._leaving, self._polled_ms = False, self._clock_ms()
-        self._reached = self._committed = Witness()  # what a former membership knew may be overtaken
+        self._reached = self._committed = JournalWatermark()  # what a former membership knew may be overtaken
         self._unremembered = None
         try:
             consumer.subscribe(
@@ -211,11 +211,11 @@ class KafkaLease:
             self._unremembered = None
             return
         if error.code() in NOT_ALLOWED:  # others pass with the next rebalance
-            self._unremembered = f"the group does not remember how far the journal has come: {in_words(error)}"
-        self._committed = Witness()  # once more, with the next poll
+            self._unremembered = f"the group does not remember how far the journal has come: {error_text(error)}"
+        self._committed = JournalWatermark()  # once more, with the next poll
 
     def _say(self, error: KafkaError) -> None:
-        self._tell(in_words(error))
+        self._tell(error_text(error))
 
     def _tell(self, problem: str) -> None:
         self._problem, self._problem_ms = problem, self._clock_ms()
@@ -266,7 +266,7 @@ def _counts(partitions: list[TopicPartition]) -> bool:
     return any(one.partition == _PARTITION for one in partitions)
 
 
-def remembered(plan: LeasePlan, timeout_ms: int) -> Witness:
+def committed_watermark(plan: LeasePlan, timeout_ms: int) -> JournalWatermark:
     """What the group remembers of its journal; nothing reached when it remembers nothing.
 
     Raises KafkaException when the coordinator does not answer, BadInput for what no agent with this key committed.
@@ -278,13 +278,13 @@ def remembered(plan: LeasePlan, timeout_ms: int) -> Witness:
         consumer.close()
     if found.error is not None:
         raise KafkaException(found.error)
-    return witness_of(plan, found.metadata or "")
+    return watermark_of(plan, found.metadata or "")
 
 
-def witness_of(plan: LeasePlan, metadata: str) -> Witness:
+def watermark_of(plan: LeasePlan, metadata: str) -> JournalWatermark:
     """What committed metadata says. Raises BadInput, see `remembered`."""
     if not metadata:
-        return Witness()
+        return JournalWatermark()
     text, doubt = checked_witness(plan.trust, metadata)
     unsigned = "|" not in metadata
     if doubt is not None and not (unsigned and plan.trust.unsigned_below):
@@ -297,4 +297,4 @@ def witness_of(plan: LeasePlan, metadata: str) -> Witness:
             ),
         )
     told = _WITNESS.fullmatch(text)
-    return Witness() if told is None else Witness(int(told["epoch"]), int(told["end"] or 0))
+    return JournalWatermark() if told is None else JournalWatermark(int(told["epoch"]), int(told["end"] or 0))

@@ -9,24 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.execute.reassign.messages import Seen
-from agent.values.progress import ActingNow, BrokerProgress, PlanProgress, ReplicaProgress, Status, Trouble
-from agent.values.reassignment import Batch, End, Plan
+from agent.execute.reassign.messages import ClusterView
+from agent.values.progress import (
+    BrokerProgress,
+    ExecuteFault,
+    ExecuteState,
+    ExecutorStatus,
+    PlanProgress,
+    ReplicaProgress,
+)
+from agent.values.reassignment import Batch, PartitionEndReason, ReassignmentPlan
 from assignors.problem import TopicPartition
 
 _SMOOTHING_S = 20.0
 """Rates are taken over about so long."""
 
 
-def acting_now(status: Status, ignored: int | None, notices: tuple[str, ...] = ()) -> ActingNow:
+def acting_now(status: ExecutorStatus, ignored: int | None, notices: tuple[str, ...] = ()) -> ExecuteState:
     """What a leading agent is doing; ``ignored`` are records of the journal that no agent wrote."""
     plans = [one for one in status.plans if not one.plan.ended]
     failing = {
-        Trouble.LOOK: status.look_failed,
-        Trouble.JOURNAL: status.journal_failed,
-        Trouble.PLANS: status.failure,
+        ExecuteFault.LOOK: status.look_failed,
+        ExecuteFault.JOURNAL: status.journal_failed,
+        ExecuteFault.PLANS: status.failure,
     }
-    return ActingNow(
+    return ExecuteState(
         leads=True,
         plans=len(plans),
         partitions_left=sum(one.plan.partitions - one.ended for one in plans),
@@ -44,14 +51,14 @@ class _Sample(NamedTuple):
     bytes: int
 
 
-class Rates:
+class CopyRates:
     """Remembers sizes from look to look."""
 
     def __init__(self) -> None:
         self._samples: dict[tuple[TopicPartition, int], _Sample] = {}
         self._now: dict[TopicPartition, tuple[ReplicaProgress, ...]] = {}
 
-    def looked(self, seen: Seen, at_s: float) -> None:
+    def looked(self, seen: ClusterView, at_s: float) -> None:
         """Take over a look; ``at_s`` is on the monotonic clock."""
         sizes = {(partition, broker): size for partition, broker, size in seen.bytes}
         self._now = {
@@ -93,7 +100,7 @@ class Rates:
         return rate
 
 
-def plan_progress(plan: Plan, batches: Iterable[Batch], rates: Rates) -> PlanProgress:
+def plan_progress(plan: ReassignmentPlan, batches: Iterable[Batch], rates: CopyRates) -> PlanProgress:
     """How far that plan is; ``batches`` are its own."""
     own = tuple(batches)
     ends = {end.id: end.end for batch in own if not batch.back for end in batch.ends}
@@ -101,7 +108,7 @@ def plan_progress(plan: Plan, batches: Iterable[Batch], rates: Rates) -> PlanPro
     return PlanProgress(
         plan=plan,
         batches=own,
-        done=sum(end is End.DONE for end in ends.values()),
+        done=sum(end is PartitionEndReason.DONE for end in ends.values()),
         ended=len(ends),
         replicas=replicas,
         brokers=_brokers(replicas),

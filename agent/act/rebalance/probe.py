@@ -21,12 +21,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
-from agent.journal.triggers import Effect, Path
+from agent.journal.triggers import TriggerEffect, TriggerPath
 from agent.values.clock import elapsed_s
 from agent.values.kafka import STABLE
 from agent.values.observation import GapCause, RawClassicGroup
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import JoinAnswer, JoinAsk
+from agent.wire.membership_calls import JoinRequest, JoinResponse
 
 SESSION_TIMEOUT_MS = 6_000
 """The least that brokers take by default: what a probe that is killed can cost."""
@@ -48,8 +48,8 @@ _GIVEN = "MEMBER_ID_REQUIRED"
 _GONE = "UNKNOWN_MEMBER_ID"
 
 
-class Line(Protocol):
-    """A connection of its own to the group's coordinator (`agent.wire.membership_calls.GroupLine`)."""
+class CoordinatorPort(Protocol):
+    """A connection of its own to the group's coordinator (`agent.wire.membership_calls.CoordinatorConnection`)."""
 
     @property
     def fingerprint(self) -> str:
@@ -58,7 +58,7 @@ class Line(Protocol):
     def describe(self, deadline_ms: int) -> RawClassicGroup:
         """The group now. Raises CallFailed."""
 
-    def join(self, ask: JoinAsk, member_id: str, deadline_ms: int) -> JoinAnswer:
+    def join(self, ask: JoinRequest, member_id: str, deadline_ms: int) -> JoinResponse:
         """Ask to be let in. Raises CallFailed."""
 
     def leave(self, member_id: str, reason: str, deadline_ms: int) -> str | None:
@@ -68,16 +68,16 @@ class Line(Protocol):
         """Hang up."""
 
 
-class Probed(NamedTuple):
+class ProbeResult(NamedTuple):
     """What became of it."""
 
-    effect: Effect
-    path: Path | None
+    effect: TriggerEffect
+    path: TriggerPath | None
     """The way that worked, or the last one tried; None when nothing was asked."""
     sentence: str
 
 
-class StaleError(Exception):
+class StaleGroupError(Exception):
     """It is not sure any more that the group is as it was when it was decided to ask it."""
 
     def __init__(self, why: str, group: RawClassicGroup) -> None:
@@ -86,7 +86,7 @@ class StaleError(Exception):
         """As it was described then."""
 
 
-class Prober:
+class RebalanceProbe:
     """One probe of one group; a context manager, which leaves whatever happens.
 
     ``open_line`` gives a new line to the group's coordinator; ``same`` says of a description whether the group is
@@ -95,8 +95,8 @@ class Prober:
 
     def __init__(
         self,
-        open_line: Callable[[], Line],
-        ask: JoinAsk,
+        open_line: Callable[[], CoordinatorPort],
+        ask: JoinRequest,
         same: Callable[[RawClassicGroup], str | None],
         *,
         on_step: Callable[[str], None] = lambda _step: None,
@@ -105,7 +105,7 @@ class Prober:
         self._ask = ask
         self._same = same
         self._on_step = on_step
-        self._line: Line | None = None
+        self._line: CoordinatorPort | None = None
         self._owed: dict[str, float] = {}
         """Member ids that are to be given back -> when the coordinator forgets them by itself."""
         self._parked: list[_Parked] = []
@@ -114,19 +114,19 @@ class Prober:
         self.asked = False
         """True once a join may have reached the coordinator."""
 
-    def run(self, first: Path) -> Probed:
+    def run(self, first: TriggerPath) -> ProbeResult:
         """Ask in that way, and in the other one where the group stayed stable. Raises CallFailed, StaleError."""
-        if first is Path.PHANTOM_JOIN:
+        if first is TriggerPath.PHANTOM_JOIN:
             return self._phantom_join()
         probed = self._pending_leave()
-        if probed.effect is not Effect.NOTHING:
+        if probed.effect is not TriggerEffect.NOTHING:
             return probed
         try:
             return self._phantom_join()
-        except StaleError as stale:
+        except StaleGroupError as stale:
             untouched = stale.group.state == STABLE and _told(stale.group) == self._before
-            effect = Effect.NOTHING if untouched else Effect.UNKNOWN
-            return Probed(effect, Path.PENDING_LEAVE, f"{probed.sentence}; no second attempt: {stale}")
+            effect = TriggerEffect.NOTHING if untouched else TriggerEffect.UNKNOWN
+            return ProbeResult(effect, TriggerPath.PENDING_LEAVE, f"{probed.sentence}; no second attempt: {stale}")
 
     def __enter__(self) -> Self:
         return self
@@ -147,24 +147,24 @@ class Prober:
 
     # --- the two ways -------------------------------------------------------------------------------------------
 
-    def _pending_leave(self) -> Probed:
+    def _pending_leave(self) -> ProbeResult:
         group, answer = self._first_half()
         if not answer.member_id:
-            return _refused(answer, Path.PENDING_LEAVE)
+            return _refused(answer, TriggerPath.PENDING_LEAVE)
         left = self._give_back(answer.member_id)
         self._on_step("left")
         if not left:
-            return Probed(
-                Effect.UNKNOWN,
-                Path.PENDING_LEAVE,
+            return ProbeResult(
+                TriggerEffect.UNKNOWN,
+                TriggerPath.PENDING_LEAVE,
                 "the coordinator did not confirm LeaveGroup for the pending member id; the id expires in 6 s",
             )
-        return self._seen(Path.PENDING_LEAVE, group)
+        return self._seen(TriggerPath.PENDING_LEAVE, group)
 
-    def _phantom_join(self) -> Probed:
+    def _phantom_join(self) -> ProbeResult:
         group, answer = self._first_half()
         if not answer.member_id:
-            return _refused(answer, Path.PHANTOM_JOIN)
+            return _refused(answer, TriggerPath.PHANTOM_JOIN)
         parked = _Parked(self._open_line(), self._ask, answer.member_id)
         self._parked.append(parked)
         parked.start()
@@ -176,24 +176,24 @@ class Prober:
             # The group assembled before the leave: no SyncGroup, and out again at once.
             self._owed[answer.member_id] = elapsed_s() + SESSION_TIMEOUT_MS / 1000
             self._give_back(answer.member_id)
-            return Probed(Effect.REBALANCING, Path.PHANTOM_JOIN, _ASSEMBLED)
+            return ProbeResult(TriggerEffect.REBALANCING, TriggerPath.PHANTOM_JOIN, _ASSEMBLED)
         if not joined and parked.error not in (None, _GONE):
-            return _refused(JoinAnswer(parked.error, ""), Path.PHANTOM_JOIN)
-        return self._seen(Path.PHANTOM_JOIN, group)
+            return _refused(JoinResponse(parked.error, ""), TriggerPath.PHANTOM_JOIN)
+        return self._seen(TriggerPath.PHANTOM_JOIN, group)
 
-    def _first_half(self) -> tuple[RawClassicGroup, JoinAnswer]:
+    def _first_half(self) -> tuple[RawClassicGroup, JoinResponse]:
         """The group right before, and what the coordinator says to a member without an id."""
         line = self._talk()
         began = elapsed_s()
         group = line.describe(CALL_MS)
         why = self._same(group)
         if why is not None:
-            raise StaleError(why, group)
+            raise StaleGroupError(why, group)
         # From the moment of asking: the answer may be as old as that.
         took_ms = (elapsed_s() - began) * 1000
         if took_ms > FRESH_MS:
             slow = f"the coordinator took {took_ms:.0f} ms to describe the group; the description is too old to join on"
-            raise StaleError(slow, group)
+            raise StaleGroupError(slow, group)
         self._on_step("described")
         if not self.asked:
             self._before = _told(group)
@@ -202,7 +202,7 @@ class Prober:
         if answer.member_id:
             self._owed[answer.member_id] = elapsed_s() + SESSION_TIMEOUT_MS / 1000
         if answer.error not in (_GIVEN, None):
-            return group, JoinAnswer(answer.error, "")
+            return group, JoinResponse(answer.error, "")
         self._on_step("pending")
         return group, answer
 
@@ -216,27 +216,31 @@ class Prober:
             time.sleep(_JOINED_EVERY_S)
         return parked.let_in
 
-    def _seen(self, path: Path, before: RawClassicGroup) -> Probed:
+    def _seen(self, path: TriggerPath, before: RawClassicGroup) -> ProbeResult:
         """Whether the group rebalances now, or has already done so."""
         deadline = elapsed_s() + SEEN_WITHIN_MS / 1000
         while True:
             try:
                 group = self._talk().describe(CALL_MS)
             except CallFailed as failure:
-                return Probed(
-                    Effect.UNKNOWN, path, f"triggered by {path.value}; its effect is unknown: {failure.detail}"
+                return ProbeResult(
+                    TriggerEffect.UNKNOWN, path, f"triggered by {path.value}; its effect is unknown: {failure.detail}"
                 )
             if group.state != STABLE:
-                return Probed(Effect.REBALANCING, path, f"triggered by {path.value}: the group is {group.state}")
+                return ProbeResult(
+                    TriggerEffect.REBALANCING, path, f"triggered by {path.value}: the group is {group.state}"
+                )
             if _told(group) != _told(before):
-                return Probed(Effect.REBALANCING, path, f"triggered by {path.value}: the group has already rebalanced")
+                return ProbeResult(
+                    TriggerEffect.REBALANCING, path, f"triggered by {path.value}: the group has already rebalanced"
+                )
             if elapsed_s() >= deadline:
-                return Probed(Effect.NOTHING, path, f"triggered by {path.value}: the group stayed Stable")
+                return ProbeResult(TriggerEffect.NOTHING, path, f"triggered by {path.value}: the group stayed Stable")
             time.sleep(_LOOK_EVERY_S)
 
     # --- lines --------------------------------------------------------------------------------------------------
 
-    def _talk(self) -> Line:
+    def _talk(self) -> CoordinatorPort:
         if self._line is None:
             self._line = self._open_line()
         return self._line
@@ -274,12 +278,12 @@ class Prober:
 class _Parked(threading.Thread):
     """A join that the coordinator answers when it pleases."""
 
-    def __init__(self, line: Line, ask: JoinAsk, member_id: str) -> None:
+    def __init__(self, line: CoordinatorPort, ask: JoinRequest, member_id: str) -> None:
         super().__init__(name="parked join", daemon=True)
         self._line = line
         self._ask = ask
         self._member_id = member_id
-        self._answer: JoinAnswer | None = None
+        self._answer: JoinResponse | None = None
         self._ended = threading.Event()
 
     def run(self) -> None:
@@ -315,8 +319,8 @@ class _Parked(threading.Thread):
         self._line.close()
 
 
-def _refused(answer: JoinAnswer, path: Path) -> Probed:
-    return Probed(Effect.REFUSED, path, f"the coordinator refused the join: {answer.error}")
+def _refused(answer: JoinResponse, path: TriggerPath) -> ProbeResult:
+    return ProbeResult(TriggerEffect.REFUSED, path, f"the coordinator refused the join: {answer.error}")
 
 
 def _told(group: RawClassicGroup) -> frozenset[tuple[str, bytes]]:

@@ -4,7 +4,7 @@ The order: describe the group and check again all that the wire shows; ask wheth
 make the probe's bytes; write the intent; describe once more; ask (`probe`); write the outcome. Nothing is
 asked without a durable intent, nor when that is not fresh (`messages`) or the lease is not sure: a
 process that was frozen in between finds out. What the rebalance brought is judged by later looks
-(`agent.execute.rebalance.trigger_judging`), not here.
+(`agent.execute.rebalance.trigger_judgement`), not here.
 
 One trigger at a time. Every call has its deadline; all of it takes milliseconds where nothing is wrong.
 """
@@ -17,34 +17,41 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple, Protocol
 
-from agent.act.journal.journal import Journal
-from agent.act.rebalance.probe import CALL_MS, SESSION_TIMEOUT_MS, Line, Prober, StaleError
+from agent.act.journal.journal import JournalPort
+from agent.act.rebalance.probe import CALL_MS, SESSION_TIMEOUT_MS, CoordinatorPort, RebalanceProbe, StaleGroupError
 from agent.errors import BadInput, JournalUnavailable, NoBrokersYet
 from agent.execute.reassign.messages import valid_ms
-from agent.execute.rebalance.probe_bytes import NoProbe, probe_bytes
-from agent.execute.rebalance.refusals import by_wire
-from agent.execute.rebalance.trigger_judging import expected, transactional
-from agent.execute.rebalance.trigger_seen import Seen, offsets_partition, seen_in, seen_raw, transactions_of
+from agent.execute.rebalance.probe_bytes import ProbeRefusal, probe_bytes
+from agent.execute.rebalance.refusals import description_refusal
+from agent.execute.rebalance.trigger_judgement import (
+    GroupView,
+    expected,
+    group_view,
+    offsets_partition,
+    raw_group_view,
+    transactional,
+    transactions_of,
+)
 from agent.journal.triggers import (
-    Effect,
-    Path,
+    TriggerEffect,
     TriggerEntry,
+    TriggerPath,
     intent,
     learned_of,
     outcome,
     path_at,
+    path_learned,
     with_earlier,
-    worked,
 )
 from agent.values.clock import Clock
-from agent.values.journal import Write
-from agent.values.limits import Limits, Told
+from agent.values.journal import JournalWrite
+from agent.values.limits import Limits, TriState
 from agent.values.observation import GapCause, RawClassicGroup
 from agent.values.proposal import Proposal
 from agent.values.snapshot import GroupKind, Snapshot
 from agent.values.verdict import Outcome
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import JoinAsk, RawTransaction
+from agent.wire.membership_calls import JoinRequest, RawTransaction
 from assignors.problem import TopicPartition
 
 _OFFSETS = "__consumer_offsets"
@@ -53,10 +60,10 @@ _OFFSETS_PARTITIONS = 50
 """``offsets.topic.num.partitions`` where the topic is not shown."""
 
 
-class GroupHand(Protocol):
-    """What a trigger needs of `agent.wire.hand.WireHand`."""
+class GroupAdminPort(Protocol):
+    """What a trigger needs of `agent.wire.admin_client.WireAdminClient`."""
 
-    def group_line(self, group_id: str, deadline_ms: int) -> Line:
+    def group_line(self, group_id: str, deadline_ms: int) -> CoordinatorPort:
         """A connection of its own to the group's coordinator. Raises CallFailed."""
 
     def list_transactions(self, deadline_ms: int) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
@@ -76,18 +83,18 @@ class _Ready(NamedTuple):
     """All that is decided before anything is asked."""
 
     group: RawClassicGroup
-    seen: Seen
+    seen: GroupView
     metadata: bytes
     fingerprint: str
 
 
-class Trigger:
+class RebalanceTrigger:
     """Triggers groups; safe to call from any thread, one at a time."""
 
     def __init__(
         self,
-        hand: GroupHand,
-        journal: Journal,
+        hand: GroupAdminPort,
+        journal: JournalPort,
         clock: Clock,
         limits: Limits,
         *,
@@ -119,8 +126,8 @@ class Trigger:
         limits, took_ms = self._limits.execute, self._clock().monotonic_ms - began_ms
         good_ms = valid_ms(took_ms, least_ms=limits.intent_valid_ms, request_timeout_ms=limits.request_timeout_ms)
         self._on_step("intended")
-        path = path_at(self._journal.view(), ready.fingerprint) or Path.PENDING_LEAVE
-        ask = JoinAsk(
+        path = path_at(self._journal.view(), ready.fingerprint) or TriggerPath.PENDING_LEAVE
+        ask = JoinRequest(
             protocol=ready.group.protocol,
             metadata=ready.metadata,
             session_timeout_ms=SESSION_TIMEOUT_MS,
@@ -136,7 +143,7 @@ class Trigger:
                 return "this agent's leadership is no longer certain"
             return self._unfit(now, ready.seen)
 
-        prober = Prober(lambda: self._line(group_id), ask, same, on_step=self._on_step)
+        prober = RebalanceProbe(lambda: self._line(group_id), ask, same, on_step=self._on_step)
         entry = self._probe(prober, path, entry)
         return self._write_outcome(entry, ready.fingerprint)
 
@@ -156,20 +163,20 @@ class Trigger:
                 else "the group could not be described"
             )
             raise _NotDoneError(f"{what} ({failure.detail})") from failure
-        seen = seen_raw(group)
-        why = self._unfit(group, seen_in(snapshot.groups.get(group_id)))
+        seen = raw_group_view(group)
+        why = self._unfit(group, group_view(snapshot.groups.get(group_id)))
         if why is not None:
             raise _NotDoneError(why)
         self._check_transactions(seen, snapshot)
         metadata = probe_bytes(group)
-        if isinstance(metadata, NoProbe):
+        if isinstance(metadata, ProbeRefusal):
             raise _NotDoneError(f"no harmless JoinGroup can be built for it: {metadata.sentence}")
         return _Ready(group, seen, metadata, fingerprint)
 
-    def _unfit(self, group: RawClassicGroup, meant: Seen | None) -> str | None:
+    def _unfit(self, group: RawClassicGroup, meant: GroupView | None) -> str | None:
         """Why the group as described now is not to be asked; None when nothing stands against it."""
-        seen = seen_raw(group)
-        why = by_wire(seen, self._limits.trigger_of(group.group_id))
+        seen = raw_group_view(group)
+        why = description_refusal(seen, self._limits.trigger_of(group.group_id))
         if why is not None:
             return f"{why.sentence} ({why.known_by})"
         if meant is None or seen.members != meant.members:
@@ -178,10 +185,10 @@ class Trigger:
             return "the group has rebalanced since the proposal"
         return None
 
-    def _check_transactions(self, seen: Seen, snapshot: Snapshot) -> None:
+    def _check_transactions(self, seen: GroupView, snapshot: Snapshot) -> None:
         """Learn whether members write in transactions, where the user leaves it to what is seen."""
         allowed = self._limits.trigger_of(seen.group_id)
-        if allowed.allow_transactional or allowed.transactional is not Told.UNKNOWN:
+        if allowed.allow_transactional or allowed.transactional is not TriState.UNKNOWN:
             return
         try:
             listed, failed = self._hand.list_transactions(CALL_MS)
@@ -219,14 +226,14 @@ class Trigger:
             raise _NotDoneError(f"the intent could not be written to the journal ({error})") from error
         return entry
 
-    def _probe(self, prober: Prober, path: Path, entry: TriggerEntry) -> TriggerEntry:
+    def _probe(self, prober: RebalanceProbe, path: TriggerPath, entry: TriggerEntry) -> TriggerEntry:
         try:
             with prober:
                 probed = prober.run(path)
-        except StaleError as stale:
-            return replace(entry, effect=Effect.NOT_SENT, sentence=str(stale))
+        except StaleGroupError as stale:
+            return replace(entry, effect=TriggerEffect.NOT_SENT, sentence=str(stale))
         except CallFailed as failure:
-            effect = Effect.UNKNOWN if prober.asked else Effect.NOT_SENT
+            effect = TriggerEffect.UNKNOWN if prober.asked else TriggerEffect.NOT_SENT
             return replace(entry, effect=effect, acted_ms=self._clock().wall_ms, sentence=failure.detail)
         return replace(
             entry, effect=probed.effect, path=probed.path, acted_ms=self._clock().wall_ms, sentence=probed.sentence
@@ -234,15 +241,15 @@ class Trigger:
 
     def _write_outcome(self, entry: TriggerEntry, fingerprint: str) -> Outcome:
         writes = [outcome(entry)]
-        done = entry.effect is Effect.REBALANCING
+        done = entry.effect is TriggerEffect.REBALANCING
         way = _learned_way(entry)
         if way is not None and path_at(self._journal.view(), fingerprint) is not way:
-            writes.append(worked(fingerprint, way, self._clock().wall_ms))
+            writes.append(path_learned(fingerprint, way, self._clock().wall_ms))
         unwritten = self._append_late(*writes)
-        head = "done" if done else "not done" if entry.effect is not Effect.UNKNOWN else "unknown"
+        head = "done" if done else "not done" if entry.effect is not TriggerEffect.UNKNOWN else "unknown"
         return Outcome(entry.proposal_id, done=done, sentence=f"{head}: {entry.sentence}{unwritten}")
 
-    def _append_late(self, *writes: Write) -> str:
+    def _append_late(self, *writes: JournalWrite) -> str:
         """Write what is known already; the intent says enough where that fails, and later looks close it."""
         try:
             self._journal.append(*writes)
@@ -250,7 +257,7 @@ class Trigger:
             return f" (not written to the journal: {error})"
         return ""
 
-    def _line(self, group_id: str) -> Line:
+    def _line(self, group_id: str) -> CoordinatorPort:
         return self._hand.group_line(group_id, CALL_MS)
 
 
@@ -282,9 +289,13 @@ def _unknown_transactions(what: str, why: str) -> _NotDoneError:
     return _NotDoneError(f"{what}, so it is unknown whether its members write in transactions ({why})")
 
 
-def _learned_way(entry: TriggerEntry) -> Path | None:
+def _learned_way(entry: TriggerEntry) -> TriggerPath | None:
     """Which way to try first the next time at a broker of that release; None where this trigger does not tell."""
-    if entry.effect is Effect.REBALANCING:
+    if entry.effect is TriggerEffect.REBALANCING:
         return entry.path
     # Too slow for both ways at once: the other one comes first then.
-    return Path.PHANTOM_JOIN if (entry.effect, entry.path) == (Effect.NOTHING, Path.PENDING_LEAVE) else None
+    return (
+        TriggerPath.PHANTOM_JOIN
+        if (entry.effect, entry.path) == (TriggerEffect.NOTHING, TriggerPath.PENDING_LEAVE)
+        else None
+    )

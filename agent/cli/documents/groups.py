@@ -2,9 +2,78 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
-from agent.cli.documents.money import PricedDocument, RatesSource
+RatesSource = Literal["command", "agent", "file", "weights", "unknown"]
+
+
+class RatesDocument(TypedDict):
+    """Where bytes per second come from."""
+
+    source: RatesSource
+    """``command``: two looks of this command; ``agent``: the running agent's telemetry; ``file``: the replayed file's
+    agent; ``weights``: the pipeline; ``unknown``: one look, and no other source."""
+    measured_over_s: float | None
+    """Seconds over which they were measured; null where that is not known."""
+    agent_look: str | None
+    """The agent's look that they rest on; null unless the source is ``agent``."""
+    agent_look_age_ms: int | None
+    """How old that look is; null unless the source is ``agent``."""
+    why_not: str | None
+    """Why they are unknown; null where they are known."""
+
+
+class PriceDocument(TypedDict):
+    """What a byte that crosses racks is assumed to cost."""
+
+    usd_per_gb: float | None
+    """Price of 10^9 bytes, both directions together (``price.usd_per_gb``); null where none is set."""
+    pairs_with_own_price: int
+    """Pairs of racks that ``price.between`` gives another price."""
+
+
+class PricedDocument(TypedDict):
+    """What crosses racks, and what it costs: at least, and at most."""
+
+    cross_rack_bytes_per_s: float | None
+    """Bytes per second that cross racks: at least, where some are unknown; null: unknown."""
+    usd_per_day: float | None
+    """What they cost a day, in the same way; null also where no price is set."""
+    at_most_cross_rack_bytes_per_s: float | None
+    """Bytes per second that cross racks at most; null: no bound is known."""
+    at_most_usd_per_day: float | None
+    """What they cost a day at most; null also where no price is set."""
+
+
+class CrossingDocument(TypedDict):
+    """What crosses racks of some reads and copies."""
+
+    bytes_per_s: float | None
+    """Bytes per second that cross racks: at least, where ``unknown`` is above 0; null where none of it is known."""
+    usd_per_day: float | None
+    """What they cost a day, in the same way; null also where no price is set."""
+    at_most_bytes_per_s: float | None
+    """Bytes per second that cross racks at most; null: no bound is known."""
+    at_most_usd_per_day: float | None
+    """What they cost a day at most; null also where no price is set."""
+    parts: int
+    """Reads (one partition by one reader) and copies (one partition to one follower) that were looked at."""
+    unknown: int
+    """Those of which it is not known how many bytes cross; a missing answer that may hide some counts as one."""
+
+
+class MoneyDocument(TypedDict):
+    """Everything that crosses racks, by path. What producers send is not visible and in none of the figures."""
+
+    rates: RatesDocument
+    price: PriceDocument
+    total: CrossingDocument
+    replicate: CrossingDocument
+    """From leaders to followers."""
+    consume: CrossingDocument
+    """From brokers to the members of groups, changelogs that standbys read included."""
+    groups_with_hidden_reads: list[str]
+    """Groups with a member whose reads are not visible now."""
 
 
 class GroupDocument(PricedDocument):
@@ -117,4 +186,98 @@ class GroupDetailsDocument(GroupDocument):
     task_list: list[TaskCopyDocument]
     """Copies of stateful tasks; empty for other groups than Kafka Streams."""
     topic_list: list[GroupTopicDocument]
+    """Costliest first."""
+
+
+class TopicReaderDocument(PricedDocument):
+    """What the readers of one group in one rack read of the topic."""
+
+    group: str
+    rack: str | None
+    """Null for readers whose rack is not known."""
+    partitions: int
+    unknown_reads: int
+
+
+class RackLeaders(TypedDict):
+    """Partitions whose leaders are in one rack."""
+
+    rack: str | None
+    """Null for partitions without a leader, and for leaders of unknown rack."""
+    partitions: int
+
+
+class TopicDocument(PricedDocument):
+    """One topic: where it is led, what is written into it, who reads it from where; copies and reads across racks."""
+
+    topic: str
+    partitions: int
+    leaders: list[RackLeaders]
+    """By rack."""
+    in_bytes_per_s: float | None
+    """Bytes per second that producers write into it: at least, where ``in_unknown_partitions`` is above 0. Where
+    producers stand is not visible, so this is in none of the figures about racks."""
+    in_unknown_partitions: int
+    replicate_bytes_per_s: float | None
+    """Bytes per second that followers copy from leaders in other racks; at least, where some are unknown."""
+    replicate_usd_per_day: float | None
+    at_most_replicate_bytes_per_s: float | None
+    """Those bytes per second at most; null: no bound is known."""
+    replicate_unknown: int
+    """Copies of which it is not known how many bytes cross."""
+    read_bytes_per_s: float | None
+    """Bytes per second that groups read from other racks; at least, where some are unknown."""
+    read_usd_per_day: float | None
+    at_most_read_bytes_per_s: float | None
+    """Those bytes per second at most; null: no bound is known."""
+    read_unknown: int
+    """Reads of which it is not known how many bytes cross."""
+    rates: RatesSource
+    """Where bytes per second come from."""
+    readers: list[TopicReaderDocument] | None
+    """Null where none was seen and some may be hidden."""
+    """Costliest first."""
+
+
+class PartitionReaderDocument(TypedDict):
+    """Who reads a partition."""
+
+    group: str
+    rack: str | None
+    """Null where it is not known."""
+
+
+class PartitionDocument(TypedDict):
+    """One partition of the topic."""
+
+    partition: int
+    leader: int | None
+    leader_rack: str | None
+    replicas: list[int]
+    """In assignment order: the first is the preferred leader."""
+    replica_racks: list[str | None]
+    """The rack of each of them; null where it is not known."""
+    in_bytes_per_s: float | None
+    readers: list[PartitionReaderDocument] | None
+    """In the same way."""
+
+
+class TopicDetailsDocument(TopicDocument):
+    """One topic with its partitions."""
+
+    partition_list: list[PartitionDocument]
+
+
+class TopDocument(TypedDict):
+    """One look of ``top``."""
+
+    taken_ms: int
+    """Epoch milliseconds of the look."""
+    cluster: str
+    not_seen: int
+    """Parts of the cluster that did not answer; ``status`` names them."""
+    money: MoneyDocument
+    groups: list[GroupDocument]
+    """The dearest first; groups without members are left out."""
+    topics: list[TopicDocument]
     """Costliest first."""

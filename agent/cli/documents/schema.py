@@ -14,30 +14,186 @@ import types
 import typing
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, TypedDict, get_args, get_origin
 
 from typing_extensions import get_original_bases, is_typeddict
 
-from agent.cli.documents.catalogue import DOCUMENTS, Document
+from agent.cli.documents import cluster, config, groups, plan, proposals
 from agent.propose.codec import ProposalDocument
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
+
+
+class BacktestScores(TypedDict):
+    """Sums over the stretch of history."""
+
+    looks: int
+    groups: int
+    """Groups of all looks: group snapshots."""
+    seconds: float
+    """Time that looks cover."""
+    unseen_s: float
+    """Time that no look covers."""
+    read_partition_s: float
+    """Partitions read across racks, times seconds."""
+    unknown_partition_s: float
+    """Partitions of which it is not known whether they are read across racks, times seconds."""
+    read_bytes: float
+    """Bytes read across racks, where rates are known."""
+    read_usd: float
+    dark_group_s: float
+    """Groups whose bytes are not known in full, times seconds."""
+    copied_bytes: float
+    """Bytes copied by moves, within and across racks."""
+    copied_usd: float
+    replication_bytes: float
+    """Bytes by which moves changed what followers fetch across racks."""
+    replication_usd: float
+    moves: int
+    """Partitions, tasks and replicas that were moved."""
+    placements: int
+    """Reassignments and changes of preferred leaders."""
+    triggers: int
+    false_triggers: int
+    """Triggers that brought nothing."""
+    unjudged_triggers: int
+    violation_minutes: float
+    """Broken rules, times minutes."""
+    balanced_s: list[float]
+    """Seconds to balance of each group that came to be balanced."""
+    unbalanced_s: list[float]
+    """Seconds without balance of each group that did not come to be balanced."""
+
+
+class BacktestRow(TypedDict):
+    """One strategy, and what it would have come to."""
+
+    rank: int
+    strategy: str
+    scores: BacktestScores
+    usd_per_day: float | None
+    """Reads, copies and changed replication; null where no byte is known, or none has a price."""
+    saved_usd_per_day: float | None
+    """Against what was recorded; null where that was not lived through, or bytes are not known."""
+    crossing: float
+    """Partitions read across racks at a time, on average."""
+    balance_s: float | None
+    """Median of the seconds to balance; null where no group needed any."""
+
+
+class CommandDocument(NamedTuple):
+    """What one or several commands print in the forms json, jsonl and yaml."""
+
+    name: str
+    """Of its schema: docs/schemas/command-NAME.v1.json."""
+    kind: Any
+    """A TypedDict: the document, or one of its rows."""
+    commands: tuple[str, ...]
+    """As they are typed after ``rackwise``, with the option or the ARGUMENT that makes them print this."""
+    about: str
+    rows: bool = True
+    """A list of rows, of which jsonl prints one a line; else one object."""
+    version: int = 1
+    """Fields may be added within a version."""
+
+
+_ANSWERED = (
+    "proposals approve", "proposals apply", "proposals cancel", "pause", "resume", "reassign cancel",
+    "reassign rollback",
+)  # fmt: skip
+
+DOCUMENTS: tuple[CommandDocument, ...] = (
+    CommandDocument(
+        "status", cluster.StatusDocument, ("status",), "What is there, what crosses racks, all findings.", rows=False
+    ),
+    CommandDocument("racks", cluster.RackDocument, ("racks",), "Racks, one row each."),
+    CommandDocument("groups", groups.GroupDocument, ("groups",), "Groups, costliest first."),
+    CommandDocument(
+        "group",
+        groups.GroupDetailsDocument,
+        ("groups GROUP",),
+        "One group with its members, tasks and topics.",
+        rows=False,
+    ),
+    CommandDocument("topics", groups.TopicDocument, ("topics",), "Topics, costliest first."),
+    CommandDocument(
+        "topic", groups.TopicDetailsDocument, ("topics TOPIC",), "One topic, its readers and partitions.", rows=False
+    ),
+    CommandDocument("top", groups.TopDocument, ("top",), "One look after the other, one line each.", rows=False),
+    CommandDocument("doctor", cluster.CheckDocument, ("doctor",), "Checks, one row each."),
+    CommandDocument("plan", ProposalDocument, ("plan", "proposals", "proposals list"), "Proposals, one row each."),
+    CommandDocument("plan-groups", plan.PlanGroup, ("plan --groups",), "Groups: now, by their own assignors, at best."),
+    CommandDocument(
+        "plan-new-partitions",
+        plan.NewPlacementRow,
+        ("plan --new-topic", "plan --add-partitions"),
+        "Two placements of new partitions: by Kafka's own placer, and the best one.",
+    ),
+    CommandDocument("explain", plan.ExplainedRow, ("explain",), "Rules with their answers, one row each."),
+    CommandDocument(
+        "proposals-history", proposals.HistoryRow, ("proposals history",), "The journal, the latest entry last."
+    ),
+    CommandDocument("answer", proposals.CommandAnswer, _ANSWERED, "The answer of the leading agent.", rows=False),
+    CommandDocument(
+        "reassign-status",
+        proposals.ReassignStatus,
+        ("reassign status",),
+        "Plans, throttles, and the copies that brokers are making.",
+        rows=False,
+    ),
+    CommandDocument(
+        "reassign-verify", proposals.VerifyRow, ("reassign verify",), "Partitions of a plan, one row each."
+    ),
+    CommandDocument(
+        "simulate",
+        plan.SimulationDocument,
+        ("simulate",),
+        "Groups, findings, proposals and losses after the changes.",
+        rows=False,
+    ),
+    CommandDocument(
+        "assign", config.AssignDocument, ("assign",), "The output of Kafka's own classes for each case.", rows=False
+    ),
+    CommandDocument(
+        "optimize", config.OptimizeDocument, ("optimize",), "The assignment of tasks that costs least.", rows=False
+    ),
+    CommandDocument("config-show", config.SettingRow, ("config show",), "Settings in force, one row each."),
+    CommandDocument(
+        "config-check", config.CheckedSettings, ("config check",), "That the settings can be used.", rows=False
+    ),
+    CommandDocument("cluster", cluster.LocalCluster, ("cluster up", "cluster status"), "Clusters on this machine."),
+    CommandDocument(
+        "spark-backtest", BacktestRow, ("spark backtest",), "Strategies by how well they did, one row each."
+    ),
+)
+
+NOT_YET: tuple[str, ...] = ()
+"""Commands whose documents have no schema yet."""
+
+SCHEMA_OF_SETTINGS = "config schema"
+"""The one command that prints a JSON Schema."""
+
+
+def command_name(typed: str) -> str:
+    """The words of the command itself, as in ``proposals history``; without ``--options`` and ARGUMENTS."""
+    return " ".join(word for word in typed.split() if not word.startswith("--") and not word.isupper())
+
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _ELSEWHERE: dict[Any, str] = {ProposalDocument: PROPOSAL_ID}
 """Types that have a schema of their own, which is referred to."""
 
 
-def schema_id(document: Document) -> str:
+def schema_id(document: CommandDocument) -> str:
     """The name of a document's schema."""
     return f"urn:rackwise:command:{document.name}:v{document.version}"
 
 
-def file_name(document: Document) -> str:
+def file_name(document: CommandDocument) -> str:
     """The file in docs/schemas that holds it."""
     return f"command-{document.name}.v{document.version}.json"
 
 
-def document_schema(document: Document) -> dict[str, Any]:
+def document_schema(document: CommandDocument) -> dict[str, Any]:
     """The schema of what ``-o json`` prints: one object, or an array of rows (each of them a line of ``-o jsonl``)."""
     definitions: dict[str, Any] = {}
     body = _of(document.kind, definitions)
@@ -55,7 +211,7 @@ def document_schema(document: Document) -> dict[str, Any]:
     }
 
 
-def schema_text(document: Document) -> str:
+def schema_text(document: CommandDocument) -> str:
     """The text of the committed file."""
     return json.dumps(document_schema(document), indent=2, ensure_ascii=False) + "\n"
 

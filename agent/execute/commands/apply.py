@@ -1,9 +1,9 @@
 """What do operators' commands come to? Writes for the journal and words for the mover.
 
 Invariants: a command is answered once, whatever it says and whatever fault it meets, in the same transaction as what it
-changes; what a journal says was obeyed is said to the mover again until it shows (`words_again`), so that a crash
-between the two loses nothing, and of the very attempt that it was about. Approvals are `agreeing`, all else is
-`turning`. Pure.
+changes; what a journal says was obeyed is said to the mover again until it shows (`replay_undelivered`), so that a
+crash between the two loses nothing, and of the very attempt that it was about. Approvals are `approve`, all else is
+`plan_commands`. Pure.
 """
 
 from __future__ import annotations
@@ -13,53 +13,60 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from agent.errors import BadInput, unexpected
-from agent.execute.commands import agreeing, turning
-from agent.execute.commands.commanded import Begins, Foresee, Result, Room, Spoken, refused, unplanned
+from agent.execute.commands import approve, plan_commands
+from agent.execute.commands.command_context import (
+    BatchPermissionCheck,
+    CommandContext,
+    CommandDecision,
+    ExecutorInput,
+    VerdictForecast,
+    refused,
+    unplanned,
+)
 from agent.execute.commands.identity import (
     ANSWERED_FOR_MS,
     STOPPING,
-    Came,
-    People,
-    against,
-    by,
+    CommandOrigin,
+    OperatorKeys,
     sender_of,
+    sender_refusal,
     too_early,
     too_late,
+    with_sender,
 )
-from agent.execute.reassign.messages import Accepted, May, Said, Word
-from agent.execute.reassign.transitions import turned
-from agent.journal import moves
+from agent.execute.reassign.machine import transition
+from agent.execute.reassign.messages import BatchPermission, CommandReceived, PlanAccepted, PlanCommand
+from agent.journal import plan_entries
 from agent.journal.codec import numbered
 from agent.journal.commands import (
-    Answer,
-    Answered,
-    Command,
-    Verb,
+    CommandAnswered,
+    CommandVerb,
+    LeaderAnswer,
+    OperatorCommand,
     answer_to,
     answered,
+    command_cleanup,
     command_from_json,
-    forgotten,
     history,
     signed_until,
 )
 from agent.journal.leader import leader_in
-from agent.values.attempts import attempt, back_of, forth_of
-from agent.values.journal import Entry, View, Write
+from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal
-from agent.values.reassignment import Plan
+from agent.values.reassignment import ReassignmentPlan, attempt, rollback_name, rolled_back_plan
 from agent.values.typed_json import UnreadableError
 
-_PAUSING = (Verb.PAUSE, Verb.RESUME)
+_PAUSING = (CommandVerb.PAUSE, CommandVerb.RESUME)
 _WORDS = {
-    Verb.PAUSE: Word.PAUSE,
-    Verb.RESUME: Word.RESUME,
-    Verb.CANCEL: Word.CANCEL,
-    Verb.ROLLBACK: Word.ROLLBACK,
+    CommandVerb.PAUSE: PlanCommand.PAUSE,
+    CommandVerb.RESUME: PlanCommand.RESUME,
+    CommandVerb.CANCEL: PlanCommand.CANCEL,
+    CommandVerb.ROLLBACK: PlanCommand.ROLLBACK,
 }
 
 
-class Waiting(Protocol):
+class PendingCommand(Protocol):
     """A command as an inbox hands it out."""
 
     @property
@@ -71,37 +78,37 @@ class Waiting(Protocol):
         """What it says."""
 
     @property
-    def after(self) -> Write:
+    def after(self) -> JournalWrite:
         """To be written together with the answer."""
 
     @property
-    def came(self) -> Came:
+    def came(self) -> CommandOrigin:
         """How it came."""
 
 
-class Obeyed(NamedTuple):
+class CommandEffects(NamedTuple):
     """What to write, in one append, and then what to say to the mover."""
 
-    writes: tuple[Write, ...] = ()
-    words: tuple[Spoken, ...] = ()
+    writes: tuple[JournalWrite, ...] = ()
+    words: tuple[ExecutorInput, ...] = ()
     look_now: bool = False
     """True when something was approved or resumed, so that the next planning need not be waited for."""
     unheard: bool = False
     """True when a command that is to stop something waits for the first planning."""
 
 
-def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
-    waiting: Sequence[Waiting],
-    view: View,
+def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged by)
+    waiting: Sequence[PendingCommand],
+    view: JournalState,
     standing: Sequence[Proposal] | None,
     limits: Limits,
     now_ms: int,
-    foresee: Foresee = lambda _proposal, _view: None,
-    begins: Begins = lambda _plan, _view: May(begin=True),
+    foresee: VerdictForecast = lambda _proposal, _view: None,
+    begins: BatchPermissionCheck = lambda _plan, _view: BatchPermission(begin=True),
     *,
-    people: People = MappingProxyType({}),
+    people: OperatorKeys = MappingProxyType({}),
     full: bool = False,
-) -> Obeyed:
+) -> CommandEffects:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
 
     ``standing`` are the proposals of the last planning, None before the first: until then what rests on them waits, and
@@ -115,19 +122,19 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     be changed.
     """
     if not waiting:
-        return Obeyed()
+        return CommandEffects()
     by_id, planned = {proposal.id: proposal for proposal in standing or ()}, standing is not None
-    room = Room(view, by_id, _plans(view), limits, now_ms, foresee, begins, planned)
-    total, waits = Obeyed(), False
+    room = CommandContext(view, by_id, _plans(view), limits, now_ms, foresee, begins, planned)
+    total, waits = CommandEffects(), False
     for one in waiting:
         if answer_to(view, one.id) is not None:
             continue
         if not full and _must_wait(one, room, behind=waits):
-            waits, total = True, total._replace(unheard=total.unheard or stops((one,)))
+            waits, total = True, total._replace(unheard=total.unheard or stops_something((one,)))
             continue
         command, result, signed_ms = _obey_one(one, room, people)
         result = _writable(result, now_ms)
-        answer = Answer(result.done, result.sentence, now_ms, result.plan, result.unknown, signed_ms, result.todo)
+        answer = LeaderAnswer(result.done, result.sentence, now_ms, result.plan, result.unknown, signed_ms, result.todo)
         # The position stays before what waits.
         writes = (*result.writes, answered(command, answer), *(() if waits else (one.after,)))
         view = _shown(view, writes, now_ms)
@@ -139,10 +146,10 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
         )
     if not total.writes:
         return total
-    return total._replace(writes=(*total.writes, *forgotten(view, now_ms - ANSWERED_FOR_MS, _needed(view))))
+    return total._replace(writes=(*total.writes, *command_cleanup(view, now_ms - ANSWERED_FOR_MS, _needed(view))))
 
 
-def _must_wait(one: Waiting, room: Room, *, behind: bool) -> bool:
+def _must_wait(one: PendingCommand, room: CommandContext, *, behind: bool) -> bool:
     """Whether it waits for the first planning: for what is proposed, or for its turn, where it stops nothing."""
     try:
         command = command_from_json(dict(one.value))
@@ -151,43 +158,43 @@ def _must_wait(one: Waiting, room: Room, *, behind: bool) -> bool:
     return not room.can_answer(command) or (behind and command.verb not in STOPPING)
 
 
-def stops(waiting: Iterable[Waiting]) -> bool:
+def stops_something(waiting: Iterable[PendingCommand]) -> bool:
     """Whether any of them is to stop something; a rollback stops what it takes back."""
-    return any(_verb(one) in (*STOPPING, Verb.ROLLBACK) for one in waiting)
+    return any(_verb(one) in (*STOPPING, CommandVerb.ROLLBACK) for one in waiting)
 
 
-def _verb(one: Waiting) -> Verb | None:
+def _verb(one: PendingCommand) -> CommandVerb | None:
     """None for what is no command."""
     name = one.value.get("verb")
-    return Verb.__members__.get(name) if isinstance(name, str) else None
+    return CommandVerb.__members__.get(name) if isinstance(name, str) else None
 
 
-def _plans(view: View) -> tuple[Plan, ...]:
+def _plans(view: JournalState) -> tuple[ReassignmentPlan, ...]:
     """The plans as they are once the mover has heard all that was answered."""
-    every = {plan.proposal_id: plan for plan in moves.plans(view)}
-    for word in words_again(view):
-        if isinstance(word, Accepted):
+    every = {plan.proposal_id: plan for plan in plan_entries.plans(view)}
+    for word in replay_undelivered(view):
+        if isinstance(word, PlanAccepted):
             every[word.plan.proposal_id] = word.plan
         else:
-            every[word.proposal_id] = turned(every[word.proposal_id], word).plan
+            every[word.proposal_id] = transition(every[word.proposal_id], word).plan
     return tuple(every.values())
 
 
-def words_again(view: View, valid_ms: int = 3_600_000) -> tuple[Spoken, ...]:
+def replay_undelivered(view: JournalState, valid_ms: int = 3_600_000) -> tuple[ExecutorInput, ...]:
     """Words that a former leader may not have passed on any more; the mover takes a word twice as once.
 
-    A plan knows the latest command that changed it (`Plan.heard`), so what was answered before that is not repeated.
-    ``valid_ms`` is how long an approval lasts, and with it what is taken back by a plan of its own.
+    A plan knows the latest command that changed it (`ReassignmentPlan.heard`), so what was answered before that is not
+    repeated. ``valid_ms`` is how long an approval lasts, and with it what is taken back by a plan of its own.
     """
     words = (word for name, asked in _asked(view).items() for word in _words_again(name, asked, view, valid_ms))
     return tuple(words)
 
 
-def _needed(view: View) -> frozenset[str]:
+def _needed(view: JournalState) -> frozenset[str]:
     """Ids of commands whose answers must stay: what a plan has heard last, and what it does not show yet."""
     needed: set[str] = set()
     for name, asked in _asked(view).items():
-        plan = moves.plan_of(view, name)
+        plan = plan_entries.plan_of(view, name)
         if plan is None:
             needed.update([one.command.id for one in asked if _forth(one, name, view) is not None][-1:])
         else:
@@ -196,88 +203,95 @@ def _needed(view: View) -> frozenset[str]:
     return frozenset(needed)
 
 
-def _asked(view: View) -> Mapping[str, list[Answered]]:
+def _asked(view: JournalState) -> Mapping[str, list[CommandAnswered]]:
     """Plan -> the commands about it that were obeyed, in their order, without approvals."""
-    by_plan: dict[str, list[Answered]] = {}
+    by_plan: dict[str, list[CommandAnswered]] = {}
     for one in history(view):
         # Before there were attempts, the proposal's id was the plan's name.
         name = one.answer.plan or one.command.proposal_id
-        if one.answer.done and name is not None and one.command.verb not in agreeing.VERBS:
+        if one.answer.done and name is not None and one.command.verb not in approve.VERBS:
             by_plan.setdefault(name, []).append(one)
     return by_plan
 
 
-def _words_again(name: str, asked: list[Answered], view: View, valid_ms: int) -> Iterator[Spoken]:
+def _words_again(name: str, asked: list[CommandAnswered], view: JournalState, valid_ms: int) -> Iterator[ExecutorInput]:
     """What the plan does not show yet, in the order in which it was answered."""
-    plan = moves.plan_of(view, name)
+    plan = plan_entries.plan_of(view, name)
     if plan is None:
         ways = (_way_again(one, name, view, valid_ms) for one in asked)
         yield from [way for way in ways if way is not None][-1:]
         return
     for one in _latest(_after(asked, plan.heard)):
         command = one.command
-        if command.verb is Verb.ROLLBACK and attempt(name).of != attempt(command.proposal_id or "").of:
+        if command.verb is CommandVerb.ROLLBACK and attempt(name).of != attempt(command.proposal_id or "").of:
             continue  # the way back that was promised: it was accepted
-        if command.verb is Verb.ROLLBACK and _missed(plan, view):
-            if (way := _way(one, plan, back_of(name), view, valid_ms)) is not None:
+        if command.verb is CommandVerb.ROLLBACK and _missed(plan, view):
+            if (way := _way(one, plan, rollback_name(name), view, valid_ms)) is not None:
                 yield way
             continue
-        said = Said(_WORDS[command.verb], name, command.who, command.id)
-        if not plan.ended and (after := turned(plan, said).plan) != plan:
+        said = CommandReceived(_WORDS[command.verb], name, command.who, command.id)
+        if not plan.ended and (after := transition(plan, said).plan) != plan:
             plan = after
             yield said
 
 
-def _after(asked: list[Answered], heard: str) -> list[Answered]:
+def _after(asked: list[CommandAnswered], heard: str) -> list[CommandAnswered]:
     at = next((at for at, one in enumerate(asked) if heard and one.command.id == heard), None)
     return asked if at is None else asked[at + 1 :]
 
 
-def _latest(asked: list[Answered]) -> list[Answered]:
+def _latest(asked: list[CommandAnswered]) -> list[CommandAnswered]:
     """Of pauses and resumes the last, and of cancels and rollbacks: it alone says where the plan is to end."""
     last = {one.command.verb in _PAUSING: at for at, one in enumerate(asked)}
     return [asked[at] for at in sorted(last.values())]
 
 
-def _missed(plan: Plan, view: View) -> bool:
+def _missed(plan: ReassignmentPlan, view: JournalState) -> bool:
     """Whether it ended before a rollback was passed on."""
-    if plan.state not in turning.TAKEN_BACK or moves.plan_of(view, back_of(plan.proposal_id)) is not None:
+    if (
+        plan.state not in plan_commands.TAKEN_BACK
+        or plan_entries.plan_of(view, rollback_name(plan.proposal_id)) is not None
+    ):
         return False
     # From before plans knew which command they had: one with batches back had it.
-    return bool(plan.heard) or not any(batch.back for batch in moves.batches(view, plan.proposal_id))
+    return bool(plan.heard) or not any(batch.back for batch in plan_entries.batches(view, plan.proposal_id))
 
 
-def _way_again(one: Answered, name: str, view: View, valid_ms: int) -> Accepted | None:
+def _way_again(one: CommandAnswered, name: str, view: JournalState, valid_ms: int) -> PlanAccepted | None:
     """The way back that was promised, where it was not accepted yet."""
     plan = _forth(one, name, view)
     return None if plan is None else _way(one, plan, name, view, valid_ms)
 
 
-def _forth(one: Answered, name: str, view: View) -> Plan | None:
+def _forth(one: CommandAnswered, name: str, view: JournalState) -> ReassignmentPlan | None:
     """The plan that the plan of that name was promised to take back."""
-    forth = forth_of(name)
-    return moves.plan_of(view, forth) if forth is not None and one.command.verb is Verb.ROLLBACK else None
+    forth = rolled_back_plan(name)
+    return plan_entries.plan_of(view, forth) if forth is not None and one.command.verb is CommandVerb.ROLLBACK else None
 
 
-def _way(one: Answered, plan: Plan, name: str, view: View, valid_ms: int) -> Accepted | None:
-    way = turning.way_of(plan, one.command, view, name, one.answer.at_ms + valid_ms)
-    return Accepted(way) if way.targets else None
+def _way(
+    one: CommandAnswered, plan: ReassignmentPlan, name: str, view: JournalState, valid_ms: int
+) -> PlanAccepted | None:
+    way = plan_commands.rollback_plan(plan, one.command, view, name, one.answer.at_ms + valid_ms)
+    return PlanAccepted(way) if way.targets else None
 
 
-def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result, int | None]:
+def _obey_one(
+    one: PendingCommand, room: CommandContext, people: OperatorKeys
+) -> tuple[OperatorCommand, CommandDecision, int | None]:
     """The command as it is written down, what it comes to, and the time that was signed."""
     try:
         command = command_from_json(dict(one.value))
     except UnreadableError as error:
-        unread = Command(one.id, Verb.PAUSE, "", room.now_ms)
-        return unread, Result(done=False, sentence=f"refused: {error}"), None
+        unread = OperatorCommand(one.id, CommandVerb.PAUSE, "", room.now_ms)
+        return unread, CommandDecision(done=False, sentence=f"refused: {error}"), None
     signed_ms = None
     try:
         leader = leader_in(room.view)
         sender = sender_of(one, people, "" if leader is None else leader.cluster)
-        command = by(sender, command)
+        command = with_sender(sender, command)
         signed_ms = command.at_ms if sender.signed else None
-        unproven = against(sender, command, people)
+        unproven = sender_refusal(sender, command, people)
         late = too_late(one, sender, command, room.limits, room.now_ms)
         late = late or too_early(sender, command, signed_until(room.view))
         command = command._replace(at_ms=min(command.at_ms, room.now_ms))  # a time of the future counts as now
@@ -288,7 +302,7 @@ def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result
         return command, refused(unexpected(error)), signed_ms
 
 
-def _result(command: Command, room: Room, unproven: str | None, late: str | None) -> Result:
+def _result(command: OperatorCommand, room: CommandContext, unproven: str | None, late: str | None) -> CommandDecision:
     """What it comes to, unless it is not proven, or too late or too early."""
     if unproven is not None:
         return refused(unproven, "Set operator.name and operator.key_file where it is sent from.")
@@ -297,7 +311,7 @@ def _result(command: Command, room: Room, unproven: str | None, late: str | None
     return _VERBS[command.verb](command, room) if room.can_answer(command) else unplanned(command)
 
 
-def _writable(result: Result, now_ms: int) -> Result:
+def _writable(result: CommandDecision, now_ms: int) -> CommandDecision:
     """A refusal where no journal can hold what it came to: all answers are one append, which would fail for all."""
     try:
         numbered(result.writes, at_ms=now_ms, epoch=0, first_seq=0)
@@ -306,7 +320,7 @@ def _writable(result: Result, now_ms: int) -> Result:
     return result
 
 
-def _shown(view: View, writes: Sequence[Write], now_ms: int) -> View:
+def _shown(view: JournalState, writes: Sequence[JournalWrite], now_ms: int) -> JournalState:
     """What the journal is going to say, for the commands after this one."""
     after = dict(view)
     for seq, write in enumerate(writes):
@@ -317,4 +331,7 @@ def _shown(view: View, writes: Sequence[Write], now_ms: int) -> View:
     return after
 
 
-_VERBS: Mapping[Verb, Callable[[Command, Room], Result]] = {**agreeing.VERBS, **turning.VERBS}
+_VERBS: Mapping[CommandVerb, Callable[[OperatorCommand, CommandContext], CommandDecision]] = {
+    **approve.VERBS,
+    **plan_commands.VERBS,
+}

@@ -13,15 +13,15 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from agent.journal.commands import Command, Verb
-from agent.journal.trust import JournalKey
+from agent.journal.commands import CommandVerb, OperatorCommand
+from agent.journal.record_trust import JournalKey
 from agent.values.limits import Limits
-from agent.values.words import lasted
+from agent.values.number_format import lasted
 
 SIGNER, CODE = "signer", "code"
-STARTING = (Verb.APPROVE, Verb.APPLY, Verb.ROLLBACK)
+STARTING = (CommandVerb.APPROVE, CommandVerb.APPLY, CommandVerb.ROLLBACK)
 """Set something going, so they are not obeyed long after they were asked for."""
-STOPPING = (Verb.PAUSE, Verb.CANCEL)
+STOPPING = (CommandVerb.PAUSE, CommandVerb.CANCEL)
 """Obeyed whenever they come, from every sender with the right to write."""
 LATER_MS = 60_000
 """A time so far ahead is one of another clock."""
@@ -31,18 +31,18 @@ ANSWERED_FOR_MS = 2 * SIGNED_FOR_MS
 """So long its answer is kept, so that none counts twice: also one that was answered a day before its own time."""
 _DOMAIN = b"rackwise.command.v1"
 
-People = Mapping[str, JournalKey]
+OperatorKeys = Mapping[str, JournalKey]
 """Name of a person -> the key."""
 
 
-class Signer(NamedTuple):
+class CommandSigner(NamedTuple):
     """By whom commands are signed."""
 
     name: str
     key: JournalKey
 
 
-class Came(NamedTuple):
+class CommandOrigin(NamedTuple):
     """How a command came, as the one who received it knows it."""
 
     live: bool = False
@@ -53,7 +53,7 @@ class Came(NamedTuple):
     """``user@host`` of the file's owner; None for a record."""
 
 
-class Arrived(Protocol):
+class CommandEnvelope(Protocol):
     """A command as an inbox hands it out."""
 
     @property
@@ -61,11 +61,11 @@ class Arrived(Protocol):
         """What it says."""
 
     @property
-    def came(self) -> Came:
+    def came(self) -> CommandOrigin:
         """How it came."""
 
 
-class Sender(NamedTuple):
+class CommandSender(NamedTuple):
     """Who sent it, as far as that is proven."""
 
     person: str | None
@@ -77,16 +77,16 @@ class Sender(NamedTuple):
     """Why a signature proves nothing."""
 
 
-def signed(value: Mapping[str, Any], signer: Signer, cluster: str) -> dict[str, Any]:
+def signed(value: Mapping[str, Any], signer: CommandSigner, cluster: str) -> dict[str, Any]:
     """A command with its signer and code."""
     named = {**value, SIGNER: signer.name}
     return {**named, CODE: signer.key.code(_text(named, cluster))}
 
 
-def sender_of(one: Arrived, people: People, cluster: str) -> Sender:
+def sender_of(one: CommandEnvelope, people: OperatorKeys, cluster: str) -> CommandSender:
     """Who sent a command."""
     name, code, owner = one.value.get(SIGNER), one.value.get(CODE), one.came.owner
-    unsigned = Sender(None if people else owner, owner)
+    unsigned = CommandSender(None if people else owner, owner)
     if not isinstance(name, str) or not isinstance(code, str) or not code.isascii():
         return unsigned
     key = people.get(name)
@@ -98,10 +98,10 @@ def sender_of(one: Arrived, people: People, cluster: str) -> Sender:
         return unsigned
     if not hmac.compare_digest(key.code(text), code):
         return unsigned._replace(doubt=f"its signature is not made with the key of {name}")
-    return Sender(name, owner, signed=True)
+    return CommandSender(name, owner, signed=True)
 
 
-def by(sender: Sender, command: Command) -> Command:
+def with_sender(sender: CommandSender, command: OperatorCommand) -> OperatorCommand:
     """The command with who sent it, as it is written down and shown."""
     proven = sender.person or sender.account
     if proven is not None:
@@ -109,7 +109,7 @@ def by(sender: Sender, command: Command) -> Command:
     return command._replace(who=f"{command.who or 'an unknown operator'} (self-declared)", person=None)
 
 
-def against(sender: Sender, command: Command, people: People) -> str | None:
+def sender_refusal(sender: CommandSender, command: OperatorCommand, people: OperatorKeys) -> str | None:
     """Why it is not for this sender to ask for it; None when it is."""
     if command.verb in STOPPING or sender.person is not None or not people:
         return None
@@ -117,7 +117,9 @@ def against(sender: Sender, command: Command, people: People) -> str | None:
     return f"{command.verb.value} needs a command signed by a person of approve.people{doubt}"
 
 
-def too_late(one: Arrived, sender: Sender, command: Command, limits: Limits, now_ms: int) -> str | None:
+def too_late(
+    one: CommandEnvelope, sender: CommandSender, command: OperatorCommand, limits: Limits, now_ms: int
+) -> str | None:
     """Why a command is too old, or of an unknown age; None when it is to be obeyed.
 
     What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says. The sender
@@ -133,12 +135,14 @@ def too_late(one: Arrived, sender: Sender, command: Command, limits: Limits, now
     return _waited_too_long(one.came.at_ms, command, limits, now_ms, late_ms)
 
 
-def _late_ms(at_ms: int | None, sender: Sender, command: Command, now_ms: int) -> int:
+def _late_ms(at_ms: int | None, sender: CommandSender, command: OperatorCommand, now_ms: int) -> int:
     """The age of a command in a file, by the file's time and by that which was signed."""
     return max(now_ms - (at_ms or now_ms), now_ms - command.at_ms if sender.signed else 0)
 
 
-def _waited_too_long(at_ms: int | None, command: Command, limits: Limits, now_ms: int, late_ms: int) -> str | None:
+def _waited_too_long(
+    at_ms: int | None, command: OperatorCommand, limits: Limits, now_ms: int, late_ms: int
+) -> str | None:
     """Why what waited while no agent led is too old, or of an unknown age; None when it still counts."""
     if at_ms is None and command.at_ms > now_ms + LATER_MS:
         return (
@@ -151,7 +155,7 @@ def _waited_too_long(at_ms: int | None, command: Command, limits: Limits, now_ms
     return f"it was sent {lasted(age_ms)} ago and no agent led"
 
 
-def too_early(sender: Sender, command: Command, until_ms: int) -> str | None:
+def too_early(sender: CommandSender, command: OperatorCommand, until_ms: int) -> str | None:
     """Why a signed command may have been answered before; None when it was signed after ``until_ms``.
 
     However wrong the agent's own clock is, or was: no copy of a command counts whose answer is forgotten.

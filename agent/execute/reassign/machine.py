@@ -15,91 +15,196 @@ What starts after a crash, a restart or a takeover is `resume`, and it does noth
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from agent.execute.reassign.judging import view_of
+from agent.execute.reassign.batch_step import BatchDecision, work_on_batch
+from agent.execute.reassign.executor_view import view_of
 from agent.execute.reassign.messages import (
-    Accepted,
-    Alter,
-    Answered,
-    Append,
-    Appended,
-    Cancel,
-    Command,
-    Configure,
-    Elect,
-    Event,
-    Fenced,
-    Finish,
-    Kind,
-    Known,
-    Look,
-    Looked,
-    May,
-    Said,
-    Say,
-    Seen,
-    Tick,
+    AlterReassignments,
+    AlterThrottles,
+    AppendJournal,
+    BatchPermission,
+    CancelReassignments,
+    ClusterRead,
+    ClusterView,
+    CommandReceived,
+    ElectLeaders,
+    FinishPlan,
+    JournalAppended,
+    LeaderFenced,
+    MachineCommand,
+    MachineEvent,
+    NotifyOperator,
+    PlanAccepted,
+    PlanCommand,
+    PlansKnown,
+    ReadCluster,
+    RequestDone,
+    RequestFate,
+    TimePassed,
     name,
 )
-from agent.execute.reassign.planning import pay_debts, work_on_plan
-from agent.execute.reassign.running import Decision, work_on_batch
-from agent.execute.reassign.state import State, answered, appended, begin, latest_batch, looking, ticked
-from agent.execute.reassign.transitions import turned
-from agent.values.attempts import of_plan
-from agent.values.reassignment import ENDED, Batch, BatchState, Plan, PlanState, Policy, Records, moved_by
+from agent.execute.reassign.plan_step import clear_throttles, work_on_plan
+from agent.execute.reassign.state import MachineState, answered, appended, initial_state, latest_batch, looking, ticked
+from agent.values.reassignment import (
+    ENDED,
+    Batch,
+    BatchState,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentPolicy,
+    ReassignmentRecords,
+    limits_words,
+    moved_by,
+    of_plan,
+)
 
-Commands = tuple[Command, ...]
+# What does an operator's command make of a plan that has not ended, and what is the answer? One table for both.
+#
+# The machine takes the plan, the answer to the operator the sentence: none is worked out beside the other.
+#
+# ==============  ============  ==============  =============
+# state           cancel        rollback        pause, resume
+# ==============  ============  ==============  =============
+# open, electing  cancelling    rolling back    yes
+# cancelling      is so         rolling back    refused
+# rolling back    cancelling    is so           yes
+# ==============  ============  ==============  =============
+#
+# A rollback that is cancelled moves nothing more back; what is back stays so. Pure.
+
+RUNNING = (PlanState.OPEN, PlanState.ELECTING, PlanState.ROLLING_BACK)
+"""States in which a plan can be paused, and new batches of it may begin."""
+TURNED_BACK = (PlanState.OPEN, PlanState.ELECTING, PlanState.CANCELLING)
+"""States from which a plan goes back."""
+
+_CANCELLED: Mapping[PlanState, str] = {
+    PlanState.OPEN: "no new batch begins, and moves in progress are taken back",
+    PlanState.ELECTING: "all its moves have ended, and no more leaders are elected",
+    PlanState.ROLLING_BACK: "its rollback stops, no new batch begins, and moves in progress are taken back; "
+    "partitions that were moved back stay so",
+}
+_PAUSED: Mapping[PlanCommand, str] = {
+    PlanCommand.PAUSE: "no new batch of it begins; moves in progress continue",
+    PlanCommand.RESUME: "new batches of it may begin",
+}
+_IS: Mapping[PlanCommand, str] = {PlanCommand.PAUSE: "paused already", PlanCommand.RESUME: "not paused"}
 
 
-def resume(records: Records, policy: Policy) -> tuple[State, Commands]:
+class PlanTransition(NamedTuple):
+    """What a command comes to."""
+
+    plan: ReassignmentPlan
+    """As the command leaves it; the very same where nothing changes."""
+    done: bool
+    """False: refused."""
+    sentence: str
+    """The answer."""
+
+
+def transition(plan: ReassignmentPlan, said: CommandReceived, batches: int = 0) -> PlanTransition:
+    """The plan, which has not ended, after the command; ``batches`` is the number of its latest batch, 0 without one.
+
+    A command that the plan has had already (`ReassignmentPlan.heard`) changes nothing.
+    """
+    match said.word:
+        case PlanCommand.CANCEL:
+            turn = _cancelled(plan, said)
+        case PlanCommand.ROLLBACK:
+            turn = _rolled_back(plan, said, batches)
+        case PlanCommand.PAUSE | PlanCommand.RESUME:
+            turn = _paused(plan, said)
+    again = turn.plan != plan and said.id and said.id == plan.heard
+    return turn._replace(plan=plan if again or turn.plan == plan else turn.plan._replace(heard=said.id))
+
+
+def _cancelled(plan: ReassignmentPlan, said: CommandReceived) -> PlanTransition:
+    if plan.state is PlanState.CANCELLING:
+        return PlanTransition(plan, done=True, sentence=f"{plan.proposal_id} is cancelling already")
+    sentence = f"{plan.proposal_id} is cancelling: {_CANCELLED[plan.state]}"
+    return PlanTransition(_ending(plan, PlanState.CANCELLING, said), done=True, sentence=sentence)
+
+
+def _rolled_back(plan: ReassignmentPlan, said: CommandReceived, batches: int) -> PlanTransition:
+    if plan.state not in TURNED_BACK:
+        return PlanTransition(plan, done=True, sentence=f"{plan.proposal_id} is {plan.state.value} already")
+    back_at = limits_words(plan.throttle_bytes_per_s, plan.max_moves)
+    sentence = f"{plan.proposal_id} is rolling back: its moves, finished and in progress, are taken back{back_at}"
+    after = _ending(plan, PlanState.ROLLING_BACK, said)._replace(turned=batches)
+    return PlanTransition(after, done=True, sentence=sentence)
+
+
+def _paused(plan: ReassignmentPlan, said: CommandReceived) -> PlanTransition:
+    name, pausing = plan.proposal_id, said.word is PlanCommand.PAUSE
+    if plan.state not in RUNNING:
+        return PlanTransition(plan, done=False, sentence=f"{name} is {plan.state.value}, which is not paused")
+    if plan.paused is pausing:
+        return PlanTransition(plan, done=True, sentence=f"{name} is {_IS[said.word]}")
+    return PlanTransition(plan._replace(paused=pausing), done=True, sentence=f"{name}: {_PAUSED[said.word]}")
+
+
+def _ending(plan: ReassignmentPlan, state: PlanState, said: CommandReceived) -> ReassignmentPlan:
+    by = f" by {said.who}" if said.who else ""
+    sentence = f"{said.word.value} requested{by}"
+    return plan._replace(state=state, paused=False, elections=0, sentence=sentence)
+
+
+MachineCommands = tuple[MachineCommand, ...]
+
+
+def resume(records: ReassignmentRecords, policy: ReassignmentPolicy) -> tuple[MachineState, MachineCommands]:
     """The state of an agent that begins to lead, and its first command: a look, if there is anything to look for."""
-    return _go_on(begin(records, policy))
+    return _go_on(initial_state(records, policy))
 
 
-def step(state: State, event: Event, policy: Policy) -> tuple[State, Commands]:
+def step(state: MachineState, event: MachineEvent, policy: ReassignmentPolicy) -> tuple[MachineState, MachineCommands]:
     """The state after the event, and what is asked for: one asking command at most, and none while one is awaited."""
     if state.fenced:
         return state, ()
-    if isinstance(event, Looked | Appended | Answered):
+    if isinstance(event, ClusterRead | JournalAppended | RequestDone):
         return _answer(state, event, policy)
     match event:
-        case Tick(elapsed_ms):
+        case TimePassed(elapsed_ms):
             state = ticked(state, elapsed_ms, policy)
-        case Said():
+        case CommandReceived():
             state = state._replace(words=(*state.words, event))
-        case Accepted(plan):
+        case PlanAccepted(plan):
             state = state._replace(incoming=(*state.incoming, plan))
-        case Known(plans):
+        case PlansKnown(plans):
             return state._replace(records=state.records._replace(known=plans)), ()
-        case May():
+        case BatchPermission():
             state = state._replace(may=event)
-        case Fenced():
+        case LeaderFenced():
             return state._replace(fenced=True, waiting=None), ()
     return _go_on(state)
 
 
-def begins(state: State, act: Alter | Elect) -> bool:
+def begins(state: MachineState, act: AlterReassignments | ElectLeaders) -> bool:
     """Whether the request begins moves, or elects, and does not only put back the order that a cancel has left."""
-    if isinstance(act, Elect):
+    if isinstance(act, ElectLeaders):
         return True
     batch = state.batch
     return batch is None or not {move.id for move in act.moves} <= set(batch.cancelling)
 
 
-def _answer(state: State, event: Looked | Appended | Answered, policy: Policy) -> tuple[State, Commands]:
+def _answer(
+    state: MachineState, event: ClusterRead | JournalAppended | RequestDone, policy: ReassignmentPolicy
+) -> tuple[MachineState, MachineCommands]:
     """The answer to what was asked for. One that is not waited for changes nothing."""
     asked = state.waiting
-    if isinstance(event, Looked) and isinstance(asked, Look):
+    if isinstance(event, ClusterRead) and isinstance(asked, ReadCluster):
         state = state._replace(waiting=None)
         return _decide(state, event.seen, policy) if event.seen is not None else _go_on(_unseen(state, event, policy))
-    if isinstance(event, Appended) and isinstance(asked, Append):
+    if isinstance(event, JournalAppended) and isinstance(asked, AppendJournal):
         return _written(_wary(state, asked, policy), asked)
-    if isinstance(event, Answered) and isinstance(asked, Alter | Cancel | Configure | Elect):
+    if isinstance(event, RequestDone) and isinstance(
+        asked, AlterReassignments | CancelReassignments | AlterThrottles | ElectLeaders
+    ):
         return _go_on(*_troubles(answered(state, asked, event, policy), event))
     return state, ()
 
 
-def _unseen(state: State, event: Looked, policy: Policy) -> State:
+def _unseen(state: MachineState, event: ClusterRead, policy: ReassignmentPolicy) -> MachineState:
     """The state after a look that failed.
 
     A broker without a controller keeps what it is to pass on, and passes it on once there is one again: so time without
@@ -109,7 +214,7 @@ def _unseen(state: State, event: Looked, policy: Policy) -> State:
     return state._replace(next_look_ms=policy.look_ms, settle_ms=policy.settle_ms if waits_anew else state.settle_ms)
 
 
-def _go_on(state: State, says: Commands = ()) -> tuple[State, Commands]:
+def _go_on(state: MachineState, says: MachineCommands = ()) -> tuple[MachineState, MachineCommands]:
     """Write down what people said, then look when it is time; nothing while an answer is awaited."""
     if state.waiting is not None:
         return state, says
@@ -124,14 +229,14 @@ def _go_on(state: State, says: Commands = ()) -> tuple[State, Commands]:
     return state, (*says, look)
 
 
-def _decide(state: State, seen: Seen, policy: Policy) -> tuple[State, Commands]:
+def _decide(state: MachineState, seen: ClusterView, policy: ReassignmentPolicy) -> tuple[MachineState, MachineCommands]:
     view = view_of(state, seen, policy)
-    decision = _first(work_on_batch(view), pay_debts(view), work_on_plan(view))
+    decision = _first(work_on_batch(view), clear_throttles(view), work_on_plan(view))
     state, says = view.state, decision.says
     if decision.append is not None:
         return state._replace(waiting=decision.append), (*says, decision.append)
     name = "" if view.plan is None else view.plan.proposal_id
-    say = Say(alarm=False, sentence=decision.wait_for, proposal_id=name, hold=decision.held)
+    say = NotifyOperator(alarm=False, sentence=decision.wait_for, proposal_id=name, hold=decision.held)
     if say.sentence and say != dict(state.said).get(name):
         says = (*says, say)
         state = _having_said(state, say)
@@ -140,13 +245,13 @@ def _decide(state: State, seen: Seen, policy: Policy) -> tuple[State, Commands]:
     return _go_on(_passed_on(state)._replace(next_look_ms=pause), says)
 
 
-def _having_said(state: State, say: Say) -> State:
+def _having_said(state: MachineState, say: NotifyOperator) -> MachineState:
     open_ = {"", *(plan.proposal_id for plan in state.records.plans)}
     said = {plan: told for plan, told in state.said if plan in open_} | {say.proposal_id: say}
     return state._replace(said=tuple(sorted(said.items())))
 
 
-def _passed_on(state: State) -> State:
+def _passed_on(state: MachineState) -> MachineState:
     """A plan that has to wait is not in the way of the next one; after the last one it is the first one's turn."""
     if state.batch is not None or state.plan is None:
         return state
@@ -155,27 +260,31 @@ def _passed_on(state: State) -> State:
     return state._replace(passed=frozenset() if every <= passed else passed)
 
 
-def _first(batch: Decision | None, debts: Decision | None, plan: Decision | None) -> Decision:
+def _first(batch: BatchDecision | None, debts: BatchDecision | None, plan: BatchDecision | None) -> BatchDecision:
     """The first that does something; else what is waited for, debts of brokers that are down last."""
     acting = (it for it in (batch, debts, plan) if it is not None and it.append is not None)
-    return next(acting, batch or plan or debts or Decision())
+    return next(acting, batch or plan or debts or BatchDecision())
 
 
-def _troubles(state: State, answer: Answered) -> tuple[State, Commands]:
+def _troubles(state: MachineState, answer: RequestDone) -> tuple[MachineState, MachineCommands]:
     """Tell what was refused, once."""
     sentences = {
-        Kind.REFUSED: "the controller refuses",
-        Kind.UNCLEAN: "cannot be cancelled without an unclean election; it is kept, and cancelled when it can be",
+        RequestFate.REFUSED: "the controller refuses",
+        RequestFate.UNCLEAN: (
+            "cannot be cancelled without an unclean election; it is kept, and cancelled when it can be"
+        ),
     }
     bad = [result for result in answer.results if result.kind in sentences]
     if not bad:
         return state, ()
     words = "; ".join(f"{name(it.subject)}: {sentences[it.kind]} {it.sentence}".rstrip() for it in bad[:5])
-    say = Say(alarm=True, sentence=words, proposal_id=state.plan.proposal_id if state.plan is not None else "")
+    say = NotifyOperator(
+        alarm=True, sentence=words, proposal_id=state.plan.proposal_id if state.plan is not None else ""
+    )
     return _having_said(state, say), () if say == dict(state.said).get(say.proposal_id) else (say,)
 
 
-def _wary(state: State, append: Append, policy: Policy) -> State:
+def _wary(state: MachineState, append: AppendJournal, policy: ReassignmentPolicy) -> MachineState:
     """The state when a batch is withdrawn that was to be throttled.
 
     Its throttle may be set and not shown yet, because brokers report settings late: until that is over, what no look
@@ -193,27 +302,27 @@ def _wary(state: State, append: Append, policy: Policy) -> State:
     return state._replace(settle_ms=policy.settle_ms) if throttled else state
 
 
-def _written(state: State, append: Append) -> tuple[State, Commands]:
+def _written(state: MachineState, append: AppendJournal) -> tuple[MachineState, MachineCommands]:
     after = appended(state, append)
     finished = tuple(
-        Finish(change.proposal_id, change.state, change.sentence)
+        FinishPlan(change.proposal_id, change.state, change.sentence)
         for change in append.changes
-        if isinstance(change, Plan) and change.state in ENDED
+        if isinstance(change, ReassignmentPlan) and change.state in ENDED
     )
     if append.then is not None:
         return after, (*finished, append.then)
     return _go_on(after, finished)
 
 
-def _heard(state: State) -> tuple[State, Append, Commands]:
+def _heard(state: MachineState) -> tuple[MachineState, AppendJournal, MachineCommands]:
     """What people said, as changes of plans."""
     plans = {plan.proposal_id: plan for plan in state.records.plans}
-    says: list[Command] = []
-    changed: dict[str, Plan] = {}
+    says: list[MachineCommand] = []
+    changed: dict[str, ReassignmentPlan] = {}
     order = max((plan.order for plan in state.records.plans), default=0)
     for plan in state.incoming:
         if (why := _why_not(plan, state.records.known | set(changed), plans)) is not None:
-            says.append(Say(alarm=False, sentence=f"{plan.proposal_id} is not accepted: {why}"))
+            says.append(NotifyOperator(alarm=False, sentence=f"{plan.proposal_id} is not accepted: {why}"))
             continue
         order += 1
         plans[plan.proposal_id] = changed[plan.proposal_id] = plan._replace(order=order)
@@ -223,23 +332,25 @@ def _heard(state: State) -> tuple[State, Append, Commands]:
     for said in state.words:
         former = plans.get(said.proposal_id)
         after = (
-            None if former is None or former.ended else turned(former, said, latest_batch(state, said.proposal_id)).plan
+            None
+            if former is None or former.ended
+            else transition(former, said, latest_batch(state, said.proposal_id)).plan
         )
         if after is None or after == former:
-            says.append(Say(alarm=False, sentence=f"{said.word} {said.proposal_id}: nothing to do"))
+            says.append(NotifyOperator(alarm=False, sentence=f"{said.word} {said.proposal_id}: nothing to do"))
             continue
         plans[said.proposal_id] = changed[said.proposal_id] = after
-    return state._replace(words=(), incoming=()), Append(tuple(changed.values())), tuple(says)
+    return state._replace(words=(), incoming=()), AppendJournal(tuple(changed.values())), tuple(says)
 
 
-def lapsed(state: State) -> tuple[tuple[str, str], ...]:
+def lapsed(state: MachineState) -> tuple[tuple[str, str], ...]:
     """(plan, why) of those whose time to begin is over: none of their batches was sent, and none is open."""
     open_ = None if state.batch is None else state.batch.proposal_id
     over = ((plan.proposal_id, state.over(plan)) for plan in state.records.plans if plan.proposal_id != open_)
     return tuple((name_, why) for name_, why in over if why is not None)
 
 
-def _why_not(plan: Plan, known: frozenset[str], unended: Mapping[str, Plan]) -> str | None:
+def _why_not(plan: ReassignmentPlan, known: frozenset[str], unended: Mapping[str, ReassignmentPlan]) -> str | None:
     """Why a plan is not accepted: each attempt begins once, and one attempt at a time; None when it is."""
     if plan.proposal_id in known:
         return "it was accepted before"

@@ -1,12 +1,13 @@
 """The events that an executor takes, and the commands that it gives.
 
-The shell carries out one asking command at a time (`Append`, `Look`, `Alter`, `Cancel`, `Configure`, `Elect`), gives
-its answer back as an event and only then gets the next one; `Say` and `Finish` need no answer. Before each event it
-tells the time that passed (`Tick`), on the monotonic clock. (Named tuples of equal fields are equal, whatever their
-names: what could be taken for another is a dataclass.)
+The shell carries out one asking command at a time (`AppendJournal`, `ReadCluster`, `AlterReassignments`,
+`CancelReassignments`, `AlterThrottles`, `ElectLeaders`), gives its answer back as an event and only then gets the next
+one; `NotifyOperator` and `FinishPlan` need no answer. Before each event it tells the time that passed (`TimePassed`),
+on the monotonic clock. (Named tuples of equal fields are equal, whatever their names: what could be taken for another
+is a dataclass.)
 
 A request that changes the cluster is begun while its intent is fresh, counted from the *begin* of the append before it
-(`messages`), and while the lease is sure, or not at all (`Kind.NOT_SENT`): so a process that was frozen
+(`messages`), and while the lease is sure, or not at all (`RequestFate.NOT_SENT`): so a process that was frozen
 in between finds out before it acts.
 
 ``agent.execute.reassign.machine``: ``resume(records) -> (state, commands)`` and
@@ -19,12 +20,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.values.reassignment import Change, Plan, PlanState
-from agent.values.throttles import Resource, SeenThrottle, ThrottleChange
+from agent.values.reassignment import PlanState, ReassignmentEntry, ReassignmentPlan
+from agent.values.throttles import SeenThrottle, ThrottleChange, ThrottleResource
 from assignors.problem import TopicPartition
 
 
-class SeenPartition(NamedTuple):
+class PartitionView(NamedTuple):
     """A partition in topic metadata."""
 
     id: TopicPartition
@@ -44,7 +45,7 @@ class SeenPartition(NamedTuple):
         return self.min_isr is not None and len(self.isr) < min(self.min_isr, len(self.replicas))
 
 
-class SeenMove(NamedTuple):
+class ReassignmentView(NamedTuple):
     """A row of the controller's list of reassignments."""
 
     id: TopicPartition
@@ -58,7 +59,7 @@ class SeenMove(NamedTuple):
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
 
-class Seen(NamedTuple):
+class ClusterView(NamedTuple):
     """One look, everything sorted.
 
     The list of reassignments is read before topic metadata, so that what no longer moves has its end there; where two
@@ -67,15 +68,15 @@ class Seen(NamedTuple):
 
     brokers: frozenset[int]
     """Brokers that are up."""
-    partitions: tuple[SeenPartition, ...]
+    partitions: tuple[PartitionView, ...]
     """Of the topics that were asked for; one that is missing could not be seen."""
-    moves: tuple[SeenMove, ...] = ()
+    moves: tuple[ReassignmentView, ...] = ()
     """All reassignments of the cluster."""
     gone: frozenset[str] = frozenset()
     """Topics of which two brokers say that there is none."""
     throttles: tuple[SeenThrottle, ...] = ()
     """Of the resources asked for; a key without any value is left out."""
-    unread: frozenset[Resource] = frozenset()
+    unread: frozenset[ThrottleResource] = frozenset()
     """Resources whose settings did not answer; those of brokers that are down are not among them."""
     traffic: tuple[tuple[int, float], ...] = ()
     """Broker -> bytes per second that it takes in now; one that is missing is unknown."""
@@ -88,26 +89,26 @@ class Seen(NamedTuple):
 # --- events ---------------------------------------------------------------------------------------------
 
 
-class Tick(NamedTuple):
+class TimePassed(NamedTuple):
     """Time passed."""
 
     elapsed_ms: int
 
 
-class Looked(NamedTuple):
-    """The answer to `Look`; None: it failed."""
+class ClusterRead(NamedTuple):
+    """The answer to `ReadCluster`; None: it failed."""
 
-    seen: Seen | None
+    seen: ClusterView | None
     silent: bool = False
     """True when it failed because no broker answered, perhaps for want of a controller: brokers wait for one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
-    """The answer to `Append`: it is durable. When that is not certain, forget the state and `resume`."""
+class JournalAppended:
+    """The answer to `AppendJournal`: it is durable. When that is not certain, forget the state and `resume`."""
 
 
-class Kind(StrEnum):
+class RequestFate(StrEnum):
     """What became of one line of a request."""
 
     OK = "done"
@@ -126,26 +127,26 @@ class Kind(StrEnum):
     """Too long after the append, or the lease is not sure any more."""
 
 
-class Result(NamedTuple):
+class RequestResult(NamedTuple):
     """The answer for one partition or one resource."""
 
-    subject: TopicPartition | Resource
-    kind: Kind
+    subject: TopicPartition | ThrottleResource
+    kind: RequestFate
     sentence: str = ""
 
 
-def name(subject: TopicPartition | Resource) -> str:
+def name(subject: TopicPartition | ThrottleResource) -> str:
     """How people call it."""
     return str(subject) if isinstance(subject, TopicPartition) else f"{subject.kind} {subject.name}"
 
 
-class Answered(NamedTuple):
-    """The answer to `Alter`, `Cancel`, `Configure` or `Elect`; a subject that is missing is `Kind.UNKNOWN`."""
+class RequestDone(NamedTuple):
+    """The answer to a request of `ClusterChange`; a subject that is missing is `RequestFate.UNKNOWN`."""
 
-    results: tuple[Result, ...]
+    results: tuple[RequestResult, ...]
 
 
-class Word(StrEnum):
+class PlanCommand(StrEnum):
     """What an operator may say."""
 
     PAUSE = "pause"
@@ -154,29 +155,29 @@ class Word(StrEnum):
     ROLLBACK = "rollback"
 
 
-class Said(NamedTuple):
+class CommandReceived(NamedTuple):
     """An operator's word about a plan."""
 
-    word: Word
+    word: PlanCommand
     proposal_id: str
     who: str = ""
     id: str = ""
     """That of the operator's command, so that one that is repeated counts once; empty: always counts."""
 
 
-class Accepted(NamedTuple):
+class PlanAccepted(NamedTuple):
     """A proposal was approved and the guard lets it begin."""
 
-    plan: Plan
+    plan: ReassignmentPlan
 
 
-class Known(NamedTuple):
+class PlansKnown(NamedTuple):
     """Every plan that the journal names by now. One that it has dropped was never accepted: its name is free again."""
 
     plans: frozenset[str]
 
 
-class May(NamedTuple):
+class BatchPermission(NamedTuple):
     """Whether a new batch may begin now (mode, global pause, budgets), and of which plans none may. At first: no."""
 
     begin: bool
@@ -193,23 +194,33 @@ class May(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fenced:
+class LeaderFenced:
     """Another agent leads: do nothing more, ever."""
 
 
-Event = Tick | Looked | Appended | Answered | Said | Accepted | Known | May | Fenced
+MachineEvent = (
+    TimePassed
+    | ClusterRead
+    | JournalAppended
+    | RequestDone
+    | CommandReceived
+    | PlanAccepted
+    | PlansKnown
+    | BatchPermission
+    | LeaderFenced
+)
 
 # --- commands -------------------------------------------------------------------------------------------
 
 
-class Look(NamedTuple):
+class ReadCluster(NamedTuple):
     """Look at these topics and at the settings of these brokers and topics; the list of reassignments is whole."""
 
     topics: tuple[str, ...]
-    resources: tuple[Resource, ...]
+    resources: tuple[ThrottleResource, ...]
 
 
-class Move(NamedTuple):
+class NewPartitionReassignment(NamedTuple):
     """One line of a reassignment. Refused by ourselves when the partition differs from ``expected`` right before."""
 
     id: TopicPartition
@@ -218,16 +229,16 @@ class Move(NamedTuple):
     target: tuple[int, ...]
 
 
-class Alter(NamedTuple):
+class AlterReassignments(NamedTuple):
     """Reassign, with ``AllowReplicationFactorChange`` off; where the broker has no such field, compare first.
 
-    What is not as expected right before (`still`) is left out, as it is of `Cancel` and `Configure`.
+    What is not as expected right before (`still`) is left out, as it is of `CancelReassignments` and `AlterThrottles`.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[NewPartitionReassignment, ...]
 
 
-class Run(NamedTuple):
+class OwnReassignment(NamedTuple):
     """A reassignment of ours that is under way. Not cancelled when, right before, it has another target."""
 
     id: TopicPartition
@@ -236,10 +247,10 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class CancelReassignments:
     """Cancel reassignments of ours."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[OwnReassignment, ...]
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
@@ -247,31 +258,31 @@ class Cancel:
         return tuple(run.id for run in self.runs)
 
 
-class Configure(NamedTuple):
+class AlterThrottles(NamedTuple):
     """Change throttle settings; the answer is per resource."""
 
     settings: tuple[ThrottleChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Elect:
+class ElectLeaders:
     """Elect preferred leaders."""
 
     partitions: tuple[TopicPartition, ...]
 
 
-Act = Alter | Cancel | Configure | Elect
+ClusterChange = AlterReassignments | CancelReassignments | AlterThrottles | ElectLeaders
 
 
-class Append(NamedTuple):
+class AppendJournal(NamedTuple):
     """Write all of it in one transaction."""
 
-    changes: tuple[Change, ...]
-    then: Act | None = None
+    changes: tuple[ReassignmentEntry, ...]
+    then: ClusterChange | None = None
     """What comes next when it is durable; the shell leaves it to the machine."""
 
 
-class Say(NamedTuple):
+class NotifyOperator(NamedTuple):
     """Tell people."""
 
     alarm: bool
@@ -282,7 +293,7 @@ class Say(NamedTuple):
     """True where this keeps the plan from going on: what moves, and what settles by itself, holds nothing."""
 
 
-class Finish(NamedTuple):
+class FinishPlan(NamedTuple):
     """A plan has ended."""
 
     proposal_id: str
@@ -290,8 +301,8 @@ class Finish(NamedTuple):
     sentence: str
 
 
-Ask = Append | Look | Alter | Cancel | Configure | Elect
-Command = Ask | Say | Finish
+AwaitedCommand = AppendJournal | ReadCluster | AlterReassignments | CancelReassignments | AlterThrottles | ElectLeaders
+MachineCommand = AwaitedCommand | NotifyOperator | FinishPlan
 
 
 # For how long may the request of an intent be begun, counted from when its append was begun? Pure.

@@ -12,36 +12,46 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.execute.reassign.messages import (
-    Act,
-    Alter,
-    Answered,
-    Append,
-    Ask,
-    Cancel,
-    Configure,
-    Elect,
-    Kind,
-    Look,
-    May,
-    Said,
-    Say,
+    AlterReassignments,
+    AlterThrottles,
+    AppendJournal,
+    AwaitedCommand,
+    BatchPermission,
+    CancelReassignments,
+    ClusterChange,
+    CommandReceived,
+    ElectLeaders,
+    NotifyOperator,
+    ReadCluster,
+    RequestDone,
+    RequestFate,
 )
-from agent.execute.reassign.whole import in_turn, whole
-from agent.journal.kept import Kept
-from agent.values.reassignment import Batch, BatchState, Change, Debt, Paid, Plan, PlanState, Policy, Records
-from agent.values.throttles import Resource
+from agent.execute.reassign.throttles import eligible_plans, plan_scope
+from agent.journal.targets import IdentityMemo
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    ClearedThrottle,
+    PlanState,
+    ReassignmentEntry,
+    ReassignmentPlan,
+    ReassignmentPolicy,
+    ReassignmentRecords,
+    ThrottleDebt,
+)
+from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
 
-NOT_YET = May(begin=False)
+NOT_YET = BatchPermission(begin=False)
 _MOST_TIMES = 10
 """Doubling more often than that makes no difference."""
 _FEW = 64
 """So many are looked through each time; of more it is worked out once."""
-_OPEN: Kept[Batch | None] = Kept(4)
-_IDLE: Kept[Mapping[TopicPartition, int]] = Kept(4)
+_OPEN: IdentityMemo[Batch | None] = IdentityMemo(4)
+_IDLE: IdentityMemo[Mapping[TopicPartition, int]] = IdentityMemo(4)
 
 
-class Watch(NamedTuple):
+class PartitionWatch(NamedTuple):
     """How long a partition of the batch has shown the same."""
 
     id: TopicPartition
@@ -49,7 +59,7 @@ class Watch(NamedTuple):
     idle_ms: int = 0
 
 
-class Rest(NamedTuple):
+class PlanBackoff(NamedTuple):
     """A plan whose latest requests were answered with "not now", and which is left alone for a while."""
 
     proposal_id: str
@@ -59,11 +69,11 @@ class Rest(NamedTuple):
     why: str
 
 
-class State(NamedTuple):
+class MachineState(NamedTuple):
     """An executor between two events."""
 
-    records: Records
-    waiting: Ask | None = None
+    records: ReassignmentRecords
+    waiting: AwaitedCommand | None = None
     """The command whose answer is awaited."""
     settle_ms: int = 0
     """Until then a request of a former leader, or one without an answer, may still take effect."""
@@ -74,23 +84,23 @@ class State(NamedTuple):
     """Partitions that a reassignment of ours may still begin to move."""
     uncancelled: frozenset[TopicPartition] = frozenset()
     """Partitions for which a cancel of ours may still be under way."""
-    unsent: frozenset[TopicPartition | Resource] = frozenset()
+    unsent: frozenset[TopicPartition | ThrottleResource] = frozenset()
     """What the latest request about it certainly did not bring about, because it was too late to send it or the answer
     was "not now": that does not count."""
     acked: frozenset[TopicPartition] = frozenset()
     refused: frozenset[TopicPartition] = frozenset()
-    watches: tuple[Watch, ...] = ()
+    watches: tuple[PartitionWatch, ...] = ()
     down: tuple[tuple[int, int], ...] = ()
     """(broker of the plan, how long it has been down)."""
     weak_ms: int | None = None
     """How long a partition of the open batch has been under its min ISR; None: none is."""
-    may: May = NOT_YET
-    rests: tuple[Rest, ...] = ()
+    may: BatchPermission = NOT_YET
+    rests: tuple[PlanBackoff, ...] = ()
     passed: frozenset[str] = frozenset()
     """Plans that had to wait when it was their turn, since something was last begun: the next one has its turn."""
-    words: tuple[Said, ...] = ()
-    incoming: tuple[Plan, ...] = ()
-    said: tuple[tuple[str, Say], ...] = ()
+    words: tuple[CommandReceived, ...] = ()
+    incoming: tuple[ReassignmentPlan, ...] = ()
+    said: tuple[tuple[str, NotifyOperator], ...] = ()
     """Plan -> what was said last of its waiting (empty: of none), so that it is said once."""
     fenced: bool = False
 
@@ -103,7 +113,7 @@ class State(NamedTuple):
         return _OPEN.of((batches,), lambda: _open_in(batches), lambda _: 1)
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> ReassignmentPlan | None:
         """The plan to work on: that of the open batch, else the first whose turn it is."""
         batch, plans = self.batch, self.records.plans
         if batch is not None:
@@ -113,9 +123,9 @@ class State(NamedTuple):
         )
 
     @property
-    def waiting_plans(self) -> tuple[Plan, ...]:
+    def waiting_plans(self) -> tuple[ReassignmentPlan, ...]:
         """Plans that may have their turn: not one that is paused, nor one that changes what an earlier one does."""
-        return in_turn(self.records.plans)
+        return eligible_plans(self.records.plans)
 
     @property
     def idle(self) -> bool:
@@ -129,7 +139,7 @@ class State(NamedTuple):
         names = {plan.proposal_id for plan in plans}
         return {name: say.sentence for name, say in self.said if say.hold and name in names}
 
-    def over(self, plan: Plan) -> str | None:
+    def over(self, plan: ReassignmentPlan) -> str | None:
         """Why that plan may not begin any more; None when it may, or when a batch of it was sent."""
         why = dict(self.may.lapsed).get(plan.proposal_id) if plan.state is PlanState.OPEN else None
         if why is None or any(
@@ -138,7 +148,7 @@ class State(NamedTuple):
             return None
         return why
 
-    def rest(self, proposal_id: str) -> Rest | None:
+    def rest(self, proposal_id: str) -> PlanBackoff | None:
         """What that plan is left alone for; None when it is not."""
         return next((rest for rest in self.rests if rest.proposal_id == proposal_id and rest.left_ms > 0), None)
 
@@ -154,22 +164,22 @@ class State(NamedTuple):
         return _IDLE.of((watches,), lambda: {it.id: it.idle_ms for it in watches}, lambda _: 1).get(partition, 0)
 
 
-def latest_batch(state: State, proposal_id: str) -> int:
+def latest_batch(state: MachineState, proposal_id: str) -> int:
     """The number of a plan's latest batch; 0 without one."""
     batches = state.records.batches
     after = bisect_right(batches, proposal_id, key=_plan_of)
     return batches[after - 1].number if after and batches[after - 1].proposal_id == proposal_id else 0
 
 
-def batches_of(state: State, proposal_id: str) -> tuple[Batch, ...]:
+def batches_of(state: MachineState, proposal_id: str) -> tuple[Batch, ...]:
     """A plan's batches, by number."""
     batches = state.records.batches
     return batches[bisect_left(batches, proposal_id, key=_plan_of) : bisect_right(batches, proposal_id, key=_plan_of)]
 
 
-def begin(records: Records, policy: Policy) -> State:
+def initial_state(records: ReassignmentRecords, policy: ReassignmentPolicy) -> MachineState:
     """The state of an agent that has just taken over, or just started: everything may still be under way."""
-    state = State(records)
+    state = MachineState(records)
     batch = state.batch
     if batch is None and not records.debts:
         return state
@@ -181,7 +191,7 @@ def begin(records: Records, policy: Policy) -> State:
     return state._replace(unsure=unsure, uncancelled=frozenset(batch.cancelling))
 
 
-def ticked(state: State, elapsed_ms: int, policy: Policy) -> State:
+def ticked(state: MachineState, elapsed_ms: int, policy: ReassignmentPolicy) -> MachineState:
     """The state when time has passed. Clocks stop where waiting longer makes no difference."""
     stuck_ms, grace_ms = policy.limits.stuck_after_ms, policy.limits.grace_after_broker_loss_ms
     return state._replace(
@@ -194,17 +204,17 @@ def ticked(state: State, elapsed_ms: int, policy: Policy) -> State:
     )
 
 
-def looking(state: State) -> tuple[State, Look]:
+def looking(state: MachineState) -> tuple[MachineState, ReadCluster]:
     """The state that asks for a look, and the look."""
     calm = state.settle_ms == 0
     none: frozenset[TopicPartition] = frozenset()
     topics, resources = _interesting(state.plan, state.batch, state.records.debts)
-    look = Look(topics, resources)
+    look = ReadCluster(topics, resources)
     unsure, uncancelled = (none, none) if calm else (state.unsure, state.uncancelled)
     return state._replace(waiting=look, calm=calm, unsure=unsure, uncancelled=uncancelled), look
 
 
-def appended(state: State, append: Append) -> State:
+def appended(state: MachineState, append: AppendJournal) -> MachineState:
     """The state once the changes are durable; what comes next is already awaited."""
     records = state.records
     for change in append.changes:
@@ -221,47 +231,49 @@ def appended(state: State, append: Append) -> State:
     return state
 
 
-def answered(state: State, act: Act, answer: Answered, policy: Policy) -> State:
+def answered(state: MachineState, act: ClusterChange, answer: RequestDone, policy: ReassignmentPolicy) -> MachineState:
     """The state when a request was answered, or was not."""
-    kinds: Mapping[object, Kind] = {result.subject: result.kind for result in answer.results}
-    told = {subject: kinds.get(subject, Kind.UNKNOWN) for subject in _subjects(act)}
-    by_kind = {kind: frozenset(it for it in told if told[it] is kind) for kind in Kind}
-    unsent = by_kind[Kind.NOT_SENT] | by_kind[Kind.RETRY]
+    kinds: Mapping[object, RequestFate] = {result.subject: result.kind for result in answer.results}
+    told = {subject: kinds.get(subject, RequestFate.UNKNOWN) for subject in _subjects(act)}
+    by_kind = {kind: frozenset(it for it in told if told[it] is kind) for kind in RequestFate}
+    unsent = by_kind[RequestFate.NOT_SENT] | by_kind[RequestFate.RETRY]
     state = state._replace(waiting=None, unsent=(state.unsent - frozenset(told)) | unsent)
-    if isinstance(act, Alter | Configure) and state.batch is not None:
-        took = isinstance(act, Alter) and bool(by_kind[Kind.OK])
+    if isinstance(act, AlterReassignments | AlterThrottles) and state.batch is not None:
+        took = isinstance(act, AlterReassignments) and bool(by_kind[RequestFate.OK])
         state = state._replace(rests=_rests(state, state.batch.proposal_id, answer, policy, took=took))
-    if by_kind[Kind.UNKNOWN]:
+    if by_kind[RequestFate.UNKNOWN]:
         state = state._replace(settle_ms=policy.settle_ms)
-    if isinstance(act, Alter):
+    if isinstance(act, AlterReassignments):
         state = state._replace(
-            unsure=state.unsure | _partitions(by_kind[Kind.UNKNOWN]),
-            acked=state.acked | _partitions(by_kind[Kind.OK]),
-            refused=state.refused | _partitions(by_kind[Kind.REFUSED]),
+            unsure=state.unsure | _partitions(by_kind[RequestFate.UNKNOWN]),
+            acked=state.acked | _partitions(by_kind[RequestFate.OK]),
+            refused=state.refused | _partitions(by_kind[RequestFate.REFUSED]),
         )
-    elif isinstance(act, Cancel):
-        state = state._replace(uncancelled=state.uncancelled | _partitions(by_kind[Kind.UNKNOWN]))
+    elif isinstance(act, CancelReassignments):
+        state = state._replace(uncancelled=state.uncancelled | _partitions(by_kind[RequestFate.UNKNOWN]))
     # What did not simply succeed is looked at after a while, lest it is asked for in a tight loop.
-    paced = isinstance(act, Elect) or len(by_kind[Kind.OK]) < len(told)
+    paced = isinstance(act, ElectLeaders) or len(by_kind[RequestFate.OK]) < len(told)
     return state._replace(next_look_ms=policy.look_ms if paced else 0)
 
 
-def _rests(state: State, proposal_id: str, answer: Answered, policy: Policy, *, took: bool) -> tuple[Rest, ...]:
+def _rests(
+    state: MachineState, proposal_id: str, answer: RequestDone, policy: ReassignmentPolicy, *, took: bool
+) -> tuple[PlanBackoff, ...]:
     """A plan of which something was answered "not now" is left alone, each time for twice as long until moves begin."""
     others = tuple(rest for rest in state.rests if rest.proposal_id != proposal_id)
-    refused = [result.sentence for result in answer.results if result.kind is Kind.RETRY]
+    refused = [result.sentence for result in answer.results if result.kind is RequestFate.RETRY]
     if not refused:
         return others if took else state.rests
     before = 0 if took else next((rest.times for rest in state.rests if rest.proposal_id == proposal_id), 0)
     left_ms = min(policy.look_ms << before, policy.idle_look_ms)
-    return tuple(sorted((*others, Rest(proposal_id, left_ms, min(before + 1, _MOST_TIMES), refused[0]))))
+    return tuple(sorted((*others, PlanBackoff(proposal_id, left_ms, min(before + 1, _MOST_TIMES), refused[0]))))
 
 
-def _subjects(act: Act) -> Iterable[TopicPartition | Resource]:
+def _subjects(act: ClusterChange) -> Iterable[TopicPartition | ThrottleResource]:
     match act:
-        case Alter(moves):
+        case AlterReassignments(moves):
             return [move.id for move in moves]
-        case Cancel() | Elect():
+        case CancelReassignments() | ElectLeaders():
             return act.partitions
         case _:
             return [setting.resource for setting in act.settings]
@@ -272,12 +284,12 @@ def _partitions(subjects: Iterable[object]) -> frozenset[TopicPartition]:
 
 
 def _interesting(
-    plan: Plan | None, batch: Batch | None, debts: tuple[Debt, ...]
-) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
+    plan: ReassignmentPlan | None, batch: Batch | None, debts: tuple[ThrottleDebt, ...]
+) -> tuple[tuple[str, ...], tuple[ThrottleResource, ...]]:
     """What to look at: all of the plan while something of it may begin, and of a batch that was taken only its own."""
     waits = batch is not None and batch.state is BatchState.ACKED
     targets = batch.targets if batch is not None and waits else () if plan is None else plan.targets
-    of = whole(targets)
+    of = plan_scope(targets)
     topics = {debt.resource.name for debt in debts if debt.resource.kind == "topic"}
     resources = {debt.resource for debt in debts}
     return (
@@ -298,16 +310,16 @@ def _place(batch: Batch) -> tuple[str, int]:
     return batch.proposal_id, batch.number
 
 
-def _changed(records: Records, change: Change) -> Records:
+def _changed(records: ReassignmentRecords, change: ReassignmentEntry) -> ReassignmentRecords:
     match change:
-        case Plan():
+        case ReassignmentPlan():
             return _with_plan(records, change)
         case Batch():
             batches = records.batches
             at = bisect_left(batches, _place(change), key=_place)
             rest = batches[at + 1 :] if batches[at : at + 1] and _place(batches[at]) == _place(change) else batches[at:]
             return records._replace(batches=(*batches[:at], change, *rest))
-        case Debt():
+        case ThrottleDebt():
             return records._replace(
                 debts=tuple(sorted([*_other_debts(records, change), change], key=lambda it: (it.resource, it.key)))
             )
@@ -315,7 +327,7 @@ def _changed(records: Records, change: Change) -> Records:
             return records._replace(debts=tuple(_other_debts(records, change)))
 
 
-def _with_plan(records: Records, plan: Plan) -> Records:
+def _with_plan(records: ReassignmentRecords, plan: ReassignmentPlan) -> ReassignmentRecords:
     plans = [other for other in records.plans if other.proposal_id != plan.proposal_id]
     if plan.ended:
         batches = tuple(batch for batch in records.batches if batch.proposal_id != plan.proposal_id)
@@ -324,5 +336,5 @@ def _with_plan(records: Records, plan: Plan) -> Records:
     return records._replace(plans=ordered, known=records.known | {plan.proposal_id})
 
 
-def _other_debts(records: Records, change: Debt | Paid) -> list[Debt]:
+def _other_debts(records: ReassignmentRecords, change: ThrottleDebt | ClearedThrottle) -> list[ThrottleDebt]:
     return [debt for debt in records.debts if (debt.resource, debt.key) != (change.resource, change.key)]

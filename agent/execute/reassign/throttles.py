@@ -13,21 +13,22 @@ from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
 
-from agent.execute.reassign.messages import Seen
-from agent.journal.kept import Kept
+from agent.execute.reassign.messages import ClusterView
+from agent.journal.targets import IdentityMemo
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from agent.values.reassignment import Batch, Debt, Policy, Target
-from agent.values.throttles import KEYS_OF, OpType, Resource, SeenThrottle, ThrottleChange
+from agent.values.reassignment import Batch, ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget, ThrottleDebt
+from agent.values.throttles import KEYS_OF, OpType, SeenThrottle, ThrottleChange, ThrottleResource
+from assignors.problem import TopicPartition
 
 _RATES = KEYS_OF["broker"]
 _MOST_BEFORE = 10_000
 """Characters of a list as it was; nothing is put back from it, only whether there was one counts."""
-_IDS: Kept[Mapping[str, str]] = Kept(4)
+_IDS: IdentityMemo[Mapping[str, str]] = IdentityMemo(4)
 """Topic -> its id, by what a look shows: each throttle is compared with it."""
-_OWN: Kept[Mapping[tuple[Resource, str], str | None]] = Kept(4)
+_OWN: IdentityMemo[Mapping[tuple[ThrottleResource, str], str | None]] = IdentityMemo(4)
 
 
-class Standing(Enum):
+class ThrottleStatus(Enum):
     """What became of a setting of ours."""
 
     STANDS = "it is set"
@@ -35,15 +36,17 @@ class Standing(Enum):
     UNREACHABLE = "it cannot be read or changed now"
 
 
-class Wanted(NamedTuple):
+class BatchThrottles(NamedTuple):
     """What a batch sets, and what it leaves to others."""
 
-    debts: tuple[Debt, ...]
+    debts: tuple[ThrottleDebt, ...]
     left: tuple[str, ...]
     """Sentences about throttles that others made."""
 
 
-def rate_of(targets: Sequence[Target], seen: Seen, policy: Policy, fixed: int | None = None) -> int:
+def rate_of(
+    targets: Sequence[ReassignmentTarget], seen: ClusterView, policy: ReassignmentPolicy, fixed: int | None = None
+) -> int:
     """Bytes per second for each broker of the batch: its headroom, between floor and ceiling.
 
     What a broker takes in is unknown: the floor. A copy must gain on its producers, so the rate is never below what
@@ -65,14 +68,14 @@ def rate_of(targets: Sequence[Target], seen: Seen, policy: Policy, fixed: int | 
     return int(min(max(free * policy.limits.throttle_headroom_share, least), max(ceiling, floor)))
 
 
-def wanted(batch: Batch, seen: Seen) -> Wanted:
+def batch_throttles(batch: Batch, seen: ClusterView) -> BatchThrottles:
     """The debts that the batch would make, and the throttles of others that it keeps to."""
     rate = batch.rate_bytes_per_s
     moving = [target for target in batch.targets if target.moves_data]
     if rate is None or not moving:
-        return Wanted((), ())
+        return BatchThrottles((), ())
     now = {(throttle.resource, throttle.key): throttle for throttle in seen.throttles}
-    debts: list[Debt] = []
+    debts: list[ThrottleDebt] = []
     left: list[str] = []
     for resource, key, ours in (*_rates(moving, seen, rate), *_lists(moving)):
         throttle = now.get((resource, key), SeenThrottle(resource, key, None))
@@ -84,18 +87,18 @@ def wanted(batch: Batch, seen: Seen) -> Wanted:
         if mine:
             topic_id = _topic_id(resource, moving)
             before = throttle.own if throttle.own is None else throttle.own[:_MOST_BEFORE]
-            debts.append(Debt(resource, key, mine, before, batch.proposal_id, batch.number, topic_id=topic_id))
-    return Wanted(tuple(sorted(debts, key=lambda debt: (debt.resource, debt.key))), tuple(left))
+            debts.append(ThrottleDebt(resource, key, mine, before, batch.proposal_id, batch.number, topic_id=topic_id))
+    return BatchThrottles(tuple(sorted(debts, key=lambda debt: (debt.resource, debt.key))), tuple(left))
 
 
-def lacking(batch: Batch, debts: Sequence[Debt], seen: Seen) -> tuple[Debt, ...]:
+def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], seen: ClusterView) -> tuple[ThrottleDebt, ...]:
     """The debts, with what they lack by this look: entries or rates that were taken for others' when they were made.
 
     Brokers tell settings a moment late: what an earlier batch has just had removed may still have been told then.
     """
     made = {(debt.resource, debt.key): debt for debt in debts}
-    found: list[Debt] = []
-    for debt in wanted(batch, seen).debts:
+    found: list[ThrottleDebt] = []
+    for debt in batch_throttles(batch, seen).debts:
         before = made.get((debt.resource, debt.key))
         if before is None:
             found.append(debt)
@@ -104,28 +107,28 @@ def lacking(batch: Batch, debts: Sequence[Debt], seen: Seen) -> tuple[Debt, ...]
     return tuple(found)
 
 
-def standing(debt: Debt, seen: Seen) -> Standing:
+def throttle_status(debt: ThrottleDebt, seen: ClusterView) -> ThrottleStatus:
     """Whether what we set is there."""
     if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
-        return Standing.GONE
+        return ThrottleStatus.GONE
     if _down(debt.resource, seen) or debt.resource in seen.unread:
-        return Standing.UNREACHABLE
+        return ThrottleStatus.UNREACHABLE
     own = own_value(debt, seen)
     if own is None:
-        return Standing.GONE
+        return ThrottleStatus.GONE
     if debt.key in _RATES:
-        return Standing.STANDS if own in (debt.ours, debt.formerly) else Standing.GONE
-    return Standing.STANDS if set(_entries(own)) & set(_entries(debt.ours)) else Standing.GONE
+        return ThrottleStatus.STANDS if own in (debt.ours, debt.formerly) else ThrottleStatus.GONE
+    return ThrottleStatus.STANDS if set(_entries(own)) & set(_entries(debt.ours)) else ThrottleStatus.GONE
 
 
-def own_value(debt: Debt, seen: Seen) -> str | None:
+def own_value(debt: ThrottleDebt, seen: ClusterView) -> str | None:
     """What is set there now."""
     rows = seen.throttles
     owns = _OWN.of((rows,), lambda: {(it.resource, it.key): it.own for it in rows}, lambda _: 1)
     return owns.get((debt.resource, debt.key))
 
 
-def complete(debt: Debt, seen: Seen) -> bool:
+def complete(debt: ThrottleDebt, seen: ClusterView) -> bool:
     """True when nothing of it is missing, or its broker is down or its topic no more; what was not read is not."""
     if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
         return True
@@ -139,7 +142,7 @@ def complete(debt: Debt, seen: Seen) -> bool:
     return own is not None and (own == "*" or set(_entries(debt.ours)) <= set(_entries(own)))
 
 
-def setting(debt: Debt) -> ThrottleChange:
+def throttle_update(debt: ThrottleDebt) -> ThrottleChange:
     """What makes the debt. A rate is set where there is none, or one of ours; entries are added to any list."""
     if debt.key not in _RATES:
         return ThrottleChange(debt.resource, debt.key, OpType.APPEND, debt.ours, topic_id=debt.topic_id)
@@ -147,7 +150,7 @@ def setting(debt: Debt) -> ThrottleChange:
     return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.ours, expected=ours, alone=True)
 
 
-def clearing(debt: Debt, seen: Seen) -> ThrottleChange:
+def throttle_removal(debt: ThrottleDebt, seen: ClusterView) -> ThrottleChange:
     """What pays the debt, given that it stands."""
     own = own_value(debt, seen) or ""
     if debt.key in _RATES:
@@ -173,33 +176,35 @@ def applied(own: str | None, change: ThrottleChange) -> str | None:
     return ",".join(entry for entry in there if entry not in named)
 
 
-def resources_of(targets: Iterable[Target], debts: Iterable[Debt]) -> tuple[Resource, ...]:
+def resources_of(targets: Iterable[ReassignmentTarget], debts: Iterable[ThrottleDebt]) -> tuple[ThrottleResource, ...]:
     """Whose settings matter for these, sorted."""
     found = {debt.resource for debt in debts}
     moving = [target for target in targets if target.moves_data]
-    found.update(Resource("topic", topic) for topic in {target.id.topic for target in moving})
+    found.update(ThrottleResource("topic", topic) for topic in {target.id.topic for target in moving})
     pairs = {(target.before, target.after) for target in moving}
     brokers = {broker for pair in pairs for replicas in pair for broker in replicas}
-    found.update(Resource("broker", str(broker)) for broker in brokers)
+    found.update(ThrottleResource("broker", str(broker)) for broker in brokers)
     return tuple(sorted(found))
 
 
-def _rates(targets: Sequence[Target], seen: Seen, rate: int) -> Iterator[tuple[Resource, str, str]]:
+def _rates(
+    targets: Sequence[ReassignmentTarget], seen: ClusterView, rate: int
+) -> Iterator[tuple[ThrottleResource, str, str]]:
     """Sources send at that rate and copies receive at it. A broker that is down gets no setting."""
     sources = {broker for target in targets for broker in target.before}
     copies = {broker for target in targets for broker in target.adding}
     for key, brokers in ((LEADER_RATE, sources), (FOLLOWER_RATE, copies)):
         for broker in sorted(brokers & seen.brokers):
-            yield Resource("broker", str(broker)), key, str(rate)
+            yield ThrottleResource("broker", str(broker)), key, str(rate)
 
 
-def _lists(targets: Sequence[Target]) -> Iterator[tuple[Resource, str, str]]:
+def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[tuple[ThrottleResource, str, str]]:
     for topic, run in groupby(sorted(targets), key=lambda target: target.id.topic):
         group = list(run)
         leaders = [f"{target.id.partition}:{broker}" for target in group for broker in target.before]
         followers = [f"{target.id.partition}:{broker}" for target in group for broker in target.adding]
-        yield Resource("topic", topic), LEADER_REPLICAS, ",".join(leaders)
-        yield Resource("topic", topic), FOLLOWER_REPLICAS, ",".join(followers)
+        yield ThrottleResource("topic", topic), LEADER_REPLICAS, ",".join(leaders)
+        yield ThrottleResource("topic", topic), FOLLOWER_REPLICAS, ",".join(followers)
 
 
 def _others_rule(key: str, throttle: SeenThrottle) -> bool:
@@ -208,20 +213,20 @@ def _others_rule(key: str, throttle: SeenThrottle) -> bool:
     return "*" in _entries(throttle.own or throttle.default or "")
 
 
-def _topic_id(resource: Resource, targets: Sequence[Target]) -> str | None:
+def _topic_id(resource: ThrottleResource, targets: Sequence[ReassignmentTarget]) -> str | None:
     if resource.kind != "topic":
         return None
     return next(target.topic_id for target in targets if target.id.topic == resource.name)
 
 
-def _topic_is_another(debt: Debt, seen: Seen) -> bool:
+def _topic_is_another(debt: ThrottleDebt, seen: ClusterView) -> bool:
     """Settings go with their topic; one of the same name has none of ours."""
     name = debt.resource.name
     ids = _IDS.of((seen.partitions,), lambda: {it.id.topic: it.topic_id for it in seen.partitions}, lambda _: 1)
     return name in seen.gone or (name in ids and ids[name] != debt.topic_id)
 
 
-def _down(resource: Resource, seen: Seen) -> bool:
+def _down(resource: ThrottleResource, seen: ClusterView) -> bool:
     return resource.kind == "broker" and int(resource.name) not in seen.brokers
 
 
@@ -233,3 +238,61 @@ def _without(entries: str, others: str | None) -> str:
     """The entries that are not among the others'."""
     theirs = set(_entries(others or ""))
     return ",".join(entry for entry in _entries(entries) if entry not in theirs)
+
+
+# What is asked again at every event of all partitions of a plan, worked out once for each plan.
+#
+# Nothing of it changes while a plan is carried out, and a plan may have 100,000 partitions. Pure.
+
+_MOST = 1_000_000
+
+
+class PlanScope(NamedTuple):
+    """Of all targets of a plan."""
+
+    ids: frozenset[TopicPartition]
+    topics: tuple[str, ...]
+    """Sorted."""
+    resources: tuple[ThrottleResource, ...]
+    """Whose settings matter for them, sorted."""
+    brokers: frozenset[int]
+    """With a replica before or after."""
+    moves_data: bool
+    """False where only orders change."""
+
+
+_WHOLE: IdentityMemo[PlanScope] = IdentityMemo(_MOST)
+_TURNS: IdentityMemo[tuple[ReassignmentPlan, ...]] = IdentityMemo(8)
+
+
+def plan_scope(targets: tuple[ReassignmentTarget, ...]) -> PlanScope:
+    """Of these targets; the very same tuple is looked through once."""
+    return _WHOLE.of((targets,), lambda: _whole(targets), lambda _: len(targets) + 1)
+
+
+def eligible_plans(plans: tuple[ReassignmentPlan, ...]) -> tuple[ReassignmentPlan, ...]:
+    """Those that may have their turn: not one that is paused, nor one that changes what an earlier one does."""
+    if len(plans) < 2:
+        return tuple(plan for plan in plans if not plan.paused)
+    return _TURNS.of((plans,), lambda: _in_turn(plans), lambda _: 1)
+
+
+def _whole(targets: tuple[ReassignmentTarget, ...]) -> PlanScope:
+    return PlanScope(
+        frozenset(target.id for target in targets),
+        tuple(sorted({target.id.topic for target in targets})),
+        resources_of(targets, ()),
+        frozenset(broker for pair in {(one.before, one.after) for one in targets} for of in pair for broker in of),
+        any(target.moves_data for target in targets),
+    )
+
+
+def _in_turn(plans: tuple[ReassignmentPlan, ...]) -> tuple[ReassignmentPlan, ...]:
+    taken: set[TopicPartition] = set()
+    found: list[ReassignmentPlan] = []
+    for plan in plans:
+        ids = plan_scope(plan.targets).ids
+        if not plan.paused and taken.isdisjoint(ids):
+            found.append(plan)
+        taken |= ids
+    return tuple(found)

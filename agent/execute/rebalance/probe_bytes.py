@@ -7,7 +7,7 @@ generation, no offset sums, no error (one of them shuts an application down). An
 a Streams leader dies of user data that it cannot read.
 
 Invariant: the bytes are readable by the decoders, and say exactly the clone. What cannot be cloned faithfully is
-`NoProbe`, never a guess. Pure.
+`ProbeRefusal`, never a guess. Pure.
 """
 
 from __future__ import annotations
@@ -34,33 +34,35 @@ _NEWEST = 3
 _NO_USER_DATA = frozenset((kafka.RANGE, kafka.ROUND_ROBIN))
 
 
-class NoProbe(NamedTuple):
+class ProbeRefusal(NamedTuple):
     """Why no member of the group can be cloned."""
 
     sentence: str
 
 
-def probe_bytes(group: RawClassicGroup) -> bytes | NoProbe:
+def probe_bytes(group: RawClassicGroup) -> bytes | ProbeRefusal:
     """A subscription as a new member of that group would send it, made of the first member that can be cloned."""
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        return NoProbe(f"its members use protocol {group.protocol_type or 'no protocol'}, not {CONSUMER_PROTOCOL_TYPE}")
+        return ProbeRefusal(
+            f"its members use protocol {group.protocol_type or 'no protocol'}, not {CONSUMER_PROTOCOL_TYPE}"
+        )
     why = "it has no members"
     for member in sorted(group.members):
         clone = _clone(member, group.protocol)
         if isinstance(clone, bytes):
             return clone
         why = clone.sentence
-    return NoProbe(why)
+    return ProbeRefusal(why)
 
 
-def _clone(member: RawMember, protocol: str) -> bytes | NoProbe:
+def _clone(member: RawMember, protocol: str) -> bytes | ProbeRefusal:
     told = decode_subscription(member.metadata)
     if isinstance(told, Undecodable):
-        return NoProbe(f"the subscription of {member.client_id} cannot be read: {told.sentence}")
+        return ProbeRefusal(f"the subscription of {member.client_id} cannot be read: {told.sentence}")
     if not told.topics:
-        return NoProbe(f"{member.client_id} subscribes to no topic")
+        return ProbeRefusal(f"{member.client_id} subscribes to no topic")
     user_data = _user_data(told.user_data, protocol)
-    if isinstance(user_data, NoProbe):
+    if isinstance(user_data, ProbeRefusal):
         return user_data
     clone = Subscription(
         version=min(told.version, _NEWEST),
@@ -73,15 +75,15 @@ def _clone(member: RawMember, protocol: str) -> bytes | NoProbe:
     try:
         data = encode_subscription(clone)
     except (ValueError, struct.error) as error:
-        return NoProbe(f"the subscription of {member.client_id} cannot be encoded again: {error}")
+        return ProbeRefusal(f"the subscription of {member.client_id} cannot be encoded again: {error}")
     return (
         data
         if decode_subscription(data) == clone
-        else NoProbe("the copied subscription does not read back as intended")
+        else ProbeRefusal("the copied subscription does not read back as intended")
     )
 
 
-def _user_data(told: bytes | None, protocol: str) -> bytes | NoProbe | None:
+def _user_data(told: bytes | None, protocol: str) -> bytes | ProbeRefusal | None:
     """What the assignor put in, without history."""
     match protocol:
         case kafka.STREAMS_PROTOCOL:
@@ -92,30 +94,32 @@ def _user_data(told: bytes | None, protocol: str) -> bytes | NoProbe | None:
             return _sticky_data(told, decode_sticky(told) if told else None)
         case _ if protocol in _NO_USER_DATA:
             return None
-    return NoProbe(
+    return ProbeRefusal(
         f"its assignor {protocol or 'none'} is not one of Kafka's, so the member data that it needs is unknown"
     )
 
 
-def _sticky_data(told: bytes | None, read: StickyUserData | Undecodable | None) -> bytes | NoProbe | None:
+def _sticky_data(told: bytes | None, read: StickyUserData | Undecodable | None) -> bytes | ProbeRefusal | None:
     if read is None:
         return told
     if isinstance(read, Undecodable):
-        return NoProbe(f"the user data of a member cannot be read: {read.sentence}")
+        return ProbeRefusal(f"the user data of a member cannot be read: {read.sentence}")
     return encode_sticky(StickyUserData(None if read.owned is None else (), None))
 
 
-def _streams_data(told: bytes | None) -> bytes | NoProbe:
+def _streams_data(told: bytes | None) -> bytes | ProbeRefusal:
     read = decode_subscription_info(told) if told else None
     match read:
         case StreamsSubscription():
             pass
         case StreamsSubscriptionHeader():
-            return NoProbe(f"its members send {STREAMS_PROTOCOL} user data of version {read.version}, which is too new")
+            return ProbeRefusal(
+                f"its members send {STREAMS_PROTOCOL} user data of version {read.version}, which is too new"
+            )
         case Undecodable():
-            return NoProbe(f"the user data of a member cannot be read: {read.sentence}")
+            return ProbeRefusal(f"the user data of a member cannot be read: {read.sentence}")
         case None:
-            return NoProbe("a Streams member has no data of its assignor")
+            return ProbeRefusal("a Streams member has no data of its assignor")
     clone = read._replace(
         prev_tasks=(),
         standby_tasks=(),
@@ -126,9 +130,9 @@ def _streams_data(told: bytes | None) -> bytes | NoProbe:
     try:
         data = encode_subscription_info(clone)
     except (ValueError, struct.error) as error:
-        return NoProbe(f"the user data of a member cannot be encoded again: {error}")
+        return ProbeRefusal(f"the user data of a member cannot be encoded again: {error}")
     return (
         data
         if decode_subscription_info(data) == clone
-        else NoProbe("the copied subscription does not read back as intended")
+        else ProbeRefusal("the copied subscription does not read back as intended")
     )

@@ -4,8 +4,8 @@ A trigger is harmless where a rebalance revokes nothing that does not move, wher
 where nothing else is about to rebalance the group anyway. Everything else is refused. The order is from what would
 interrupt work to what is only impolite; the first reason found is the answer.
 
-Two grounds: what the brokers show (`Seen`, of a snapshot or of a description taken a moment ago), and what was set by
-the user or learned from earlier rebalances. Unknown counts against plain consumers where transactions are concerned,
+Two grounds: what the brokers show (`GroupView`, of a snapshot or of a description taken a moment ago), and what was set
+by the user or learned from earlier rebalances. Unknown counts against plain consumers where transactions are concerned,
 and not against Streams, whose transactional ids begin with its name and can be found.
 """
 
@@ -17,15 +17,15 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.detect.assess import topics_of
-from agent.execute.rebalance.trigger_seen import Seen, seen_in
+from agent.execute.rebalance.trigger_judgement import GroupView, group_view
 from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_triggers
-from agent.values.journal import View
+from agent.values.journal import JournalState
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, MEMBERLESS_STATES, STABLE
-from agent.values.limits import GroupTriggerLimits, Limits, Told
+from agent.values.limits import GroupTriggerLimits, Limits, TriState
 from agent.values.memory import ChangeCause, Memory
+from agent.values.number_format import counted
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import CLASSIC_KINDS, GroupKind, ReaderGroup, Snapshot
-from agent.values.words import counted
 
 OPEN_MS = 60_000
 """A trigger that was not judged yet stands against the next one of its group for this long."""
@@ -70,7 +70,7 @@ LASTING = frozenset(
 """What only settings, or the owner's change of the group, end; the others pass."""
 
 
-class Refusal(NamedTuple):
+class TriggerRefusal(NamedTuple):
     """Not now, or not at all."""
 
     proposal_id: str
@@ -82,7 +82,7 @@ class Refusal(NamedTuple):
     """Epoch milliseconds when it may be asked again; None when unknown."""
 
 
-class Why(NamedTuple):
+class RefusalCause(NamedTuple):
     """A refusal before it is about a proposal."""
 
     reason: RefusalReason
@@ -98,11 +98,11 @@ def refusal(
     proposal: Proposal,
     snapshot: Snapshot,
     memory: Memory,
-    view: View,
+    view: JournalState,
     limits: Limits,
     *,
     moved: Mapping[str, int] = _NO_MOVES,
-) -> Refusal | None:
+) -> TriggerRefusal | None:
     """Why the group of a trigger proposal is not to be triggered; None when nothing stands against it.
 
     ``moved`` holds the topics whose replicas rackwise itself moved lately: topic -> epoch milliseconds of the end.
@@ -112,57 +112,57 @@ def refusal(
     group_id = proposal.subject.name
     allowed = limits.trigger_of(group_id)
     group = snapshot.groups.get(group_id)
-    seen = seen_in(group)
+    seen = group_view(group)
     learned = learned_of(view, group_id)
-    why = by_wire(seen, allowed)
+    why = description_refusal(seen, allowed)
     if why is None and isinstance(group, ReaderGroup):
         now = _Now(proposal, group, seen, snapshot, memory, view, limits, allowed, learned, moved)
         why = next((found for check in _CHECKS if (found := check(now)) is not None), None)
-    return None if why is None else Refusal(proposal.id, *why)
+    return None if why is None else TriggerRefusal(proposal.id, *why)
 
 
 # --- what the brokers show --------------------------------------------------------------------------------------
 
 
-def by_wire(seen: Seen | None, allowed: GroupTriggerLimits) -> Why | None:
+def description_refusal(seen: GroupView | None, allowed: GroupTriggerLimits) -> RefusalCause | None:
     """What can be told from a description of the group alone; None when it may be triggered as far as that tells."""
     if seen is None:
-        return Why(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
+        return RefusalCause(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
     if seen.kind is not None and seen.kind not in CLASSIC_KINDS:
-        return Why(RefusalReason.NOT_CLASSIC, f"group {seen.group_id} is a {seen.kind.value} group", SEEN)
+        return RefusalCause(RefusalReason.NOT_CLASSIC, f"group {seen.group_id} is a {seen.kind.value} group", SEEN)
     if seen.state in MEMBERLESS_STATES:
-        return Why(RefusalReason.EMPTY, f"group {seen.group_id} is {seen.state}", SEEN)
+        return RefusalCause(RefusalReason.EMPTY, f"group {seen.group_id} is {seen.state}", SEEN)
     if seen.state != STABLE:
-        return Why(RefusalReason.NOT_STABLE, f"group {seen.group_id} is {seen.state}, not Stable", SEEN)
+        return RefusalCause(RefusalReason.NOT_STABLE, f"group {seen.group_id} is {seen.state}, not Stable", SEEN)
     return _by_members(seen, allowed)
 
 
-def _by_members(seen: Seen, allowed: GroupTriggerLimits) -> Why | None:
+def _by_members(seen: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | None:
     if not seen.members:
-        return Why(RefusalReason.EMPTY, f"group {seen.group_id} has no members", SEEN)
+        return RefusalCause(RefusalReason.EMPTY, f"group {seen.group_id} has no members", SEEN)
     if seen.unreadable:
         sentence = f"the bytes of {counted(len(seen.unreadable), 'member')} cannot be read: {seen.unreadable[0]}"
-        return Why(RefusalReason.UNREADABLE, sentence, SEEN)
+        return RefusalCause(RefusalReason.UNREADABLE, sentence, SEEN)
     if seen.assignor in EAGER_ASSIGNORS and not allowed.allow_eager:
         sentence = f"under {seen.assignor} every member gives up all its partitions in a rebalance"
-        return Why(RefusalReason.EAGER, sentence, SEEN)
+        return RefusalCause(RefusalReason.EAGER, sentence, SEEN)
     if seen.assignor not in EAGER_ASSIGNORS | COOPERATIVE_ASSIGNORS:
         sentence = f"its protocol is {seen.assignor or 'hidden'}, which is not one of Kafka's"
-        return Why(RefusalReason.UNKNOWN_ASSIGNOR, sentence, SEEN)
+        return RefusalCause(RefusalReason.UNKNOWN_ASSIGNOR, sentence, SEEN)
     return _by_history(seen, allowed)
 
 
-def _by_history(seen: Seen, allowed: GroupTriggerLimits) -> Why | None:
+def _by_history(seen: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | None:
     if seen.static and not allowed.allow_static:
         sentence = f"{counted(len(seen.static), 'static member')}, such as {seen.static[0]}"
-        return Why(RefusalReason.STATIC, sentence, SEEN)
-    if len(seen.versions) > 1 and not allowed.allow_rolling and allowed.rolling is not Told.NO:
+        return RefusalCause(RefusalReason.STATIC, sentence, SEEN)
+    if len(seen.versions) > 1 and not allowed.allow_rolling and allowed.rolling is not TriState.NO:
         versions = ", ".join(map(str, sorted(seen.versions)))
-        return Why(RefusalReason.ROLLING, f"its members send metadata of the versions {versions}", SEEN)
+        return RefusalCause(RefusalReason.ROLLING, f"its members send metadata of the versions {versions}", SEEN)
     if len(seen.generations) > 1:
         told = ", ".join(map(str, sorted(seen.generations)))
         sentence = f"its members joined the last rebalance from generations {told}"
-        return Why(RefusalReason.MIXED_GENERATIONS, sentence, SEEN)
+        return RefusalCause(RefusalReason.MIXED_GENERATIONS, sentence, SEEN)
     return None
 
 
@@ -174,21 +174,21 @@ class _Now(NamedTuple):
 
     proposal: Proposal
     group: ReaderGroup
-    seen: Seen | None
+    seen: GroupView | None
     snapshot: Snapshot
     memory: Memory
-    view: View
+    view: JournalState
     limits: Limits
     allowed: GroupTriggerLimits
     learned: LearnedGroup | None
     moved: Mapping[str, int]
 
 
-def _rolling(now: _Now) -> Why | None:
-    if now.allowed.allow_rolling or now.allowed.rolling is Told.NO:
+def _rolling(now: _Now) -> RefusalCause | None:
+    if now.allowed.allow_rolling or now.allowed.rolling is TriState.NO:
         return None
-    if now.allowed.rolling is Told.YES:
-        return Why(RefusalReason.ROLLING, "its members are being restarted", "set by trigger.rolling")
+    if now.allowed.rolling is TriState.YES:
+        return RefusalCause(RefusalReason.ROLLING, "its members are being restarted", "set by trigger.rolling")
     if now.learned is None:
         return None
     came, went = now.learned.came_ms, now.learned.went_ms
@@ -203,19 +203,19 @@ def _rolling(now: _Now) -> Why | None:
         return None
     what = "members left and others joined" if came is not None and went is not None else _came_or_went(came)
     sentence = f"{what} within the last {(now.snapshot.taken_ms - since) / 1000:.0f} s"
-    return Why(RefusalReason.ROLLING, sentence, "learned from the last looks", until)
+    return RefusalCause(RefusalReason.ROLLING, sentence, "learned from the last looks", until)
 
 
 def _came_or_went(came: int | None) -> str:
     return "members left" if came is None else "members joined"
 
 
-def _long_poll(now: _Now) -> Why | None:
-    if now.allowed.allow_long_poll or now.allowed.long_poll is Told.NO:
+def _long_poll(now: _Now) -> RefusalCause | None:
+    if now.allowed.allow_long_poll or now.allowed.long_poll is TriState.NO:
         return None
-    if now.allowed.long_poll is Told.YES:
+    if now.allowed.long_poll is TriState.YES:
         sentence = "its members take long between two polls, and a rebalance waits for the slowest"
-        return Why(RefusalReason.LONG_POLL, sentence, "set by trigger.long_poll")
+        return RefusalCause(RefusalReason.LONG_POLL, sentence, "set by trigger.long_poll")
     slow = () if now.learned is None else now.learned.slow_rebalances_ms[-_SLOW_REBALANCES:]
     longest = max(slow, default=0)
     if longest <= now.allowed.long_poll_ms:
@@ -223,24 +223,24 @@ def _long_poll(now: _Now) -> Why | None:
     sentence = (
         f"one of its last rebalances lasted {longest / 1000:.0f} s or more, and a rebalance waits for the slowest"
     )
-    return Why(RefusalReason.LONG_POLL, sentence, f"learned from {counted(len(slow), 'slow rebalance')}")
+    return RefusalCause(RefusalReason.LONG_POLL, sentence, f"learned from {counted(len(slow), 'slow rebalance')}")
 
 
-def _transactional(now: _Now) -> Why | None:
-    if now.allowed.allow_transactional or now.allowed.transactional is Told.NO:
+def _transactional(now: _Now) -> RefusalCause | None:
+    if now.allowed.allow_transactional or now.allowed.transactional is TriState.NO:
         return None
-    if now.allowed.transactional is Told.YES:
+    if now.allowed.transactional is TriState.YES:
         sentence = "its members write in transactions"
-        return Why(RefusalReason.TRANSACTIONAL, sentence, "set by trigger.transactional")
+        return RefusalCause(RefusalReason.TRANSACTIONAL, sentence, "set by trigger.transactional")
     if now.learned is not None and now.learned.transactional:
-        return Why(RefusalReason.TRANSACTIONAL, now.learned.transactional_how, "learned from ListTransactions")
+        return RefusalCause(RefusalReason.TRANSACTIONAL, now.learned.transactional_how, "learned from ListTransactions")
     if now.group.kind is GroupKind.CLASSIC_STREAMS:
         return None
     sentence = "it is unknown whether its members write in transactions, and for plain consumers that counts as yes"
-    return Why(RefusalReason.TRANSACTIONAL, sentence, "not set by trigger.transactional")
+    return RefusalCause(RefusalReason.TRANSACTIONAL, sentence, "not set by trigger.transactional")
 
 
-def _own_rebalance(now: _Now) -> Why | None:
+def _own_rebalance(now: _Now) -> RefusalCause | None:
     """A Java leader that sends its rack rebalances its group by itself once its metadata shows new replica racks."""
     wait_ms = now.limits.trigger.own_rebalance_wait_ms
     if now.proposal.reason is not ProposalReason.REBALANCE_IMPROVES or not _rejoins_by_itself(now):
@@ -264,7 +264,7 @@ def _own_rebalance(now: _Now) -> Why | None:
         f"the racks of {what} changed {max(0, ago) / 1000:.0f} s ago; within metadata.max.age.ms "
         f"({wait_ms / 1000:.0f} s) the group notices that and rebalances by itself"
     )
-    return Why(RefusalReason.OWN_REBALANCE, sentence, SEEN, now.snapshot.taken_ms + wait_ms - max(0, ago))
+    return RefusalCause(RefusalReason.OWN_REBALANCE, sentence, SEEN, now.snapshot.taken_ms + wait_ms - max(0, ago))
 
 
 def _rejoins_by_itself(now: _Now) -> bool:
@@ -278,17 +278,17 @@ def _holds_replicas(broker: int, topics: set[str], snapshot: Snapshot) -> bool:
     return any(broker in state.replicas for state in states)
 
 
-def _unjudged(now: _Now) -> Why | None:
+def _unjudged(now: _Now) -> RefusalCause | None:
     open_ms = [one.acted_ms or one.intended_ms for one in open_triggers(now.view, now.group.id)]
     until = max(open_ms, default=0) + OPEN_MS
     if not open_ms or now.snapshot.taken_ms >= until:
         return None
     ago_s = max(0, now.snapshot.taken_ms - max(open_ms)) / 1000
     sentence = f"the trigger of {ago_s:.0f} s ago has not been judged yet"
-    return Why(RefusalReason.UNJUDGED, sentence, "known from the journal", until)
+    return RefusalCause(RefusalReason.UNJUDGED, sentence, "known from the journal", until)
 
 
-def _cooling_down(now: _Now) -> Why | None:
+def _cooling_down(now: _Now) -> RefusalCause | None:
     promotion = now.proposal.reason is ProposalReason.WARMUP_PROMOTABLE
     cooldown_ms = now.limits.probing.floor_ms if promotion else now.limits.proposals.trigger_cooldown_ms
     last = max(acted_at(now.view, now.group.id), default=None)
@@ -296,10 +296,10 @@ def _cooling_down(now: _Now) -> Why | None:
         return None
     ago_s = max(0, now.snapshot.taken_ms - last) / 1000
     sentence = f"its last trigger was {ago_s:.0f} s ago, and the cooldown is {cooldown_ms / 1000:.0f} s"
-    return Why(RefusalReason.COOLING_DOWN, sentence, "known from the journal", last + cooldown_ms)
+    return RefusalCause(RefusalReason.COOLING_DOWN, sentence, "known from the journal", last + cooldown_ms)
 
 
-_CHECKS: tuple[Callable[[_Now], Why | None], ...] = (
+_CHECKS: tuple[Callable[[_Now], RefusalCause | None], ...] = (
     _rolling,
     _long_poll,
     _transactional,

@@ -7,31 +7,225 @@ how old the answer is that stands in.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import errno
 import hashlib
-from collections.abc import Callable, Sequence
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from agent.observe.context import Ask, Context, Recall
-from agent.observe.locators.program import ask_entry_point, output_of
+from agent.observe.context import ObserveContext, ObserveQuery, ObserverState
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
-from agent.observe.locators.table import read_table
-from agent.values.observation import Gap, GapCause, Part, RawLocated, RawRackTable
-from agent.values.words import lasted
-from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed
+from agent.observe.locators.table import decoded, read_table, rows_of
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.number_format import lasted
+from agent.values.observation import Gap, GapCause, ObservationPart, RawRackRow, RawRackTable
+from agent.wire.failure import CallFailed, Deadline
 from config.plain_file import read_plain
 
-Rows = tuple[RawLocated, ...]
+# Runs a program and takes what it prints, whatever it does: bounded in time and size, and gone afterwards.
+#
+# It runs without a shell, in a session of its own, without a terminal, and without rackwise's own environment
+# variables, which may hold secrets. What it writes to stderr is thrown away, because it may hold some too.
+#
+# Invariants: the caller waits no longer than the time limit and a moment; no more than the size limit is held; when the
+# call returns, its process group is killed and its process is reaped, unless the kernel itself cannot end it.
+
+_OWN_VARIABLES = "RACKWISE_"
+_CHUNK_BYTES = 65_536
+_LOOK_S = 0.05
+"""How often it is looked whether the process has ended although something else holds its output open."""
+_END_S = 1.0
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+def output_of(argv: Sequence[str], *, deadline: Deadline, max_bytes: int, stdin: bytes = b"") -> bytes:
+    """What the program prints until it ends with exit code 0. Raises CallFailed with a sentence for anything else."""
+    process = _start(argv, piped=bool(stdin))
+    _running.add(process)
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            if process.stdin is not None:
+                process.stdin.write(stdin)
+                process.stdin.close()
+        output = _read(process, deadline, max_bytes)
+        _await_end(process, deadline)
+    finally:
+        _end(process)
+        _running.discard(process)
+    _judge(process.returncode)
+    return output
+
+
+def _start(argv: Sequence[str], *, piped: bool) -> subprocess.Popen[bytes]:
+    program = argv[0]
+    try:
+        return subprocess.Popen(
+            argv,
+            bufsize=0,
+            stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_without_own(os.environ),
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        raise CallFailed(GapCause.UNREACHABLE, f"there is no program {program}") from None
+    except PermissionError:
+        raise CallFailed(GapCause.NOT_ALLOWED, f"{program} may not be executed") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "its arguments hold a zero byte"
+        raise CallFailed(GapCause.UNUSABLE, f"{program} cannot be run ({why})") from None
+
+
+def _without_own(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(_OWN_VARIABLES)}
+
+
+def _read(process: subprocess.Popen[bytes], deadline: Deadline, max_bytes: int) -> bytes:
+    """Its output up to its end; also to the end of the process, when a child of it keeps the output open."""
+    assert process.stdout is not None  # noqa: S101 it was asked for
+    pipe = process.stdout.fileno()
+    os.set_blocking(pipe, False)
+    poll = select.poll()  # not select(): a descriptor may have a large number
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    held = bytearray()
+    while True:
+        ended = False
+        if not poll.poll(min(_LOOK_S, deadline.left_s) * 1000):
+            ended = _has_ended(process)
+            if not ended and deadline.over:
+                raise _too_slow()
+        try:
+            piece = os.read(pipe, _CHUNK_BYTES)
+        except BlockingIOError:
+            if ended:
+                return bytes(held)
+            continue
+        if not piece:
+            return bytes(held)
+        held += piece
+        if len(held) > max_bytes:
+            raise CallFailed(GapCause.TOO_LARGE, f"it printed more than {max_bytes} bytes, and was stopped")
+        if deadline.over:
+            raise _too_slow()
+
+
+def _await_end(process: subprocess.Popen[bytes], deadline: Deadline) -> None:
+    pause_s = 0.001
+    while not _has_ended(process):
+        if deadline.over:
+            raise _too_slow()
+        time.sleep(min(pause_s, deadline.left_s))
+        pause_s = min(pause_s * 2, _LOOK_S)
+
+
+def _too_slow() -> CallFailed:
+    return CallFailed(GapCause.TIMED_OUT, "it did not end in time, and was stopped")
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it has ended; it is not reaped by asking, so that its group's number stays its own until the kill."""
+    import psutil  # noqa: PLC0415 nothing else needs it, and few have a locator that is a program
+
+    try:
+        return psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill its group, children that it left behind included, and reap it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+
+
+def _judge(returncode: int | None) -> None:
+    if returncode is None:
+        raise CallFailed(GapCause.TIMED_OUT, "it cannot be killed")
+    if returncode < 0:
+        raise CallFailed(GapCause.UNUSABLE, f"it was ended by signal {-returncode}")
+    if returncode:
+        sentence = f"it ended with exit code {returncode}; run it by hand to see its output"
+        raise CallFailed(GapCause.UNUSABLE, sentence)
+
+
+@atexit.register
+def _end_all() -> None:
+    """A process that ends in the middle of a look leaves no program behind."""
+    for process in tuple(_running):
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+# Asks an entry point of an installed package (group ``rackwise.rack_locators``), in a process of its own.
+#
+# It is foreign code: what it prints, keeps, blocks or breaks is its process's, which is run and ended like any other
+# program. Its properties, which may hold secrets, go to it through a pipe and stand in no list of processes.
+
+MODULE = "agent.observe.locators.entry_point"
+
+
+def ask_entry_point(
+    question: EntryPointQuestion, timeout_ms: int
+) -> tuple[bytes, Callable[[bytes], tuple[RawRackRow, ...]]]:
+    """What its process printed, and how to read that. Raises CallFailed."""
+    content = output_of(
+        (sys.executable, "-P", "-m", MODULE, question.entry_point),
+        deadline=Deadline.after_ms(min(question.timeout_ms, timeout_ms)),
+        max_bytes=question.max_bytes,
+        stdin=json.dumps(dict(question.properties)).encode(),
+    )
+    return content, read_answer
+
+
+def read_answer(content: bytes) -> tuple[RawRackRow, ...]:
+    """The rows that `plugged` printed. Raises CallFailed, also with what the process itself says."""
+    try:
+        answer = read_json(decoded(content), most_bytes=len(content))
+    except ForeignJsonError:
+        answer = None
+    match answer:
+        case {"rows": list(rows)}:
+            return rows_of(("row " + str(number), *_pair(row)) for number, row in enumerate(rows, start=1))
+        case {"failed": str(sentence)}:
+            raise CallFailed(GapCause.UNUSABLE, sentence)
+        case _:
+            raise CallFailed(GapCause.UNUSABLE, "its process gave no answer")
+
+
+def _pair(row: Any) -> tuple[str, str]:
+    match row:
+        case [str(key), str(rack)]:
+            return key, rack
+        case _:
+            return "", ""
+
+
+Rows = tuple[RawRackRow, ...]
 _CAUSES = {errno.EINVAL: GapCause.UNUSABLE, errno.EFBIG: GapCause.TOO_LARGE}
 Read = Callable[[bytes], Rows]
 
 
-def locator_asks(context: Context) -> list[Ask[Rows | None]]:
+def locator_asks(context: ObserveContext) -> list[ObserveQuery[Rows | None]]:
     """One question per locator; the answer is None where it failed, and its gap has the locator as subject."""
     return [
-        Ask(
-            Part.RACK_LOCATORS,
+        ObserveQuery(
+            ObservationPart.RACK_LOCATORS,
             partial(ask_locator, question, context.recall, context.timeout_ms),
             None,
             subject=question.name,
@@ -40,18 +234,18 @@ def locator_asks(context: Context) -> list[Ask[Rows | None]]:
     ]
 
 
-def told_tables(
-    context: Context, asks: Sequence[Ask[Rows | None]], gaps: Sequence[Gap]
+def answered_tables(
+    context: ObserveContext, asks: Sequence[ObserveQuery[Rows | None]], gaps: Sequence[Gap]
 ) -> tuple[tuple[RawRackTable, ...], tuple[Gap, ...]]:
     """The tables of this look, and the gaps with what replaces each failed answer."""
     kept = _kept(context)
     answered = {ask.subject: RawRackTable(ask.subject, ask.answer, 0) for ask in asks if ask.answer is not None}
     told = [answered.get(ask.subject) or kept.get(ask.subject) for ask in asks]
     tables = tuple(table for table in told if table is not None)
-    return tables, tuple(_with_age(gap, kept) if gap.part is Part.RACK_LOCATORS else gap for gap in gaps)
+    return tables, tuple(_with_age(gap, kept) if gap.part is ObservationPart.RACK_LOCATORS else gap for gap in gaps)
 
 
-def ask_locator(question: LocatorQuestion, recall: Recall, timeout_ms: int) -> Rows:
+def ask_locator(question: LocatorQuestion, recall: ObserverState, timeout_ms: int) -> Rows:
     """The rows of its answer. Raises CallFailed."""
     if question.name in recall.asked_locators:
         raise CallFailed(GapCause.TIMED_OUT, "it has not yet answered the request of an earlier look")
@@ -83,7 +277,7 @@ def file_content(question: FileQuestion) -> bytes:
         raise CallFailed(cause, f"{question.path} cannot be read ({error.strerror})") from None
 
 
-def _parsed(name: str, content: bytes, read: Read, recall: Recall) -> Rows:
+def _parsed(name: str, content: bytes, read: Read, recall: ObserverState) -> Rows:
     """The rows of an answer, those of the last one when not a byte of it changed."""
     digest = hashlib.sha256(content).digest()
     known = recall.rack_tables.get(name)
@@ -94,7 +288,7 @@ def _parsed(name: str, content: bytes, read: Read, recall: Recall) -> Rows:
     return rows
 
 
-def _kept(context: Context) -> dict[str, RawRackTable]:
+def _kept(context: ObserveContext) -> dict[str, RawRackTable]:
     """The last good answers, as old as they are now."""
     last = context.recall.last
     if last is None:

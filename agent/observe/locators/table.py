@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import yaml
+
 from agent.observe.locators.question import WANTED, TableForm
 from agent.values.kafka import CLIENT_ID, GROUP_INSTANCE_ID
-from agent.values.observation import GapCause, RawLocated
+from agent.values.observation import GapCause, RawRackRow
 from agent.wire.failure import CallFailed
-from config.mistake import SettingMistake
 from config.properties import property_pairs
+from config.setting_mistake import SettingMistake
 
 KINDS = (GROUP_INSTANCE_ID, CLIENT_ID, "broker", "host")
 _MAX_NAME_CHARS = 1_024
@@ -33,17 +35,17 @@ Pairs = Iterable[tuple[str, str, str]]
 """(place, key, rack)."""
 
 
-def read_table(content: bytes, form: TableForm) -> tuple[RawLocated, ...]:
+def read_table(content: bytes, form: TableForm) -> tuple[RawRackRow, ...]:
     """The rows, sorted and each once. Raises CallFailed for anything that is no table."""
     text = decoded(content)
     if form is TableForm.PROPERTIES:
         return rows_of(_from_properties(text))
-    from agent.observe.locators.yaml_table import pairs_of  # noqa: PLC0415 few have a table in YAML, and it is slow to load
+    from agent.observe.locators.table import pairs_of  # noqa: PLC0415 few have a table in YAML, and it is slow to load
 
     return rows_of(pairs_of(text))
 
 
-def rows_of(pairs: Pairs) -> tuple[RawLocated, ...]:
+def rows_of(pairs: Pairs) -> tuple[RawRackRow, ...]:
     """The rows of (place, key, rack). Raises CallFailed."""
     rows = tuple(sorted({_row(*pair) for pair in pairs}))
     if not rows:
@@ -59,7 +61,7 @@ def decoded(content: bytes) -> str:
         raise CallFailed(GapCause.UNUSABLE, f"its answer is no UTF-8 (byte {error.start + 1})") from None
 
 
-def _row(place: str, key: str, rack: str) -> RawLocated:
+def _row(place: str, key: str, rack: str) -> RawRackRow:
     of, name = _split(key)
     if of is None or not name or len(name) > _MAX_NAME_CHARS:
         raise CallFailed(GapCause.UNUSABLE, f"{place} of its answer is no row: {WANTED} are expected")
@@ -68,7 +70,7 @@ def _row(place: str, key: str, rack: str) -> RawLocated:
     if not rack or len(rack) > _MAX_RACK_CHARS or not rack.isprintable():
         sentence = f"{place} of its answer has no usable rack: 1 to {_MAX_RACK_CHARS} printable characters are expected"
         raise CallFailed(GapCause.UNUSABLE, sentence)
-    return RawLocated(of, str(int(name)) if of == "broker" else name, rack)
+    return RawRackRow(of, str(int(name)) if of == "broker" else name, rack)
 
 
 def _split(key: str) -> tuple[str | None, str]:
@@ -84,3 +86,63 @@ def _from_properties(text: str) -> Iterator[tuple[str, str, str]]:
             yield f"entry {number}", key, value.strip()
     except SettingMistake:  # its sentence would quote the text
         raise CallFailed(GapCause.UNUSABLE, r"its answer holds an escape that is no character; write \uXXXX") from None
+
+
+# Reads a rack table in YAML, of which JSON is a part.
+#
+# Invariant: a sentence names the place of a mistake and never its text, because it may be a secret.
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def pairs_of(text: str) -> Iterator[tuple[str, str, str]]:
+    """(place, key, rack) of every row. Raises CallFailed for what is no table.
+
+    Read from the parser's events, so that nothing unfolds, nothing is nested deep, and everything stays text.
+    """
+    events = _events(text)
+    if next(events, None) is None:
+        return
+    _expect(events, yaml.MappingStartEvent, "a mapping of broker, host, client.id or group.instance.id")
+    for key in events:
+        if isinstance(key, yaml.MappingEndEvent):
+            break
+        name = _scalar(key)
+        value = next(events)
+        if not isinstance(value, yaml.MappingStartEvent):
+            yield _place(key), name, _scalar(value)
+            continue
+        for inner in events:
+            if isinstance(inner, yaml.MappingEndEvent):
+                break
+            yield _place(inner), f"{name}.{_scalar(inner)}", _scalar(next(events))
+    if next(events, None) is not None:
+        raise CallFailed(GapCause.UNUSABLE, "its answer holds more than one YAML document")
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """The events between the marks of streams and documents: first the document itself, when there is one."""
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            if not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent | yaml.DocumentEndEvent):
+                yield event
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark is not None else ""
+        raise CallFailed(GapCause.UNUSABLE, f"its answer is no readable YAML{where}") from None
+
+
+def _expect(events: Iterator[yaml.Event], kind: type[yaml.Event], what: str) -> None:
+    event = next(events)
+    if not isinstance(event, kind) and not (isinstance(event, yaml.ScalarEvent) and not event.value):
+        raise CallFailed(GapCause.UNUSABLE, f"{_place(event)} of its answer is not {what}")
+
+
+def _scalar(event: yaml.Event) -> str:
+    if not isinstance(event, yaml.ScalarEvent):
+        raise CallFailed(GapCause.UNUSABLE, f"{_place(event)} of its answer is not a text: {WANTED} are expected")
+    return str(event.value)
+
+
+def _place(event: yaml.Event) -> str:
+    return f"line {event.start_mark.line + 1}" if event.start_mark is not None else "a line"

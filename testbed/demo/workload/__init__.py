@@ -10,6 +10,6 @@ from testbed.demo.workload.errors import WorkloadError
 from testbed.demo.workload.facts import ClusterFacts
 from testbed.demo.workload.plan import WorkloadPlan
 from testbed.demo.workload.scenes import demo_plan, parts_plan, small_plan
-from testbed.demo.workload.workload import Workload
+from testbed.demo.workload.workload import ClusterWorkload
 
-__all__ = ["ClusterFacts", "Workload", "WorkloadError", "WorkloadPlan", "demo_plan", "parts_plan", "small_plan"]
+__all__ = ["ClusterFacts", "ClusterWorkload", "WorkloadError", "WorkloadPlan", "demo_plan", "parts_plan", "small_plan"]

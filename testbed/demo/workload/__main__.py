@@ -12,12 +12,12 @@ from dataclasses import replace
 from pipeline.maven import ToolError
 from testbed.cluster.errors import ClusterError
 from testbed.cluster.spec import DEFAULT_VERSION
-from testbed.demo.workload.compiled import compiled
 from testbed.demo.workload.errors import WorkloadError
 from testbed.demo.workload.facts import ClusterFacts
+from testbed.demo.workload.java_classes import compiled
 from testbed.demo.workload.plan import WorkloadPlan
 from testbed.demo.workload.scenes import demo_plan, parts_plan, small_plan
-from testbed.demo.workload.workload import Workload
+from testbed.demo.workload.workload import ClusterWorkload
 
 _SCENES = {"demo": demo_plan, "parts": parts_plan, "small": small_plan}
 
@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> None:
         streams = tuple(replace(app, settings={**app.settings, **settings}) for app in scene.streams)
         return replace(scene, streams=streams)
 
-    with Workload.start(
+    with ClusterWorkload.start(
         options.bootstrap_servers, options.version, plan, lags_address=options.lags_address, on_progress=_say
     ) as workload:
         workload.wait_ready(options.ready_within_s)

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from testbed.demo.workload.clientlog import LOG
 from testbed.demo.workload.errors import WorkloadError
-from testbed.demo.workload.plan import LibrdkafkaGroupPlan, Protocol
+from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan
 
 _POLL_S = 0.5
 _BATCH = 500
@@ -23,7 +23,7 @@ _CLOSE_WITHIN_S = 15.0
 _MOST_EVENTS = 1_000
 
 
-class Rebalanced(NamedTuple):
+class RebalanceEvent(NamedTuple):
     """What a member was given in a rebalance."""
 
     at_ms: int
@@ -33,7 +33,7 @@ class Rebalanced(NamedTuple):
     partitions: tuple[int, ...]
 
 
-class Member:
+class LibrdkafkaMember:
     """One consumer that reads and forgets."""
 
     def __init__(self, bootstrap_servers: str, plan: LibrdkafkaGroupPlan, name: str, rack: str | None) -> None:
@@ -42,7 +42,7 @@ class Member:
         self._plan = plan
         self._consumer = Consumer(_settings(bootstrap_servers, plan, name, rack), logger=LOG)
         self._held: frozenset[int] = frozenset()
-        self._events: deque[Rebalanced] = deque(maxlen=_MOST_EVENTS)
+        self._events: deque[RebalanceEvent] = deque(maxlen=_MOST_EVENTS)
         self._records = 0
         self._failure: str | None = None
         self._ending = threading.Event()
@@ -55,7 +55,7 @@ class Member:
         return self._held
 
     @property
-    def events(self) -> tuple[Rebalanced, ...]:
+    def events(self) -> tuple[RebalanceEvent, ...]:
         """What it was given, oldest first."""
         return tuple(self._events)
 
@@ -113,22 +113,22 @@ class Member:
     def _note(self, kind: str, partitions: list[TopicPartition], held: frozenset[int]) -> None:
         self._held = held
         told = tuple(sorted(one.partition for one in partitions))
-        self._events.append(Rebalanced(int(time.time() * 1000), self.name, kind, told))
+        self._events.append(RebalanceEvent(int(time.time() * 1000), self.name, kind, told))
 
 
-class Group:
+class LibrdkafkaGroup:
     """A group and its members; members may come and go."""
 
     def __init__(self, bootstrap_servers: str, plan: LibrdkafkaGroupPlan) -> None:
         self.plan = plan
         self._bootstrap_servers = bootstrap_servers
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, LibrdkafkaMember] = {}
         self._counter = 0
         for rack in plan.racks:
             self.add(rack)
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[LibrdkafkaMember, ...]:
         """Members by name."""
         return tuple(self._members[name] for name in sorted(self._members))
 
@@ -137,11 +137,11 @@ class Group:
         """Partitions that some member holds."""
         return len(frozenset[int]().union(*(member.partitions for member in self._members.values())))
 
-    def add(self, rack: str | None) -> Member:
+    def add(self, rack: str | None) -> LibrdkafkaMember:
         """One more member."""
         self._counter += 1
         name = f"{self.plan.group}-{self._counter}"
-        self._members[name] = Member(self._bootstrap_servers, self.plan, name, rack)
+        self._members[name] = LibrdkafkaMember(self._bootstrap_servers, self.plan, name, rack)
         return self._members[name]
 
     def remove(self, name: str) -> None:
@@ -156,7 +156,7 @@ class Group:
         leave_all(members)
 
 
-def leave_all(members: Sequence[Member]) -> None:
+def leave_all(members: Sequence[LibrdkafkaMember]) -> None:
     """Let members leave side by side, and wait for all."""
     for member in members:
         member.leave()
@@ -176,7 +176,7 @@ def _settings(bootstrap_servers: str, plan: LibrdkafkaGroupPlan, name: str, rack
         "fetch.wait.max.ms": 500,
         "queued.max.messages.kbytes": 1_024,
     }
-    if plan.protocol is Protocol.CONSUMER:
+    if plan.protocol is GroupProtocol.CONSUMER:
         settings["group.protocol"] = "consumer"
     else:
         settings |= {"partition.assignment.strategy": plan.protocol.value, "session.timeout.ms": 10_000}

@@ -20,9 +20,9 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from pipeline.maven import Progress
-from testbed.demo.workload.compiled import compiled
 from testbed.demo.workload.errors import WorkloadError
 from testbed.demo.workload.facts import ClusterFacts
+from testbed.demo.workload.java_classes import compiled
 from testbed.demo.workload.plan import TopologyPlan
 
 _READY_WITHIN_S = 60.0

@@ -13,7 +13,7 @@ from enum import StrEnum
 from testbed.demo.workload.facts import ClusterFacts
 
 
-class FaultKind(StrEnum):
+class WorkloadFaultKind(StrEnum):
     """A fault that the workload puts into the cluster on purpose."""
 
     REPLICAS_SHARE_RACK = "replicas of a partition share a rack while another is free"
@@ -23,10 +23,10 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class WorkloadFault:
     """One fault put in on purpose, so that a search for faults can be checked against it."""
 
-    kind: FaultKind
+    kind: WorkloadFaultKind
     subject: str
     """The topic or group that has it."""
 
@@ -55,7 +55,7 @@ class LoadPlan:
     """Written as fast as possible before any group starts, evenly over the partitions."""
 
 
-class Protocol(StrEnum):
+class GroupProtocol(StrEnum):
     """How members of a librdkafka group agree."""
 
     RANGE = "range"
@@ -78,7 +78,7 @@ class GroupPlan:
 class LibrdkafkaGroupPlan(GroupPlan):
     """A group whose members are librdkafka consumers in this process."""
 
-    protocol: Protocol
+    protocol: GroupProtocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class WorkloadPlan:
     librdkafka_groups: tuple[LibrdkafkaGroupPlan, ...] = ()
     java_groups: tuple[JavaGroupPlan, ...] = ()
     streams: tuple[StreamsPlan, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[WorkloadFault, ...] = ()
     left_out: tuple[str, ...] = ()
     """One sentence for each part that this cluster cannot have."""
 
@@ -148,7 +148,9 @@ class WorkloadPlan:
 def fitted(plan: WorkloadPlan, facts: ClusterFacts) -> WorkloadPlan:
     """The plan without what these brokers do not serve, and the reasons in `left_out`."""
     groups = tuple(
-        group for group in plan.librdkafka_groups if facts.consumer_protocol or group.protocol is not Protocol.CONSUMER
+        group
+        for group in plan.librdkafka_groups
+        if facts.consumer_protocol or group.protocol is not GroupProtocol.CONSUMER
     )
     streams = tuple(app for app in plan.streams if facts.streams_protocol or not app.streams_protocol)
     kept = {group.group for group in (*groups, *plan.java_groups)} | {app.application for app in streams}

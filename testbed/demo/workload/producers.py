@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from confluent_kafka import Producer
 
-from agent.values.words import counted
+from agent.values.number_format import counted
 from testbed.demo.workload.clientlog import LOG
 from testbed.demo.workload.errors import WorkloadError
 from testbed.demo.workload.plan import LoadPlan

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent.values.words import counted
+from agent.values.number_format import counted
 from testbed.demo.workload.plan import StreamsPlan, WorkloadPlan
 
 Json = Mapping[str, Any]

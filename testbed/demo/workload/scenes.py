@@ -20,15 +20,15 @@ from dataclasses import replace
 from testbed.demo.workload.facts import ClusterFacts
 from testbed.demo.workload.placement import crowded, led_from, spread
 from testbed.demo.workload.plan import (
-    Fault,
-    FaultKind,
+    GroupProtocol,
     JavaGroupPlan,
     LibrdkafkaGroupPlan,
     LoadPlan,
-    Protocol,
     StreamsPlan,
     TopicPlan,
     TopologyPlan,
+    WorkloadFault,
+    WorkloadFaultKind,
     WorkloadPlan,
 )
 
@@ -53,11 +53,13 @@ def demo_plan(facts: ClusterFacts) -> WorkloadPlan:
             LoadPlan(topic="views", records_per_s=100, value_bytes=250),
         ),
         librdkafka_groups=(
-            LibrdkafkaGroupPlan(group="billing", topic="payments", racks=members, protocol=Protocol.RANGE),
-            LibrdkafkaGroupPlan(group="audit", topic="clicks", racks=members, protocol=Protocol.COOPERATIVE_STICKY),
-            LibrdkafkaGroupPlan(group="search", topic="clicks", racks=members, protocol=Protocol.CONSUMER),
+            LibrdkafkaGroupPlan(group="billing", topic="payments", racks=members, protocol=GroupProtocol.RANGE),
             LibrdkafkaGroupPlan(
-                group="mailer", topic="views", racks=(None, None, None), protocol=Protocol.COOPERATIVE_STICKY
+                group="audit", topic="clicks", racks=members, protocol=GroupProtocol.COOPERATIVE_STICKY
+            ),
+            LibrdkafkaGroupPlan(group="search", topic="clicks", racks=members, protocol=GroupProtocol.CONSUMER),
+            LibrdkafkaGroupPlan(
+                group="mailer", topic="views", racks=(None, None, None), protocol=GroupProtocol.COOPERATIVE_STICKY
             ),
         ),
         java_groups=(
@@ -70,10 +72,10 @@ def demo_plan(facts: ClusterFacts) -> WorkloadPlan:
         ),
         faults=(
             *faults,
-            Fault(kind=FaultKind.MEMBER_WITHOUT_RACK, subject="mailer"),
-            Fault(kind=FaultKind.MEMBER_WITHOUT_RACK, subject="exports"),
-            Fault(kind=FaultKind.GROUP_IGNORES_RACKS, subject="search"),
-            Fault(kind=FaultKind.GROUP_IGNORES_RACKS, subject="shop-next"),
+            WorkloadFault(kind=WorkloadFaultKind.MEMBER_WITHOUT_RACK, subject="mailer"),
+            WorkloadFault(kind=WorkloadFaultKind.MEMBER_WITHOUT_RACK, subject="exports"),
+            WorkloadFault(kind=WorkloadFaultKind.GROUP_IGNORES_RACKS, subject="search"),
+            WorkloadFault(kind=WorkloadFaultKind.GROUP_IGNORES_RACKS, subject="shop-next"),
         ),
         left_out=left_out,
     )
@@ -88,7 +90,7 @@ def small_plan(
         loads=(LoadPlan(topic="orders", records_per_s=100, value_bytes=100, preload_records=preload_records),),
         librdkafka_groups=(
             LibrdkafkaGroupPlan(
-                group="audit", topic="orders", racks=_member_racks(facts), protocol=Protocol.COOPERATIVE_STICKY
+                group="audit", topic="orders", racks=_member_racks(facts), protocol=GroupProtocol.COOPERATIVE_STICKY
             ),
         ),
         streams=(classic_application(facts, "shop", newcomer_restore_records_per_s=newcomer_restore_records_per_s),),
@@ -151,18 +153,18 @@ def streams_application(facts: ClusterFacts, name: str) -> StreamsPlan:
     )
 
 
-def _demo_topics(facts: ClusterFacts) -> tuple[tuple[TopicPlan, ...], tuple[Fault, ...], tuple[str, ...]]:
+def _demo_topics(facts: ClusterFacts) -> tuple[tuple[TopicPlan, ...], tuple[WorkloadFault, ...], tuple[str, ...]]:
     racks, faults, left_out = facts.racks, [], []
     payments = crowded(racks, _PARTITIONS)
     if payments is None:
         payments = spread(racks, _PARTITIONS, 2)
         left_out.append("Topic payments has no replicas that share a rack: that needs a rack with two brokers.")
     else:
-        faults.append(Fault(kind=FaultKind.REPLICAS_SHARE_RACK, subject="payments"))
+        faults.append(WorkloadFault(kind=WorkloadFaultKind.REPLICAS_SHARE_RACK, subject="payments"))
     names = facts.rack_names
     if len(names) > 1:
         views = led_from(racks, names[0], _PARTITIONS, 3)
-        faults.append(Fault(kind=FaultKind.LEADERS_IN_ONE_RACK, subject="views"))
+        faults.append(WorkloadFault(kind=WorkloadFaultKind.LEADERS_IN_ONE_RACK, subject="views"))
     else:
         views = spread(racks, _PARTITIONS, 3)
         left_out.append("Topic views has its leaders in all racks: leader skew needs at least two racks.")

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 
-from agent.values.words import counted
+from agent.values.number_format import counted
 from pipeline.maven import Progress
 from testbed.cluster.spec import DEFAULT_VERSION
-from testbed.demo.workload.consumers import Group
+from testbed.demo.workload.consumers import LibrdkafkaGroup
 from testbed.demo.workload.errors import WorkloadError
 from testbed.demo.workload.facts import ClusterFacts
 from testbed.demo.workload.java import JavaHost, Json
@@ -30,15 +30,15 @@ Planner = Callable[[ClusterFacts], WorkloadPlan]
 _LOOK_EVERY_S = 0.5
 
 
-class Workload(AbstractContextManager["Workload"]):
-    """Running work. Make one with `Workload.start`; leave the context or call `close` to end it."""
+class ClusterWorkload(AbstractContextManager["ClusterWorkload"]):
+    """Running work. Make one with `ClusterWorkload.start`; leave the context or call `close` to end it."""
 
     def __init__(self, bootstrap_servers: str, java: JavaHost, plan: WorkloadPlan, facts: ClusterFacts) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.java = java
         self.plan = plan
         self.facts = facts
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, LibrdkafkaGroup] = {}
         self._stack = ExitStack()
         self._instances: dict[str, list[str]] = {app.application: [] for app in plan.streams}
         self._java_members: dict[str, list[str]] = {group.group: [] for group in plan.java_groups}
@@ -53,7 +53,7 @@ class Workload(AbstractContextManager["Workload"]):
     def start(
         cls, bootstrap_servers: str, version: str = DEFAULT_VERSION, plan: WorkloadPlan | Planner = demo_plan,
         *, lags_address: str | None = None, on_progress: Progress = lambda _line: None,
-    ) -> Workload:  # fmt: skip
+    ) -> ClusterWorkload:  # fmt: skip
         """Put a plan's work on a cluster; returns when all members were started, not when they have joined.
 
         `version` is that of the Java clients. `plan` may be a function of what the cluster is. What the brokers do not
@@ -150,7 +150,7 @@ class Workload(AbstractContextManager["Workload"]):
         # A topic of an earlier run has its records already.
         on_progress(f"{counted(self.load.preload(made), 'record')} produced")
         for plan in self.plan.librdkafka_groups:
-            self.groups[plan.group] = Group(self.bootstrap_servers, plan)
+            self.groups[plan.group] = LibrdkafkaGroup(self.bootstrap_servers, plan)
         for group in self.plan.java_groups:
             self._start_java_group(group)
         on_progress(f"{counted(len(self.groups) + len(self.plan.java_groups), 'consumer group')} started")

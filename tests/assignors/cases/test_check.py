@@ -9,13 +9,13 @@ import pytest
 
 from assignors.cases.check import first_difference
 from assignors.cases.properties import broken_property
-from assignors.cases.registry import Case
+from assignors.cases.registry import AssignorCase
 from assignors.problem import BadProblem
 from tests.assignors.kafka.golden import golden
 
 
-def exact(output: dict[str, Any]) -> Case:
-    return Case(id="c", assignor="group.range", kafka_version="4.1.1", input={}, output=output)
+def exact(output: dict[str, Any]) -> AssignorCase:
+    return AssignorCase(id="c", assignor="group.range", kafka_version="4.1.1", input={}, output=output)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_first_difference(kafka: dict[str, Any], own: dict[str, Any], expected: 
 
 def test_without_kafkas_output_nothing_is_compared() -> None:
     with pytest.raises(ValueError, match="case c has no output to compare with"):
-        first_difference(Case(id="c", assignor="group.range", kafka_version="4.1.1", input={}), {})
+        first_difference(AssignorCase(id="c", assignor="group.range", kafka_version="4.1.1", input={}), {})
 
 
 # --- where Kafka is not deterministic -------------------------------------------------------------------------
@@ -64,7 +64,7 @@ LOOSE = [case for name in ("streams.sticky", "group.streams_sticky") for case in
 
 
 @pytest.mark.parametrize("case", LOOSE, ids=lambda case: case.id)
-def test_every_answer_seen_has_the_properties(case: Case) -> None:
+def test_every_answer_seen_has_the_properties(case: AssignorCase) -> None:
     """The properties are not stricter than Kafka: each recorded answer passes without being recognised."""
     assert case.output is not None
     for answer in case.other_outputs:
@@ -73,13 +73,13 @@ def test_every_answer_seen_has_the_properties(case: Case) -> None:
         assert first_difference(case, answer) is None
 
 
-def streams_case(**more: Any) -> Case:
+def streams_case(**more: Any) -> AssignorCase:
     """Two processes, stateful tasks 0_0 and 0_1 with a standby each, stateless 1_0; 0_0 stays with a."""
     output = {
         "followup_rebalance": False,
         "clients": {"a": {"active": ["0_0", "1_0"], "standby": ["0_1"]}, "b": {"active": ["0_1"], "standby": ["0_0"]}},
     }
-    return Case(
+    return AssignorCase(
         id="c",
         assignor="streams.sticky",
         kafka_version="4.1.1",
@@ -165,7 +165,7 @@ def test_an_output_of_another_shape_is_named() -> None:
         first_difference(case, {"clients": {"a": {"active": []}}})
 
 
-GROUP = Case(
+GROUP = AssignorCase(
     id="g",
     assignor="group.streams_sticky",
     kafka_version="4.1.1",

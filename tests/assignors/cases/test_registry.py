@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.cases.registry import ASSIGNORS, Case, read_cases, run_case
+from assignors.cases.registry import ASSIGNORS, AssignorCase, read_cases, run_case
 from assignors.problem import BadProblem
 from tests.assignors.kafka.golden import FOLDER, golden
 from tests.assignors.strategies import examples
@@ -87,12 +87,12 @@ def test_a_file_that_is_none_is_refused(document: Any, sentence: str) -> None:
 def test_a_case_that_is_none_is_named(assignor: str, more: dict[str, Any], sentence: str) -> None:
     case = {"subscription_type": "homogeneous", "topics": [], "members": [], "brokers": []}
     with pytest.raises(BadProblem, match=f"^case odd: .*{sentence}"):
-        run_case(Case(id="odd", assignor=assignor, kafka_version="4.1.1", input=case | more))
+        run_case(AssignorCase(id="odd", assignor=assignor, kafka_version="4.1.1", input=case | more))
 
 
 def test_what_kafka_throws_is_an_output() -> None:
     case = {"subscription_type": "homogeneous", "topics": [], "members": [{"id": "m", "topics": ["t"]}]}
-    assert run_case(Case(id="c", assignor="group.range", kafka_version="4.1.1", input=case)) == {
+    assert run_case(AssignorCase(id="c", assignor="group.range", kafka_version="4.1.1", input=case)) == {
         "error": "PartitionAssignorException",
         "message": "Member is subscribed to a non-existent topic",
     }
@@ -136,5 +136,5 @@ def test_whatever_an_input_holds_it_is_answered_or_refused(assignor: str, picks:
         at = at[key]
     output: Any = None
     with suppress(BadProblem):
-        output = run_case(Case(id="odd", assignor=case.assignor, kafka_version="4.1.1", input=odd))
+        output = run_case(AssignorCase(id="odd", assignor=case.assignor, kafka_version="4.1.1", input=odd))
     assert json.loads(json.dumps(output)) == output

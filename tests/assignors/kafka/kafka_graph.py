@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from assignors.kafka.graph import Edge, FlowGraph, max_flow, min_cost_flow
+from assignors.kafka.graph import FlowGraph, GraphEdge, max_flow, min_cost_flow
 
 SOURCE = -1
 
@@ -15,13 +15,13 @@ def graph_min_traffic(cost: Sequence[Sequence[int]], owner: Sequence[int]) -> li
     """The client of every task."""
     tasks, clients = len(cost), len(cost[0])
     edges = [
-        Edge(task, tasks + client, 1, price, int(owner[task] == client))
+        GraphEdge(task, tasks + client, 1, price, int(owner[task] == client))
         for task, row in enumerate(cost)
         for client, price in enumerate(row)
     ]
-    edges += [Edge(SOURCE, task, 1, 0, 1) for task in range(tasks)]
+    edges += [GraphEdge(SOURCE, task, 1, 0, 1) for task in range(tasks)]
     count = Counter(owner)
-    edges += [Edge(tasks + client, tasks + clients, count[client], 0, count[client]) for client in range(clients)]
+    edges += [GraphEdge(tasks + client, tasks + clients, count[client], 0, count[client]) for client in range(clients)]
     solved = min_cost_flow(FlowGraph(source=SOURCE, sink=tasks + clients, edges=tuple(edges)))
     return _clients(solved, tasks, clients)
 
@@ -32,9 +32,9 @@ def graph_balance_subtopology(
     """The client of every task, after the maximum flow and at the end. Subtopologies are numbered from 0."""
     tasks, clients, groups = len(cost), len(cost[0]), max(subtopology) + 1
     second, sink = tasks + clients * groups, tasks + clients * groups + clients
-    edges = [Edge(SOURCE, task, 1, 0, 0) for task in range(tasks)]
+    edges = [GraphEdge(SOURCE, task, 1, 0, 0) for task in range(tasks)]
     edges += [
-        Edge(task, tasks + clients * subtopology[task] + client, 1, price, 0)
+        GraphEdge(task, tasks + clients * subtopology[task] + client, 1, price, 0)
         for task, row in enumerate(cost)
         for client, price in enumerate(row)
     ]
@@ -42,8 +42,8 @@ def graph_balance_subtopology(
     for client in range(clients):
         for group in range(groups):
             room = math.ceil(count[client] * 1.0 / tasks * size[group])
-            edges.append(Edge(tasks + clients * group + client, second + client, room, 0, 0))
-        edges.append(Edge(second + client, sink, count[client], 0, 0))
+            edges.append(GraphEdge(tasks + clients * group + client, second + client, room, 0, 0))
+        edges.append(GraphEdge(second + client, sink, count[client], 0, 0))
     first = max_flow(FlowGraph(source=SOURCE, sink=sink, edges=tuple(edges)))
     return _clients(first, tasks, clients), _clients(min_cost_flow(first), tasks, clients)
 

@@ -19,11 +19,11 @@ from assignors import (
     sticky_assign,
 )
 from assignors.cases.consumer import classic_problem
-from assignors.cases.registry import Case
-from assignors.kafka.consumer_problem import AssignorFails, leader_order
-from assignors.kafka.sticky_balance import Balance, Block
-from assignors.kafka.sticky_claims import Claims
-from assignors.kafka.sticky_group import numbered
+from assignors.cases.registry import AssignorCase
+from assignors.kafka.consumer_problem import AssignorFailedError, leader_order
+from assignors.kafka.numbered_group import numbered
+from assignors.kafka.sticky_balance import PartitionBlock, StickyBalance
+from assignors.kafka.sticky_claims import StickyClaims
 from tests.assignors.kafka.golden import assert_as_kafka, golden_cases
 
 Assign = Callable[[ClassicProblem], GroupAssignment]
@@ -42,7 +42,7 @@ BOTH_STICKY = EVERY_ASSIGNOR[2:]
     "case",
     golden_cases("consumer.range", "consumer.roundrobin", "consumer.sticky", "consumer.cooperative_sticky"),
 )
-def test_kafka_recorded_this_answer(case: Case) -> None:
+def test_kafka_recorded_this_answer(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 
@@ -349,7 +349,7 @@ def test_kafka_fails_on_an_old_claim_of_one_that_left_its_topics() -> None:
         member("y", None, "", generation=5, subscription_generation=5),
         member("z", None, "t0", topics="u", generation=1, subscription_generation=1),
     )
-    with pytest.raises(AssignorFails, match=r"z claims t-0 with an old generation .* NullPointerException"):
+    with pytest.raises(AssignorFailedError, match=r"z claims t-0 with an old generation .* NullPointerException"):
         sticky_assign(problem(*members, t=(NOWHERE,) * 4, u=()))
 
 
@@ -368,13 +368,13 @@ def test_a_circle_of_moves_is_noticed() -> None:
     one, two, three = range(3)
     owner = [three, one, one, three, three, three, three]
     everything = [
-        Block(1, (one,), range(2, 3)),
-        Block(2, (three,), range(3, 7)),
-        Block(0, (one, two, three), (1, 0)),
+        PartitionBlock(1, (one,), range(2, 3)),
+        PartitionBlock(2, (three,), range(3, 7)),
+        PartitionBlock(0, (one, two, three), (1, 0)),
     ]
-    balance = Balance(group, Claims([[], [], []], frozenset(), -1, ()), everything, owner, [2, 0, 5])
+    balance = StickyBalance(group, StickyClaims([[], [], []], frozenset(), -1, ()), everything, owner, [2, 0, 5])
     balance._moves.record(0, 0, two, three)
-    with pytest.raises(AssignorFails, match="back and forth without end"):
+    with pytest.raises(AssignorFailedError, match="back and forth without end"):
         balance.even_out(everything)
 
 

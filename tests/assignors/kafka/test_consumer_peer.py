@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assignors.cases.consumer import RUNNERS, classic_problem
-from assignors.kafka.consumer_problem import AssignorFails
+from assignors.kafka.consumer_problem import AssignorFailedError
 from assignors.kafka.cooperative_sticky import cooperative_sticky_assign
 from assignors.kafka.sticky import sticky_assign
 from tests.assignors.kafka.consumer_cases import random_case
@@ -29,7 +29,7 @@ def ours(assignor: str, case: dict[str, Any]) -> dict[str, Any]:
         output = RUNNERS[assignor](case, KAFKA)
         if assignor in HIGHEST_GENERATION:
             output["max_generation"] = HIGHEST_GENERATION[assignor](classic_problem(case)).max_generation
-    except AssignorFails as failure:
+    except AssignorFailedError as failure:
         return {"error": str(failure)}
     return output
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from assignors.cases.registry import Case
+from assignors.cases.registry import AssignorCase
+from assignors.kafka.exceptions import PartitionAssignorException
 from assignors.kafka.group_problem import GroupMember, GroupProblem, broker_order
 from assignors.kafka.group_range import assign_group_range
 from assignors.kafka.group_uniform import assign_group_uniform
 from assignors.kafka.java import hash_order, string_hash
-from assignors.kafka.refusal import PartitionAssignor
 from assignors.problem import BadProblem
 from tests.assignors.kafka.golden import assert_as_kafka, golden_cases
 from tests.assignors.strategies import examples
@@ -27,7 +27,7 @@ A, B, C, D = TOPICS
 
 
 @pytest.mark.parametrize("case", golden_cases("group.range", "group.uniform"))
-def test_the_answer_is_kafkas(case: Case) -> None:
+def test_the_answer_is_kafkas(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 
@@ -140,7 +140,7 @@ def test_uniform(problem: GroupProblem, expected: Mapping[str, Any]) -> None:
 )
 @pytest.mark.parametrize("others", [pytest.param("B", id="all alike"), pytest.param("A", id="unequal")])
 def test_an_unknown_topic_is_refused_as_kafka_does(assign: Any, sentence: str, others: str) -> None:
-    with pytest.raises(PartitionAssignor) as refusal:
+    with pytest.raises(PartitionAssignorException) as refusal:
         assign(group(member("m1", "B"), member("m2", others), A=1))
     assert (str(refusal.value), refusal.value.kafka_name) == (sentence, "PartitionAssignorException")
 

@@ -10,13 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.cases.registry import Case
+from assignors.cases.registry import AssignorCase
+from assignors.kafka.exceptions import (
+    AdminOperationException,
+    InvalidPartitionsException,
+    InvalidReplicationFactorException,
+    KafkaRefusal,
+)
 from assignors.kafka.java import JavaRandom
-from assignors.kafka.refusal import AdminOperation, InvalidPartitions, InvalidReplicationFactor, KafkaRefusal
 from assignors.kafka.replica_placement import (
     BrokerMetadata,
+    PlacementStart,
     RackAwareMode,
-    Start,
     add_partitions,
     alternate_racks,
     assign_replicas,
@@ -29,7 +34,7 @@ from tests.assignors.strategies import examples
 
 
 @pytest.mark.parametrize("case", golden_cases("broker.admin_utils"))
-def test_the_placement_is_kafkas(case: Case) -> None:
+def test_the_placement_is_kafkas(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 
@@ -50,7 +55,7 @@ def test_kip_36_adjacent_brokers_share_a_rack_only_where_they_must() -> None:
 
 
 def test_kip_36_as_many_replicas_as_racks_give_every_rack_one_and_brokers_even_shares() -> None:
-    placed = create_topic(SIX, 6, 3, Start.fixed(0))
+    placed = create_topic(SIX, 6, 3, PlacementStart.fixed(0))
     assert placed == {0: (0, 2, 4), 1: (2, 4, 1), 2: (4, 1, 3), 3: (1, 3, 5), 4: (3, 5, 0), 5: (5, 0, 2)}
     assert set(Counter(replica for replicas in placed.values() for replica in replicas).values()) == {3}
     assert Counter(replicas[0] for replicas in placed.values()) == dict.fromkeys(range(6), 1)
@@ -59,26 +64,26 @@ def test_kip_36_as_many_replicas_as_racks_give_every_rack_one_and_brokers_even_s
 def test_kip_36_four_replicas_over_two_racks_leave_no_rack_empty() -> None:
     two_racks = brokers("rack1", "rack1", "rack1", "rack2", "rack2", "rack2")
     for start in range(6):
-        for replicas in create_topic(two_racks, 12, 4, Start.fixed(start)).values():
+        for replicas in create_topic(two_racks, 12, 4, PlacementStart.fixed(start)).values():
             assert {two_racks[replica].rack for replica in replicas} == {"rack1", "rack2"}
 
 
 def test_kip_36_fewer_replicas_than_racks_are_all_apart() -> None:
-    for replicas in create_topic(SIX, 18, 2, Start.fixed(1)).values():
+    for replicas in create_topic(SIX, 18, 2, PlacementStart.fixed(1)).values():
         assert len({SIX[replica].rack for replica in replicas}) == 2
 
 
 def test_kip_36_without_any_rack_the_placement_is_the_old_one() -> None:
     without = brokers(None, None, None, None, None)
     expected = {0: (0, 1, 2), 1: (1, 2, 3), 2: (2, 3, 4), 3: (3, 4, 0), 4: (4, 0, 1), 5: (0, 2, 3)}
-    assert create_topic(without, 6, 3, Start.fixed(0)) == expected
+    assert create_topic(without, 6, 3, PlacementStart.fixed(0)) == expected
     everything = {broker: broker._replace(rack=f"rack{broker.id % 2}") for broker in without}
-    assert create_topic(everything.values(), 6, 3, Start.fixed(0), RackAwareMode.DISABLED) == expected
+    assert create_topic(everything.values(), 6, 3, PlacementStart.fixed(0), RackAwareMode.DISABLED) == expected
 
 
 class TestAddedPartitions:
     def test_the_round_of_leaders_goes_on_where_it_was(self) -> None:
-        whole = create_topic(SIX, 9, 3, Start.fixed(0))
+        whole = create_topic(SIX, 9, 3, PlacementStart.fixed(0))
         existing = {number: whole[number] for number in range(4)}
         added = add_partitions(SIX, "orders", existing, 9)
         assert added == {number: whole[number] for number in range(4, 9)}
@@ -92,10 +97,18 @@ class TestAddedPartitions:
     @pytest.mark.parametrize(
         ("existing", "partitions", "refusal", "sentence"),
         [
-            pytest.param({0: (0,), 1: (1,)}, 2, InvalidPartitions, "would not be an increase", id="no increase"),
-            pytest.param({0: (0,)}, 0, InvalidPartitions, "currently has 1 partitions, 0 would", id="a decrease"),
-            pytest.param({1: (0,)}, 3, AdminOperation, "partition id 0 is missing", id="partition 0 is missing"),
-            pytest.param({0: (0, 1, 2, 3)}, 2, InvalidReplicationFactor, "4 larger than", id="too few brokers left"),
+            pytest.param(
+                {0: (0,), 1: (1,)}, 2, InvalidPartitionsException, "would not be an increase", id="no increase"
+            ),
+            pytest.param(
+                {0: (0,)}, 0, InvalidPartitionsException, "currently has 1 partitions, 0 would", id="a decrease"
+            ),
+            pytest.param(
+                {1: (0,)}, 3, AdminOperationException, "partition id 0 is missing", id="partition 0 is missing"
+            ),
+            pytest.param(
+                {0: (0, 1, 2, 3)}, 2, InvalidReplicationFactorException, "4 larger than", id="too few brokers left"
+            ),
         ],
     )
     def test_refusals(self, existing: Any, partitions: int, refusal: type[KafkaRefusal], sentence: str) -> None:
@@ -108,11 +121,11 @@ class TestReassigned:
         current = {TopicPartition("orders", number): (0, 1) for number in range(3)}
         current[TopicPartition("payments", 0)] = (5,)
         random = JavaRandom(7)
-        proposed = reassign(SIX, current, lambda size: Start.drawn(random.next_int, size))
+        proposed = reassign(SIX, current, lambda size: PlacementStart.drawn(random.next_int, size))
         replay = JavaRandom(7)
         # Kafka's map gives payments before orders, so payments draws first.
-        payments = create_topic(SIX, 1, 1, Start.drawn(replay.next_int, 6))
-        orders = create_topic(SIX, 3, 2, Start.drawn(replay.next_int, 6))
+        payments = create_topic(SIX, 1, 1, PlacementStart.drawn(replay.next_int, 6))
+        orders = create_topic(SIX, 3, 2, PlacementStart.drawn(replay.next_int, 6))
         assert proposed == {
             **{TopicPartition("orders", number): replicas for number, replicas in orders.items()},
             TopicPartition("payments", 0): payments[0],
@@ -120,7 +133,7 @@ class TestReassigned:
 
     def test_replicas_may_only_go_to_the_brokers_given(self) -> None:
         current = {TopicPartition("orders", number): (0, 2, 4) for number in range(12)}
-        proposed = reassign(SIX[2:], current, Start.fixed(0))
+        proposed = reassign(SIX[2:], current, PlacementStart.fixed(0))
         assert {replica for replicas in proposed.values() for replica in replicas} == {2, 3, 4, 5}
 
 
@@ -134,13 +147,13 @@ class TestReassigned:
 )
 def test_brokers_of_which_one_has_no_rack(mode: RackAwareMode, expected: Any) -> None:
     def place() -> Any:
-        return create_topic(brokers("a", "a", "b", None), 1, 2, Start.fixed(0), mode)
+        return create_topic(brokers("a", "a", "b", None), 1, 2, PlacementStart.fixed(0), mode)
 
     if expected is not None:
         assert place() == expected
         return
     with pytest.raises(
-        AdminOperation, match=r"Not all brokers have rack information\. Add --disable-rack-aware"
+        AdminOperationException, match=r"Not all brokers have rack information\. Add --disable-rack-aware"
     ) as thrown:
         place()
     assert thrown.value.kafka_name == "AdminOperationException"
@@ -171,21 +184,21 @@ def test_kafkas_refusals(
     given_brokers: Any, partitions: int, replication_factor: int, name: str, sentence: str
 ) -> None:
     with pytest.raises(KafkaRefusal) as thrown:
-        assign_replicas(given_brokers, partitions, replication_factor, Start.fixed(0))
+        assign_replicas(given_brokers, partitions, replication_factor, PlacementStart.fixed(0))
     assert (thrown.value.kafka_name, str(thrown.value)) == (name, sentence)
 
 
 def test_a_refused_topic_draws_nothing() -> None:
-    def drawn(_size: int) -> Start:
+    def drawn(_size: int) -> PlacementStart:
         raise AssertionError("drew")
 
-    with pytest.raises(InvalidReplicationFactor):
+    with pytest.raises(InvalidReplicationFactorException):
         assign_replicas(SIX, 1, 7, drawn)
 
 
 def test_a_broker_id_twice_is_named() -> None:
     with pytest.raises(BadProblem, match="brokers has an id twice"):
-        assign_replicas((*SIX, SIX[0]), 1, 1, Start.fixed(0))
+        assign_replicas((*SIX, SIX[0]), 1, 1, PlacementStart.fixed(0))
 
 
 # --- properties -------------------------------------------------------------------------------------------------
@@ -205,7 +218,7 @@ def test_kip_36_promises(racks: list[str], partitions: int, factor: int, start: 
     """Every rack has a replica, or no rack has two; no broker has two; leaders are even over the brokers."""
     cluster = brokers(*racks)
     factor = min(factor, len(cluster))
-    placed = create_topic(cluster, partitions, factor, Start(start, shift))
+    placed = create_topic(cluster, partitions, factor, PlacementStart(start, shift))
     assert sorted(placed) == list(range(partitions))
     for replicas in placed.values():
         assert len(set(replicas)) == factor
@@ -226,7 +239,7 @@ def test_adding_partitions_in_two_steps_or_in_one_keeps_every_promise(
 ) -> None:
     cluster = brokers(*racks)
     factor = min(factor, len(cluster))
-    topic = create_topic(cluster, first, factor, Start.fixed(0))
+    topic = create_topic(cluster, first, factor, PlacementStart.fixed(0))
     for total in (first + more, first + 2 * more):
         topic |= add_partitions(cluster, "t", topic, total)
     assert sorted(topic) == list(range(first + 2 * more))
@@ -242,6 +255,6 @@ def test_adding_partitions_in_two_steps_or_in_one_keeps_every_promise(
 @examples(100)
 def test_drawn_starts_are_below_the_number_of_brokers(seed: int, size: int) -> None:
     next_int: Callable[[int], int] = JavaRandom(seed).next_int
-    start = Start.drawn(next_int, size)
+    start = PlacementStart.drawn(next_int, size)
     assert 0 <= start.at < size
     assert 0 <= start.shift < size

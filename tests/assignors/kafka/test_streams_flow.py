@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.cases.registry import Case
-from assignors.kafka.graph import Edge, FlowGraph, max_flow, min_cost_flow
+from assignors.cases.registry import AssignorCase
+from assignors.kafka.graph import FlowGraph, GraphEdge, max_flow, min_cost_flow
 from assignors.kafka.subtopology_flow import first_flow, room_by_subtopology
 from assignors.kafka.swap_flow import swap
 from assignors.kafka.task_flow import balance_subtopology, min_traffic
@@ -21,7 +21,7 @@ Costs = list[list[int]]
 
 
 @pytest.mark.parametrize("case", golden_cases("streams.min_cost_flow"))
-def test_the_flow_is_kafkas(case: Case) -> None:
+def test_the_flow_is_kafkas(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 
@@ -78,7 +78,7 @@ def test_a_thousand_rounds_are_skipped_and_the_last_ones_are_kafkas() -> None:
     assert balance_subtopology(cost, owner, subtopology).tolist() == ends[1]
 
 
-EDGE = Edge(0, 1, 2, 1, 1)
+EDGE = GraphEdge(0, 1, 2, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,14 @@ EDGE = Edge(0, 1, 2, 1, 1)
         pytest.param((EDGE._replace(flow=3),), "flow 3 at capacity 2", id="more flows than fits"),
         pytest.param((EDGE._replace(end=0),), "is a loop", id="an edge comes back to where it starts"),
         pytest.param((EDGE, EDGE), "joined already", id="two edges join the same nodes"),
-        pytest.param((EDGE, Edge(1, 0, 1, 1, 0)), "joined already", id="an edge leads back"),
-        pytest.param((EDGE, Edge(1, 9, 2, 0, 2)), "node 1 has -1 more flow in than out", id="flow comes from nowhere"),
-        pytest.param((EDGE, Edge(9, 3, 2, 0, 0)), "leaves the sink", id="an edge leaves the sink"),
+        pytest.param((EDGE, GraphEdge(1, 0, 1, 1, 0)), "joined already", id="an edge leads back"),
+        pytest.param(
+            (EDGE, GraphEdge(1, 9, 2, 0, 2)), "node 1 has -1 more flow in than out", id="flow comes from nowhere"
+        ),
+        pytest.param((EDGE, GraphEdge(9, 3, 2, 0, 0)), "leaves the sink", id="an edge leaves the sink"),
     ],
 )
-def test_a_graph_that_contradicts_itself_is_refused(edges: tuple[Edge, ...], complaint: str) -> None:
+def test_a_graph_that_contradicts_itself_is_refused(edges: tuple[GraphEdge, ...], complaint: str) -> None:
     with pytest.raises(BadProblem, match=complaint):
         min_cost_flow(FlowGraph(source=0, sink=9, edges=edges))
 

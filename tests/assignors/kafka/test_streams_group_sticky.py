@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from assignors.cases.registry import Case
+from assignors.cases.registry import AssignorCase
 from assignors.cases.streams_sticky import RUNNERS
-from assignors.kafka.refusal import KafkaRefusal
+from assignors.kafka.exceptions import KafkaRefusal
 from assignors.kafka.streams_group_problem import (
-    Partitions,
+    ConfiguredSubtopology,
     StreamsGroupProblem,
     StreamsGroupResult,
     StreamsMember,
-    Subtopology,
+    SubtopologyPartitions,
 )
 from assignors.kafka.streams_group_sticky import streams_group_sticky
 from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
@@ -35,7 +35,7 @@ BOTH = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize("case", golden_cases("group.streams_sticky", "4.3.1/group.streams_sticky"))
-def test_golden(case: Case) -> None:
+def test_golden(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 
@@ -59,7 +59,7 @@ def a_group(
     *members: StreamsMember, partitions: int = 4, standbys: int = 0, stateful: bool = True
 ) -> StreamsGroupProblem:
     return StreamsGroupProblem(
-        subtopologies=(Subtopology(id="0", partitions=partitions, stateful=stateful),),
+        subtopologies=(ConfiguredSubtopology(id="0", partitions=partitions, stateful=stateful),),
         members=members,
         num_standby_replicas=standbys,
     )
@@ -93,8 +93,8 @@ def test_the_work_of_a_lost_member_goes_to_where_its_standbys_are(assign: Assign
 def test_from_4_2_subtopologies_are_dealt_one_after_the_other() -> None:
     problem = StreamsGroupProblem(
         subtopologies=(
-            Subtopology(id="1", partitions=2, stateful=False),
-            Subtopology(id="0", partitions=2, stateful=False),
+            ConfiguredSubtopology(id="1", partitions=2, stateful=False),
+            ConfiguredSubtopology(id="0", partitions=2, stateful=False),
         ),
         members=(a_member("a"), a_member("b")),
     )
@@ -117,8 +117,8 @@ def test_from_4_2_a_better_holder_is_missed_when_the_first_one_has_a_copy() -> N
     # to the least loaded process, here p, instead of back to r.
     problem = StreamsGroupProblem(
         subtopologies=(
-            Subtopology(id="0", partitions=1, stateful=True),
-            Subtopology(id="1", partitions=3, stateful=False),
+            ConfiguredSubtopology(id="0", partitions=1, stateful=True),
+            ConfiguredSubtopology(id="1", partitions=3, stateful=False),
         ),
         members=(
             StreamsMember(id="q1", process_id="q", active={"0": (0,), "1": (0, 1)}, standby={}),
@@ -137,7 +137,9 @@ def test_from_4_2_a_better_holder_is_missed_when_the_first_one_has_a_copy() -> N
     [
         pytest.param(a_group(a_member("a"), a_member("a")), "member a is listed twice", id="a member id twice"),
         pytest.param(
-            replace(a_group(a_member("a")), subtopologies=(Subtopology(id="0", partitions=1, stateful=True),) * 2),
+            replace(
+                a_group(a_member("a")), subtopologies=(ConfiguredSubtopology(id="0", partitions=1, stateful=True),) * 2
+            ),
             "subtopology 0 is listed twice",
             id="a subtopology twice",
         ),
@@ -191,7 +193,7 @@ def test_a_malformed_case_is_refused_with_the_field(change: dict[str, Any], sent
 def groups(draw: st.DrawFn) -> StreamsGroupProblem:
     """Groups with any history: claims of tasks that are gone, contested ones, copies side by side."""
     subtopologies = tuple(
-        Subtopology(id=f"{number}", partitions=draw(st.integers(0, 5)), stateful=draw(st.booleans()))
+        ConfiguredSubtopology(id=f"{number}", partitions=draw(st.integers(0, 5)), stateful=draw(st.booleans()))
         for number in range(draw(st.integers(1, 3)))
     )
     claims = st.dictionaries(
@@ -253,7 +255,7 @@ def test_active_tasks_settle_over_joins_and_leaves(
 ) -> None:
     problem = StreamsGroupProblem(
         subtopologies=tuple(
-            Subtopology(id=f"{number}", partitions=partitions, stateful=stateful)
+            ConfiguredSubtopology(id=f"{number}", partitions=partitions, stateful=stateful)
             for number, (partitions, stateful) in enumerate(subtopologies)
         ),
         members=(),
@@ -329,7 +331,7 @@ def partitions(tasks: Iterable[TaskId]) -> dict[str, tuple[int, ...]]:
     return numbers
 
 
-def active_of(claims: Partitions) -> set[TaskId]:
+def active_of(claims: SubtopologyPartitions) -> set[TaskId]:
     return {TaskId(subtopology, number) for subtopology, numbers in claims.items() for number in numbers}
 
 
@@ -352,8 +354,8 @@ def alternating_group() -> StreamsGroupProblem:
     ]
     return StreamsGroupProblem(
         subtopologies=(
-            Subtopology(id="0", partitions=2, stateful=True),
-            Subtopology(id="1", partitions=1, stateful=True),
+            ConfiguredSubtopology(id="0", partitions=2, stateful=True),
+            ConfiguredSubtopology(id="1", partitions=1, stateful=True),
         ),
         members=tuple(
             StreamsMember(id=id_, process_id=process, active=active, standby=standby)

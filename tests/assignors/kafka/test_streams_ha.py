@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from assignors.cases.registry import Case
+from assignors.cases.registry import AssignorCase
 from assignors.cases.streams_input import streams_problem
 from assignors.kafka.high_availability import high_availability
 from assignors.kafka.streams_problem import (
@@ -30,7 +30,7 @@ SEEDS = range(150)
 
 
 @pytest.mark.parametrize("case", golden_cases("streams.ha"))
-def test_the_answer_is_kafkas(case: Case) -> None:
+def test_the_answer_is_kafkas(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assignors.cases.registry import Case
+from assignors.cases.registry import AssignorCase
 from assignors.cases.streams_input import streams_problem
 from assignors.kafka.high_availability import high_availability
 from assignors.kafka.rack_aware import RackAwareness, rack_awareness, rack_misses
@@ -38,7 +38,7 @@ STRATEGIES: tuple[RackStrategy, ...] = ("min_traffic", "balance_subtopology")
 
 
 @pytest.mark.parametrize("case", golden_cases("streams.rack_optimize"))
-def test_the_answer_is_kafkas(case: Case) -> None:
+def test_the_answer_is_kafkas(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from assignors.cases.registry import Case
+from assignors.cases.registry import AssignorCase
 from assignors.cases.streams_input import streams_problem
 from assignors.kafka.high_availability import high_availability
 from assignors.kafka.standby import standby_assignor
@@ -30,7 +30,7 @@ BOTH = ("zone", "cluster")
 
 
 @pytest.mark.parametrize("case", golden_cases("streams.standby"))
-def test_the_answer_is_kafkas(case: Case) -> None:
+def test_the_answer_is_kafkas(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from assignors.cases.registry import Case
+from assignors.cases.registry import AssignorCase
 from assignors.cases.streams_sticky import RUNNERS
+from assignors.kafka.exceptions import KafkaRefusal
 from assignors.kafka.fallback_prior import fallback_prior
 from assignors.kafka.legacy_sticky import legacy_sticky
-from assignors.kafka.refusal import KafkaRefusal
 from assignors.kafka.sticky_kip924 import sticky_kip924
 from assignors.kafka.streams_problem import (
     AssignmentConfigs,
@@ -45,7 +45,7 @@ ALL = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize("case", golden_cases("streams.sticky_legacy", "streams.fallback_prior", "streams.sticky"))
-def test_golden(case: Case) -> None:
+def test_golden(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.cases.registry import Case
+from assignors.cases.registry import AssignorCase
 from assignors.cases.streams_sticky import RUNNERS
 from assignors.kafka.streams_problem import RUNNING_ACTIVE, UNKNOWN_LAG
 from assignors.kafka.threads import StreamThread, ThreadProblem, ThreadResult, assign_threads
@@ -20,7 +20,7 @@ from tests.assignors.strategies import examples
 
 
 @pytest.mark.parametrize("case", golden_cases("streams.thread_assignment"))
-def test_golden(case: Case) -> None:
+def test_golden(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 

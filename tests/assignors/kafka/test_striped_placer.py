@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.cases.registry import Case, run_case
+from assignors.cases.registry import AssignorCase, run_case
+from assignors.kafka.exceptions import InvalidReplicationFactorException
 from assignors.kafka.java import JavaRandom
-from assignors.kafka.refusal import InvalidReplicationFactor
 from assignors.kafka.striped_placer import UsableBroker, place_striped, replay
 from assignors.problem import BadProblem
 from tests.assignors.kafka.golden import assert_as_kafka, golden, golden_cases
@@ -20,7 +20,7 @@ FILES = ("broker.striped_placer", "4.3.1/broker.striped_placer")
 
 
 @pytest.mark.parametrize("case", golden_cases(*FILES))
-def test_the_placement_is_kafkas(case: Case) -> None:
+def test_the_placement_is_kafkas(case: AssignorCase) -> None:
     assert_as_kafka(case)
 
 
@@ -33,7 +33,7 @@ def test_recorded_draws_give_the_recorded_placement(file: str) -> None:
         brokers = [UsableBroker(each["id"], each["rack"], each["fenced"]) for each in case.input["brokers"]]
         for topic, placed in zip(case.input["topics"], output["topics"], strict=True):
             if "error" in placed:
-                with pytest.raises(InvalidReplicationFactor):
+                with pytest.raises(InvalidReplicationFactorException):
                     place_striped(brokers, topic["partitions"], topic["replication_factor"], next_int)
             else:
                 replicas = place_striped(brokers, topic["partitions"], topic["replication_factor"], next_int)
@@ -90,7 +90,7 @@ def test_placement(racks: str, partitions: int, factor: int, expected: tuple[tup
     ],
 )  # fmt: skip
 def test_kafkas_refusals(racks: str, factor: int, release: tuple[int, ...], sentence: str) -> None:
-    with pytest.raises(InvalidReplicationFactor) as thrown:
+    with pytest.raises(InvalidReplicationFactorException) as thrown:
         place_striped(cluster(*racks), 1, factor, nothing, release)
     assert (thrown.value.kafka_name, str(thrown.value)) == ("InvalidReplicationFactorException", sentence)
 

@@ -1,0 +1,183 @@
+"""One leadership, from taking over to letting go: its journal, the hands that write in it, and who tells of both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from agent.act.commands.inbox import CommandInbox
+from agent.act.journal.journal import JournalPort
+from agent.act.reassign.progress import acting_now
+from agent.act.reassign.reassignment_executor import ReassignmentExecutor
+from agent.act.rebalance.trigger import RebalanceTrigger
+from agent.errors import Fatal, RackwiseError, unexpected
+from agent.execute.commands.command_context import ExecutorInput
+from agent.execute.reassign.messages import PlanAccepted
+from agent.values.journal import JournalState
+from agent.values.observation import Observation
+from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.typed_json import UnreadableError
+from agent.wire.admin_client import WireAdminClient
+
+HEAR_WITHIN_S = 30.0
+"""A topic of commands without a leader is waited for so long."""
+_FIRST = "operators' commands that wait are answered first"
+
+
+class LeadershipPort(Protocol):
+    """What tells whether this agent leads (`agent.act.lead.leadership.JournalLeadership`)."""
+
+    def start(self) -> None:
+        """Take part."""
+
+    def observed(self, observation: Observation) -> None:
+        """A look was taken."""
+
+    def journal(self) -> JournalPort | None:
+        """The journal of this leadership. Raises what ends the agent."""
+
+    def inbox(self) -> CommandInbox | None:
+        """Operators' commands."""
+
+    def may_act(self) -> bool:
+        """Whether it leads, beyond doubt, now."""
+
+    def leads_for_s(self) -> float:
+        """For how many seconds it surely leads."""
+
+    def problem(self) -> str | None:
+        """Why it cannot lead."""
+
+    def notices(self) -> tuple[str, ...]:
+        """What is not as it should be, and keeps no agent from leading."""
+
+    def ignored(self) -> int | None:
+        """Records of the journal's topic that are ignored; None where that is not known."""
+
+    def close(self) -> None:
+        """Leave."""
+
+
+class CommandBacklog:
+    """Has this leadership heard what operators asked for before it? Until then nothing new begins.
+
+    A pause that waited while no agent led comes before all that it is to hold. What cannot be read does not hold; what
+    was read, and is to stop something, holds until it is answered, however long that takes.
+    """
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + HEAR_WITHIN_S
+        self._done = False
+        self._unheard = False
+        self.for_planning = False
+        """What is not answered waits for the first planning."""
+
+    def reads(self, inbox: CommandInbox, *, some: bool, unheard: bool) -> None:
+        """Some commands were read, or none; ``unheard``: some of them are to stop something, and not answered yet."""
+        if some or (inbox.problem() is not None and inbox.unread() is None):
+            self._until = time.monotonic() + HEAR_WITHIN_S
+        self._unheard = unheard
+
+    def obeyed(self, inbox: CommandInbox, *, unheard: bool, full: bool) -> None:
+        """They were answered, but for what waits for the first planning; ``full``: more may wait behind them."""
+        self._unheard = self.for_planning = unheard
+        self._done = self._done or (inbox.caught_up() and not full)
+
+    def why_not(self, inbox: CommandInbox | None) -> str | None:
+        """Why nothing may begin yet; None when it may."""
+        if self._unheard:
+            return _FIRST
+        unread = inbox is not None and inbox.unread() is not None
+        return None if self._done or unread or time.monotonic() > self._until else _FIRST
+
+
+@dataclass(slots=True)
+class LeadershipTerm:
+    """What acts under one leadership."""
+
+    journal: JournalPort
+    hand: WireAdminClient
+    trigger: RebalanceTrigger
+    mover: ReassignmentExecutor
+    hearing: CommandBacklog
+    worded: JournalState | None = None
+    """The view whose words the mover has heard."""
+
+    def check(self) -> None:
+        """Raises what ended the mover; a fault as one that ends the agent: without a mover it must not keep leading."""
+        try:
+            self.mover.check()
+        except RackwiseError:
+            raise
+        except Exception as error:
+            raise defect(error) from error
+
+    def say(self, words: Sequence[ExecutorInput]) -> None:
+        """Say to the mover what operators asked for."""
+        for word in words:
+            if isinstance(word, PlanAccepted):
+                self.mover.accept(word.plan)
+            else:
+                self.mover.hear(word)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self.mover.close()
+        self.hand.close()
+
+
+def defect(error: Exception) -> Fatal:
+    """What ends the agent where something unexpected was raised."""
+    return Fatal(
+        "Mode execute ended",
+        why=unexpected(error),
+        todo="Start the agent again: plans that have begun are in the journal.",
+    )
+
+
+class NoticeLog:
+    """Says each thing once while it lasts, in the log."""
+
+    def __init__(self) -> None:
+        self._told: str | None = None
+        self._noticed: frozenset[str] = frozenset()
+        self._log = structlog.get_logger("rackwise")
+
+    def tell(self, problem: str | None) -> None:
+        """Says why nothing is carried out; None when nothing keeps it."""
+        if problem is not None and problem != self._told:
+            self._log.warning("acting", sentence=problem)
+        self._told = problem
+
+    def notice(self, leadership: LeadershipPort) -> None:
+        """What is not as it should be, and keeps no agent from leading."""
+        notices = leadership.notices()
+        for one in notices:
+            if one not in self._noticed:
+                self._log.warning("acting_notice", sentence=one)
+        self._noticed = frozenset(notices)
+
+
+def now_of(leadership: LeadershipPort, led: LeadershipTerm | None) -> ExecuteState:
+    """What the agent is doing, and what fails."""
+    if led is None or not leadership.may_act():
+        problem = leadership.problem()
+        return ExecuteState(leads=False, troubles={} if problem is None else {ExecuteFault.LEAD: problem})
+    ignored, notices = leadership.ignored(), _notices(leadership)
+    try:
+        status = led.mover.status()
+    except UnreadableError as error:
+        journal = {ExecuteFault.JOURNAL: f"the journal cannot be read: {error}"}
+        return ExecuteState(leads=True, records_ignored=ignored, troubles=journal, notices=notices)
+    return acting_now(status, ignored, notices)
+
+
+def _notices(leadership: LeadershipPort) -> tuple[str, ...]:
+    """What keeps this agent neither from leading nor from moving."""
+    inbox = leadership.inbox()
+    unread = inbox.problem() if inbox is not None else None
+    return (*leadership.notices(), *([unread] if unread is not None else []))

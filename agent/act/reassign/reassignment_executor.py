@@ -1,0 +1,387 @@
+"""Carries accepted plans out, in a thread of its own: about once a second while there is something to do, else asleep.
+
+What is to be done, and what was, is in the journal; the next agent goes on from there. `close`
+only stops: a plan that is open stays open, its moves go on in the cluster, and nothing is cleared or cancelled.
+A fence, or a journal that is not understood, ends it for good; `check` raises the reason.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from math import inf
+from typing import Any
+
+import structlog
+
+from agent.act.journal.journal import JournalPort
+from agent.act.reassign.cluster_view import TrafficReader, no_traffic
+from agent.act.reassign.machine_driver import MachineDriver
+from agent.act.reassign.progress import CopyRates, plan_progress
+from agent.errors import EXECUTOR, BadInput, JournalUnavailable, RackwiseError, thread
+from agent.execute.reassign.messages import (
+    AlterReassignments,
+    AlterThrottles,
+    BatchPermission,
+    CancelReassignments,
+    ClusterChange,
+    ClusterView,
+    CommandReceived,
+    ElectLeaders,
+    FinishPlan,
+    MachineEvent,
+    NotifyOperator,
+    PlanAccepted,
+    PlanCommand,
+    RequestFate,
+    RequestResult,
+    name,
+)
+from agent.journal import plan_entries
+from agent.values.journal import JournalState
+from agent.values.number_format import counted, lasted, sized
+from agent.values.progress import ExecutorStatus, PlanProgress
+from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentPolicy
+from agent.wire.admin_client import WireAdminClient
+
+# What the executor does, told: events of the log, and a status for those who ask.
+#
+# Few events, each a sentence with its numbers. Progress is reported every ten seconds at most; a look that fails, and a
+# journal that does not answer, only when the reason is a new one.
+
+_PROGRESS_S = 10.0
+_WHAT: Mapping[type, tuple[str, str]] = {
+    AlterReassignments: ("reassignment", "reassignments"),
+    CancelReassignments: ("reassignment", "reassignments"),
+    AlterThrottles: ("throttle change", "throttle changes"),
+    ElectLeaders: ("preferred leader", "preferred leaders"),
+}
+_REQUEST: Mapping[type, str] = {
+    AlterReassignments: "alter",
+    CancelReassignments: "cancel",
+    AlterThrottles: "configure",
+    ElectLeaders: "elect",
+}
+"""The field ``request`` of the log events."""
+_HOW: Mapping[type, str] = {
+    AlterReassignments: "begun",
+    CancelReassignments: "cancelled",
+    AlterThrottles: "applied",
+    ElectLeaders: "elected",
+}
+_FINE = frozenset({RequestFate.OK, RequestFate.NOT_NEEDED})
+_TOLD = 5
+"""So many lines of a request that were not simply done are named."""
+
+
+class ExecutorReporter:
+    """A listener of the runner; every method may be called from any thread."""
+
+    def __init__(self, log: Any = None) -> None:
+        self._log = structlog.get_logger("rackwise") if log is None else log
+        self._rates = CopyRates()
+        self._lock = threading.Lock()
+        self._look_failed: str | None = None
+        self._journal_gone: str | None = None
+        self._left_aside: str | None = None
+        self._progress_at = float("-inf")
+
+    def seen(self, seen: ClusterView) -> None:
+        """The cluster was looked at."""
+        with self._lock:
+            self._rates.looked(seen, time.monotonic())
+        if self._look_failed is not None:
+            self._look_failed = None
+            self._log.info("executor_sees_again", sentence="the cluster can be seen again")
+
+    def look_failed(self, sentence: str) -> None:
+        """It could not be seen well enough."""
+        if sentence != self._look_failed:
+            self._look_failed = sentence
+            self._log.warning("executor_look_failed", sentence=sentence)
+
+    def answered(self, act: ClusterChange, results: tuple[RequestResult, ...]) -> None:
+        """A request was answered, or was not."""
+        what = _REQUEST[type(act)]
+        odd = [one for one in results if one.kind not in _FINE]
+        every, not_done = len(results), len(odd)
+        if isinstance(act, AlterThrottles):  # the settings of one resource share their fate, and its one answer
+            every, missed = len(act.settings), {one.subject for one in odd}
+            not_done = sum(setting.resource in missed for setting in act.settings)
+        done = f"{every - not_done} of {counted(every, *_WHAT[type(act)])} {_HOW[type(act)]}"
+        self._log.info("executor_request", request=what, lines=len(results), not_done=len(odd), sentence=done)
+        for one in odd[:_TOLD]:
+            self._log.warning(
+                "executor_refused", request=what, subject=name(one.subject), kind=one.kind.value, sentence=one.sentence
+            )
+
+    def said(self, say: NotifyOperator) -> None:
+        """The machine has something to say."""
+        about = {"proposal": say.proposal_id} if say.proposal_id else {}
+        (self._log.warning if say.alarm else self._log.info)("executor_says", **about, sentence=say.sentence)
+
+    def finished(self, finish: FinishPlan) -> None:
+        """A plan has ended."""
+        self._log.info("plan_ended", proposal=finish.proposal_id, state=finish.state.value, sentence=finish.sentence)
+
+    def progress(self, view: JournalState) -> None:
+        """How far the open plans are, now and then."""
+        now = time.monotonic()
+        if now - self._progress_at < _PROGRESS_S:
+            return
+        self._progress_at = now
+        for one in self._plans(view):
+            if one.replicas:
+                numbers = _numbers(one)
+                self._log.info("plan_progress", **numbers, sentence=_sentence(numbers))
+
+    def journal_unavailable(self, error: Exception) -> None:
+        """Nothing may be done until it is back."""
+        if str(error) != self._journal_gone:
+            self._journal_gone = str(error)
+            self._log.warning("executor_journal_unavailable", sentence=str(error))
+
+    def journal_answers(self) -> None:
+        """It is back, or was never gone."""
+        if self._journal_gone is not None:
+            self._journal_gone = None
+            self._log.info("executor_journal_is_back", sentence="the journal answers again")
+
+    def left_aside(self, error: Exception) -> None:
+        """What was posted could not be written down, so it is not done."""
+        self._left_aside = str(error)
+        self._log.warning("executor_left_aside", sentence=str(error))
+
+    def defect(self, error: Exception) -> None:
+        """Something unexpected was raised."""
+        self._log.error("executor_defect", sentence=str(error), exc_info=error)
+
+    def ended(self, error: Exception) -> None:
+        """Nothing more is carried out."""
+        self._log.error("executor_ended", sentence=str(error))
+
+    def status(
+        self, view: JournalState, may: BatchPermission | None, failure: str | None, held_by: Mapping[str, str]
+    ) -> ExecutorStatus:
+        """All of it at once; ``held_by`` is what the machine found: plan -> what keeps it from going on."""
+        plans = self._plans(view)
+        open_ = [one.plan for one in plans if not one.plan.ended]
+        may_not = _may_not(open_, may)
+        return ExecutorStatus(
+            plans=plans,
+            debts=plan_entries.throttle_debts(view),
+            may_begin=may_not is None,
+            may_not=may_not or "",
+            look_failed=self._look_failed,
+            failure=failure,
+            journal_failed=self._journal_gone or self._left_aside,
+            holds=tuple(why for plan in open_ if (why := _hold(plan, may, held_by)) is not None),
+        )
+
+    def _plans(self, view: JournalState) -> tuple[PlanProgress, ...]:
+        batches = plan_entries.batches(view)
+        with self._lock:
+            return tuple(
+                plan_progress(plan, (one for one in batches if one.proposal_id == plan.proposal_id), self._rates)
+                for plan in plan_entries.plans(view)
+            )
+
+
+def _may_not(open_: Sequence[ReassignmentPlan], may: BatchPermission | None) -> str | None:
+    """Why no plan may begin a batch, empty while that is unknown; None when one may."""
+    if may is None:
+        return ""
+    held = [why for plan in open_ if (why := may.of(plan.proposal_id)) is not None]
+    if may.begin and (not held or len(held) < len(open_)):
+        return None
+    return held[0] if held else may.sentence
+
+
+def _hold(plan: ReassignmentPlan, may: BatchPermission | None, held_by: Mapping[str, str]) -> str | None:
+    """What keeps an open plan from going on: what the guard says of new batches, a pause, or what the look showed."""
+    why = None if may is None or plan.state is PlanState.CANCELLING else may.of(plan.proposal_id)
+    why = f"no new batch: {why or 'the plan is paused'}" if why or plan.paused else held_by.get(plan.proposal_id)
+    return None if why is None else f"{plan.proposal_id}: {why}"
+
+
+def _numbers(progress: PlanProgress) -> dict[str, Any]:
+    lefts = [one.seconds_left for one in progress.brokers]
+    return {
+        "proposal": progress.plan.proposal_id,
+        "partitions": progress.plan.partitions,
+        "done": progress.done,
+        "copies": len(progress.replicas),
+        "bytes": _total(one.bytes for one in progress.replicas),
+        "of_bytes": _total(one.of_bytes for one in progress.replicas),
+        "bytes_per_s": None if (rate := _total(one.bytes_per_s for one in progress.replicas)) is None else round(rate),
+        "seconds_left": None if not lefts or None in lefts else round(max(left or 0.0 for left in lefts)),
+    }
+
+
+def _sentence(numbers: Mapping[str, Any]) -> str:
+    left = numbers["seconds_left"]
+    when = "time left unknown" if left is None else f"about {lasted(1_000 * left)} left"
+    return (
+        f"{numbers['proposal']}: {numbers['done']:,} of {counted(numbers['partitions'], 'partition')} moved, "
+        f"{_sized(numbers['bytes'])} of {_sized(numbers['of_bytes'])} in "
+        f"{counted(numbers['copies'], 'copy', 'copies')} in progress; {when}"
+    )
+
+
+def _total(numbers: Iterable[float | None]) -> float | None:
+    """Their sum; unknown where one of them is."""
+    every = list(numbers)
+    known = [one for one in every if one is not None]
+    return sum(known) if len(known) == len(every) else None
+
+
+def _sized(size_bytes: float | None) -> str:
+    return "an unknown number of bytes" if size_bytes is None else sized(size_bytes)
+
+
+SWEEP_S = 60.0
+"""How often to see what the journal says although nothing is open."""
+
+
+class ReassignmentExecutor:
+    """The executor of one agent. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        *,
+        journal: JournalPort,
+        hand: WireAdminClient,
+        policy: ReassignmentPolicy,
+        may: Callable[[], BatchPermission],
+        traffic: TrafficReader = no_traffic,
+        leads_for_s: Callable[[], float] = lambda: inf,
+        tick_ms: int = 1_000,
+    ) -> None:
+        """``may`` tells whether a new batch may begin now; it is asked before each look, so it must be quick.
+
+        ``leads_for_s`` tells for how long this agent surely leads; nothing is sent after that.
+        ``hand`` and ``journal`` stay the caller's: close them after this.
+        """
+        self._journal = journal
+        self._tick_s = tick_ms / 1000
+        self._telling = ExecutorReporter()
+        self._runner = MachineDriver(
+            journal, hand, policy, self._telling, may=may, traffic=traffic, leads_for_s=leads_for_s
+        )
+        self._inbox: deque[MachineEvent] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._resumed = False
+        self._failure: Exception | None = None
+        self._view: JournalState = {}
+        self._thread = thread(EXECUTOR, self._run)
+
+    def start(self) -> None:
+        """Go on with what the journal says, and clear what throttles of ours no open plan needs."""
+        self._thread.start()
+
+    def accept(self, plan: ReassignmentPlan) -> None:
+        """Carry this plan out, after those that were accepted before. One that was accepted once is left aside."""
+        self._post(PlanAccepted(plan))
+
+    def word(self, word: PlanCommand, proposal_id: str, who: str = "") -> None:
+        """What an operator says about a plan."""
+        self.hear(CommandReceived(word, proposal_id, who))
+
+    def hear(self, said: CommandReceived) -> None:
+        """The same, with the id of the operator's command."""
+        self._post(said)
+
+    def status(self) -> ExecutorStatus:
+        """Every plan that the journal knows, how far it is, and what holds it."""
+        failure, runner = self._failure, self._runner
+        told = None if failure is None else str(failure)
+        return self._telling.status(self._known(), runner.last_may, told, runner.held)
+
+    @property
+    def busy(self) -> bool:
+        """True while a plan is open, a throttle of ours is set, or something was posted and not begun."""
+        return not self._resumed or bool(self._inbox) or not self._runner.idle
+
+    @property
+    def ended(self) -> bool:
+        """True once nothing of it runs any more, and no request of its is under way."""
+        return not self._thread.is_alive()
+
+    def check(self) -> None:
+        """Raises what ended the mover: FencedOut, or whatever else it cannot continue with."""
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self, deadline_ms: int = 3_000) -> bool:
+        """Begin nothing more; True when the call under way ended in time. What is open stays in the journal."""
+        self._runner.stop()
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join(deadline_ms / 1000)
+        return not self._thread.is_alive()
+
+    def _post(self, event: MachineEvent) -> None:
+        with self._changed:
+            self._inbox.append(event)
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._turn()
+                self._wait()
+        except RackwiseError as error:
+            self._ended(error)
+        except Exception as error:  # noqa: BLE001 told by `check`, in the thread that can end the agent
+            self._telling.defect(error)
+            self._ended(error)
+
+    def _turn(self) -> None:
+        """One step: what was posted, else the mere passing of time."""
+        event: MachineEvent | None = None
+        try:
+            if not self._resumed:
+                self._runner.resume()
+                self._resumed = True
+            while self._inbox:
+                event = self._inbox.popleft()
+                self._runner.hear(event)
+            event = None
+            self._runner.hear()
+            self._telling.journal_answers()
+            self._telling.progress(self._known())
+        except BadInput as error:
+            if event is None:
+                raise
+            # A plan that no journal can hold is not begun; the others go on.
+            self._telling.left_aside(error)
+            self._resumed = False
+        except JournalUnavailable as error:
+            self._telling.journal_unavailable(error)
+            # Heard again it does no harm: a plan is accepted once, and a word said twice is said.
+            if event is not None:
+                self._inbox.appendleft(event)
+            self._resumed = False
+
+    def _known(self) -> JournalState:
+        """What the journal says, or last said: one that ended has no more to say, and status is asked all the same."""
+        with suppress(RackwiseError):
+            self._view = self._journal.view()
+        return self._view
+
+    def _wait(self) -> None:
+        pause_s = self._tick_s if self.busy else SWEEP_S
+        with self._changed:
+            if not self._inbox and not self._closing:
+                self._changed.wait(pause_s)
+
+    def _ended(self, error: Exception) -> None:
+        self._failure = error
+        self._runner.stop()
+        self._telling.ended(error)

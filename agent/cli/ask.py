@@ -1,0 +1,203 @@
+"""Sends commands to the leading agent, and waits for its answer in the journal."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.output import say
+from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
+from agent.values.number_format import lasted
+
+if TYPE_CHECKING:
+    from agent.act.lead.leadership_plan import LeadershipPlan
+    from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand
+    from agent.journal.record_trust import JournalKey
+    from agent.values.journal import JournalState
+    from config.load import LoadedSettings
+
+
+def confirmed(question: str, *, option: str) -> bool:
+    """The answer. ``option``: the one that answers yes beforehand. Raises GaveUp where the input ends first."""
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):  # Ctrl-C ends the command, as everywhere
+            raise KeyboardInterrupt from None
+        raise GaveUp(
+            "No answer was given", why="the input ended before it", todo=f"Answer, or give {option}."
+        ) from None
+
+
+READ_MS = 10_000
+POLL_S = 0.5
+OLD_MS = 900_000
+"""A leader says every five minutes that it leads; one that was not heard of for three times as long may be gone."""
+
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, kept in the journal.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Wait = Annotated[
+    float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for the agent's answer.", min=1)
+]
+
+
+def plan_of(loaded: LoadedSettings) -> LeadershipPlan:
+    """Where the journal stands and where commands go. Raises what keeps this user out of a journal in Kafka."""
+    from agent.act.own_files import signer
+    from agent.daemon.limits_from_settings import to_leadership_plan
+
+    settings = loaded.settings
+    operator = settings.operator
+    plan = to_leadership_plan(settings, settings.kafka, who())
+    plan = replace(plan, signer=signer(operator.name, operator.key_file))
+    if plan.file is not None:
+        return plan
+    from agent.observe.observe_cluster import reach_cluster
+
+    cluster = reach_cluster(settings.kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    return replace(plan, cluster=cluster, keys=_keys(settings.execute.journal_key_file))
+
+
+def _keys(path: str | None) -> tuple[JournalKey, ...]:
+    """The executors' keys where this person may read them; a person needs none to read the journal."""
+    from agent.act.own_files import journal_keys
+    from agent.errors import ConfigError
+
+    try:
+        return journal_keys(path)
+    except ConfigError:
+        return ()
+
+
+def journal(plan: LeadershipPlan) -> JournalState:
+    """What the journal says by now. Raises what `read_journal` raises."""
+    from agent.act.lead.leadership import read_journal
+
+    return read_journal(plan, timeout_ms=READ_MS)
+
+
+def command(
+    verb: CommandVerb, proposal_id: str | None = None, *, plan_hash: str | None = None, reason: str = ""
+) -> OperatorCommand:
+    """A command of this person, now."""
+    from agent.journal.commands import OperatorCommand as Wish
+
+    name = f"{verb.value}-{os.urandom(8).hex()}"
+    return Wish(name, verb, who(), time.time_ns() // 1_000_000, proposal_id, plan_hash, reason)
+
+
+def ask(plan: LeadershipPlan, wish: OperatorCommand, wait_s: float) -> LeaderAnswer:
+    """Send it and wait for its answer. Raises GuardRefused when it is refused, GaveUp when no agent answers."""
+    from agent.journal.commands import answer_to
+
+    led = _leader(plan)
+    _send(plan, wish, led)
+    until = time.monotonic() + wait_s
+    silence = f"{led.agent} on {led.host}, the last leading agent, did not answer"
+    while time.monotonic() < until:
+        try:
+            found = answer_to(journal(plan), wish.id)
+        except JournalUnavailable as error:  # the command was sent, so it may be obeyed all the same
+            found, silence = None, f"the journal, where the answer is written, cannot be read: {error.why}"
+        if found is not None:
+            return _told(found.answer, wish)
+        time.sleep(POLL_S)
+    raise GaveUp(
+        f"No agent answered within {wait_s:.0f} s",
+        why=f"{silence}; the command was sent, and the leading agent may still carry it out",
+        todo="Check that an agent runs in mode execute; a late answer is listed by: rackwise proposals history",
+    )
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask for confirmation. Raises BadInput where there is no terminal to ask on; ends with exit code 1 on a no."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise BadInput("Confirmation is needed", why="standard input is not a terminal", todo="Give --yes.")
+    if not confirmed(question, option="--yes"):
+        say("nothing was done")
+        raise typer.Exit(1)
+
+
+def who() -> str:
+    """The person, as ``user@host``."""
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):  # a user id without a name, as in many containers
+        return f"uid{os.getuid()}@{socket.gethostname()}"
+
+
+class _Led:
+    """Who led last."""
+
+    def __init__(self, agent: str, host: str, cluster: str) -> None:
+        self.agent, self.host, self.cluster = agent, host, cluster
+
+
+def _leader(plan: LeadershipPlan) -> _Led:
+    from agent.journal.leader import LEADER, leader_in
+
+    view = journal(plan)
+    found = leader_in(view)
+    if found is None:
+        raise GaveUp(
+            "No agent leads, and none has led yet",
+            why="an agent in mode execute carries out commands, and the journal names none",
+            todo="Start one with: rackwise run --mode execute",
+        )
+    idle_ms = time.time_ns() // 1_000_000 - max(view[LEADER].at_ms, found.since_ms)
+    if idle_ms > OLD_MS:
+        say(f"note: {found.agent} on {found.host}, the last leading agent, confirmed it {lasted(idle_ms)} ago")
+    return _Led(found.agent, found.host, found.cluster)
+
+
+def _send(plan: LeadershipPlan, wish: OperatorCommand, led: _Led) -> None:
+    from agent.act.commands.commands_topic import send_command
+    from agent.act.commands.inbox import spool_command
+    from agent.execute.commands.identity import signed
+    from agent.journal.commands import command_to_json
+
+    command = command_to_json(wish)
+    if plan.signer is not None:
+        command = signed(command, plan.signer, plan.cluster or led.cluster)
+    if plan.file is not None:
+        spool_command(plan.spool_directory, command, at_ms=wish.at_ms)
+        return
+    send_command(
+        plan.config,
+        plan.commands_topic,
+        command,
+        cluster=led.cluster,
+        sender=wish.who,
+        at_ms=wish.at_ms,
+        timeout_ms=READ_MS,
+    )
+
+
+def _told(answer: LeaderAnswer, wish: OperatorCommand) -> LeaderAnswer:
+    if answer.done:
+        return answer
+    why = answer.sentence.removeprefix("refused: ")
+    if answer.unknown:
+        todo = "List the open proposals: rackwise proposals"
+        raise BadInput(f"There is no proposal {wish.proposal_id}", why=why, todo=todo)
+    raise GuardRefused(why, todo=answer.todo or _remedy(wish))
+
+
+def _remedy(wish: OperatorCommand) -> str:
+    """Of a refusal for which the agent named no remedy."""
+    from agent.journal.commands import CommandVerb
+
+    if wish.proposal_id is None:
+        return "See all commands and their answers: rackwise proposals history"
+    if wish.verb in (CommandVerb.APPROVE, CommandVerb.APPLY):
+        return f"See every check with its numbers: rackwise explain {wish.proposal_id}"
+    return "List the plans and their states: rackwise reassign status"

@@ -1,0 +1,270 @@
+"""What ``plan``, ``plan --groups``, ``plan --new-topic``, ``plan --add-partitions`` and ``explain`` print.
+
+``plan`` and ``proposals`` print `ProposalDocument`, which the proposals topic holds too.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class AssignmentCost(TypedDict):
+    """What one assignment of a group costs."""
+
+    reads: int
+    """Partitions that are read."""
+    crossing: int
+    """Partitions read across racks, by Kafka's measure (no replica is in the reader's rack)."""
+    unknown: int
+    """Partitions of which it is not known whether they are read across racks."""
+    crossing_bytes_per_s: float | None
+    """Bytes per second read across racks, by where reads really go; null where a rate, rack or selector is unknown."""
+    usd_per_day: float | None
+    """What they cost a day; null also where a pair of racks has no price."""
+    moved: int
+    """Partitions (Kafka Streams: tasks) that another member has than now."""
+
+
+class WarmupCost(TypedDict):
+    """What the warm-up replicas of a Kafka Streams application cost on the way to its own assignor's answer."""
+
+    at_once: int
+    """Warm-up replicas at a time, at most."""
+    tasks: int
+    """Tasks that warm up."""
+    disk_bytes: int | None
+    """Bytes of state on disk beside what is there now; null when unknown."""
+    read_bytes: int | None
+    """Bytes read from changelogs; null when unknown."""
+
+
+class PredictedAnswer(TypedDict):
+    """What is predicted of the group's own assignor."""
+
+    settings: str
+    """Settings that the prediction rests on, and where they are known from."""
+    basis: str
+    """Where the assignor is known from."""
+    certainty: str | None
+    """How certain the answer is; null where there is none."""
+    rebalances: int | None
+    """Rebalances until the assignment is reached; null where there is no answer."""
+    warmups: WarmupCost | None
+    """Null where nothing warms up."""
+    why_not: str | None
+    """Why there is no answer; null where there is one."""
+    notes: list[str]
+
+
+class PlanGroup(TypedDict):
+    """One group in three columns: now, what its own assignor would give it, and the optimum."""
+
+    group: str
+    """The group id."""
+    kind: str
+    """The group's protocol or type, such as consumer-protocol or streams."""
+    assignor: str | None
+    """The group's assignor; null when unknown."""
+    now: AssignmentCost | None
+    """Null where the group cannot be judged; worth says why."""
+    own: AssignmentCost | None
+    """By its own assignor, after follow-up rebalances and warm-ups; null where nothing is predicted."""
+    optimum: AssignmentCost | None
+    prediction: PredictedAnswer | None
+    """Null where its own assignor was not asked."""
+    worth: str
+    """Why a rebalance is worth it, or why not, as one sentence."""
+
+
+class BrokerExtent(TypedDict):
+    """The least and the most of all brokers that take replicas."""
+
+    least: int
+    most: int
+
+
+class PlacementSpread(TypedDict):
+    """How even a placement leaves things."""
+
+    most_in_a_rack: int
+    """Replicas of one new partition in one rack, at most."""
+    against_the_rule: int
+    """New partitions with more than ceil(replication factor / racks) replicas in one rack."""
+    topic_replicas: BrokerExtent
+    """Replicas of the topic per broker."""
+    topic_leaders: BrokerExtent
+    """Preferred leaders of the topic per broker."""
+    cluster_replicas: BrokerExtent
+    """Replicas of all topics per broker."""
+    cluster_leaders: BrokerExtent
+    """Preferred leaders of all topics per broker."""
+
+
+class ReassignedPartition(TypedDict):
+    """One partition as kafka-reassign-partitions reads it."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    """Broker ids, preferred leader first."""
+
+
+class ReassignmentFile(TypedDict):
+    """The file that kafka-reassign-partitions reads."""
+
+    version: int
+    partitions: list[ReassignedPartition]
+
+
+class NewPlacementRow(TypedDict):
+    """Where the new partitions of a topic go, by one placer."""
+
+    placement: Literal["kafka", "optimum"]
+    """kafka: Kafka's own placer. optimum: the best placement."""
+    topic: str
+    sentence: str
+    """How it was found, and what it can be trusted for."""
+    partitions: int
+    """Partitions that the topic has afterwards."""
+    new_partitions: int
+    spread: PlacementSpread | None
+    """Null where Kafka refuses."""
+    command: str | None
+    """The kafka-topics command; null where Kafka refuses."""
+    replica_assignment: str | None
+    """The value of kafka-topics --replica-assignment: broker ids, colons within and commas between partitions."""
+    reassignment: ReassignmentFile | None
+    """The new partitions as kafka-reassign-partitions reads them; null where Kafka refuses."""
+
+
+class ExplainedRow(TypedDict):
+    """One rule, what it was asked about, and what it answered."""
+
+    about: str
+    """A partition, a partition on a broker, a group, a member, or the id of a finding or a proposal."""
+    rule: str
+    """The rule, or the name of a figure with its unit, such as ``lower_bound_copied_bytes``."""
+    answer: str
+    """yes, no, wait (not now; it passes by itself), unknown, found (a finding) or fact (a figure)."""
+    sentence: str
+    """Why, with the numbers."""
+    value: str | int | float | bool | list[str | int] | None
+    """The figure itself; null where the row is no figure."""
+
+
+class SimulatedOutcome(TypedDict):
+    """What a group has under one assignment."""
+
+    reads: int
+    """Partitions that are read."""
+    crossing: int
+    """Partitions read across racks, by Kafka's measure (no replica is in the reader's rack)."""
+    unknown: int
+    """Partitions of which it is not known whether they are read across racks."""
+    crossing_bytes_per_s: float | None
+    """Bytes per second read across racks, by where reads really go; null where a rate, rack or selector is unknown."""
+    usd_per_day: float | None
+    """What they cost a day; null also where a pair of racks has no price."""
+    moved: int
+    """Partitions (Kafka Streams: tasks) that another member has than now."""
+    standbys: int | None
+    """Standby replicas of a Kafka Streams application; null for other groups."""
+    standbys_sharing_a_rack: int | None
+    """Standby replicas in the rack of the active task or of another standby of it; null for other groups."""
+
+
+class SimulatedPrediction(TypedDict):
+    """What is predicted of the group's own assignor after the change."""
+
+    assignor: str | None
+    settings: str
+    """Settings that the prediction rests on, and where they are known from."""
+    basis: str
+    """Where the assignor is known from."""
+    certainty: str
+    """How certain the answer is."""
+    rebalances: int | None
+    """Rebalances until the assignment is reached."""
+    notes: list[str]
+
+
+class SimulatedGroup(TypedDict):
+    """One group that the changes concern."""
+
+    group: str
+    kind: str
+    """The group's protocol or type, such as consumer-protocol or streams."""
+    now: SimulatedOutcome | None
+    """Before the changes; null where the group cannot be judged."""
+    own_assignor: SimulatedOutcome | None
+    """After the changes, by its own assignor; null where nothing is predicted."""
+    optimum: SimulatedOutcome | None
+    """After the changes, at best."""
+    waiting: int | None
+    """Partitions without a reader until the group has rebalanced; null where a reader may be in a rack that goes."""
+    note: str
+    """Why columns are missing, or how certain the prediction is."""
+    prediction: SimulatedPrediction | None
+    warmups: WarmupCost | None
+
+
+class SimulatedFinding(TypedDict):
+    """A finding that the changes bring or take away."""
+
+    change: Literal["new", "gone"]
+    severity: Literal["critical", "warning", "info"]
+    finding: str
+    """The reason, as a few words."""
+    subject: str
+    """What it is about, as kind/name."""
+    sentence: str
+
+
+class SimulatedProposal(TypedDict):
+    """What rackwise would propose after the changes, or proposes only without them."""
+
+    change: Literal["new", "gone", "unchanged"]
+    """Unchanged: the same is proposed now."""
+    kind: Literal["reassign", "leaders", "trigger", "advise"]
+    subject: str
+    """What it is about, as kind/name."""
+    sentence: str
+
+
+class SimulatedCopies(TypedDict):
+    """What added replicas of a topic cost."""
+
+    topic: str
+    replicas_added: int
+    bytes_to_copy: int | None
+    """Bytes copied once to the added replicas; null where the size of a partition is unknown."""
+    cross_rack_bytes_per_s_now: float | None
+    """Bytes per second that followers of the topic fetch across racks now; null where a part of it is unknown."""
+    cross_rack_bytes_per_s_then: float | None
+    """The same after the changes."""
+    usd_per_day_now: float | None
+    """What they cost a day; null also where a pair of racks has no price."""
+    usd_per_day_then: float | None
+
+
+class SimulatedRack(TypedDict):
+    """A rack whose loss costs something else after the changes."""
+
+    rack: str
+    now: str | None
+    """What losing it costs now, as a sentence; null where the rack does not exist."""
+    then: str | None
+    """What losing it costs after the changes."""
+
+
+class SimulationDocument(TypedDict):
+    """The outcome of simulated changes."""
+
+    changes: list[str]
+    """The changes, one sentence each, in the order in which they are applied."""
+    groups: list[SimulatedGroup]
+    findings: list[SimulatedFinding]
+    proposals: list[SimulatedProposal]
+    copies: list[SimulatedCopies]
+    """Topics that get replicas."""
+    racks: list[SimulatedRack]

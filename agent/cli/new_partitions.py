@@ -1,0 +1,280 @@
+"""``plan --new-topic`` and ``plan --add-partitions``: where new partitions would go, by Kafka's placer and at best."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from agent.cli import options, session
+from agent.cli.options import write_text
+from agent.cli.output import OutputFormat, chosen, emit, emit_command, emit_text, remember_replay
+from agent.errors import BadInput
+from agent.plan.new_partitions import NewPlacement, NewPlacementSpread
+from agent.values.kafka import BOOTSTRAP_SERVERS
+
+if TYPE_CHECKING:
+    from agent.cli.documents.plan import BrokerExtent, NewPlacementRow, PlacementSpread, ReassignmentFile
+
+_MOST_DIGITS = 18
+_EXTENTS = ("topic_replicas", "topic_leaders", "cluster_replicas", "cluster_leaders")
+_ENDS = ("least", "most")
+
+
+class PlacementVariant(StrEnum):
+    """Whose placement to write to a file."""
+
+    KAFKA = "kafka"
+    OPTIMUM = "optimum"
+
+
+class PlacerName(StrEnum):
+    """Kafka's placers, named here so that showing the help loads no stage."""
+
+    STRIPED = "striped"
+    KIP_36 = "kip-36"
+
+
+class SnapshotSource(NamedTuple):
+    """Where the snapshot comes from: the options of a look, or a telemetry file."""
+
+    config: list[Path] | None
+    properties: list[Path] | None
+    assign: list[str] | None
+    bootstrap: str | None
+    replay: Path | None
+
+
+class NewPartitionsRequest(NamedTuple):
+    """New partitions as they were asked for."""
+
+    topic: str
+    partitions: int
+    replication_factor: int | None
+    """None to add partitions to a topic that is there."""
+
+
+class PlacementOptions(NamedTuple):
+    """How to answer."""
+
+    placement: PlacementVariant
+    placer: PlacerName
+    seed: int
+    reassignment_json: Path | None
+    rollback_json: Path | None
+
+
+def wanted(
+    new_topic: str | None, partitions: int | None, replication_factor: int | None, add_partitions: str | None
+) -> NewPartitionsRequest | None:
+    """What was asked for; None when nothing was. Raises ``BadInput`` for options that contradict each other."""
+    if new_topic is not None and add_partitions is not None:
+        raise BadInput(
+            "--new-topic and --add-partitions contradict each other",
+            why="a topic is either new or exists already",
+            todo="Leave one of them out.",
+        )
+    if new_topic is not None:
+        if partitions is None or replication_factor is None:
+            raise BadInput(
+                f"--new-topic {new_topic} is incomplete",
+                why="its number of partitions or replicas is missing",
+                todo="Add --partitions N --replication-factor R.",
+            )
+        return NewPartitionsRequest(new_topic, partitions, replication_factor)
+    if partitions is not None or replication_factor is not None:
+        raise BadInput(
+            "--partitions and --replication-factor need --new-topic",
+            why="they describe a new topic",
+            todo="Add --new-topic NAME, or use --add-partitions TOPIC=N.",
+        )
+    return (
+        None
+        if add_partitions is None
+        else NewPartitionsRequest(*named_number(add_partitions, "--add-partitions"), None)
+    )
+
+
+def named_number(text: str, option: str) -> tuple[str, int]:
+    """``NAME=N`` as its two parts. Raises ``BadInput``."""
+    name, _, number = text.rpartition("=")
+    if not name or not is_whole(number.strip().removeprefix("-")):
+        raise BadInput(f"{option} {text} cannot be read", why="it is not NAME=NUMBER", todo=f"Write {option} NAME=N.")
+    return name, int(number)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number of a size that anything here can have."""
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
+def place(
+    wanted: NewPartitionsRequest,
+    source: SnapshotSource,
+    choice: PlacementOptions,
+    output: OutputFormat | None,
+    *,
+    every: bool,
+) -> NoReturn:
+    """Show both placements in all forms that Kafka's tools take, and write the chosen one to its file."""
+    from random import Random
+
+    from agent.cli.new_partitions import new_partitions_json, placement_to_json
+    from agent.plan.advice import bootstrap_of
+    from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
+
+    if choice.rollback_json is not None:
+        raise BadInput(
+            "new partitions have no rollback", why="no existing replica moves", todo="Leave --rollback-json out."
+        )
+    if source.replay is not None:
+        remember_replay(source.replay)
+        seen = session.replayed(source.replay)
+        servers = None
+    else:
+        loaded = options.settings(*source[:4])
+        seen = session.look(loaded, planning=False)
+        servers = str(loaded.settings.kafka.root[BOOTSTRAP_SERVERS])
+    snapshot = seen.snapshot
+    kafka = ClusterPlacer(KafkaPlacer(choice.placer.value), Random(choice.seed).randrange)  # noqa: S311 (as Kafka draws: no secret)
+    if wanted.replication_factor is None:
+        both = place_added(snapshot, wanted.topic, wanted.partitions, kafka)
+    else:
+        both = place_new_topic(snapshot, wanted.topic, wanted.partitions, wanted.replication_factor, kafka)
+    if choice.reassignment_json is not None:
+        written = next(one for one in both if one.by == choice.placement.value)
+        if written.refused is not None:
+            raise BadInput(
+                "there is no placement by Kafka to write",
+                why=written.refused,
+                todo="Write the optimum: --placement optimum",
+            )
+        write_text(choice.reassignment_json, new_partitions_json(written) + "\n")
+    command = _kafka_topics(servers or bootstrap_of(snapshot), source.properties or ())
+    rows = [placement_to_json(one, command) for one in both]
+    match chosen(output):
+        case OutputFormat.TABLE:
+            _show(rows, every=every)
+        case OutputFormat.CSV:
+            fields = ("most_in_a_rack", "against_the_rule", *(f"{name}_{end}" for name in _EXTENTS for end in _ENDS))
+            emit([_flat(row) for row in rows], ("placement", "sentence", *fields, "command"), output)
+        case _:
+            emit(rows, ("placement", "sentence", "spread", "command"), output)
+    session.leave(seen)
+
+
+def _kafka_topics(servers: str | None, properties: Sequence[Path]) -> str:
+    """The beginning of the command. The tool takes one properties file, and rackwise the last of several as such."""
+    from agent.plan.advice import tool
+
+    config = str(properties[-1]) if properties else None
+    return "kafka-topics.sh" if servers is None else tool("kafka-topics", servers, config)
+
+
+def _show(rows: Sequence[NewPlacementRow], *, every: bool) -> None:
+    """The placements as a table, and each command below it as one line, to be copied."""
+    cells = [{**row, "spread": None if row["spread"] is None else _spread_words(row["spread"])} for row in rows]
+    emit(cells, ("placement", "sentence", "spread"), OutputFormat.TABLE, every=every)
+    for row in rows:
+        if row["command"] is not None:
+            emit_text(f"command for placement {row['placement']}:")
+            emit_command(row["command"])
+
+
+def _spread_words(spread: PlacementSpread) -> str:
+    broken = spread["against_the_rule"]
+    rule = f", {broken} of the new partitions with more than needed" if broken else ""
+    most = spread["most_in_a_rack"]
+    return (
+        f"at most {most} {'replica' if most == 1 else 'replicas'} of a partition in one rack{rule}; per broker: "
+        f"{_range(spread['topic_replicas'])} of the topic's replicas "
+        f"(as preferred leader: {_range(spread['topic_leaders'])}), "
+        f"{_range(spread['cluster_replicas'])} of all topics (as preferred leader: {_range(spread['cluster_leaders'])})"
+    )
+
+
+def _range(extent: BrokerExtent) -> str:
+    low, high = extent["least"], extent["most"]
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _flat(row: NewPlacementRow) -> dict[str, object]:
+    """Every number in a field of its own."""
+    spread: Mapping[str, Any] = row["spread"] or {}
+    numbers: dict[str, object] = {
+        f"{name}_{end}": spread[name][end] for name in _EXTENTS for end in _ENDS if name in spread
+    }
+    return {**row, **spread, **numbers}
+
+
+# New partitions in the forms that Kafka's own tools take: kafka-topics and kafka-reassign-partitions.
+#
+# ``kafka-topics --create`` takes the replicas of all partitions; ``--alter`` those of the existing ones as well, which
+# it then leaves alone. ``kafka-reassign-partitions`` takes the new ones once the topic has them, wherever they came to
+# be.
+
+
+def placement_to_json(placement: NewPlacement, command: str = "kafka-topics.sh") -> NewPlacementRow:
+    """A placement with its figures and all its forms; the forms are None where Kafka would refuse.
+
+    ``command`` is the beginning of a call of ``kafka-topics``, with the options that lead to the cluster.
+    """
+    answered = placement.refused is None
+    return {
+        "placement": placement.by,
+        "topic": placement.topic,
+        "sentence": placement.sentence,
+        "partitions": len(placement.existing) + len(placement.replicas),
+        "new_partitions": len(placement.replicas),
+        "spread": None if placement.spread is None else _spread(placement.spread),
+        "command": kafka_topics_command(placement, command) if answered else None,
+        "replica_assignment": replica_assignment(placement) if answered else None,
+        "reassignment": _reassignment(placement) if answered else None,
+    }
+
+
+def replica_assignment(placement: NewPlacement) -> str:
+    """What ``kafka-topics --replica-assignment`` reads."""
+    return ",".join(":".join(map(str, of)) for of in (*placement.existing, *placement.replicas))
+
+
+def kafka_topics_command(placement: NewPlacement, command: str) -> str:
+    """The command that creates the topic, or alters it, with exactly these replicas."""
+    assignment = f"--topic {shlex.quote(placement.topic)} --replica-assignment {replica_assignment(placement)}"
+    if not placement.existing:
+        return f"{command} --create {assignment}"
+    return f"{command} --alter --partitions {len(placement.existing) + len(placement.replicas)} {assignment}"
+
+
+def new_partitions_json(placement: NewPlacement) -> str:
+    """What ``kafka-reassign-partitions --reassignment-json-file`` reads."""
+    return json.dumps(_reassignment(placement), separators=(",", ":"))
+
+
+def _reassignment(placement: NewPlacement) -> ReassignmentFile:
+    first = len(placement.existing)
+    return {
+        "version": 1,
+        "partitions": [
+            {"topic": placement.topic, "partition": number, "replicas": list(replicas)}
+            for number, replicas in enumerate(placement.replicas, first)
+        ],
+    }
+
+
+def _spread(spread: NewPlacementSpread) -> PlacementSpread:
+    return {
+        "most_in_a_rack": spread.most_in_a_rack,
+        "against_the_rule": spread.against_the_rule,
+        "topic_replicas": _extent(spread.topic_replicas),
+        "topic_leaders": _extent(spread.topic_leaders),
+        "cluster_replicas": _extent(spread.cluster_replicas),
+        "cluster_leaders": _extent(spread.cluster_leaders),
+    }
+
+
+def _extent(pair: tuple[int, int]) -> BrokerExtent:
+    return {"least": pair[0], "most": pair[1]}

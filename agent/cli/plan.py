@@ -1,0 +1,319 @@
+"""``plan``: what rackwise would do now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from agent.cli import new_partitions, options, session
+from agent.cli.options import write_text
+from agent.cli.output import OutputFormat, chosen, emit, emit_text, say
+from agent.money.traffic import bytes_words, usd_words
+from agent.plan.gain_thresholds import ComparisonColumn, GroupComparison, group_comparison
+from agent.predict.predict import predict_groups
+from agent.values.assessment import DetectionResult
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.number_format import counted
+from agent.values.plan import Plan, Prediction
+from agent.values.snapshot import ReaderGroup, Snapshot
+
+if TYPE_CHECKING:
+    from agent.cli.documents.plan import AssignmentCost, PlanGroup, PredictedAnswer, WarmupCost
+    from agent.simulate.evaluation import StageEvaluation
+    from agent.values.proposal import PredictedEffect, Proposal
+
+CHANGES_PROPOSED = 3
+_HELD_SHOWN = 5
+_COLUMNS = ("id", "kind", "subject", "saves $/day", "sentence")
+_AGE = "figures from"
+_PUBLISHED = ("id", "kind", "subject", "saves $/day", _AGE, "sentence")
+_IN_CSV = ("id", "kind", "subject", "usd_per_day_saved", "sentence")
+
+
+def plan(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+    replay: options.Replay = None,
+    duration: options.For = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 3 when something is proposed.")
+    ] = False,
+    reassignment_json: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all moves to FILE, as kafka-reassign-partitions reads them."),
+    ] = None,
+    rollback_json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the present placement of the moved partitions to FILE.")
+    ] = None,
+    keep_leaders: Annotated[
+        bool, typer.Option("--keep-leaders", help="Change no preferred leader, as plan.keep_leaders: true does.")
+    ] = False,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Show every group instead: now, by its own assignor, and at the optimum.")
+    ] = False,
+    new_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--new-topic", metavar="TOPIC", help="Place a new topic instead: by Kafka's own placer and at the optimum."
+        ),
+    ] = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", metavar="N", help="Number of partitions of the new topic.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option("--replication-factor", metavar="N", help="Number of replicas of each of its partitions."),
+    ] = None,
+    add_partitions: Annotated[
+        str | None,
+        typer.Option("--add-partitions", metavar="TOPIC=N", help="Place the partitions that bring the topic to N."),
+    ] = None,
+    placement: Annotated[
+        new_partitions.PlacementVariant, typer.Option("--placement", help="Placement that --reassignment-json writes.")
+    ] = new_partitions.PlacementVariant.OPTIMUM,
+    placer: Annotated[
+        new_partitions.PlacerName, typer.Option("--placer", help="striped: KRaft; kip-36: ZooKeeper, up to Kafka 3.9.")
+    ] = new_partitions.PlacerName.STRIPED,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the random draws of Kafka's placer.")] = 0,
+    every: options.All = False,
+) -> None:
+    """Proposals that rackwise would make now, or the placement of new partitions. Nothing is published."""
+    from agent.propose import codec as written
+    from agent.simulate.evaluation import keeping_leaders
+    from agent.values.observation import ObservationPart
+
+    wanted = new_partitions.wanted(new_topic, partitions, replication_factor, add_partitions)
+    if wanted is not None:
+        look = new_partitions.SnapshotSource(config, properties, assign, bootstrap, replay)
+        choice = new_partitions.PlacementOptions(placement, placer, seed, reassignment_json, rollback_json)
+        new_partitions.place(wanted, look, choice, output, every=every)
+    if keep_leaders and replay is None:
+        assign = [*(assign or ()), "plan.keep_leaders=true"]
+    seen = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
+    if keep_leaders and replay is not None:  # a recorded look brings its own settings
+        seen = keeping_leaders(seen)
+    found = seen.proposals
+    if reassignment_json is not None:
+        write_text(reassignment_json, written.reassignment_json(found) + "\n")
+    if rollback_json is not None:
+        write_text(rollback_json, written.rollback_json(found) + "\n")
+    if not groups:
+        empty = session.none_of("no proposals", seen, *ObservationPart)
+        emit_proposals(found, output, every=every, priced=_is_priced(seen), empty=empty)
+    _say_held(seen)
+    if groups or chosen(output) is OutputFormat.TABLE:
+        _emit_groups(seen, output, every=every)
+    if chosen(output) is OutputFormat.TABLE:
+        from agent.cli import tables
+
+        tables.basis(seen)
+    exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
+    session.leave(seen, exit_code)
+
+
+def _say_held(seen: StageEvaluation) -> None:
+    """Absent brokers that are waited for: what rests on them is not among the proposals."""
+    from agent.values.finding import FindingReason
+    from agent.values.number_format import counted
+
+    held = [one for one in seen.detection.findings if one.held and one.reason is FindingReason.BROKER_ABSENT]
+    for finding in held[:_HELD_SHOWN]:
+        say(finding.sentence)
+    if len(held) > _HELD_SHOWN:
+        say(f"{counted(len(held) - _HELD_SHOWN, 'more absent broker')}: rackwise status")
+
+
+def _emit_groups(seen: StageEvaluation, output: OutputFormat | None, *, every: bool) -> None:
+    from agent.cli.plan import BY, COLUMNS, IN_CSV, SHOWN, flat, group_rows, table_row
+    from agent.values.observation import ObservationPart
+
+    rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
+    form = chosen(output)
+    title = "groups: reads across racks now, by their own assignors, at the optimum"
+    match form:
+        case OutputFormat.TABLE:
+            shown = [table_row(row) for row in rows]
+            empty = session.none_of("no group assigns partitions", seen, ObservationPart.GROUPS)
+            emit(shown, SHOWN, form, title=title, empty=empty, every=every)
+            if shown:
+                emit_text(BY)
+        case OutputFormat.CSV:
+            emit([flat(row, COLUMNS) for row in rows], IN_CSV, form)
+        case _:
+            emit(rows, SHOWN, form)
+
+
+def _is_priced(seen: StageEvaluation) -> bool:
+    return seen.limits.price.usd_per_gb is not None or bool(seen.limits.price.between)
+
+
+def emit_proposals(
+    found: tuple[Proposal, ...],
+    output: OutputFormat | None,
+    *,
+    every: bool,
+    priced: bool = True,
+    now_ms: int | None = None,
+    empty: str = "no proposals",
+) -> None:
+    """One row per proposal; ``priced``: whether a price is set, without which no money is shown.
+
+    ``now_ms``, epoch milliseconds: they are published ones, and the age of each is shown.
+    """
+    from agent.cli.running_agents import ago
+    from agent.propose.codec import proposal_to_json
+    from agent.values.cycle import figures_rest_on
+
+    rows: list[dict[str, Any]] = [proposal_to_json(proposal) for proposal in found]
+    form = chosen(output)
+    columns: tuple[str, ...] = _COLUMNS
+    if form in {OutputFormat.TABLE, OutputFormat.CSV}:
+        rows = [
+            {**row, "subject": str(proposal.subject), **_saves(proposal.predicted)}
+            for row, proposal in zip(rows, found, strict=True)
+        ]
+        columns = _IN_CSV if form is OutputFormat.CSV else _COLUMNS
+    if now_ms is not None and form is OutputFormat.TABLE:
+        columns = _PUBLISHED
+        for row, proposal in zip(rows, found, strict=True):
+            row[_AGE] = ago(proposal.created_ms, now_ms)
+    if not priced and form is OutputFormat.TABLE:
+        columns = tuple(name for name in columns if "$/day" not in name)
+    emit(rows, columns, form, empty=empty, every=every)
+    figures = figures_rest_on(found)
+    if figures is not None and form is OutputFormat.TABLE:  # the other forms have it in each proposal's evidence
+        say(figures)
+
+
+def _saves(predicted: PredictedEffect) -> dict[str, Any]:
+    """What it takes off the bill a day, by its own forecast; empty where nothing is foretold of reads."""
+    from agent.guard.gain_checks import saved_usd_per_day
+    from agent.money.traffic import saving_words, usd_between
+
+    saved = saved_usd_per_day(predicted)
+    if saved is None:
+        unknown = None if predicted.before else ""
+        # What crosses now is all that can be saved.
+        most = usd_between(None, predicted.usd_per_day_before) if predicted.usd_per_day_before else unknown
+        return {"saves $/day": most, "usd_per_day_saved": unknown}
+    return {"saves $/day": saving_words(saved), "usd_per_day_saved": saved}
+
+
+SHOWN = ("group", "assignor", "now", "own", "optimum", "worth")
+COLUMNS = ("now", "own", "optimum")
+COSTS = ("reads", "crossing", "unknown", "crossing_bytes_per_s", "usd_per_day", "moved")
+BY = (
+    "reads cross by Kafka's rule (no replica in the reader's rack); bytes and money are as read (from the leader, or "
+    "by a follower fetch)"
+)
+"""Below each table of `told_in_words`."""
+IN_CSV = ("group", "kind", "assignor", *(f"{column}_{cost}" for column in COLUMNS for cost in COSTS), "worth")
+UNKNOWN = "unknown"
+"""In a cell: there is an answer, and it is not known."""
+MOST_AT_THEIR_OPTIMUM = 1_000
+"""Of more groups that are at their optimum already it is not asked what their own assignors would give."""
+
+
+def group_rows(snapshot: Snapshot, detection: DetectionResult, plan: Plan | None, limits: Limits) -> list[PlanGroup]:
+    """A row for every group that assigns partitions, in the order of their ids."""
+    memo = Memo()
+    groups = [g for g in snapshot.groups.values() if isinstance(g, ReaderGroup)]
+    groups = [group for group in groups if not limits.excludes_group(group.id)]
+    predictions: dict[str, Prediction] = dict(plan.predictions) if plan is not None else {}
+    open_ = [group for group in groups if group.id not in predictions]
+    with_a_gap = {name for name, one in detection.assessments.items() if one.improvable}
+    wanted = [group for group in open_ if group.id in with_a_gap]
+    wanted += [group for group in open_ if group.id not in with_a_gap][:MOST_AT_THEIR_OPTIMUM]
+    predictions |= predict_groups(wanted, snapshot, limits, memo)
+    return [
+        columns_row(
+            group_comparison(
+                group, detection.assessments.get(group.id), predictions.get(group.id), snapshot, limits, memo
+            )
+        )
+        for group in groups
+    ]
+
+
+def columns_row(columns: GroupComparison) -> PlanGroup:
+    """One group as JSON; what is unknown is null."""
+    prediction = columns.prediction
+    return {
+        "group": columns.group_id,
+        "kind": columns.kind.value,
+        "assignor": None if prediction is None else prediction.assignor,
+        "now": _column(columns.now),
+        "own": _column(columns.own),
+        "optimum": _column(columns.optimum),
+        "prediction": None if prediction is None else _prediction(prediction),
+        "worth": columns.worth,
+    }
+
+
+def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a table: each column in one cell."""
+    return {**row, "assignor": row["assignor"] or UNKNOWN, **{name: told_in_words(row[name]) for name in COLUMNS}}
+
+
+def flat(row: Mapping[str, Any], columns: tuple[str, ...], costs: tuple[str, ...] = COSTS) -> dict[str, Any]:
+    """The same for CSV: every number in a field of its own, such as ``now_crossing``."""
+    cells = {f"{column}_{cost}": (row[column] or {}).get(cost) for column in columns for cost in costs}
+    return {**row, **cells}
+
+
+def _column(column: ComparisonColumn | None) -> AssignmentCost | None:
+    if column is None:
+        return None
+    return {
+        "reads": column.reads,
+        "crossing": column.crossing,
+        "unknown": column.unknown,
+        "crossing_bytes_per_s": column.crossing_bytes_per_s,
+        "usd_per_day": column.usd_per_day,
+        "moved": column.moved,
+    }
+
+
+def _prediction(prediction: Prediction) -> PredictedAnswer:
+    warmups = prediction.warmups
+    return {
+        "settings": prediction.settings,
+        "basis": prediction.basis.value,
+        "certainty": None if prediction.why_not is not None else prediction.certainty.value,
+        "rebalances": prediction.rebalances,
+        "warmups": None if warmups is None else cast("WarmupCost", asdict(warmups)),
+        "why_not": None if prediction.why_not is None else prediction.why_not.value,
+        "notes": list(prediction.notes),
+    }
+
+
+def told_in_words(column: Mapping[str, Any] | None) -> str:
+    """One assignment in a few words; a read of which it is not known whether it crosses is never one that does not."""
+    if column is None:
+        return UNKNOWN
+    told = [*_reads_words(column["reads"], column["crossing"], column["unknown"])]
+    if column["crossing_bytes_per_s"] is not None and (column["crossing"] or column["crossing_bytes_per_s"]):
+        told.append(str(bytes_words(column["crossing_bytes_per_s"])))
+    if column["usd_per_day"]:
+        told.append(f"{usd_words(column['usd_per_day'])}/day")
+    if column["moved"]:
+        told.append(f"{column['moved']:,} moved")
+    return ", ".join(told)
+
+
+def _reads_words(reads: int, crossing: int, unknown: int) -> Iterator[str]:
+    if unknown and unknown == reads and not crossing:
+        yield f"{counted(unknown, 'read')} {UNKNOWN}"
+        return
+    if crossing or unknown < reads or not reads:
+        yield f"{crossing:,} of {reads - unknown:,} cross"
+    if unknown:
+        yield f"{unknown:,} {UNKNOWN}"

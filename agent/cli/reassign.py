@@ -1,0 +1,394 @@
+"""``reassign``: how far plans are, whether they have arrived, and how they are stopped or taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import typer
+
+from agent.cli import ask, options, proposals
+from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_gap, emit_line, emit_one, say
+
+if TYPE_CHECKING:
+    from agent.cli.documents.proposals import MoveRow, ReassignStatus, VerifyRow
+    from agent.values.journal import JournalState
+    from agent.values.observation import Observation
+    from agent.values.reassignment import ReassignmentPlan
+    from assignors.problem import TopicPartition
+    from config.load import LoadedSettings
+
+    Placements = dict[TopicPartition, tuple[int, ...]]
+
+reassign_app = typer.Typer(help="Reassignments: status, verify, cancel, rollback.", no_args_is_help=True)
+PLANS = ("plan", "state", "partitions", "done", "moving", "throttle", "approved_by", "sentence")
+COPIES = ("partition", "to_broker", "copied", "of", "share", "rate", "time left")
+MOVES = ("partition", "adding", "removing", "replicas", "by")
+GAPS_SHOWN = 20
+PARTITIONS = ("partition", "state", "replicas", "planned", "sentence")
+Plan_ = Annotated[str | None, typer.Argument(metavar="PLAN", help="Id of one plan; default: all plans.")]
+Id = Annotated[str, typer.Argument(metavar="PLAN", help="Id of the plan: that of its proposal.")]
+OutFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--reassignment-json", metavar="FILE", help="Write the planned replicas to FILE, for Kafka's own tool."
+    ),
+]
+BackFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--rollback-json", metavar="FILE", help="Write the replicas from before the plan to FILE, for Kafka's own tool."
+    ),
+]
+
+
+@reassign_app.command()
+def status(
+    plan: Plan_ = None,
+    reassignment_json: OutFile = None,
+    rollback_json: BackFile = None,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+    every: options.All = False,
+) -> None:
+    """Plans of the journal, and every reassignment that the brokers report, also of other tools."""
+    from agent.cli.follow import ReassignmentWatcher
+    from agent.cli.records import (
+        copy_cells,
+        copy_row,
+        head_row,
+        leader_row,
+        pause_row,
+        plan_cells,
+        plan_rows,
+        throttle_line,
+        throttle_rows,
+    )
+
+    loaded = options.settings(config, properties, assign, bootstrap)
+    told = _told(loaded, needed=plan is not None, table=chosen(output) is OutputFormat.TABLE)
+    named = _plan(told.view, plan) if plan is not None else None
+    _write_files(named, reassignment_json, rollback_json)
+    rows = [row for row in plan_rows(told.view) if plan is None or plan in (row["plan"], _of(row["plan"]))]
+    with ReassignmentWatcher(loaded).open() as watcher:
+        observation = watcher.look()
+        copies = [copy_row(one, ours=told.ours(_by(told.view, one.id))) for one in watcher.copies(observation, named)]
+    reassignments = _reassignments(observation, told, named)
+    if chosen(output) is not OutputFormat.TABLE:
+        document: ReassignStatus = {
+            "leader": leader_row(told.view),
+            "paused": pause_row(told.view),
+            "throttles": throttle_rows(told.view),
+            "journal": told.journal,
+            "plans": rows,
+            "reassignments": reassignments,
+            "copies": copies,
+        }
+        emit_one(document, output)
+        raise typer.Exit(_exit_code(observation, told))
+    lines = [throttle_line(row) for row in throttle_rows(told.view)]
+    absent = {"leader": CellMark.NONE, "paused": CellMark.NONE}
+    journal = f"{told.journal}: {told.why}" if told.why else told.journal
+    emit_one({**head_row(told.view), "journal": journal}, output, absent=absent, every=every)
+    if lines:
+        emit_line()
+        emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
+    none = {"throttle": CellMark.NONE}
+    shown = [plan_cells(row) for row in rows]
+    emit_gap(shown)
+    if told.view or (told.known and not told.why):
+        emit(shown, PLANS, output, empty="the journal has no plan", absent=none, every=every)
+    emit_gap(reassignments)
+    emit(reassignments, MOVES, output, empty=_none_moves(observation), every=every)
+    if copies:
+        emit_line()
+        emit([copy_cells(row) for row in copies], (*COPIES, "ours"), output, every=every)
+    raise typer.Exit(_exit_code(observation, told))
+
+
+@reassign_app.command()
+def verify(
+    what: Annotated[
+        str, typer.Argument(metavar="PLAN|FILE", help="A plan, or a JSON file of kafka-reassign-partitions.")
+    ],
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+    every: options.All = False,
+) -> None:
+    """Check that all planned replicas are in place and no throttle of rackwise is left; exit code 1 when not."""
+    from agent.cli.follow import ReassignmentWatcher
+
+    loaded = options.settings(config, properties, assign, bootstrap)
+    planned, waiting, left = _planned(loaded, what)
+    with ReassignmentWatcher(loaded).open() as watcher:
+        observation = watcher.look(tuple(sorted({one.topic for one in planned})))
+    rows = _partition_rows(planned, observation, waiting)
+    emit(rows, PARTITIONS, output, empty="the plan or file names no partition", every=every)
+    for key in left:
+        say(f"still throttled by rackwise: {key}")
+    raise typer.Exit(0 if not left and all(row["state"] == "done" for row in rows) else 1)
+
+
+@reassign_app.command()
+def cancel(
+    plan: Id,
+    reason: ask.Reason = "",
+    yes: ask.Yes = False,
+    wait: ask.Wait = 30,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """Start no further batch of the plan, and revert its moving partitions; partitions that have moved stay."""
+    ask.confirm(f"Cancel {plan}?", yes=yes)
+    proposals.tell("cancel", options.settings(config, properties, assign, bootstrap), plan, reason, wait, output)
+
+
+@reassign_app.command()
+def rollback(
+    plan: Id,
+    reason: ask.Reason = "",
+    yes: ask.Yes = False,
+    wait: ask.Wait = 30,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """Restore the replicas from before the plan, also of partitions that have moved; copies data again."""
+    loaded = options.settings(config, properties, assign, bootstrap)
+    _say_way_back(loaded, plan)
+    ask.confirm(f"Restore the replicas from before {plan}?", yes=yes)
+    proposals.tell("rollback", loaded, plan, reason, wait, output)
+
+
+def _say_way_back(loaded: LoadedSettings, name: str) -> None:
+    """How many partitions may move back, and at which limits; of a plan that is not known the agent's answer tells."""
+    from agent.cli.records import plans_in
+    from agent.values.number_format import counted
+    from agent.values.reassignment import latest, limits_words
+
+    plans = plans_in(ask.journal(ask.plan_of(loaded)))
+    plan = next((one for one in plans if one.proposal_id == name), None) or latest(plans, name)
+    if plan is not None and not plan.dropped:
+        limits = limits_words(plan.throttle_bytes_per_s, plan.max_moves) or " with the limits of the settings"
+        partitions = counted(plan.partitions, "partition")
+        say(f"{plan.proposal_id}: {partitions}, {plan.state.value}; those that have moved move back{limits}")
+
+
+class _Told(NamedTuple):
+    """What the journal tells."""
+
+    view: JournalState
+    journal: str
+    """Where it is, or why there is nothing to read."""
+    known: bool = True
+    """False when there may be one that could not be read: then it is unknown what is rackwise's own."""
+    why: str = ""
+    """Why there is nothing to read; empty where there is."""
+
+    def ours(self, by: str | None) -> bool | None:
+        return by is not None if self.known else None
+
+
+def _told(loaded: LoadedSettings, *, needed: bool, table: bool) -> _Told:
+    """The journal, empty where there is none; raises what `ask.journal` raises where a plan of it is needed.
+
+    ``table``: the answer itself says why there is none.
+    """
+    from agent.act.journal.journal_topic import NoJournalError
+    from agent.errors import BadInput, RackwiseError
+
+    plan = ask.plan_of(loaded)  # what keeps this user out of the cluster ends the command
+    try:
+        view = ask.journal(plan)
+    except NoJournalError as error:
+        if needed:
+            raise
+        why = f"{error.what}; no agent in mode execute has run here"
+        if not table:
+            say(f"no journal: {why}")
+        return _Told({}, "none", why=why)
+    except RackwiseError as error:
+        if needed or isinstance(error, BadInput):  # a file that is no journal is a mistake in the settings
+            raise
+        say(
+            f"the journal cannot be read, so it is unknown which reassignments are of rackwise: "
+            f"{error.what}: {error.why}"
+        )
+        return _Told({}, "not readable", known=False)
+    return _Told(view, str(plan.file or plan.journal_topic))
+
+
+def _reassignments(observation: Observation, told: _Told, named: ReassignmentPlan | None) -> list[MoveRow]:
+    """All that the brokers report, or those of a plan's partitions."""
+    from agent.cli.records import move_row
+
+    wanted = {target.id for target in named.targets} if named is not None else None
+    return [
+        move_row(one, _by(told.view, one.id), known=told.known)
+        for one in observation.reassignments
+        if wanted is None or one.id in wanted
+    ]
+
+
+def _unseen(observation: Observation) -> set[str]:
+    return {gap.part.value for gap in observation.gaps if gap.is_missed}
+
+
+def _none_moves(observation: Observation) -> str:
+    if "reassignments" in _unseen(observation):
+        return "reassignments are unknown: the brokers did not report them"
+    return "the brokers report no reassignment"
+
+
+def _exit_code(observation: Observation, told: _Told) -> int:
+    """0, or that of a partial answer, whose missing parts are named."""
+    from agent.cli.session import gap_lines
+    from agent.simulate.evaluation import PARTIAL_EXIT
+
+    unseen = _unseen(observation)
+    for line in gap_lines(gap for gap in observation.gaps if gap.part.value in unseen)[:GAPS_SHOWN]:
+        say(line)
+    return PARTIAL_EXIT if unseen or not told.known else 0
+
+
+def _of(name: str) -> str:
+    from agent.values.reassignment import attempt
+
+    return attempt(name).of
+
+
+def _plan(view: JournalState, name: str) -> ReassignmentPlan:
+    """The plan of that name, or the newest attempt at that proposal. Raises BadInput."""
+    from agent.cli.records import plans_in
+    from agent.errors import BadInput
+    from agent.values.reassignment import latest
+
+    plans = plans_in(view)
+    found = latest(plans, name) or next((plan for plan in plans if plan.proposal_id == name), None)
+    if found is None:
+        raise BadInput(
+            f"The journal has no plan {name}",
+            why="it has not begun, or it has expired from the journal",
+            todo="List the plans: rackwise reassign status",
+        )
+    return found
+
+
+def _write_files(plan: ReassignmentPlan | None, forth: Path | None, back: Path | None) -> None:
+    from agent.cli.options import write_text
+    from agent.errors import BadInput
+    from agent.propose.codec import placements_json
+
+    if (forth is not None or back is not None) and plan is None:
+        raise BadInput(
+            "A reassignment file holds one plan",
+            why="no plan is named",
+            todo="Name one of those that are listed by: rackwise reassign status",
+        )
+    for path, side in ((forth, "after"), (back, "before")):
+        if path is not None and plan is not None:
+            placements = {target.id: getattr(target, side) for target in plan.targets}
+            write_text(path, placements_json(placements) + "\n")
+
+
+def _planned(loaded: LoadedSettings, what: str) -> tuple[Placements, _Waiting, list[str]]:
+    """The planned replicas of each partition, those that have yet to move, and throttles of ours that are still set."""
+    from agent.cli.records import throttle_line, throttle_row
+    from agent.errors import BadInput, reason
+    from agent.journal import plan_entries
+    from agent.propose.codec import MOST_BYTES, BadReassignmentFile, read_reassignment_json
+    from config.plain_file import read_plain
+
+    if Path(what).suffix == ".json" or Path(what).exists():
+        try:
+            return read_reassignment_json(read_plain(what, MOST_BYTES)), _NONE_WAITS, []
+        except (OSError, BadReassignmentFile) as error:
+            raise BadInput(
+                f"{what} is not a file of kafka-reassign-partitions",
+                why=reason(error),
+                todo="Name a plan, or a JSON file of that tool.",
+            ) from error
+    view = ask.journal(ask.plan_of(loaded))
+    plan = _plan(view, what)
+    debts = [throttle_line(throttle_row(debt)) for debt in plan_entries.throttle_debts(view)]
+    return {target.id: target.after for target in plan.targets}, _waiting(plan, view), debts
+
+
+class _Waiting(NamedTuple):
+    """Partitions that a plan in progress has yet to move."""
+
+    before: Placements
+    """Their replicas until then."""
+    sentence: str
+
+
+_NONE_WAITS = _Waiting({}, "")
+
+
+def _waiting(plan: ReassignmentPlan, view: JournalState) -> _Waiting:
+    """By the journal: those of a plan that is open and that no batch has ended."""
+    from agent.journal import plan_entries
+    from agent.values.reassignment import PlanState
+
+    if plan.state is not PlanState.OPEN:
+        return _NONE_WAITS
+    ended = {end.id for batch in plan_entries.batches(view, plan.proposal_id) for end in batch.ends}
+    before = {target.id: target.before for target in plan.targets if target.id not in ended}
+    return _Waiting(
+        before, f"not begun: it has its replicas from before, and the plan is {'paused' if plan.paused else 'open'}"
+    )
+
+
+def _partition_rows(planned: Placements, observation: Observation, waiting: _Waiting) -> list[VerifyRow]:
+    from assignors.problem import TopicPartition
+
+    now = {
+        TopicPartition(topic.name, partition.partition): partition
+        for topic in observation.topics
+        for partition in topic.partitions
+    }
+    moving = {one.id: one for one in observation.reassignments}
+    unseen = {gap.part.value for gap in observation.gaps}
+    rows: list[VerifyRow] = []
+    for one, wanted in sorted(planned.items()):
+        found, move = now.get(one), moving.get(one)
+        replicas = None if found is None else list(found.replicas)
+        state: Literal["done", "moving", "waiting", "other", "gone", "unknown"]
+        if "reassignments" in unseen or (found is None and unseen):
+            state, sentence = "unknown", "the brokers did not report it"
+        elif found is None:
+            state, sentence = "gone", "the partition does not exist"
+        elif move is not None:
+            state, sentence = "moving", f"adds {list(move.adding)}, removes {list(move.removing)}"
+        elif replicas == list(wanted):
+            state, sentence = "done", "moved as planned"
+        elif found.replicas == waiting.before.get(one):
+            state, sentence = "waiting", waiting.sentence
+        else:
+            state, sentence = "other", "no reassignment is in progress, and its replicas are not the planned ones"
+        rows.append(
+            {"partition": str(one), "state": state, "replicas": replicas, "planned": list(wanted), "sentence": sentence}
+        )
+    return rows
+
+
+def _by(view: JournalState, partition: TopicPartition) -> str | None:
+    """The plan of ours that moves it: one with a batch that has not closed; None when none does."""
+    from agent.journal import plan_entries
+    from agent.values.reassignment import BatchState
+
+    for batch in plan_entries.batches(view):
+        if batch.state is not BatchState.CLOSED and any(target.id == partition for target in batch.targets):
+            return batch.proposal_id
+    return None

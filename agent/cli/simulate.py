@@ -1,0 +1,402 @@
+"""``simulate``: what would be, if members, racks, brokers or replicas came or went, or settings were others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from agent.cli import options, session
+from agent.cli.new_partitions import is_whole, named_number
+from agent.cli.output import OutputFormat, chosen, emit, emit_line, emit_one, emit_text, say
+from agent.errors import BadInput
+from agent.simulate.rack_loss import RackLoss, loss_sentence
+from agent.simulate.simulate import AddedCopies, AssignmentOutcome, GroupSimulation, SimulationResult
+from agent.values.finding import Finding
+from agent.values.limits import Limits
+from agent.values.plan import merged_notes
+from agent.values.proposal import Proposal
+
+if TYPE_CHECKING:
+    from agent.cli.documents import plan as documents
+    from agent.cli.documents.plan import SimulatedCopies, SimulatedRack, SimulationDocument, WarmupCost
+    from agent.simulate.what_if import SimulatedChange
+    from agent.values.limits import Limits
+
+Names = list[str] | None
+FINDINGS_SHOWN = 20
+_COLUMNS = ("now", "own_assignor", "optimum")
+_COPIES = (
+    "topic", "replicas added", "bytes to copy", "copied across racks now", "then", "$/day now", "$/day then",
+)  # fmt: skip
+_WAITING = "waiting"
+_NO_RACK = "the rack does not exist"
+
+
+def simulate(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay", metavar="FILE", help="Start from the last look of a telemetry file, not a live cluster."
+        ),
+    ] = None,
+    add_member: Annotated[
+        Names,
+        typer.Option(
+            "--add-member", metavar="GROUP=RACK", help="Add a consumer or an instance; GROUP alone: without a rack."
+        ),
+    ] = None,
+    remove_member: Annotated[
+        Names,
+        typer.Option(
+            "--remove-member",
+            metavar="GROUP=MEMBER",
+            help="Remove a member, by member, client, instance or process id.",
+        ),
+    ] = None,
+    add_rack: Annotated[
+        Names, typer.Option("--add-rack", metavar="RACK=ID,ID", help="Add a rack with new brokers.")
+    ] = None,
+    remove_rack: Annotated[
+        Names, typer.Option("--remove-rack", metavar="RACK", help="Remove a rack with all its brokers and readers.")
+    ] = None,
+    add_broker: Annotated[
+        Names, typer.Option("--add-broker", metavar="ID=RACK", help="Add a broker, in that rack.")
+    ] = None,
+    remove_broker: Annotated[
+        list[int] | None,
+        typer.Option("--remove-broker", metavar="ID", help="Take a broker offline, with its replicas."),
+    ] = None,
+    add_replica: Annotated[
+        Names, typer.Option("--add-replica", metavar="TOPIC-PARTITION=ID", help="Add a replica on that broker.")
+    ] = None,
+    remove_replica: Annotated[
+        Names, typer.Option("--remove-replica", metavar="TOPIC-PARTITION=ID", help="Remove the replica on that broker.")
+    ] = None,
+    replication_factor: Annotated[
+        Names, typer.Option("--replication-factor", metavar="TOPIC=N", help="Give each partition N replicas.")
+    ] = None,
+    strategy: Annotated[
+        Names,
+        typer.Option(
+            "--strategy",
+            metavar="GROUP=NAME",
+            help="Change the assignor, or rack.aware.assignment.strategy of Streams.",
+        ),
+    ] = None,
+    standbys: Annotated[
+        Names, typer.Option("--standbys", metavar="GROUP=N", help="Change num.standby.replicas of Streams.")
+    ] = None,
+    every: options.All = False,
+) -> None:
+    """Simulate changes: every affected group in three columns, findings, proposals, and the effect of losing a rack.
+
+    Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
+    """
+    from agent.cli.simulate import simulation_to_json
+    from agent.simulate.simulate import simulate as simulated
+    from agent.simulate.what_if import RemoveBroker, RemoveRack
+    from agent.values.cycle import figures_rest_on
+    from agent.values.observation import ObservationPart
+
+    changes: list[SimulatedChange] = [*_members(add_member, remove_member), *_settings(strategy, standbys)]
+    changes += [RemoveRack(rack) for rack in remove_rack or ()]
+    changes += [RemoveBroker(broker) for broker in remove_broker or ()]
+    changes += [*_places(add_rack, add_broker), *_replicas(add_replica, remove_replica, replication_factor)]
+    if replay is not None:
+        seen = session.replayed(replay)
+    else:
+        seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
+    simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
+    nothing = session.none_of("no group is affected", seen, ObservationPart.GROUPS, ObservationPart.TOPICS)
+    _show(simulation_to_json(simulation, seen.limits), seen.limits, output, nothing, every=every)
+    figures = figures_rest_on(simulation.proposals)
+    if figures is not None and chosen(output) is OutputFormat.TABLE:
+        say(figures)
+    session.leave(seen)
+
+
+def _show(
+    document: SimulationDocument, limits: Limits, output: OutputFormat | None, nothing: str, *, every: bool
+) -> None:
+    """Tables of all of it; as CSV the groups, the other forms as one document."""
+    from agent.cli.plan import BY
+    from agent.cli.tables import with_money
+    from agent.values.number_format import counted
+
+    form = chosen(output)
+    if form is OutputFormat.CSV:
+        _show_csv(document)
+        return
+    if form is not OutputFormat.TABLE:
+        emit_one(document, output)
+        return
+    found = document["findings"]
+    groups: list[dict[str, Any]] = [dict(row) for row in document["groups"]]
+    rows = [{**row, **{name: _cell(row[name]) for name in _COLUMNS}} for row in groups]
+    rows = [{**row, _WAITING: row["waiting"]} for row in rows]
+    waiting = any(row["waiting"] != 0 for row in groups)
+    emit(
+        rows,
+        ("group", "kind", *_COLUMNS, *((_WAITING,) if waiting else ()), "note"),
+        output,
+        empty=nothing,
+        every=every,
+    )
+    if rows:
+        emit_text(BY)
+    if waiting:
+        emit_text("waiting: partitions without a reader until the group has rebalanced")
+    changed = [row for row in document["proposals"] if row["change"] != "unchanged"]
+    tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
+        ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
+        ("cost of the added replicas", [_copies_cells(row) for row in document["copies"]], with_money(_COPIES, limits)),
+        ("proposals after the changes", changed, ("change", "kind", "subject", "sentence")),
+        ("losing a rack", [_loss_cells(row) for row in document["racks"]], ("rack", "now", "then")),
+    )
+    for title, more, names in tables:
+        if more:
+            emit_line()
+            emit(more, names, output, title=title, every=every, most=FINDINGS_SHOWN)
+    unchanged = len(document["proposals"]) - len(changed)
+    if unchanged:
+        emit_line()
+        emit_text(f"{counted(unchanged, 'proposal')} unchanged by this: rackwise plan")
+
+
+def _loss_cells(row: SimulatedRack) -> dict[str, str]:
+    """A rack that is not there now, or no more then, can cost nothing; that is known."""
+    return {"rack": row["rack"], "now": row["now"] or _NO_RACK, "then": row["then"] or _NO_RACK}
+
+
+def _copies_cells(row: SimulatedCopies) -> dict[str, object]:
+    """What added replicas cost, with units."""
+    from agent.money.traffic import bytes_words, usd_words
+    from agent.values.number_format import sized
+
+    size = row["bytes_to_copy"]
+    return {
+        "topic": row["topic"],
+        "replicas added": row["replicas_added"],
+        "bytes to copy": "unknown" if size is None else sized(size),
+        "copied across racks now": bytes_words(row["cross_rack_bytes_per_s_now"]),
+        "then": bytes_words(row["cross_rack_bytes_per_s_then"]),
+        "$/day now": usd_words(row["usd_per_day_now"]),
+        "$/day then": usd_words(row["usd_per_day_then"]),
+    }
+
+
+def _show_csv(document: SimulationDocument) -> None:
+    """The groups, every number in a field of its own."""
+    from agent.cli.plan import COSTS, flat
+
+    costs = (*COSTS, "standbys", "standbys_sharing_a_rack")
+    fields = tuple(f"{column}_{cost}" for column in _COLUMNS for cost in costs)
+    rows = [flat(row, _COLUMNS, costs) for row in document["groups"]]
+    emit(rows, ("group", "kind", *fields, "waiting", "note"), OutputFormat.CSV)
+
+
+def _cell(outcome: Mapping[str, Any] | None) -> str:
+    """A column in a few words, as `plan --groups` has it, and its standbys."""
+    from agent.cli.plan import told_in_words
+    from agent.values.number_format import counted
+
+    told = told_in_words(outcome)
+    if outcome is None or not outcome["standbys"]:
+        return told
+    sharing = outcome["standbys_sharing_a_rack"]
+    shares = "shares" if sharing == 1 else "share"
+    return f"{told}, {sharing:,} of {counted(outcome['standbys'], 'standby', 'standbys')} {shares} a rack"
+
+
+# --- reading the options ----------------------------------------------------------------------------------------
+
+
+def _members(add: Names, remove: Names) -> list[SimulatedChange]:
+    from agent.simulate.what_if import AddMember, RemoveMember
+
+    changes: list[SimulatedChange] = []
+    for text in add or ():
+        group, _, rack = text.rpartition("=") if "=" in text else (text, "", None)
+        if not group or rack == "":
+            raise _unreadable("--add-member", text, "GROUP=RACK", "GROUP=RACK, or GROUP alone for no rack")
+        changes.append(AddMember(group, rack))
+    return changes + [RemoveMember(*_pair("--remove-member", text, "GROUP=MEMBER")) for text in remove or ()]
+
+
+def _places(racks: Names, brokers: Names) -> list[SimulatedChange]:
+    from agent.simulate.what_if import AddBroker, AddRack
+
+    changes: list[SimulatedChange] = []
+    for text in racks or ():
+        rack, ids = _pair("--add-rack", text, "RACK=ID,ID")
+        changes.append(AddRack(rack, tuple(_number("--add-rack", text, one, "RACK=ID,ID") for one in ids.split(","))))
+    for text in brokers or ():
+        broker, rack = _pair("--add-broker", text, "ID=RACK")
+        changes.append(AddBroker(_number("--add-broker", text, broker, "ID=RACK"), rack))
+    return changes
+
+
+def _replicas(add: Names, remove: Names, factors: Names) -> list[SimulatedChange]:
+    from agent.simulate.what_if import AddReplica, RemoveReplica, SetReplicationFactor
+    from assignors.problem import TopicPartition
+
+    changes: list[SimulatedChange] = []
+    for option, kind, texts in (("--add-replica", AddReplica, add), ("--remove-replica", RemoveReplica, remove)):
+        form = "TOPIC-PARTITION=ID"
+        for text in texts or ():
+            partition, broker = _pair(option, text, form)
+            topic, _, number = partition.rpartition("-")
+            if not topic:
+                raise _unreadable(option, text, form)
+            changes.append(
+                kind(TopicPartition(topic, _number(option, text, number, form)), _number(option, text, broker, form))
+            )
+    return changes + [SetReplicationFactor(*named_number(text, "--replication-factor")) for text in factors or ()]
+
+
+def _settings(strategies: Names, standbys: Names) -> list[SimulatedChange]:
+    from agent.simulate.what_if import SetStandbys, SetStrategy
+
+    changes: list[SimulatedChange] = [
+        SetStrategy(*_pair("--strategy", text, "GROUP=NAME")) for text in strategies or ()
+    ]
+    return changes + [SetStandbys(*named_number(text, "--standbys")) for text in standbys or ()]
+
+
+def _pair(option: str, text: str, form: str) -> tuple[str, str]:
+    left, _, right = text.rpartition("=")
+    if not left or not right:
+        raise _unreadable(option, text, form)
+    return left, right
+
+
+def _number(option: str, text: str, number: str, form: str) -> int:
+    if not is_whole(number.strip()):
+        raise _unreadable(option, text, form)
+    return int(number)
+
+
+def _unreadable(option: str, text: str, form: str, todo: str | None = None) -> BadInput:
+    return BadInput(f"{option} {text} cannot be read", why=f"it is not {form}", todo=f"Write {option} {todo or form}.")
+
+
+def simulation_to_json(simulation: SimulationResult, limits: Limits) -> documents.SimulationDocument:
+    """Groups in three columns, findings that come and go, proposals, and racks whose loss costs something else."""
+    return {
+        "changes": list(simulation.changes),
+        "groups": [_group(group) for group in simulation.groups],
+        "findings": [
+            *(_finding("new", finding) for finding in simulation.found),
+            *(_finding("gone", finding) for finding in simulation.gone),
+        ],
+        "proposals": _proposals(simulation),
+        "copies": [_copies(row, limits) for row in simulation.copies],
+        "racks": [
+            {"rack": rack, "now": _loss(now), "then": _loss(then)}
+            for rack, now, then in simulation.losses
+            if _loss(now) != _loss(then)
+        ],
+    }
+
+
+def _proposals(simulation: SimulationResult) -> list[documents.SimulatedProposal]:
+    """Those of then, and after them those of now that are not made any more."""
+    now = {_same(proposal) for proposal in simulation.proposals_now}
+    then = {_same(proposal) for proposal in simulation.proposals}
+    return [
+        *(_proposal("unchanged" if _same(one) in now else "new", one) for one in simulation.proposals),
+        *(_proposal("gone", one) for one in simulation.proposals_now if _same(one) not in then),
+    ]
+
+
+def _same(proposal: Proposal) -> tuple[str, str, str]:
+    """What two proposals share that say the same."""
+    return proposal.kind.value, str(proposal.subject), proposal.sentence
+
+
+def _copies(row: AddedCopies, limits: Limits) -> documents.SimulatedCopies:
+    return {
+        "topic": row.topic,
+        "replicas_added": row.replicas,
+        "bytes_to_copy": row.bytes_to_copy,
+        "cross_rack_bytes_per_s_now": None if row.now.unknown else row.now.bytes_per_s,
+        "cross_rack_bytes_per_s_then": None if row.then.unknown else row.then.bytes_per_s,
+        "usd_per_day_now": None if row.now.unknown else row.now.usd_per_day(limits),
+        "usd_per_day_then": None if row.then.unknown else row.then.usd_per_day(limits),
+    }
+
+
+def _group(group: GroupSimulation) -> documents.SimulatedGroup:
+    prediction = group.prediction
+    answered = prediction is not None and prediction.settled is not None
+    warmups = prediction.warmups if prediction is not None else None
+    notes = list(prediction.notes) if prediction is not None else []
+    certainty = f"the prediction is {prediction.certainty.value}" if prediction is not None else ""
+    return {
+        "group": group.group_id,
+        "kind": group.kind,
+        "now": _outcome(group.now),
+        "own_assignor": _outcome(group.own),
+        "optimum": _outcome(group.optimum),
+        "waiting": group.waiting,
+        "note": group.why_not or "; ".join(merged_notes(notes)) or certainty,
+        "prediction": None
+        if prediction is None or not answered
+        else {
+            "assignor": prediction.assignor,
+            "settings": prediction.settings,
+            "basis": prediction.basis.value,
+            "certainty": prediction.certainty.value,
+            "rebalances": prediction.rebalances,
+            "notes": notes,
+        },
+        "warmups": None if warmups is None else cast("WarmupCost", asdict(warmups)),
+    }
+
+
+def _outcome(outcome: AssignmentOutcome | None) -> documents.SimulatedOutcome | None:
+    if outcome is None:
+        return None
+    cost, standbys = outcome.cost, outcome.standbys
+    return {
+        "reads": outcome.reads,
+        "crossing": cost.crossing,
+        "unknown": cost.unknown,
+        "crossing_bytes_per_s": cost.crossing_bytes_per_s,
+        "usd_per_day": cost.usd_per_day,
+        "moved": cost.moved,
+        "standbys": None if standbys is None else standbys.copies,
+        "standbys_sharing_a_rack": None if standbys is None else standbys.sharing_a_rack,
+    }
+
+
+def _finding(change: Literal["new", "gone"], finding: Finding) -> documents.SimulatedFinding:
+    return {
+        "change": change,
+        "severity": finding.severity.value,
+        "finding": finding.reason.value,
+        "subject": str(finding.subject),
+        "sentence": finding.sentence,
+    }
+
+
+def _proposal(change: Literal["new", "gone", "unchanged"], proposal: Proposal) -> documents.SimulatedProposal:
+    return {
+        "change": change,
+        "kind": proposal.kind.value,
+        "subject": str(proposal.subject),
+        "sentence": proposal.sentence,
+    }
+
+
+def _loss(loss: RackLoss | None) -> str | None:
+    return None if loss is None else loss_sentence(loss)

@@ -1,0 +1,336 @@
+"""What is shared while members are read: names, arrays that repeat, and how much a group may still build.
+
+Invariant: sharing never changes a value. Names, partitions and tasks are looked up by their content. An array is taken
+from an earlier member only where the bytes in front of the reader begin with that array's own bytes: every layout says
+its own length, so equal bytes are an equal array.
+
+Two things are bounded beside the bytes, because an item costs a hundred bytes and more where the wire needs four. What
+reading one group may cost in time is charged before anything is built, as if nothing were known yet, so that it is the
+same whatever other groups say. What all groups together keep in memory is counted as it is built, in one
+`DecodeBudget`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from struct import Struct
+from types import MappingProxyType
+from typing import NamedTuple
+
+from agent.decode.values import (
+    INT32,
+    HostPartitions,
+    StickyUserData,
+    Undecodable,
+    UndecodableFieldError,
+    UndecodableReason,
+    from_modified_utf8,
+    int16,
+    name_bytes,
+    slow_characters,
+    truncated,
+    utf8,
+)
+from agent.values.number_format import counted
+from assignors.problem import TaskId, TopicPartition
+
+Hosts = tuple[tuple[HostPartitions, ...], tuple[HostPartitions, ...]]
+"""Who hosts which partitions as active, and who as standby."""
+
+_EMPTY_ARRAY = bytes(4)
+_NO_PARTITIONS: tuple[TopicPartition, ...] = ()
+_TASK = Struct(">ii").unpack
+_SMALL_ARRAYS = tuple(Struct(f">{items}i").unpack_from for items in range(65))
+
+
+class DecodeLimits(NamedTuple):
+    """How much foreign bytes may make this process hold and do; what is beyond reads as too large."""
+
+    member_bytes: int = 1 << 20
+    """Subscription and assignment of one member together."""
+    group_bytes: int = 16 << 20
+    group_work: int = 40_000_000
+    """What reading one group may cost: nanoseconds, about, ..."""
+    work_per_member: int = 300_000
+    """... and as much more for each of its members: honest groups are large because they have many of them."""
+    pool_bytes: int = 256 << 20
+    """What all groups together may keep in memory: 20,000 members of Streams applications, half a million of others."""
+
+
+BOUNDS = DecodeLimits()
+
+
+class ArrayItemCost(NamedTuple):
+    """What one item of an array costs: measured, and rounded up."""
+
+    work: int
+    """Nanoseconds, where nothing of it is known yet."""
+    kept_bytes: int
+    """Memory beside the names, partitions and tasks that are new with it, which are counted where they are made."""
+
+
+NUMBER = ArrayItemCost(300, 8)
+NAME = ArrayItemCost(1_000, 8)
+BLOCK = ArrayItemCost(2_500, 0)
+"""A topic with an array of its partitions; a subtopology with one of its tasks."""
+OFFSET_SUM = ArrayItemCost(500, 120)
+TASK_WITH_PARTITIONS = ArrayItemCost(2_000, 250)
+HOST = ArrayItemCost(3_000, 400)
+PAIR_OF_TEXTS = ArrayItemCost(2_000, 100)
+
+MOST_WORK_PER_BYTE = 600
+"""That of empty names, which take two bytes each, and a little more."""
+_NAMED_WORK = 2_500
+"""A task of a named topology, beside what any task costs."""
+_NEW_NUMBER_BYTES = 220
+"""A partition or a task, and its place among what is known."""
+_NEW_TEXT_BYTES = 300
+_BYTES_PER_BYTE = 6
+"""A text has up to four bytes for each of its own, which are kept beside it."""
+_WORK_PER_BYTE = 20
+_WORK_PER_SLOW_CHARACTER = 500
+
+
+class DecodeBudgetError(Exception):
+    """What all groups may keep is used up; it never leaves this package."""
+
+
+class DecodeBudget:
+    """What may still be kept in memory. One object, so that what makes a name needs no other."""
+
+    __slots__ = ("left_bytes",)
+
+    def __init__(self, left_bytes: int) -> None:
+        self.left_bytes = left_bytes
+
+    def take(self, kept_bytes: int) -> None:
+        """Raises PoolUsedUpError."""
+        self.left_bytes -= kept_bytes
+        if self.left_bytes < 0:
+            raise DecodeBudgetError
+
+
+class _PartitionsOfTopic(dict[int, TopicPartition]):
+    __slots__ = ("pool", "topic")
+
+    def __init__(self, topic: str, pool: DecodeBudget) -> None:
+        super().__init__()
+        self.topic = topic
+        self.pool = pool
+
+    def __missing__(self, partition: int) -> TopicPartition:
+        self.pool.take(_NEW_NUMBER_BYTES)
+        made = self[partition] = tuple.__new__(TopicPartition, (self.topic, partition))
+        return made
+
+
+class _Partitions(dict[str, _PartitionsOfTopic]):
+    __slots__ = ("pool",)
+
+    def __init__(self, pool: DecodeBudget) -> None:
+        super().__init__()
+        self.pool = pool
+
+    def __missing__(self, topic: str) -> _PartitionsOfTopic:
+        self.pool.take(_NEW_TEXT_BYTES)
+        made = self[topic] = _PartitionsOfTopic(topic, self.pool)
+        return made
+
+
+class _Tasks(dict[bytes, TaskId]):
+    __slots__ = ("pool",)
+
+    def __init__(self, pool: DecodeBudget) -> None:
+        super().__init__()
+        self.pool = pool
+
+    def __missing__(self, raw: bytes) -> TaskId:
+        self.pool.take(_NEW_NUMBER_BYTES)
+        made = self[raw] = TaskId(*_TASK(raw))
+        return made
+
+
+class InternedNames:
+    """One object for each name, partition and task, however many members say it.
+
+    Subclasses of ``dict`` with ``__missing__`` let whole arrays be looked up by ``map`` without running any Python code
+    for what is known already.
+    """
+
+    __slots__ = ("partitions", "pool", "process_ids", "tasks", "texts")
+
+    def __init__(self, known: Mapping[bytes, str] = MappingProxyType({}), pool: DecodeBudget | None = None) -> None:
+        """Known names by their bytes; what members add to them is not handed back."""
+        self.pool = pool if pool is not None else DecodeBudget(BOUNDS.pool_bytes)
+        self.texts = dict(known)
+        self.partitions = _Partitions(self.pool)
+        self.tasks = _Tasks(self.pool)
+        self.process_ids: dict[bytes, str] = {}
+
+
+class DecodeContext:
+    """What the members of one group share while they are read."""
+
+    __slots__ = (
+        "_array",
+        "_array_head",
+        "_array_raw",
+        "front",
+        "generation",
+        "heads",
+        "hosts",
+        "names",
+        "pool",
+        "tails",
+        "work_left",
+    )
+
+    def __init__(self, names: InternedNames | None = None, work: int = BOUNDS.group_work) -> None:
+        self.names = names if names is not None else InternedNames()
+        self.pool = self.names.pool
+        self.work_left = work
+        self.front: tuple[bytes, int, tuple[str, ...], bytes | None] | None = None
+        """Of an earlier subscription: bytes, version, topics and user data of its beginning."""
+        self.heads: list[tuple[bytes, int, tuple[str, ...]]] = []
+        """Of earlier subscriptions: bytes, version and topics of their beginning, the latest first."""
+        self.tails: dict[bytes, tuple[int | None, str | None]] = {}
+        """Of earlier subscriptions: the bytes of their end, and the generation and rack in them."""
+        self.hosts: tuple[int, bytes, Hosts] | None = None
+        """Of the member before: AssignmentInfo version, bytes and value of the part that says who hosts what."""
+        self.generation: tuple[bytes, StickyUserData | Undecodable] | None = None
+        """Of the member before: what cooperative-sticky put in, as bytes and as read."""
+        self._array_raw, self._array = _EMPTY_ARRAY, _NO_PARTITIONS
+        self._array_head: tuple[bytes, _PartitionsOfTopic] | None = None
+
+    def count(self, data: bytes, at: int, smallest_bytes: int, what: str, cost: ArrayItemCost) -> int:
+        """How many items an array claims, once it is sure that they can be there and may be built."""
+        try:
+            items: int = INT32(data, at)[0]
+        except struct.error:
+            truncated(data, at, 4, what)
+        left = len(data) - at - 4
+        item_work, item_kept_bytes = cost
+        work_left = self.work_left - items * item_work
+        if items >= 0 and work_left >= 0 and items * smallest_bytes <= left:
+            self.work_left = work_left
+            if item_kept_bytes:
+                self.pool.take(items * item_kept_bytes)
+            return items
+        if items < 0:
+            raise UndecodableFieldError(
+                UndecodableReason.NEGATIVE, f"{what}: the number of items is {items}; null is not allowed here", at
+            )
+        if items * smallest_bytes > left:
+            sentence = (
+                f"{what}: the number of items is {items}, each of {smallest_bytes} bytes or more, but {left} are left"
+            )
+            raise UndecodableFieldError(UndecodableReason.COUNT_TOO_LARGE, sentence, at)
+        most = self.work_left // item_work
+        sentence = f"{what}: the number of items is {items}, but the group may have {most} more at most"
+        raise UndecodableFieldError(UndecodableReason.TOO_LARGE, sentence, at)
+
+    def named_tasks(self, items: int, at: int, what: str) -> None:
+        """Charge for tasks of which some have a named topology, so that they are read one by one."""
+        self.work_left -= items * _NAMED_WORK
+        if self.work_left < 0:
+            self.work_left = 0
+            sentence = f"{what}: {counted(items, 'task')} with named topologies, more than the group may still have"
+            raise UndecodableFieldError(UndecodableReason.TOO_LARGE, sentence, at)
+        self.pool.take(items * _NEW_TEXT_BYTES)
+
+    def new_text(self, raw: bytes, at: int, what: str, slow: int = 0) -> None:
+        """Charge for text that was not known, ``slow`` of whose characters take longer to read."""
+        work = _WORK_PER_BYTE * len(raw) + _WORK_PER_SLOW_CHARACTER * slow
+        if work > self.work_left:
+            sentence = f"{what}: {len(raw)} bytes of text, which are more than the group may still have"
+            raise UndecodableFieldError(UndecodableReason.TOO_LARGE, sentence, at)
+        self.work_left -= work
+        self.pool.take(_NEW_TEXT_BYTES + _BYTES_PER_BYTE * len(raw))
+
+    def nullable_name(self, data: bytes, at: int, what: str) -> tuple[str | None, int]:
+        """A name in UTF-8, or None for null."""
+        raw, end = name_bytes(data, at, what)
+        if raw is None:
+            return None, end
+        return self.text(raw, end - len(raw), what), end
+
+    def name(self, data: bytes, at: int, what: str) -> tuple[str, int]:
+        """A name in UTF-8 where null is not allowed."""
+        value, end = self.nullable_name(data, at, what)
+        if value is None:
+            raise UndecodableFieldError(
+                UndecodableReason.NEGATIVE, f"{what}: the length is negative; null is not allowed here", at
+            )
+        return value, end
+
+    def text(self, raw: bytes, at: int, what: str) -> str:
+        """Text in UTF-8, one object for equal bytes."""
+        texts = self.names.texts
+        known = texts.get(raw)
+        if known is None:
+            self.new_text(raw, at, what)
+            known = texts[raw] = utf8(raw, at, what)
+        return known
+
+    def java_name(self, data: bytes, at: int, what: str) -> tuple[str, int]:
+        """A name as ``writeUTF`` writes it, behind an unsigned 16-bit length."""
+        length = int16(data, at, what) & 0xFFFF
+        at += 2
+        end = at + length
+        raw = data[at:end]
+        known = self.names.texts.get(raw)
+        if known is not None and len(raw) == length and raw.isascii():  # there both kinds of UTF-8 agree
+            return known, end
+        if end > len(data):
+            truncated(data, at, length, what)
+        if raw.isascii():
+            return self.text(raw, at, what), end
+        self.new_text(raw, at, what, slow_characters(raw))
+        return from_modified_utf8(raw, at, what), end
+
+    def partitions(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
+        """The array of topics with their partitions, in the order of the bytes.
+
+        What a member owned, remembers and is given is mostly the same array; and the members of a group mostly have
+        one topic, so that their arrays begin alike.
+        """
+        if data.startswith(self._array_raw, at):
+            return self._array, at + len(self._array_raw)
+        head = self._array_head
+        # Where not even the count fits behind the topic, the long way says what is wrong, as if nothing had been read.
+        if head is not None and data.startswith(head[0], at) and at + len(head[0]) + 4 <= len(data):
+            found, end = self._partitions_of(head[1], data, at + len(head[0]))
+        else:
+            found, end = self._partitions_by_topic(data, at)
+        if found:
+            self._array_raw, self._array = data[at:end], found
+        return found, end
+
+    def _partitions_by_topic(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
+        start = at
+        topics = self.count(data, at, 6, "the partitions", BLOCK)
+        at += 4
+        found: list[TopicPartition] = []
+        for _ in range(topics):
+            topic, at = self.name(data, at, "a partition's topic")
+            known = self.names.partitions[topic]
+            if topics == 1:
+                self._array_head = data[start:at], known
+            of_topic, at = self._partitions_of(known, data, at)
+            found += of_topic
+        return tuple(found), at
+
+    def _partitions_of(self, known: _PartitionsOfTopic, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
+        items = self.count(data, at, 4, "the partitions of a topic", NUMBER)
+        at += 4
+        if items == 1:
+            return (known[INT32(data, at)[0]],), at + 4
+        return tuple(map(known.__getitem__, int32s(data, at, items))), at + 4 * items
+
+
+def int32s(data: bytes, at: int, items: int) -> tuple[int, ...]:
+    """Numbers that are known to fit, read in one call."""
+    if items < len(_SMALL_ARRAYS):
+        return _SMALL_ARRAYS[items](data, at)
+    return struct.unpack_from(f">{items}i", data, at)

@@ -1,0 +1,277 @@
+"""What every detector stands on: the racks that may be planned from, and the brokers whose racks do not hold still.
+
+Equal grounds are the same object from cycle to cycle, so that findings about a topic or a group are reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from agent.memory.rack_history import sightings, unsteady
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK
+from agent.values.limits import Limits, LocatorKind
+from agent.values.memo import Memo
+from agent.values.memory import BrokerAbsence, Memory, RackSighting, absences, awaited
+from agent.values.number_format import counted as count
+from agent.values.number_format import few, in_full
+from agent.values.observation import ObservationPart
+from agent.values.replicas import RackRoom, rack_room
+from agent.values.snapshot import BrokerState, Rack, RackState, ReaderGroup, Snapshot
+
+
+class BrokerRacks(NamedTuple):
+    """The racks of the brokers, in the forms that detectors ask for."""
+
+    brokers: tuple[BrokerState, ...]
+    room: RackRoom
+    """All racks, also of brokers that do not hold still."""
+    steady_room: RackRoom
+    """Room for replicas on brokers that hold still only."""
+    unsteady: frozenset[int]
+    shown: Mapping[int, str]
+    """Rack of each broker as clients see it: what it tells itself. An absent broker has none for them, whatever is
+    remembered of it, and neither has one that only a locator knows."""
+    racks: tuple[str, ...]
+    """Every known rack, sorted."""
+    selector: bool | None
+    """Whether reads go to the nearest replica; None when that is unknown."""
+    complete: bool
+    """False when brokers did not answer: then no broker is absent for certain."""
+    away: frozenset[int] = frozenset()
+    """Absent brokers that are waited for: nothing is moved because of their absence yet."""
+    gone: frozenset[int] = frozenset()
+    """Absent brokers that are not waited for: no share of the preferred leaders is theirs."""
+    topics_whole: bool = False
+    """True when every topic is shown, as far as rights and answers tell: what is not among them does not exist."""
+
+    @property
+    def rack_lost(self) -> bool:
+        """True where a broker is absent and its rack not known: a rack may be there that none of the others has."""
+        return any(not broker.alive and broker.rack.name is None for broker in self.brokers)
+
+    @property
+    def racks_matter(self) -> bool:
+        """True where the brokers stand in more than one rack."""
+        return len(self.racks) > 1
+
+
+class DetectContext(NamedTuple):
+    """All that is looked at in one cycle."""
+
+    snapshot: Snapshot
+    memory: Memory
+    limits: Limits
+    ground: BrokerRacks
+    sightings: Mapping[int, RackSighting]
+    missing: frozenset[ObservationPart]
+    """Parts that did not answer as a whole."""
+    absences: Mapping[int, BrokerAbsence]
+    """Absent brokers."""
+
+
+def detect_context(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> DetectContext:
+    """The snapshot with what earlier looks say about its racks."""
+    seen = sightings(memory, snapshot)
+    wavering = unsteady(seen, snapshot.monotonic_ms, limits)
+    missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
+    absent = absences(memory, snapshot)
+    away = awaited(absent, limits.racks.broker_absent_for_ms)
+    gone = frozenset(absent) - away
+    complete = not any(gap.part is ObservationPart.BROKERS for gap in snapshot.gaps)
+    ground = memo.of(
+        ("ground",),
+        (
+            snapshot.brokers,
+            wavering,
+            away,
+            gone,
+            snapshot.selector_is_rack_aware,
+            complete,
+            whole := _topics_whole(snapshot),
+        ),
+        lambda: _ground(snapshot, wavering, away, gone, complete=complete, topics_whole=whole),
+    )
+    return DetectContext(snapshot, memory, limits, ground, seen, missing, absent)
+
+
+def _topics_whole(snapshot: Snapshot) -> bool:
+    """A topic that may not be described is left out without a word."""
+    rights = snapshot.rights
+    hidden = rights.cluster_describe is not True or bool(rights.topics_hidden)
+    return not hidden and not any(gap.part in (ObservationPart.TOPICS, ObservationPart.RIGHTS) for gap in snapshot.gaps)
+
+
+def _ground(
+    snapshot: Snapshot,
+    wavering: frozenset[int],
+    away: frozenset[int],
+    gone: frozenset[int],
+    *,
+    complete: bool,
+    topics_whole: bool,
+) -> BrokerRacks:
+    room = rack_room(snapshot.brokers)
+    known = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
+    alive = {broker.id for broker in snapshot.brokers if broker.alive or not complete}
+    return BrokerRacks(
+        snapshot.brokers,
+        room,
+        rack_room(snapshot.brokers, leave_out=wavering),
+        wavering,
+        {b.id: b.rack.told for b in snapshot.brokers if b.id in alive and b.rack.told is not None},
+        tuple(sorted(set(known.values()))),
+        snapshot.selector_is_rack_aware,
+        complete,
+        away,
+        gone,
+        topics_whole,
+    )
+
+
+__all__ = ["NAMED", "RUNS", "SHOWN", "count", "first", "listed", "numbered", "of_all", "placed"]
+
+SHOWN = 5
+"""Names shown in evidence; the rest is counted."""
+NAMED = 3
+"""Names shown in a sentence."""
+RUNS = 20
+"""Numbers, or runs of numbers, shown in a sentence that names brokers."""
+
+
+def of_all(number: int, total: int, noun: str) -> str:
+    """``1 of 3 members``."""
+    return f"{number:,} of {count(total, noun)}"
+
+
+def listed(names: Iterable[object]) -> str:
+    """``a``, ``a and b``, ``a, b, c and 4 more``."""
+    words = [*names]
+    return few(words, NAMED) if len(words) > NAMED else in_full(words)
+
+
+def either(names: Iterable[object]) -> str:
+    """``a``, ``a or b``, ``a, b, c or one of 4 more``."""
+    words = [str(name) for name in names]
+    if len(words) > NAMED:
+        return f"{', '.join(words[:NAMED])} or one of {len(words) - NAMED:,} more"
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def numbered(numbers: Iterable[int]) -> str:
+    """``1``, ``1 and 3``, ``1 to 9``, ``1, 2, 4 to 6 and 9``: all of them, as long as there are not too many gaps."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = [word for run in runs for word in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    if len(words) > RUNS:
+        kept = words[:RUNS]
+        return f"{', '.join(kept)} and {len(set(numbers)) - _counted(kept)} more"
+    return in_full(words)
+
+
+def _counted(words: Iterable[str]) -> int:
+    """How many numbers these words are."""
+    ends = [word.split(" to ") for word in words]
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+
+
+def named(noun: str, numbers: Sequence[int]) -> str:
+    """``broker 1``, ``brokers 1, 2 and 4 more``."""
+    return f"{noun if len(numbers) == 1 else noun + 's'} {listed(numbers)}"
+
+
+def first(names: Sequence[str] | Sequence[int]) -> tuple[str | int, ...]:
+    """The names that evidence shows."""
+    return tuple(names[:SHOWN])
+
+
+def placed(replicas: Iterable[int], rack_of: Mapping[int, str | None] | Mapping[int, str]) -> str:
+    """``1 (a), 4 (a)``; a broker of unknown rack has a question mark."""
+    return ", ".join(f"{replica} ({rack_of.get(replica) or '?'})" for replica in replicas)
+
+
+# Findings about rack locators that contradict each other, or themselves (KIP-36's RackLocator).
+#
+# The first locator that knows wins, so a contradiction stops nothing; but one of the two is wrong, and its owner
+# should know. One finding per broker and one per group, with what each locator says.
+
+
+def broker_disagreement(broker: BrokerState, view: DetectContext) -> Iterable[Finding]:
+    """What locators say of a broker, where they do not say one thing."""
+    if not _disputed(broker.rack):
+        return
+    yield Finding(
+        reason=FindingReason.RACK_LOCATORS_DISAGREE,
+        subject=SubjectId("broker", str(broker.id)),
+        sentence=f"broker {broker.id} has {_ways(broker.rack)} by its locators: {_told(broker.rack, BROKER_RACK)}",
+        evidence=(
+            ("rack", broker.rack.name),
+            ("locator", broker.rack.source or LocatorKind.WIRE.value),
+            ("others", tuple(f"{name}: {rack}" for name, rack in broker.rack.others)),
+        ),
+        severity=FindingSeverity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def member_disagreements(group: ReaderGroup, racks: Iterable[Rack], view: DetectContext) -> Iterable[Finding]:
+    """The members of a group, who are in these racks, of whom locators do not say one thing."""
+    if not any(map(_disputed, racks)):
+        return
+    disputed = [member for member in group.members if _disputed(member.rack)]
+    one = disputed[0]
+    who = of_all(len(disputed), len(group.members), "member")
+    yield Finding(
+        reason=FindingReason.RACK_LOCATORS_DISAGREE,
+        subject=SubjectId("group", group.id),
+        sentence=f"group {group.id} has {who} to whom locators give more than one rack: for client {one.client_id} "
+        f"{_told(one.rack, CLIENT_RACK)}",
+        evidence=(
+            ("members", len(disputed)),
+            ("of", len(group.members)),
+            ("first", first([member.id for member in disputed])),
+            ("clients", first(sorted({member.client_id for member in disputed}))),
+            ("others", first(sorted({f"{name}: {rack}" for member in disputed for name, rack in member.rack.others}))),
+        ),
+        severity=FindingSeverity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def rack_source(rack: Rack, setting: str) -> str | None:
+    """From where a rack is known, in a word or two; None where it is not known."""
+    if rack.remembered:
+        return "an earlier look"
+    if rack.state is RackState.UNKNOWN:
+        return None
+    return setting if rack.source in (None, LocatorKind.WIRE.value) else rack.source
+
+
+def known_by(rack: Rack, setting: str = BROKER_RACK) -> str:
+    """Who knows a rack: ``file knows rack a``, ``broker.rack says a``."""
+    if rack.source is None:
+        return f"{setting} says {rack.name}"
+    alias = rack.source == LocatorKind.WIRE.value
+    return f"{setting} says {rack.sent}, which is {rack.name}" if alias else f"{rack.source} knows rack {rack.name}"
+
+
+def _disputed(rack: Rack) -> bool:
+    return bool(rack.others) or (rack.state is RackState.CONFLICTING and bool(rack.source))
+
+
+def _ways(rack: Rack) -> str:
+    ways = len({rack.name, *(other for _, other in rack.others), *rack.claims} - {None})
+    return count(ways, "rack")
+
+
+def _told(rack: Rack, setting: str) -> str:
+    others = listed([f"{setting if name == LocatorKind.WIRE else name} says {other}" for name, other in rack.others])
+    if rack.state is RackState.KNOWN:
+        return f"{known_by(rack, setting)} and is used, {others}"
+    contradiction = f"{rack.source} says {listed(rack.claims)}" if rack.source else "the rack is unknown"
+    return f"{contradiction}{', ' if others else ''}{others}, so none of them is used"

@@ -1,0 +1,256 @@
+"""What does an approval come to? It is recorded only when it lets something begin, and the answer says what holds it.
+
+Invariants: an approval is of the very plan, and of the very attempt, that the operator saw, or it is refused; a plan
+that ended is approved again as another attempt. Limits that a person gave are kept: of two persons' the lower ones, and
+others given later are either in force or refused. Pure.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from agent.execute.commands.command_context import CommandContext, CommandDecision, limits_refusal, refused
+from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash, replacing_approval, written
+from agent.journal.commands import CommandVerb, OperatorCommand, attempt_text, next_attempt
+from agent.values.journal import Entry, JournalState, JournalWrite
+from agent.values.number_format import lasted
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.reassignment import PlanAttempt, PlanState, ReassignmentPlan, latest, limits_words
+
+_GOING_ON = (PlanState.OPEN, PlanState.ELECTING)
+
+
+def approve(command: OperatorCommand, room: CommandContext) -> CommandDecision:
+    """What an approval comes to."""
+    name = command.proposal_id or ""
+    newest = latest(room.plans, name)
+    if newest is not None and not newest.ended:
+        return _running(command, newest)
+    proposal = room.standing.get(name)
+    if proposal is None:
+        return refused(_not_standing(name, newest), "List the open proposals: rackwise proposals")
+    attempt = next_attempt(room.plans, room.view, proposal.id)
+    against = (
+        _against(command, proposal) or _other_attempt(command, attempt, newest) or limits_refusal(command, room.limits)
+    )
+    return against or _agreed(command, proposal, attempt, room)
+
+
+def _against(command: OperatorCommand, proposal: Proposal) -> CommandDecision | None:
+    if proposal.kind is ProposalKind.ADVISE:
+        return refused(
+            f"{proposal.id} is advice: only the owner of the client or broker can follow it",
+            f"See the advice: rackwise explain {proposal.id}",
+        )
+    if command.plan_hash != plan_hash(proposal):
+        return refused(
+            f"{proposal.id} has changed since it was shown", f"See it as it is now: rackwise explain {proposal.id}"
+        )
+    return None
+
+
+def _other_attempt(
+    command: OperatorCommand, attempt: PlanAttempt, newest: ReassignmentPlan | None
+) -> CommandDecision | None:
+    if command.attempt in (None, attempt.number):
+        return None
+    ended = f"; {attempt_text(newest)}" if newest is not None else ""
+    return refused(
+        f"attempt {command.attempt} was approved, and the next one is attempt {attempt.number}{ended}",
+        f"Approve the next one: rackwise proposals approve {attempt.of}",
+    )
+
+
+def _running(command: OperatorCommand, plan: ReassignmentPlan) -> CommandDecision:
+    """Approving what has begun is no fault; it changes nothing, and says so where it was to change something."""
+    if plan.state not in _GOING_ON:
+        return refused(
+            f"{plan.proposal_id} is {plan.state.value}; it can be approved again once that has ended", _see(plan)
+        )
+    how = "paused" if plan.paused else "in progress"
+    has = _Options(plan.throttle_bytes_per_s, plan.max_moves)
+    if has.changed_by(command) != has:
+        own = has.words or " with the limits of the settings"
+        return refused(
+            f"{plan.proposal_id} is {how}{own}; that cannot be changed while it is in progress",
+            f"Leave out --throttle and --max-moves, or cancel it first: rackwise reassign cancel {plan.proposal_id}",
+        )
+    sentence = f"{plan.proposal_id} is {how} already, approved by {plan.approved_by}"
+    return CommandDecision(done=True, sentence=sentence, plan=plan.proposal_id)
+
+
+def _see(plan: ReassignmentPlan) -> str:
+    return f"Follow it: rackwise reassign status {plan.proposal_id}"
+
+
+def _not_standing(name: str, newest: ReassignmentPlan | None) -> str:
+    if newest is not None:
+        return f"{name} is not proposed now; {attempt_text(newest)}"
+    return f"{name} is not an open proposal of the leading agent"
+
+
+def _agreed(
+    command: OperatorCommand, proposal: Proposal, attempt: PlanAttempt, room: CommandContext
+) -> CommandDecision:
+    before = approval_of(room.view, str(attempt))
+    if before is not None and (before.plan_hash != command.plan_hash or room.now_ms >= before.expires_ms):
+        before = None
+    two = room.limits.approve.second_person and proposal.kind is not ProposalKind.TRIGGER
+    if before is not None and before.state is ApprovalState.APPROVED and before.rule is None:
+        return _again(before, command, proposal, attempt, room, two=two)
+    wanted = _Options(command.throttle_bytes_per_s, command.max_moves)
+    if not two:
+        return _approved(command, proposal, attempt, wanted, room)
+    if command.person is None:
+        return _unproven(command)
+    if before is None or before.state is not ApprovalState.REQUESTED or before.person is None:
+        return _requested(command, proposal, attempt, wanted, room)
+    if before.person == command.person:
+        return _requested_again(before, command, proposal, attempt, room)
+    return _approved(command, proposal, attempt, _options(before).within(wanted), room, requested_by=before.by)
+
+
+def _unproven(command: OperatorCommand) -> CommandDecision:
+    """Two persons are two proven identities: a name that its sender wrote proves nothing."""
+    return refused(
+        f"approve.second_person counts proven persons, and {command.who} is not one",
+        "Set operator.name and operator.key_file where it is sent from, and approve.people at the agents.",
+    )
+
+
+def _again(
+    before: ProposalApproval,
+    command: OperatorCommand,
+    proposal: Proposal,
+    attempt: PlanAttempt,
+    room: CommandContext,
+    *,
+    two: bool,
+) -> CommandDecision:
+    """Approved already; with other limits it is another approval, of this person."""
+    wanted = _options(before).changed_by(command)
+    if wanted != _options(before):
+        if two and command.person is None:
+            return _unproven(command)
+        if two:
+            return _requested(command, proposal, attempt, wanted, room)
+        return _approved(command, proposal, attempt, wanted, room)
+    seen = room.foresee(proposal, room.view)
+    held = f"; held for now: {seen.sentence}" if seen is not None and not seen.allowed else ""
+    sentence = f"{before.plan} was approved by {before.by} already{wanted.words}{held}"
+    return CommandDecision(done=True, sentence=sentence, look_now=True, plan=before.plan)
+
+
+def _requested_again(
+    before: ProposalApproval, command: OperatorCommand, proposal: Proposal, attempt: PlanAttempt, room: CommandContext
+) -> CommandDecision:
+    """The same person may change the limits of the request, and not approve it."""
+    wanted = _options(before).changed_by(command)
+    if wanted != _options(before):
+        return _requested(command, proposal, attempt, wanted, room)
+    return refused(
+        f"{proposal.id} was requested by {before.by}; another person must approve it",
+        f"Have another person approve it: rackwise proposals approve {proposal.id}",
+    )
+
+
+def _requested(
+    command: OperatorCommand, proposal: Proposal, attempt: PlanAttempt, wanted: _Options, room: CommandContext
+) -> CommandDecision:
+    sentence = (
+        f"requested by {command.who}{wanted.words}; a second person has to approve it: "
+        f"rackwise proposals approve {proposal.id}"
+    )
+    asked = _approval(command, proposal, attempt, ApprovalState.REQUESTED, wanted, room)._replace(sentence=sentence)
+    return CommandDecision(done=True, sentence=sentence, writes=(written(asked),), plan=asked.plan)
+
+
+def _approved(
+    command: OperatorCommand,
+    proposal: Proposal,
+    attempt: PlanAttempt,
+    wanted: _Options,
+    room: CommandContext,
+    *,
+    requested_by: str | None = None,
+) -> CommandDecision:
+    asked = f", requested by {requested_by}" if requested_by is not None else ""
+    valid = lasted(room.limits.approve.valid_ms)
+    which = f"attempt {attempt.number} " if attempt.number > 1 else ""
+    sentence = f"{which}approved by {command.who}{asked}{wanted.words}; void if it has not begun within {valid}"
+    given = _approval(command, proposal, attempt, ApprovalState.APPROVED, wanted, room)._replace(
+        requested_by=requested_by, sentence=sentence
+    )
+    write = written(given)
+    seen = room.foresee(proposal, _with(room, write))
+    if seen is not None and not seen.allowed:
+        if not seen.comes:
+            return refused(f"an approval does not let {proposal.id} begin: {seen.sentence}")
+        if seen.until_ms is not None and seen.until_ms >= given.expires_ms:
+            return refused(f"an approval lasts {valid}, and until {_time(seen.until_ms)}: {seen.sentence}")
+        sentence = f"{sentence}; held for now: {seen.sentence}"
+    return CommandDecision(done=True, sentence=sentence, writes=(write,), look_now=True, plan=given.plan)
+
+
+def _approval(  # noqa: PLR0917 (as it is agreed)
+    command: OperatorCommand,
+    proposal: Proposal,
+    attempt: PlanAttempt,
+    state: ApprovalState,
+    wanted: _Options,
+    room: CommandContext,
+) -> ProposalApproval:
+    given = ProposalApproval(
+        proposal.id,
+        plan_hash(proposal),
+        state,
+        command.who,
+        room.now_ms,
+        room.now_ms + room.limits.approve.valid_ms,
+        reason=command.reason,
+        throttle_bytes_per_s=wanted.throttle_bytes_per_s,
+        max_moves=wanted.max_moves,
+        attempt=attempt.number,
+        person=command.person,
+    )
+    return replacing_approval(approval_of(room.view, given.plan), given)
+
+
+class _Options(NamedTuple):
+    """What a person says of how fast; None: as the settings say."""
+
+    throttle_bytes_per_s: int | None = None
+    max_moves: int | None = None
+
+    @property
+    def words(self) -> str:
+        """At which limits, after a blank; empty without any."""
+        return limits_words(*self)
+
+    def changed_by(self, command: OperatorCommand) -> _Options:
+        """The same where the command says nothing of it."""
+        rate, most = command.throttle_bytes_per_s, command.max_moves
+        return _Options(self.throttle_bytes_per_s if rate is None else rate, self.max_moves if most is None else most)
+
+    def within(self, other: _Options) -> _Options:
+        """What both agree to: the lower of each two."""
+        return _Options(
+            *(min((it for it in both if it is not None), default=None) for both in zip(self, other, strict=True))
+        )
+
+
+def _options(approval: ProposalApproval) -> _Options:
+    return _Options(approval.throttle_bytes_per_s, approval.max_moves)
+
+
+def _with(room: CommandContext, write: JournalWrite) -> JournalState:
+    """What the journal is going to say."""
+    return {**room.view, write.key: Entry(write.key, write.kind, write.value or {}, room.now_ms, 1 << 62, 0)}
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%MZ")
+
+
+VERBS = {CommandVerb.APPROVE: approve, CommandVerb.APPLY: approve}

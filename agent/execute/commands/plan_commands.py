@@ -1,0 +1,278 @@
+"""What do cancel, rollback, pause and resume come to? In every state of a plan the answer says what happens.
+
+==============  ===========================  =========================  ==============================
+state           cancel                       rollback                   pause, resume of the plan
+==============  ===========================  =========================  ==============================
+never begun     voids its approval; a veto   refused                    refused
+not ended       `agent.execute.reassign.machine`: the answer is made with the transition itself
+done            refused                      a plan of its own          refused
+cancelled       was cancelled already        a plan for what has moved  refused
+failed          refused                      a plan for what has moved  refused
+rolled back     refused                      was rolled back already    refused
+==============  ===========================  =========================  ==============================
+
+An ended plan whose next attempt is approved counts as never begun where it is cancelled. While an ended plan is taken
+back, cancel, pause and resume are about the plan that takes it back. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+
+from agent.execute.commands.command_context import (
+    CommandContext,
+    CommandDecision,
+    command_reason,
+    in_brackets,
+    limits_refusal,
+    not_begun,
+    refused,
+)
+from agent.execute.reassign.machine import transition
+from agent.execute.reassign.messages import CommandReceived, PlanAccepted, PlanCommand
+from agent.journal import plan_entries
+from agent.journal.approvals import (
+    ApprovalState,
+    ProposalApproval,
+    approval_of,
+    plan_hash,
+    replacing_approval,
+    vetoed,
+    voided,
+    written,
+)
+from agent.journal.commands import CommandVerb, ExecutionPause, OperatorCommand, next_attempt, pause_in, paused, resumed
+from agent.journal.targets import no_room_reason, plan_size, too_large_reason
+from agent.values.journal import JournalState
+from agent.values.number_format import counted, lasted
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.reassignment import (
+    Batch,
+    PartitionEndReason,
+    PlanAttempt,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentTarget,
+    attempt,
+    in_force,
+    latest,
+    limits_words,
+    moved_of,
+    newest_rollback,
+    of_plan,
+    rollback_name,
+)
+
+TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
+"""Ended with partitions that may have moved."""
+
+
+def cancel(command: OperatorCommand, room: CommandContext) -> CommandDecision:
+    """Nothing more of it; what moves is taken back."""
+    plan = room.meant(command.proposal_id)
+    return (
+        _cancel_approval(command, room, plan)
+        if plan is None or plan.ended
+        else _turn(command, PlanCommand.CANCEL, plan)
+    )
+
+
+def _cancel_approval(command: OperatorCommand, room: CommandContext, ended: ReassignmentPlan | None) -> CommandDecision:
+    """No attempt is in progress: the approval of the next one goes, and a person's no comes before any rule."""
+    name = command.proposal_id or ""
+    of = attempt(name).of
+    following = next_attempt(room.plans, room.view, of)
+    approval, cause = approval_of(room.view, str(following)), f"cancelled by {command.who}{command_reason(command)}"
+    if approval is not None and approval.state is not ApprovalState.VOID:
+        gone = _no_to(approval, room.standing.get(of), cause, command, room)
+        sentence = f"{gone.plan} had not begun; its approval is void, and no rule approves it"
+        return CommandDecision(done=True, sentence=sentence, writes=(written(gone),))
+    no = _veto(room.standing.get(of), following.number, cause, command, room) if ended is None else None
+    if no is not None:
+        return no
+    if ended is None:
+        return not_begun(name, " and is not approved, so there is nothing to cancel", room)
+    match ended.state:
+        case PlanState.CANCELLED:
+            return CommandDecision(
+                done=True, sentence=f"{ended.proposal_id} is cancelled already", plan=ended.proposal_id
+            )
+        case PlanState.ROLLED_BACK:
+            return refused(f"{_so(ended)}, so there is nothing to cancel")
+        case _:
+            nothing = f"{_so(ended)}, so there is nothing to cancel"
+            return refused(nothing, f"Take it back: rackwise reassign rollback {name}")
+
+
+def _no_to(
+    approval: ProposalApproval, proposal: Proposal | None, cause: str, command: OperatorCommand, room: CommandContext
+) -> ProposalApproval:
+    """The approval, void; a person's no to what is proposed now, where that is another plan than was approved."""
+    if proposal is None or proposal.kind is ProposalKind.ADVISE or plan_hash(proposal) == approval.plan_hash:
+        return voided(approval, room.now_ms, cause)._replace(vetoed=True)
+    return replacing_approval(
+        approval, vetoed(proposal, approval.attempt, who=command.who, now_ms=room.now_ms, why=cause)
+    )
+
+
+def _veto(
+    proposal: Proposal | None, number: int, cause: str, command: OperatorCommand, room: CommandContext
+) -> CommandDecision | None:
+    """A person's no to what no person has approved; None where nothing can be approved."""
+    if proposal is None or proposal.kind is ProposalKind.ADVISE:
+        return None
+    before = approval_of(room.view, str(PlanAttempt(proposal.id, number)))
+    if before is not None and before.vetoed and before.plan_hash == plan_hash(proposal):
+        return CommandDecision(done=True, sentence=f"{proposal.id} is {before.sentence.removeprefix('void: ')} already")
+    no = replacing_approval(before, vetoed(proposal, number, who=command.who, now_ms=room.now_ms, why=cause))
+    approve = f"approve it with: rackwise proposals approve {proposal.id}"
+    sentence = f"{proposal.id} is cancelled: no rule approves it; {approve}"
+    return CommandDecision(done=True, sentence=sentence, writes=(written(no),))
+
+
+def rollback(command: OperatorCommand, room: CommandContext) -> CommandDecision:
+    """Bring back what was there before it."""
+    plan = room.plan(command.proposal_id)
+    if plan is None:
+        return not_begun(command.proposal_id, ", so there is nothing to take back", room)
+    name = plan.proposal_id
+    if (newest := latest(room.plans, of_plan(plan).of)) is not None and newest is not plan:
+        latest_one = f"Take the latest attempt back: rackwise reassign rollback {newest.proposal_id}"
+        return refused(f"{name} is not the latest attempt: {_so(newest)}", latest_one)
+    if not plan.ended:
+        return _turn(command, PlanCommand.ROLLBACK, plan, room)
+    if plan.state not in TAKEN_BACK:
+        return CommandDecision(done=True, sentence=f"{name} is {plan.state.value} already", plan=name)
+    return _take_back(plan, command, room)
+
+
+def _take_back(plan: ReassignmentPlan, command: OperatorCommand, room: CommandContext) -> CommandDecision:
+    """An ended plan is taken back by a plan of its own, once."""
+    name = plan.proposal_id
+    back = newest_rollback(room.plans, name)
+    if back is not None and (not back.ended or in_force(room.plans, back)):
+        how = "has taken" if back.ended else "is taking"
+        return CommandDecision(
+            done=True, sentence=f"{back.proposal_id} {how} {name} back already", plan=back.proposal_id
+        )
+    if plan.dropped:
+        return refused(
+            f"{_so(plan)}, and cannot be taken back any more: the journal keeps the partitions of the latest ended"
+            f" plans only, and those of this plan ({plan.dropped:,}) are no longer in it"
+        )
+    name_of_way = str(next_attempt(room.plans, room.view, rollback_name(name)))
+    way = rollback_plan(plan, command, room.view, name_of_way, room.now_ms + room.limits.approve.valid_ms)
+    if (unfitting := limits_refusal(command, room.limits)) is not None:
+        return unfitting
+    if not way.targets:
+        return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
+    if (why := too_large_reason(need := plan_size(way)) or no_room_reason(room.view, need)) is not None:
+        return refused(f"{way.proposal_id} cannot move the partitions of {name} back: {why}")
+    back_at = limits_words(way.throttle_bytes_per_s, way.max_moves)
+    sentence = (
+        f"{_so(plan)}; {way.proposal_id} moves {counted(way.partitions, 'partition')} back{back_at}{room.held(way)}"
+    )
+    return CommandDecision(done=True, sentence=sentence, words=(PlanAccepted(way),), plan=way.proposal_id)
+
+
+def rollback_plan(
+    plan: ReassignmentPlan, command: OperatorCommand, view: JournalState, name: str, begin_by_ms: int
+) -> ReassignmentPlan:
+    """The plan that takes an ended one back: all of one that is done, and what has moved of one that is not.
+
+    It keeps the limits of the ended one, where the command has none of its own. Like any other it is void where no
+    batch of it is sent in time.
+    """
+    moved = {target.id for target in plan.targets} if plan.state is PlanState.DONE else _moved(plan, view)
+    return ReassignmentPlan(
+        name,
+        tuple(ReassignmentTarget.back(target) for target in plan.targets if target.id in moved),
+        approved_by=command.who,
+        reason=f"rollback of {plan.proposal_id}{command_reason(command)}",
+        throttle_bytes_per_s=command.throttle_bytes_per_s or plan.throttle_bytes_per_s,
+        max_moves=command.max_moves or plan.max_moves,
+        order=max(plan.order, command.at_ms),
+        begin_by_ms=begin_by_ms,
+    )
+
+
+def _moved(plan: ReassignmentPlan, view: JournalState) -> AbstractSet[object]:
+    """By the plan's own word; the journal drops the batches of what has ended."""
+    moved = moved_of(plan)
+    if moved is not None:
+        return moved
+    batches = plan_entries.batches(view, plan.proposal_id)
+    if not batches:
+        return set()
+    ends = {direction: _done(batches, back=direction) for direction in (False, True)}
+    return ends[False] - ends[True]
+
+
+def _done(batches: tuple[Batch, ...], *, back: bool) -> set[object]:
+    return {
+        end.id for batch in batches if batch.back is back for end in batch.ends if end.end is PartitionEndReason.DONE
+    }
+
+
+def pause(command: OperatorCommand, room: CommandContext) -> CommandDecision:
+    """Begin nothing new."""
+    if command.proposal_id is not None:
+        return _word(command, PlanCommand.PAUSE, room)
+    already = pause_in(room.view)
+    if already is not None:
+        return CommandDecision(
+            done=True, sentence=f"acting was paused by {already.who} already{in_brackets(already.reason)}"
+        )
+    sentence = (
+        f"acting is paused{command_reason(command)}: nothing new begins, moves in progress and observing continue"
+    )
+    return CommandDecision(
+        done=True, sentence=sentence, writes=(paused(ExecutionPause(command.who, command.reason, room.now_ms)),)
+    )
+
+
+def resume(command: OperatorCommand, room: CommandContext) -> CommandDecision:
+    """Go on after a pause."""
+    if command.proposal_id is not None:
+        return _word(command, PlanCommand.RESUME, room)
+    was = pause_in(room.view)
+    if was is None:
+        return CommandDecision(done=True, sentence="acting was not paused")
+    sentence = f"acting continues; it was paused by {was.who} for {lasted(room.now_ms - was.since_ms)}"
+    return CommandDecision(done=True, sentence=sentence, writes=(resumed(),), look_now=True)
+
+
+def _word(command: OperatorCommand, word: PlanCommand, room: CommandContext) -> CommandDecision:
+    plan, given = room.meant(command.proposal_id), command.proposal_id
+    if plan is None:
+        return not_begun(given, f", so there is nothing to {word.value}", room)
+    if plan.ended:
+        return refused(f"{_so(plan)}, so there is nothing to {word.value}")
+    return _turn(command, word, plan, room if word is PlanCommand.RESUME else None)
+
+
+def _turn(
+    command: OperatorCommand, word: PlanCommand, plan: ReassignmentPlan, room: CommandContext | None = None
+) -> CommandDecision:
+    """The command to the mover, where it changes something. With a room: and what holds the plan then."""
+    said = CommandReceived(word, plan.proposal_id, command.who, command.id)
+    turn = transition(plan, said)
+    if not turn.done:
+        return refused(turn.sentence)
+    held = "" if room is None or turn.plan == plan else room.held(turn.plan)
+    words = () if turn.plan == plan else (said,)
+    return CommandDecision(done=True, sentence=f"{turn.sentence}{held}", words=words, plan=plan.proposal_id)
+
+
+def _so(plan: ReassignmentPlan) -> str:
+    verb = "has" if plan.state is PlanState.FAILED else "is"
+    return f"{plan.proposal_id} {verb} {plan.state.value}"
+
+
+VERBS: Mapping[CommandVerb, Callable[[OperatorCommand, CommandContext], CommandDecision]] = {
+    CommandVerb.CANCEL: cancel,
+    CommandVerb.ROLLBACK: rollback,
+    CommandVerb.PAUSE: pause,
+    CommandVerb.RESUME: resume,
+}

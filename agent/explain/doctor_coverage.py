@@ -1,0 +1,255 @@
+"""What was seen of that which a check is about: all of it, nothing, a part, or something that only time can judge.
+
+A check may say "ok" only of what was seen. So each one names here what it looks at (members, partitions, copies,
+configs), says so when there is none of it, and names what was hidden: by a right, by a rebalance, by a rack that is not
+known, by an answer that did not come. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from agent.detect.detect_context import count, listed
+from agent.detect.replicas import LEADERS_PER_RACK
+from agent.values.assessment import DetectionResult
+from agent.values.finding import Finding, FindingReason, FindingSeverity
+from agent.values.kafka import REPLICA_SELECTOR
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.proposal import Proposal
+from agent.values.snapshot import RackState, ReaderGroup, Snapshot, TopicState
+from agent.values.throttles import idle_throttles
+
+
+class CheckCoverage(NamedTuple):
+    """What was seen of what a check is about."""
+
+    fine: str
+    """What holds where all of it was seen and nothing is wrong with it."""
+    unseen: tuple[str, ...] = ()
+    """What was not seen of it, one clause each."""
+    nothing: str = ""
+    """Why there is nothing to check; empty where there is something."""
+    once: str = ""
+    """The present state that is a fault only if it lasts; empty where there is none."""
+    who: tuple[str, ...] = ()
+    """What ``unseen`` or ``once`` is about."""
+
+
+class DoctorContext(NamedTuple):
+    """All that is looked at."""
+
+    snapshot: Snapshot
+    detection: DetectionResult
+    limits: Limits
+    memory: Memory
+    proposals: tuple[Proposal, ...] = ()
+
+    @property
+    def groups(self) -> list[ReaderGroup]:
+        """Groups with members that the settings do not leave out; also those that hide their members now."""
+        return [
+            group
+            for group in self.snapshot.groups.values()
+            if isinstance(group, ReaderGroup)
+            and (group.members or group.hidden)
+            and not self.limits.excludes_group(group.id)
+        ]
+
+    @property
+    def topics(self) -> list[TopicState]:
+        """Topics that the settings do not leave out."""
+        return [topic for topic in self.snapshot.topics.values() if not self.limits.excludes_topic(topic.name)]
+
+
+SightOf = Callable[[DoctorContext], CheckCoverage]
+
+
+# --- brokers and their racks ------------------------------------------------------------------------------------
+
+
+def brokers_there(world: DoctorContext) -> CheckCoverage:
+    """Whether the brokers that hold replicas are live; one look cannot tell a restart from a loss."""
+    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    if not alive:
+        return CheckCoverage("", ("no broker answered",))
+    absent = absent_brokers(world.detection.findings)
+    return CheckCoverage(
+        f"{all_of(len(alive), 'broker')} {'is' if len(alive) == 1 else 'are'} live, and replicas are on no other",
+        _hidden_topics(world.snapshot),
+        "" if world.snapshot.topics or absent else "no replica was seen",
+        once="; ".join(finding.sentence for finding in absent),
+        who=each_named("broker", [finding.subject.name for finding in absent]),
+    )
+
+
+def absent_brokers(findings: Iterable[Finding]) -> list[Finding]:
+    """What was found about absent brokers that hold replicas."""
+    return [f for f in findings if f.reason is FindingReason.BROKER_ABSENT and f.severity is not FindingSeverity.INFO]
+
+
+def broker_racks(world: DoctorContext) -> CheckCoverage:
+    """Whether brokers tell their racks."""
+    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    if not alive:
+        return CheckCoverage("", ("no broker answered",))
+    lost = [str(b.id) for b in world.snapshot.brokers if not b.alive and b.rack.state is RackState.UNKNOWN]
+    told = f"{brokers_named(lost)} {'is absent, its rack was' if len(lost) == 1 else 'are absent, their racks were'}"
+    return CheckCoverage(
+        f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a broker.rack",
+        (f"{told} never seen",) if lost else (),
+        who=each_named("broker", lost),
+    )
+
+
+def selector(world: DoctorContext) -> CheckCoverage:
+    """Whether reads go to the nearest replica."""
+    racks = racks_matter(world.snapshot)
+    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    if racks.unseen or racks.nothing:
+        return racks
+    if world.snapshot.selector_is_rack_aware is None:
+        configs = world.snapshot.broker_configs
+        silent = [str(broker.id) for broker in alive if broker.id not in configs]
+        own = {configs[broker.id].get(REPLICA_SELECTOR) for broker in alive if broker.id in configs}
+        told = f"the configs of {brokers_named(silent)} were not read" if silent else ""
+        told = told or f"it is unknown whether {REPLICA_SELECTOR}={listed(sorted(filter(None, own)))} looks at racks"
+        return CheckCoverage("", (told,), who=tuple(f"broker {name}" for name in silent))
+    return CheckCoverage(
+        f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a rack-aware {REPLICA_SELECTOR}"
+    )
+
+
+def racks_matter(snapshot: Snapshot) -> CheckCoverage:
+    """Nothing can be nearer than something else where all brokers stand in one rack."""
+    if not any(broker.alive for broker in snapshot.brokers):
+        return CheckCoverage("", ("no broker answered",))
+    racks = {b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
+    if len(racks) > 1:
+        return CheckCoverage("")
+    unknown = [str(b.id) for b in snapshot.brokers if b.rack.state is not RackState.KNOWN]
+    if unknown:
+        return CheckCoverage(
+            "", (f"the racks of {brokers_named(unknown)} are not known",), who=each_named("broker", unknown)
+        )
+    return CheckCoverage("", nothing=f"all brokers are in rack {listed(racks)}, so no replica is nearer than another")
+
+
+def blind_brokers(snapshot: Snapshot) -> CheckCoverage:
+    """Replicas can be compared only where the rack of every broker that may hold one is known."""
+    sight = racks_matter(snapshot)
+    unknown = [str(b.id) for b in snapshot.brokers if b.rack.state is not RackState.KNOWN]
+    if sight.unseen or sight.nothing or not unknown:
+        return sight
+    return CheckCoverage(
+        "", (f"the racks of {brokers_named(unknown)} are not known",), who=each_named("broker", unknown)
+    )
+
+
+# --- replicas and configs ---------------------------------------------------------------------------------------
+
+
+def replica_spread(world: DoctorContext) -> CheckCoverage:
+    """Whether replicas spread over racks."""
+    several = sum(len(state.replicas) > 1 for topic in world.topics for state in topic.partitions)
+    fine = f"no replicas share a rack while another is free, in {all_of(several, 'partition')} with more than one"
+    return _of_replicas(world, fine, "" if several else "no partition with more than one replica was seen")
+
+
+def in_sync(world: DoctorContext) -> CheckCoverage:
+    """Whether partitions are led, and not under their min ISR."""
+    topics = world.topics
+    partitions = sum(len(topic.partitions) for topic in topics)
+    unread = [topic.name for topic in topics if topic.min_isr is None]
+    told = [f"min.insync.replicas of {count(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
+    unseen = (*told, *_hidden_topics(world.snapshot))
+    return CheckCoverage(
+        f"{all_of(partitions, 'partition')} {'has a leader and is' if partitions == 1 else 'have a leader and are'} "
+        "not under min ISR",
+        unseen,
+        "" if partitions or unseen else "no partition was seen",
+        who=tuple(unread),
+    )
+
+
+def leader_spread(world: DoctorContext) -> CheckCoverage:
+    """Whether preferred leaders spread over racks."""
+    partitions = sum(len(topic.partitions) for topic in world.topics)
+    racks = len({b.rack.name for b in world.snapshot.brokers if b.rack.state is RackState.KNOWN})
+    few = partitions < LEADERS_PER_RACK * racks
+    nothing = f"{count(partitions, 'partition')} were seen, too few to compare {count(racks, 'rack')}" if few else ""
+    return _of_replicas(world, "no rack is preferred to lead much more than its share", nothing)
+
+
+def _of_replicas(world: DoctorContext, fine: str, nothing: str) -> CheckCoverage:
+    sight = blind_brokers(world.snapshot)
+    if sight.nothing:
+        return sight
+    unseen = (*sight.unseen, *_hidden_topics(world.snapshot))
+    return CheckCoverage(fine, unseen, "" if unseen else nothing, who=sight.who)
+
+
+def _hidden_topics(snapshot: Snapshot) -> tuple[str, ...]:
+    lost = snapshot.rights.topics_hidden
+    return (f"{count(lost, 'topic')} that were there before are not shown",) if lost else ()
+
+
+def throttles(world: DoctorContext) -> CheckCoverage:
+    """Whether throttles were left behind, which one look can never tell: they must outlast a grace."""
+    snapshot, limits = world.snapshot, world.limits
+    unasked = [topic.name for topic in world.topics if topic.min_isr is None]
+    silent = [str(b.id) for b in snapshot.brokers if b.alive and b.id not in snapshot.broker_configs]
+    told = [f"the configs of {count(len(unasked), 'topic')} ({listed(unasked)}) were not read"] if unasked else []
+    told += [f"the configs of {brokers_named(silent)} were not read"] if silent else []
+    unseen = (*told, *_hidden_topics(snapshot))
+    set_now = [
+        subject
+        for subject in idle_throttles(snapshot)
+        if not (subject.startswith("topic/") and limits.excludes_topic(subject.removeprefix("topic/")))
+    ]
+    once = ""
+    if set_now:
+        known = [world.memory.throttles[subject] for subject in set_now if subject in world.memory.throttles]
+        for_s = (snapshot.monotonic_ms - min(known)) // 1000 if known else 0
+        seen = f"seen for {for_s} s" if for_s > 0 else "seen once"
+        verb = "throttle is" if len(set_now) == 1 else "throttles are"
+        once = (
+            f"{len(set_now)} {verb} set and no reassignment runs ({listed(set_now)}), {seen}: "
+            f"a throttle that is still set after {limits.detect.throttle_grace_ms // 1000} s counts as left over"
+        )
+    return CheckCoverage(
+        "no throttle is set without a reassignment that needs it",
+        unseen,
+        "" if (world.topics and snapshot.broker_configs) or unseen else "no topic was seen",
+        once,
+        who=tuple(set_now) or tuple(unasked),
+    )
+
+
+def rights(world: DoctorContext) -> CheckCoverage:
+    """Whether rackwise may see all it asks for."""
+    told = world.snapshot.rights
+    unseen = (
+        () if None not in (told.cluster_describe, told.cluster_describe_configs) else ("brokers do not report rights",)
+    )
+    return CheckCoverage("rackwise may see everything it asks for", unseen)
+
+
+# --- words ------------------------------------------------------------------------------------------------------
+
+
+def all_of(number: int, noun: str) -> str:
+    """``the 1 broker``, ``all 3 brokers``."""
+    return f"the {noun}" if number == 1 else f"all {number} {noun}s"
+
+
+def brokers_named(names: Iterable[str]) -> str:
+    """``broker 1``, ``brokers 1, 2 and 3``."""
+    of = list(names)
+    return f"broker{'' if len(of) == 1 else 's'} {listed(of)}"
+
+
+def each_named(kind: str, names: Iterable[str]) -> tuple[str, ...]:
+    """``broker 1`` and ``broker 2``, one by one."""
+    return tuple([f"{kind} {name}" for name in names])

@@ -1,0 +1,216 @@
+"""What holds a change of a cluster as it is, in every mode: the checks that need no journal.
+
+The order is from what could lose data to what is only impolite: a partition under its min ISR; a part that could not be
+seen; a broker that is absent and may be restarting; a proposal whose ground has changed or whose time is over; a
+reassignment that is running; a group that is not stable; a rack that has not held still; an act too short a time ago;
+advice, which only its owner can follow; the mode.
+"""
+
+from __future__ import annotations
+
+from agent.guard.guard_context import Check, GuardContext
+from agent.propose.propose_context import rests_on_brokers, touched_brokers
+from agent.values.kafka import STABLE
+from agent.values.limits import AgentMode
+from agent.values.memory import absence_words
+from agent.values.number_format import counted, lasted
+from agent.values.observation import Gap, ObservationPart
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.replicas import under_min_isr_meanwhile
+from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
+from agent.values.verdict import Hold, HoldReason, Refuse, RefuseReason
+
+# --- what could lose data ---------------------------------------------------------------------------------------
+
+
+def _under_min_isr(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    for state in _partitions(proposal, ground.fresh):
+        minimum = ground.fresh.topics[state.id.topic].min_isr
+        in_sync = len([broker for broker in state.isr if broker not in state.offline])
+        # As the broker counts: a partition never needs more in-sync replicas than it has replicas.
+        if state.leader is None:
+            return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, f"held: {state.id} has no leader")
+        if minimum is not None and in_sync < min(minimum, len(state.replicas)):
+            sentence = f"held: {state.id} has {counted(in_sync, 'in-sync replica')}, and its min ISR is {minimum}"
+            return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, sentence)
+    return None
+
+
+def _under_min_isr_meanwhile(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    """While it moves a partition has more replicas, and a min ISR above what it had before counts in full."""
+    if proposal.kind is not ProposalKind.REASSIGN:
+        return None
+    after = {row.key: row.value for row in proposal.after}
+    for state in _partitions(proposal, ground.fresh):
+        minimum, added = ground.fresh.topics[state.id.topic].min_isr or 0, after.get(str(state.id), ())
+        if (why := under_min_isr_meanwhile(state.id, minimum, state.replicas, added)) is not None:
+            return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, f"held: {why}")
+    return None
+
+
+def _unknown(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    for gap in ground.fresh.gaps:
+        if _needs(proposal, gap, ground.fresh):
+            what = f"{gap.part.value} of {gap.subject}" if gap.subject else gap.part.value
+            return Hold(proposal.id, HoldReason.UNKNOWN, f"held: {what} unknown ({gap.cause.value})")
+    for state in _partitions(proposal, ground.fresh):
+        if ground.fresh.topics[state.id.topic].min_isr is None:
+            sentence = f"held: the min ISR of {state.id.topic} is unknown"
+            return Hold(proposal.id, HoldReason.UNKNOWN, sentence)
+    return None
+
+
+def _broker_absent(proposal: Proposal, ground: GuardContext) -> Hold | None:
+    """A broker that may be restarting: what moves because it is absent would have to move back."""
+    if not ground.absences or not rests_on_brokers(proposal):
+        return None
+    least_ms = ground.limits.racks.broker_absent_for_ms
+    left_ms = {
+        broker: least_ms - (absence.for_ms or 0)
+        for broker, absence in ground.absences.items()
+        if (absence.for_ms or 0) < least_ms
+    }
+    named = left_ms.keys() & touched_brokers(proposal, ground.rests)
+    if not named:
+        return None
+    broker = max(sorted(named), key=left_ms.__getitem__)
+    told = absence_words(broker, ground.absences[broker])
+    sentence = f"held: {told}; this waits until it is back or has been absent for {lasted(least_ms)}"
+    return Hold(proposal.id, HoldReason.BROKER_ABSENT, sentence, ground.fresh.taken_ms + left_ms[broker])
+
+
+# --- what would be wrong by now ---------------------------------------------------------------------------------
+
+
+def _stale(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    now = ground.rests.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
+    if now == proposal.snapshot_hash:
+        return None
+    sentence = f"refused: the state of {proposal.subject} has changed since it was proposed"
+    return Refuse(proposal.id, RefuseReason.STALE_SNAPSHOT, sentence)
+
+
+def _expired(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    late_ms = ground.fresh.taken_ms - proposal.expires_ms
+    if late_ms <= 0:
+        return None
+    return Refuse(proposal.id, RefuseReason.EXPIRED, f"refused: it expired {lasted(late_ms)} ago")
+
+
+# --- what would get into the way of something -------------------------------------------------------------------
+
+
+def _reassignment_running(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    running = ground.fresh.reassignments
+    match proposal.kind:
+        case ProposalKind.REASSIGN:
+            ours = sorted(running)
+        case ProposalKind.LEADERS:
+            ours = sorted(partition for partition in running if partition.topic == proposal.subject.name)
+        case ProposalKind.TRIGGER:
+            topics = set(ground.rests.topics(proposal.subject.name))
+            ours = sorted(partition for partition in running if partition.topic in topics)
+        case ProposalKind.ADVISE:
+            return None
+    if not ours:
+        return None
+    whose = "rackwise's own" if running[ours[0]].own else "another tool's"
+    sentence = f"held: already in progress: {counted(len(ours), 'reassignment')}, {ours[0]} is {whose}"
+    return Hold(proposal.id, HoldReason.REASSIGNMENT_RUNNING, sentence)
+
+
+def _group_not_stable(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    group = ground.fresh.groups.get(proposal.subject.name)
+    if proposal.kind is not ProposalKind.TRIGGER or not isinstance(group, ReaderGroup):
+        return None
+    if group.state == STABLE and not group.hidden:
+        return None
+    state = "hidden from rackwise" if group.hidden else f"{group.state}, not Stable"
+    return Hold(proposal.id, HoldReason.GROUP_NOT_STABLE, f"held: group {group.id} is {state}")
+
+
+def _rack_not_steady(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    if not ground.unsteady:
+        return None
+    restless = sorted(touched_brokers(proposal, ground.rests) & ground.unsteady)
+    if not restless:
+        return None
+    sentence = f"held: the rack of broker {restless[0]} has not been stable for long enough"
+    return Hold(proposal.id, HoldReason.RACK_NOT_STEADY, sentence)
+
+
+def _cooling_down(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    acted_ms = ground.memory.acts.get(str(proposal.subject))
+    if acted_ms is None or proposal.kind is not ProposalKind.TRIGGER:
+        return None
+    left_ms = ground.limits.proposals.trigger_cooldown_ms - (ground.fresh.monotonic_ms - acted_ms)
+    if left_ms <= 0:
+        return None
+    sentence = f"held: the cooldown of {proposal.subject} ends in {lasted(left_ms)}"
+    return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, ground.fresh.taken_ms + left_ms)
+
+
+# --- what is not ours to do -------------------------------------------------------------------------------------
+
+
+def _owner_acts(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    del ground
+    if proposal.kind is not ProposalKind.ADVISE:
+        return None
+    return Hold(proposal.id, HoldReason.OWNER_ACTS, "held: only the owner of the client or broker can follow advice")
+
+
+def _mode(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+    mode = ground.limits.mode
+    if mode is AgentMode.EXECUTE:
+        return None
+    return Hold(proposal.id, HoldReason.DRY_RUN, f"held: mode is {mode.value}, a dry run: nothing is changed")
+
+
+CHECKS: tuple[Check, ...] = (
+    _under_min_isr,
+    _under_min_isr_meanwhile,
+    _unknown,
+    _broker_absent,
+    _stale,
+    _expired,
+    _reassignment_running,
+    _group_not_stable,
+    _rack_not_steady,
+    _cooling_down,
+    _owner_acts,
+    _mode,
+)
+"""Gravest first."""
+
+_PLACEMENT = (
+    ObservationPart.BROKERS,
+    ObservationPart.TOPICS,
+    ObservationPart.TOPIC_CONFIGS,
+    ObservationPart.REASSIGNMENTS,
+)
+_NEEDED: dict[ProposalKind, tuple[ObservationPart, ...]] = {
+    ProposalKind.REASSIGN: _PLACEMENT,
+    ProposalKind.LEADERS: (*_PLACEMENT, ObservationPart.GROUPS),
+    ProposalKind.TRIGGER: (ObservationPart.BROKERS, ObservationPart.TOPICS, ObservationPart.GROUPS),
+    ProposalKind.ADVISE: (),
+}
+
+
+def _needs(proposal: Proposal, gap: Gap, fresh: Snapshot) -> bool:
+    """Whether a gap leaves open something that this proposal needs; other topics and groups do not concern it."""
+    if gap.part not in _NEEDED[proposal.kind]:
+        return False
+    if not gap.subject or gap.part is ObservationPart.REASSIGNMENTS:
+        return True
+    name = proposal.subject.name
+    return gap.subject == name or (name not in fresh.topics and name not in fresh.groups)
+
+
+def _partitions(proposal: Proposal, fresh: Snapshot) -> list[PartitionState]:
+    """The partitions that a proposal changes, as far as they are still there."""
+    if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
+        return []
+    topic = fresh.topics.get(proposal.subject.name)
+    keys = {row.key for row in proposal.before}
+    return [state for state in topic.partitions if str(state.id) in keys] if topic is not None else []

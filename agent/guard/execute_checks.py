@@ -1,0 +1,262 @@
+"""The checks of mode execute, whatever a change is worth: leadership, what was begun, settings.
+
+Order: another agent leads, or its journal cannot be read; another cluster; what was begun already; what no plan can
+hold; a group that is not to be asked; warm-ups that are not worth asking for yet; a pause; what the settings leave out;
+the time of day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agent.execute.reassign.messages import BatchPermission
+from agent.execute.reassign.throttles import plan_scope
+from agent.execute.rebalance.refusals import LASTING, refusal
+from agent.guard.guard_context import Check, GuardContext, GuardJournal, batches_left
+from agent.journal.commands import attempt_text, pause_in
+from agent.journal.leader import leader_in
+from agent.journal.targets import MOST_TARGETS, estimated_plan_size, no_room_reason, too_large_reason
+from agent.probing.check import PROBED, probing_check
+from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits, any_of
+from agent.values.number_format import counted, lasted
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan
+from agent.values.verdict import CheckPassed, Hold, HoldReason
+from agent.values.windows import closed_window
+
+
+def _leading(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
+    leader = leader_in(ground.records.view)
+    if not ground.leads:
+        return Hold(
+            proposal.id,
+            HoldReason.NOT_LEADING,
+            "held: this agent does not lead: another agent does, or none; it only observes",
+        )
+    if (why := ground.records.unreadable) is not None:
+        sentence = f"held: the plans cannot be read from the journal ({why})"
+        return Hold(proposal.id, HoldReason.UNKNOWN, sentence, lasting=True)
+    return CheckPassed("this agent leads" if leader is None else f"{leader.agent} on {leader.host} leads")
+
+
+def _cluster(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
+    wanted, here = ground.limits.cluster.id, ground.fresh.cluster_id
+    leader = leader_in(ground.records.view)
+    if wanted is not None and here != wanted:
+        sentence = f"held: this is cluster {here}, and cluster.id allows changes of {wanted} only"
+        return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
+    if leader is not None and leader.cluster and leader.cluster != here:
+        sentence = f"held: this is cluster {here}, and the journal is of cluster {leader.cluster}"
+        return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
+    return CheckPassed(f"this is cluster {here}")
+
+
+def _begun(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    """One attempt at a time; an ended one is in the way of none, and its approval is good for no other."""
+    if proposal.kind is ProposalKind.TRIGGER:
+        return None
+    newest = ground.records.newest(proposal.id)
+    if newest is None:
+        return CheckPassed("no attempt has begun")
+    if newest.ended:
+        return CheckPassed(f"{attempt_text(newest)}; {ground.records.next(proposal.id).number} is the next attempt")
+    how = ", paused" if newest.paused else ""
+    sentence = (
+        f"held: it is in progress ({newest.state.value}{how}), approved by {newest.approved_by or 'an unknown user'}"
+    )
+    return Hold(proposal.id, HoldReason.BEGUN, sentence)
+
+
+def _size(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    """What no plan can hold is not approved: an approval of it would lead to nothing."""
+    if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
+        return None
+    need = estimated_plan_size(proposal)
+    if (why := too_large_reason(need)) is not None:
+        return Hold(proposal.id, HoldReason.TOO_LARGE, f"held: {why}; lower proposals.max_moves", lasting=True)
+    if (why := no_room_reason(ground.records.view, need)) is not None:
+        return Hold(proposal.id, HoldReason.TOO_LARGE, f"held: {why}")
+    return CheckPassed(f"{counted(need.partitions, 'partition')} of at most {MOST_TARGETS:,} in one plan")
+
+
+def _group(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    if proposal.kind is not ProposalKind.TRIGGER:
+        return None
+    view, limits = ground.records.view, ground.limits
+    if proposal.reason is ProposalReason.WARMUP_PROMOTABLE and not limits.probing.enabled:
+        sentence = "held: triggers for warm-ups are switched off (probing.enabled)"
+        return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, lasting=True)
+    found = refusal(proposal, ground.fresh, ground.memory, view, limits, moved=ground.records.moved)
+    if found is None:
+        return CheckPassed(f"no known reason forbids a trigger of group {proposal.subject.name}")
+    sentence = f"held: {found.reason.value}: {found.sentence} ({found.known_by})"
+    lasting = found.reason in LASTING or found.known_by.startswith("set by")
+    return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms, lasting=lasting)
+
+
+def _probing(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    """Whether it is time for a trigger for warm-ups (KIP-441); other proposals do not wait for any."""
+    if proposal.kind is not ProposalKind.TRIGGER or proposal.reason not in PROBED:
+        return None
+    held = probing_check(proposal, ground.fresh, ground.memory, ground.records.view, ground.limits)
+    if held is None:
+        return CheckPassed("its warm-ups are worth a rebalance now")
+    return Hold(proposal.id, HoldReason.PROBING, held.sentence, held.until_ms)
+
+
+def _paused(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
+    pause = pause_in(ground.records.view)
+    if pause is None:
+        return CheckPassed("acting is not paused")
+    why = f" ({pause.reason})" if pause.reason else ""
+    since = lasted(ground.now_ms - pause.since_ms)
+    sentence = f"held: {pause.who} paused acting {since} ago{why}; resume with: rackwise resume"
+    return Hold(proposal.id, HoldReason.PAUSED, sentence)
+
+
+def _left_out(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
+    execute, name = ground.limits.execute, proposal.subject.name
+    kind = "groups" if proposal.kind is ProposalKind.TRIGGER else "topics"
+    include = execute.include_groups if kind == "groups" else execute.include_topics
+    exclude = execute.exclude_groups if kind == "groups" else execute.exclude_topics
+    if any_of(exclude).fullmatch(name):
+        sentence = f"held: {name} is excluded (execute.exclude_{kind})"
+        return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
+    if include and not any_of(include).fullmatch(name):
+        sentence = f"held: {name} matches no pattern of execute.include_{kind} ({len(include)})"
+        return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
+    return CheckPassed(f"{name} is not excluded (patterns: {len(include)} include, {len(exclude)} exclude)")
+
+
+def _window(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
+    windows = ground.limits.windows
+    shut = closed_window(windows, proposal.kind.value, ground.now_ms)
+    if shut is not None:
+        never = shut.until_ms is None
+        return Hold(proposal.id, HoldReason.OUTSIDE_WINDOW, f"held: {shut.sentence}", shut.until_ms, lasting=never)
+    return CheckPassed(
+        f"allowed at this time (windows set: {len(windows.allow)} allow, {len(windows.blackout)} black out)"
+    )
+
+
+ACTING_CHECKS: tuple[Check, ...] = (
+    _leading,
+    _cluster,
+    _begun,
+    _size,
+    _group,
+    _probing,
+    _paused,
+    _left_out,
+    _window,
+)
+"""Gravest first."""
+
+JOURNAL_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _size, _paused, _left_out, _window)
+"""Those whose answer may change without a look at the cluster."""
+
+
+# May a new batch begin now, and of which plan? Asked again right before each one: what was accepted is judged again.
+#
+# What moves goes on: only beginning is held. Order: mode, pause, budget for all plans; then for each the time of day,
+# what the settings leave out, the racks that it rests on, and how long its approval lasts. What cannot be read holds.
+# Pure.
+
+Racks = Mapping[int, str | None]
+"""Broker that is up -> its rack by the latest look; None: it is not known."""
+
+
+def may_begin(records: GuardJournal, limits: Limits, now_ms: int, racks: Racks | None = None) -> BatchPermission:
+    """Whether a new batch may begin, and of which of the plans that have not ended none may.
+
+    A batch that takes partitions back is one as well. ``racks`` is None before the first look.
+    """
+    if (why := _for_all(records, limits, now_ms)) is not None:
+        return BatchPermission(begin=False, sentence=why, lapsed=_lapsed(records, limits.approve, now_ms))
+    plans = ((plan, plan_held(plan, limits, now_ms, racks)) for plan in records.unended)
+    held = tuple((plan.proposal_id, why) for plan, why in plans if why is not None)
+    return BatchPermission(begin=True, held=held, lapsed=_lapsed(records, limits.approve, now_ms))
+
+
+def may_begin_plan(
+    plan: ReassignmentPlan, records: GuardJournal, limits: Limits, now_ms: int, racks: Racks | None = None
+) -> BatchPermission:
+    """The same for one plan, which need not be in the journal yet."""
+    why = _for_all(records, limits, now_ms) or plan_held(plan, limits, now_ms, racks)
+    return BatchPermission(begin=why is None, sentence=why or "")
+
+
+def plan_held(plan: ReassignmentPlan, limits: Limits, now_ms: int, racks: Racks | None) -> str | None:
+    """Why no new batch of that plan may begin now; None when one may."""
+    shut = closed_window(limits.windows, kind_of(plan), now_ms)
+    if shut is not None:
+        return shut.sentence
+    return _excluded(plan, limits.execute) or _in_other_racks(plan, racks)
+
+
+def kind_of(plan: ReassignmentPlan) -> str:
+    """What a window calls it: a plan that only changes orders moves no data."""
+    return ProposalKind.REASSIGN.value if plan_scope(plan.targets).moves_data else ProposalKind.LEADERS.value
+
+
+def _for_all(records: GuardJournal, limits: Limits, now_ms: int) -> str | None:
+    if limits.mode is not AgentMode.EXECUTE:
+        return f"mode is {limits.mode.value}, a dry run"
+    if records.unreadable is not None:
+        return f"the plans cannot be read from the journal ({records.unreadable})"
+    pause = pause_in(records.view)
+    if pause is not None:
+        why = f" ({pause.reason})" if pause.reason else ""
+        return f"{pause.who} paused acting{why}"
+    # The open batch, of which there is one at most, is the one that is asked for: it does not count against itself.
+    through = [sent for sent in records.batches if sent.batch.state is BatchState.CLOSED]
+    left = batches_left("", through, limits.execute, now_ms)
+    return left.sentence.removeprefix("held: ") if isinstance(left, Hold) else None
+
+
+def _excluded(plan: ReassignmentPlan, execute: ExecuteLimits) -> str | None:
+    """The settings may be others than when it was accepted."""
+    excluded, included = any_of(execute.exclude_topics), any_of(execute.include_topics)
+    for topic in plan_scope(plan.targets).topics:
+        if excluded.fullmatch(topic):
+            return f"{topic} is excluded (execute.exclude_topics)"
+        if execute.include_topics and not included.fullmatch(topic):
+            return f"{topic} matches no pattern of execute.include_topics"
+    return None
+
+
+def _in_other_racks(plan: ReassignmentPlan, racks: Racks | None) -> str | None:
+    """What it brings was worked out for brokers in these racks. What takes it back does not rest on them."""
+    if not plan.racks or plan.state is PlanState.ROLLING_BACK:
+        return None
+    if racks is None:
+        return "the racks of its brokers are unknown until the first look"
+    for broker, rack in plan.racks:
+        if broker not in racks:
+            continue  # it is down, which the executor sees by itself
+        if (now := racks[broker]) != rack:
+            is_in = f"is in rack {now}" if now is not None else "has an unknown rack"
+            return f"broker {broker} {is_in}, and was in rack {rack} when the plan was accepted"
+    return None
+
+
+def _lapsed(records: GuardJournal, approve: ApproveLimits, now_ms: int) -> tuple[tuple[str, str], ...]:
+    """Of those of which no batch was sent; what has begun goes on."""
+    if records.unreadable is not None:
+        return ()
+    sent = {one.batch.proposal_id for one in records.batches if one.batch.sendings}
+    fresh = (plan for plan in records.unended if plan.state is PlanState.OPEN and plan.proposal_id not in sent)
+    found = ((plan.proposal_id, _over(plan, approve, now_ms)) for plan in fresh)
+    return tuple((name, why) for name, why in found if why is not None)
+
+
+def _over(plan: ReassignmentPlan, approve: ApproveLimits, now_ms: int) -> str | None:
+    """Why it is too late for its first batch; None when it is not."""
+    if plan.begin_by_ms is None:
+        return None
+    late_ms = now_ms - plan.begin_by_ms
+    if late_ms >= 0:
+        return f"void: its approval ended {lasted(late_ms)} ago, and no batch of it was sent"
+    if -late_ms > 2 * approve.valid_ms:
+        return "void: its approval is of the future by this agent's clock, and no batch of it was sent"
+    return None

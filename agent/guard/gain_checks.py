@@ -1,0 +1,166 @@
+"""Is it worth doing, and does it pay? Least gain, a margin for what was acted upon lately, pay-back, cooldown.
+
+Repairs are asked none of it: replicas that share a rack are mended for safety's sake, whatever that costs. What is
+claimed to save something must say how much: what is unknown is held. Pure.
+"""
+
+from __future__ import annotations
+
+from agent.guard.guard_context import DAY_MS, Check, GuardContext
+from agent.journal.triggers import TriggerVerdict, acted_at, triggers
+from agent.values.assessment import Locality, LocalityMeasure
+from agent.values.limits import Limits
+from agent.values.number_format import counted, lasted, sized, sized_apart, usd
+from agent.values.proposal import PredictedEffect, Proposal, ProposalKind, ProposalReason
+from agent.values.rates import BYTES_PER_GB
+from agent.values.verdict import CheckPassed, Hold, HoldReason
+from agent.values.weights import FigureBasis
+
+SAVERS = frozenset((ProposalReason.REBALANCE_IMPROVES, ProposalReason.LEADERS_TO_READERS))
+"""Reasons that claim to save cross-rack bytes."""
+
+
+def saved_bytes_per_s(predicted: PredictedEffect) -> float | None:
+    """Cross-rack bytes per second that it saves; None when unknown."""
+    before, after = predicted.cross_rack_bytes_per_s_before, predicted.cross_rack_bytes_per_s_after
+    return None if before is None or after is None else before - after
+
+
+def saved_usd_per_day(predicted: PredictedEffect) -> float | None:
+    """Money that it saves a day; None when unknown."""
+    before, after = predicted.usd_per_day_before, predicted.usd_per_day_after
+    return None if before is None or after is None else round(before - after, 6) + 0.0  # no noise, and no negative zero
+
+
+def local_gain(predicted: PredictedEffect, unit: str = "partitions") -> tuple[float, float] | None:
+    """(what becomes local by Kafka's measure, all of it) in that unit; None where that is not said."""
+    before, after = _by_kafka(predicted.before, unit), _by_kafka(predicted.after, unit)
+    return None if before is None or after is None else (after.local - before.local, before.total)
+
+
+def copying_usd(predicted: PredictedEffect, limits: Limits) -> float | None:
+    """What copying costs at most, were every byte to cross racks; None when bytes or price are unknown."""
+    if predicted.bytes_to_move == 0:
+        return 0.0
+    if predicted.bytes_to_move is None or limits.price.usd_per_gb is None:
+        return None
+    dearest = max((limits.price.usd_per_gb, *limits.price.between.values()))
+    return predicted.bytes_to_move / BYTES_PER_GB * dearest
+
+
+def _tried(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    """The same proposal about the same assignment again: the last rebalance did not change what it rests on."""
+    if proposal.reason is not ProposalReason.REBALANCE_IMPROVES:
+        return None
+    window_ms = ground.limits.execute.hysteresis_window_ms
+    for entry in reversed(triggers(ground.records.view, proposal.subject.name)):
+        judged = entry.judgement
+        lately = ground.now_ms - entry.intended_ms < window_ms
+        if (
+            entry.proposal_id != proposal.id
+            or judged is None
+            or judged.verdict is TriggerVerdict.NOT_DONE
+            or not lately
+        ):
+            continue
+        ago = lasted(ground.now_ms - entry.intended_ms)
+        sentence = f"held: the same trigger was sent {ago} ago: {judged.verdict.value} ({judged.sentence})"
+        return Hold(proposal.id, HoldReason.TRIED, sentence, entry.intended_ms + window_ms)
+    return CheckPassed(f"the same trigger was not sent within {lasted(window_ms)}")
+
+
+def _gain(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    if proposal.reason not in SAVERS:
+        return None
+    limits = ground.limits
+    factor, lately = _margin(proposal, ground)
+    told: list[str] = []
+    unit = "bytes_per_s" if _weighed(proposal) and proposal.kind is ProposalKind.TRIGGER else "partitions"
+    home = local_gain(proposal.predicted, unit)
+    if home is not None and unit == "bytes_per_s":
+        least = limits.gain.min_share * home[1] * factor
+        made, bound = sized_apart(home[0], least)
+        told.append(f"it makes {made}/s of {sized(home[1])}/s local; the least gain is {bound}/s{lately}")
+        if home[0] < least:
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+    elif home is not None:
+        least = max(float(limits.gain.min_partitions), limits.gain.min_share * home[1]) * factor
+        of = counted(round(home[1]), "partition")
+        told.append(f"it makes {home[0]:,.10g} of {of} local; the least gain is {least:.1f}{lately}")
+        if home[0] < least:
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+    if limits.gain.min_bytes_per_s > 0:
+        saved, least = saved_bytes_per_s(proposal.predicted), limits.gain.min_bytes_per_s * factor
+        if saved is None:
+            sentence = (
+                f"held: the traffic across racks that it saves is unknown; the least gain is {sized(least)}/s{lately}"
+            )
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, sentence)
+        made, bound = sized_apart(saved, least)
+        told.append(f"it saves {made}/s; the least gain is {bound}/s{lately}")
+        if saved < least:
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+    return CheckPassed("; ".join(told) or "no least gain is set")
+
+
+def _payback(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    most_days = ground.limits.execute.payback_days
+    if proposal.reason not in SAVERS or most_days is None:
+        return None
+    cost, saved = copying_usd(proposal.predicted, ground.limits), saved_usd_per_day(proposal.predicted)
+    if cost == 0:
+        return CheckPassed("it copies nothing, so there is nothing to pay back")
+    if cost is None or saved is None:
+        what = "its saving per day" if cost is not None else "the number of bytes it copies, or their price,"
+        sentence = f"held: {what} is unknown, so its pay-back time is unknown (execute.payback_days)"
+        return Hold(proposal.id, HoldReason.NO_PAYBACK, sentence)
+    if saved <= 0:
+        loss = f"it costs {usd(-saved)} a day more" if saved < 0 else "it saves nothing"
+        sentence = f"held: copying costs up to {usd(cost)}, and {loss}"
+        return Hold(proposal.id, HoldReason.NO_PAYBACK, sentence)
+    days = cost / saved
+    sentence = (
+        f"copying costs up to {usd(cost)} and saves {usd(saved)} a day: "
+        f"paid back in {lasted(days * DAY_MS)}, at most {lasted(most_days * DAY_MS)} are allowed"
+    )
+    return Hold(proposal.id, HoldReason.NO_PAYBACK, f"held: {sentence}") if days > most_days else CheckPassed(sentence)
+
+
+def _cooled_down(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    """Triggers have their own cooldown among what is known against asking a group."""
+    if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
+        return None
+    cooldown_ms, last_ms = ground.limits.execute.cooldown_ms, ground.records.moved.get(proposal.subject.name)
+    if last_ms is None:
+        return CheckPassed(f"the journal has no ended plan of topic {proposal.subject.name}")
+    left_ms = cooldown_ms - (ground.now_ms - last_ms)
+    ago = f"the last plan of topic {proposal.subject.name} ended {lasted(ground.now_ms - last_ms)} ago"
+    if left_ms <= 0:
+        return CheckPassed(ago)
+    sentence = f"held: {ago}, and the cooldown is {lasted(cooldown_ms)}"
+    return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, ground.now_ms + left_ms)
+
+
+def _margin(proposal: Proposal, ground: GuardContext) -> tuple[float, str]:
+    """By what the least gain grows for what was acted upon lately, and the words for it."""
+    execute, name = ground.limits.execute, proposal.subject.name
+    if proposal.kind is ProposalKind.TRIGGER:
+        last_ms = max(acted_at(ground.records.view, name), default=None)
+    else:
+        last_ms = ground.records.moved.get(name)
+    if last_ms is None or ground.now_ms - last_ms >= execute.hysteresis_window_ms:
+        return 1.0, ""
+    ago, more = lasted(ground.now_ms - last_ms), f"{execute.hysteresis_share * 100:.0f} %"
+    return 1 + execute.hysteresis_share, f" ({more} more than set: its last change or trigger was {ago} ago)"
+
+
+def _weighed(proposal: Proposal) -> bool:
+    return dict(proposal.evidence).get("basis") == FigureBasis.WEIGHTS.value
+
+
+def _by_kafka(rows: tuple[Locality, ...], unit: str) -> Locality | None:
+    return next((row for row in rows if row.measure is LocalityMeasure.KAFKA and row.unit == unit), None)
+
+
+WORTH_CHECKS: tuple[Check, ...] = (_cooled_down, _tried, _gain, _payback)
+"""Gravest first."""

@@ -1,0 +1,230 @@
+"""What the guard judges by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+from agent.execute.reassign.throttles import plan_scope
+from agent.journal import plan_entries
+from agent.journal.commands import next_attempt
+from agent.journal.triggers import acted_at, triggers
+from agent.propose.preconditions import ProposalPreconditions
+from agent.values.journal import JournalState
+from agent.values.limits import ExecuteLimits, Limits
+from agent.values.memory import BrokerAbsence, Memory
+from agent.values.number_format import counted, sized_apart
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.reassignment import Batch, PlanAttempt, ReassignmentPlan, latest
+from agent.values.snapshot import Snapshot
+from agent.values.typed_json import UnreadableError
+from agent.values.verdict import CheckPassed, Hold, HoldReason, Refuse
+
+
+class DatedPlan(NamedTuple):
+    """A plan in the journal, and when it was last heard of."""
+
+    plan: ReassignmentPlan
+    at_ms: int
+
+
+class DatedBatch(NamedTuple):
+    """A batch in the journal, and when it was last heard of."""
+
+    batch: Batch
+    at_ms: int
+
+
+class GuardJournal:
+    """What the journal says, each part read when it is first asked for. Plans that cannot be read hold everything."""
+
+    def __init__(self, view: JournalState) -> None:
+        self.view = view
+
+    @cached_property
+    def plans(self) -> Mapping[str, DatedPlan]:
+        """By name. Raises UnreadableError."""
+        return {plan.proposal_id: DatedPlan(plan, at_ms) for plan, at_ms in plan_entries.dated_plans(self.view)}
+
+    def newest(self, proposal_id: str) -> ReassignmentPlan | None:
+        """The newest attempt at a proposal; None when there was none. Raises UnreadableError."""
+        return latest((begun.plan for begun in self.plans.values()), proposal_id)
+
+    def next(self, proposal_id: str) -> PlanAttempt:
+        """The attempt that would begin now. Raises UnreadableError."""
+        return next_attempt(tuple(begun.plan for begun in self.plans.values()), self.view, proposal_id)
+
+    @cached_property
+    def batches(self) -> tuple[DatedBatch, ...]:
+        """In the order in which they were last written. Raises UnreadableError."""
+        return tuple(DatedBatch(*one) for one in plan_entries.dated_batches(self.view))
+
+    @cached_property
+    def moved(self) -> Mapping[str, int]:
+        """Topic -> epoch ms at which a plan of ours that moved its replicas was last heard of.
+
+        An ended plan may have lost its partitions, as there is no room for those of all: its batches still tell.
+        """
+        last: dict[str, int] = {}
+        ended = [begun for begun in self.plans.values() if begun.plan.ended]
+        names = {plan.proposal_id for plan, _ in ended if plan.dropped}
+        told = [(plan.targets, at_ms) for plan, at_ms in ended]
+        told += [(batch.targets, at_ms) for batch, at_ms in self.batches if batch.proposal_id in names]
+        for targets, at_ms in told:
+            for topic in plan_scope(targets).topics:
+                last[topic] = max(at_ms, last.get(topic, at_ms))
+        return last
+
+    @cached_property
+    def unended(self) -> tuple[ReassignmentPlan, ...]:
+        """The plans that have not ended, as the executor reads them. Raises UnreadableError."""
+        return plan_entries.open_records(self.view).plans
+
+    @cached_property
+    def unreadable(self) -> str | None:
+        """Why plans, batches or throttles cannot be read; None when they can."""
+        try:
+            _ = self.unended, self.plans, self.batches
+        except UnreadableError as error:
+            return str(error)
+        return None
+
+
+class GuardContext(NamedTuple):
+    """What the guard judges by."""
+
+    fresh: Snapshot
+    memory: Memory
+    limits: Limits
+    rests: ProposalPreconditions
+    unsteady: frozenset[int]
+    """Brokers whose rack has not held still."""
+    records: GuardJournal
+    leads: bool
+    now_ms: int
+    granted: tuple[Proposal, ...] = ()
+    """What was allowed before it in the same round."""
+    absences: Mapping[int, BrokerAbsence] = MappingProxyType({})
+    """Absent brokers."""
+
+
+Check = Callable[[Proposal, GuardContext], Hold | Refuse | CheckPassed | None]
+"""A check: what holds a proposal, by which numbers nothing does, or None when it is not about it."""
+EMPTY: JournalState = {}
+
+
+# Is there budget left? Counted from the journal's triggers and batches, and from what this round allowed already.
+#
+# Invariant: what may have been asked counts as asked, so a budget is never overdrawn by a crash; entries are kept
+# longer than the longest budget looks back. Pure.
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+
+
+def _triggers(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    if proposal.kind is not ProposalKind.TRIGGER:
+        return None
+    limits, now_ms = ground.limits.trigger, ground.now_ms
+    granted = len([one for one in ground.granted if one.kind is ProposalKind.TRIGGER])
+    if granted >= limits.budget_per_cycle:
+        sentence = f"held: allowed in this cycle: {counted(granted, 'trigger')} (trigger.budget_per_cycle)"
+        return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence)
+    every = acted_at(ground.records.view)
+    told: list[str] = []
+    for span_ms, word, budget in (
+        (HOUR_MS, "hour", limits.budget_per_hour),
+        (DAY_MS, "day", limits.budget_per_day),
+    ):
+        used, free_ms = _used(every, now_ms, span_ms, budget - granted)
+        told.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
+        if used + granted >= budget:
+            return Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {told[-1]} (trigger.budget_per_{word})", free_ms)
+    return CheckPassed("; ".join(told))
+
+
+def _group_triggers(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    if proposal.kind is not ProposalKind.TRIGGER:
+        return None
+    name = proposal.subject.name
+    promotion = proposal.reason is ProposalReason.WARMUP_PROMOTABLE
+    budget = (ground.limits.probing if promotion else ground.limits.trigger).budget_per_group_per_hour
+    used, free_ms = _used(_of_group(ground, name, promotion=promotion), ground.now_ms, HOUR_MS, budget)
+    setting = f"{'probing' if promotion else 'trigger'}.budget_per_group_per_hour"
+    sentence = f"{used:,} of {counted(budget, 'trigger')} of group {name} in the last hour ({setting})"
+    return (
+        Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {sentence}", free_ms)
+        if used >= budget
+        else CheckPassed(sentence)
+    )
+
+
+def _batches(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+    if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
+        return None
+    return batches_left(proposal.id, ground.records.batches, ground.limits.execute, ground.now_ms)
+
+
+def batches_left(
+    proposal_id: str, batches: Sequence[DatedBatch], execute: ExecuteLimits, now_ms: int
+) -> Hold | CheckPassed:
+    """Whether the budget allows one more batch; also asked before each batch of a plan that is open."""
+    # What was withdrawn before it was sent, or is about to be sent, has asked for nothing and copied nothing.
+    batches = [sent for sent in batches if sent.batch.sendings]
+    times = sorted(sent.at_ms for sent in batches)
+    told: list[str] = []
+    for span_ms, word, budget in (
+        (HOUR_MS, "hour", execute.batches_per_hour),
+        (DAY_MS, "day", execute.batches_per_day),
+    ):
+        used, free_ms = _used(times, now_ms, span_ms, budget)
+        told.append(
+            f"{used:,} of {counted(budget, 'batch', 'batches')} in the last {word} (execute.batches_per_{word})"
+        )
+        if used >= budget:
+            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}", free_ms)
+    if execute.bytes_per_day is not None:
+        moved = _bytes(batches, now_ms)
+        if moved is None:
+            sentence = "held: the number of bytes copied in the last day is unknown (execute.bytes_per_day)"
+            return Hold(proposal_id, HoldReason.OVER_BUDGET, sentence)
+        copied, most = sized_apart(moved, execute.bytes_per_day)
+        told.append(f"{copied} of {most} copied in the last day (execute.bytes_per_day)")
+        if moved >= execute.bytes_per_day:
+            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}")
+    return CheckPassed("; ".join(told))
+
+
+def _bytes(batches: Sequence[DatedBatch], now_ms: int) -> int | None:
+    total = 0
+    for batch, at_ms in batches:
+        if now_ms - at_ms >= DAY_MS:
+            continue
+        for target in batch.targets:
+            if target.moves_data and target.bytes is None:
+                return None
+            total += len(target.adding) * (target.bytes or 0)
+    return total
+
+
+def _of_group(ground: GuardContext, name: str, *, promotion: bool) -> tuple[int, ...]:
+    """When triggers of that group were asked for: those for warm-ups, or all others."""
+    kinds = {
+        at
+        for entry in triggers(ground.records.view, name)
+        if (entry.reason == ProposalReason.WARMUP_PROMOTABLE.name) is promotion
+        for at in entry.times_ms
+    }
+    return tuple(at for at in acted_at(ground.records.view, name) if at in kinds)
+
+
+def _used(times: Sequence[int], now_ms: int, span_ms: int, budget: int) -> tuple[int, int | None]:
+    """How many of these sorted times lie within the span, and when one fewer than the budget will."""
+    recent = [at for at in times if now_ms - at < span_ms]
+    over = len(recent) - budget
+    return len(recent), recent[over] + span_ms if 0 <= over < len(recent) else None
+
+
+BUDGET_CHECKS: tuple[Check, ...] = (_triggers, _group_triggers, _batches)
+"""In the order in which they are asked."""

@@ -1,0 +1,182 @@
+"""Which records of the journal's topic count? Those that carry the code of a key that only executors have.
+
+A record's code (HMAC-SHA256, RFC 2104) is over cluster, key, place and value, so that no record can be taken to another
+cluster, key or place. Invariants: with a key, a record without a valid code is never an entry and deletes none; so is a
+record that was written before and is written again, because places only grow in the order of the log. A journal of
+which no record carries a known code is not believed at all: whatever it says would look as if nothing was ever done.
+Without a key every record counts, and only the brokers' ACLs say whose they are. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+CODE_HEADER = "rackwise_code"
+"""Name of the header with the codes, one for each key of the writer: ``<key id>:<64 hex digits>``, by spaces."""
+LEAST_KEY = 16
+"""Characters that a key has at least."""
+_DOMAIN = b"rackwise.journal.v1"
+_PLACE = re.compile(r"(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
+_MOST_CODES = 1_024
+
+JournalPosition = tuple[int, int]
+"""(epoch, seq) of a record; grows in the order of the log."""
+
+
+class JournalKey(NamedTuple):
+    """A key that executors share. Never shown: its id is."""
+
+    secret: bytes
+
+    @property
+    def id(self) -> str:
+        """8 hex digits by which a key is named; they tell nothing of it."""
+        return hmac.new(self.secret, b"rackwise key id", hashlib.sha256).hexdigest()[:8]
+
+    def code(self, text: bytes) -> str:
+        """The code of some bytes, as 64 hex digits."""
+        return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"JournalKey({self.id})"
+
+
+class JournalTrust(NamedTuple):
+    """What makes a record count."""
+
+    keys: tuple[JournalKey, ...] = ()
+    """The one that is in force, then former ones; none: every record counts."""
+    cluster: str = ""
+    """Id of the cluster whose journal it is."""
+    unsigned_below: int = 0
+    """Offset below which records without a code count too: those from before there was a key."""
+
+    def signed(self, key: bytes, place: JournalPosition, value: bytes | None) -> str | None:
+        """What the code header says; None without a key. Codes of former keys let agents that have only those go on."""
+        text = _text(self.cluster, key, place, value)
+        return " ".join(f"{one.id}:{one.code(text)}" for one in self.keys) or None
+
+
+class RejectionReason(StrEnum):
+    """Why a record does not count."""
+
+    UNSIGNED = "it carries no code"
+    OTHER_KEY = "its code is of another key"
+    FORGED = "its code is wrong"
+    REPLAYED = "it is an old record, written once more"
+
+
+class VerifiedRecord(NamedTuple):
+    """A record as far as it counts."""
+
+    place: JournalPosition | None
+    """None where it tells none."""
+    doubt: RejectionReason | None
+    """None: it counts."""
+    current: bool
+    """Whether it carries the code of the key in force."""
+
+
+class RejectedRecord(NamedTuple):
+    """A record that does not count, as it is named to people."""
+
+    offset: int
+    key: str
+    doubt: RejectionReason
+    key_ids: tuple[str, ...] = ()
+    """Ids of the keys that it claims."""
+
+
+class RecordVerifier:
+    """Weighs the records of one topic in the order of its log."""
+
+    def __init__(self, trust: JournalTrust) -> None:
+        self._trust = trust
+        self._last: JournalPosition = (-1, -1)
+        self.believed = 0
+        """Records with a valid code."""
+
+    def weigh(self, offset: int, key: bytes, value: bytes | None, event_id: str, codes: str) -> VerifiedRecord:
+        """``event_id`` and ``codes`` are what its headers say, empty where there is none."""
+        place = place_of(event_id)
+        if not self._trust.keys:
+            return VerifiedRecord(place, None, current=not codes)
+        if not codes and offset < self._trust.unsigned_below:
+            return VerifiedRecord(place, None, current=False)
+        doubt, current = self._checked(key, value, place, codes)
+        if doubt is None and place is not None:
+            self.believed += 1
+            if place <= self._last:
+                return VerifiedRecord(place, RejectionReason.REPLAYED, current=False)
+            self._last = place
+        return VerifiedRecord(place, doubt, current)
+
+    def _checked(
+        self, key: bytes, value: bytes | None, place: JournalPosition | None, codes: str
+    ) -> tuple[RejectionReason | None, bool]:
+        found = codes_by_key(codes)
+        if not found:
+            return RejectionReason.UNSIGNED, False
+        known = [(number, one) for number, one in enumerate(self._trust.keys) if one.id in found]
+        if not known or place is None:
+            return (RejectionReason.FORGED if known else RejectionReason.OTHER_KEY), False
+        text = _text(self._trust.cluster, key, place, value)
+        # The first key that both have decides: a wrong code of it is not made good by another one.
+        number, one = known[0]
+        held = hmac.compare_digest(one.code(text), found[one.id])
+        return (None, number == 0) if held else (RejectionReason.FORGED, False)
+
+
+def codes_by_key(codes: str) -> dict[str, str]:
+    """Key id -> code, of what a header says."""
+    parts = (one.partition(":") for one in codes[:_MOST_CODES].split())
+    return {name: code for name, colon, code in parts if colon and code.isascii()}
+
+
+def place_of(event_id: str) -> JournalPosition | None:
+    """The place that an event's id names; None for anything else."""
+    found = _PLACE.fullmatch(event_id)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def rejection_sentence(doubted: Sequence[RejectedRecord], count: int, topic: str) -> str | None:
+    """One sentence about the records that do not count, the first of which are given; None when there are none."""
+    if not doubted:
+        return None
+    first = doubted[0]
+    return (
+        f"{count:,} {'record' if count == 1 else 'records'} of {topic} ignored, not written by an agent of this cluster"
+        f" (offset {first.offset}, key {first.key[:80]!r}: {first.doubt.value});"
+        f" only the executor needs Write on {topic}: docs/operations.md, Rights"
+    )
+
+
+def signed_witness(trust: JournalTrust, text: str) -> str:
+    """Some words with their codes behind them, for what is kept outside of the journal."""
+    codes = trust.signed(b"witness", (0, 0), text.encode())
+    return text if codes is None else f"{text}|{codes}"
+
+
+def checked_witness(trust: JournalTrust, data: str) -> tuple[str, RejectionReason | None]:
+    """The words of `signed_witness`, and why they do not count."""
+    text, _, codes = data.partition("|")
+    if not trust.keys:
+        return text, None
+    checked = RecordVerifier(trust).weigh(0, b"witness", text.encode(), "0-0", codes)
+    return text, checked.doubt
+
+
+def distinct_ids(doubted: Iterable[RejectedRecord]) -> tuple[str, ...]:
+    """Ids of the keys that such records claim, sorted."""
+    return tuple(sorted({name for one in doubted for name in one.key_ids}))
+
+
+def _text(cluster: str, key: bytes, place: JournalPosition, value: bytes | None) -> bytes:
+    """What a code is over; lengths stand before what has any length, so that no two records have the same text."""
+    parts = (_DOMAIN, cluster.encode(), key, f"{place[0]}-{place[1]}".encode(), b"gone" if value is None else b"entry")
+    return b"".join(len(part).to_bytes(4, "big") + part for part in (*parts, value or b""))

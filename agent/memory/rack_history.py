@@ -1,0 +1,308 @@
+"""Finds the partitions whose replicas live in other racks than at the last look, and why.
+
+A partition is compared by the racks of its replicas, not by the replicas: moving inside a rack is no change. While a
+reassignment runs nothing has changed yet; when it is through, the partition is compared with what it was before.
+Replicas and reassignments are two answers, and one may be older: a partition that has all of its replicas and more, as
+in the midst of a move, counts as moving for one look even if no reassignment is listed.
+
+Invariants: the first look finds no changes; a change to or from an unknown rack is none; a part that did not answer
+makes no change. A change is kept for `KEPT_MS`, so that a reader who looks now and then still sees it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent.values.limits import Limits
+from agent.values.memory import ChangeCause, Memory, PartitionChange, RackChange, RackSighting, Replicas, TopicMemory
+from agent.values.observation import ObservationPart
+from agent.values.replicas import RackRoom, crowding, original_replicas, rack_room, target_replicas
+from agent.values.snapshot import RackState, Snapshot, TopicState
+from assignors.problem import TopicPartition
+
+# Counts how long each broker has been telling the rack that it tells now.
+#
+# A rack is planned from only after it has held still: in time, in looks, and without changing too often (hysteresis).
+# Before the first look nothing was different, so racks seen then count as having always been there.
+#
+# Invariant: a broker that is absent changes nothing; its last claim stays. A missing rack is a claim of its own, and
+# neither equal to nor different from any rack: it never makes a "changed" rack, only an unsteady one.
+
+CHANGES_KEPT = 16
+"""The settings let no more of them be needed for a rack that flaps."""
+
+
+class RackSteadiness(StrEnum):
+    """How far a broker's rack may be planned from."""
+
+    STEADY = "steady"
+    NEW = "changed a moment ago"
+    FLAPPING = "changes too often"
+
+
+def sightings(memory: Memory, snapshot: Snapshot) -> dict[int, RackSighting]:
+    """The sightings of every broker ever seen, with this look counted in."""
+    seen = dict(memory.brokers)
+    for broker in snapshot.brokers:
+        if broker.rack.remembered or broker.host is None or broker.rack.state is RackState.CONFLICTING:
+            continue
+        seen[broker.id] = _look(seen.get(broker.id), broker.rack.name, snapshot.monotonic_ms)
+    return dict(sorted(seen.items()))
+
+
+def steadiness(sighting: RackSighting, now_ms: int, limits: Limits) -> RackSteadiness:
+    """Whether the rack has held still: flapping is graver than new."""
+    recent = sum(now_ms - at <= limits.racks.flap_window_ms for at in sighting.changes)
+    if recent >= limits.racks.flap_changes:
+        return RackSteadiness.FLAPPING
+    if sighting.changes and not _held_still(sighting, now_ms, limits):
+        return RackSteadiness.NEW
+    return RackSteadiness.STEADY
+
+
+def unsteady(brokers: Mapping[int, RackSighting], now_ms: int, limits: Limits) -> frozenset[int]:
+    """Brokers from whose racks nothing may be planned now."""
+    return frozenset(
+        broker for broker, seen in brokers.items() if steadiness(seen, now_ms, limits) is not RackSteadiness.STEADY
+    )
+
+
+def _held_still(sighting: RackSighting, now_ms: int, limits: Limits) -> bool:
+    long_enough = now_ms - sighting.since_ms >= limits.racks.stable_for_ms
+    return long_enough and sighting.polls >= limits.racks.stable_polls
+
+
+def _look(before: RackSighting | None, rack: str | None, now_ms: int) -> RackSighting:
+    if before is None:
+        return RackSighting(rack, rack, None, now_ms, 1)
+    if rack == before.rack:
+        return before._replace(polls=before.polls + 1)
+    changes = (*before.changes, now_ms)[-CHANGES_KEPT:]
+    if rack is None or before.known is None or rack == before.known:
+        return before._replace(
+            rack=rack, known=before.known if rack is None else rack, since_ms=now_ms, polls=1, changes=changes
+        )
+    return RackSighting(rack, rack, before.known, now_ms, 1, changes)
+
+
+KEPT_MS = 1_800_000
+EXAMPLES = 5
+
+_Racks = Mapping[int, str | None]
+
+
+class _Then(NamedTuple):
+    """The racks of the brokers at the last look and at this one, and what cannot be compared yet."""
+
+    before: _Racks
+    now: _Racks
+    doubted: AbstractSet[TopicPartition]
+    """They may be in the midst of a move."""
+    blind: bool
+    """Moves are not shown: each partition may be in the midst of one."""
+
+
+def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
+    """The changes that this look saw and those still kept, newest first, one per cause and subject."""
+    kept = {
+        (change.cause, change.subject): change
+        for change in memory.changes
+        if snapshot.monotonic_ms - change.seen_ms <= KEPT_MS
+    }
+    if memory.cycle:
+        kept |= {(change.cause, change.subject): change for change in _new_changes(memory, snapshot)}
+    return tuple(sorted(kept.values(), key=lambda change: (-change.seen_ms, change.cause.name, change.subject)))
+
+
+def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
+    now = sightings(memory, snapshot)
+    racks = _Then(
+        {broker: seen.known for broker, seen in memory.brokers.items()},
+        {broker: seen.known for broker, seen in now.items()},
+        widened_partitions(memory, snapshot).keys(),
+        moves_hidden(snapshot),
+    )
+    room = rack_room(snapshot.brokers)
+    changes = [
+        change
+        for broker in _relabelled(memory.brokers, now)
+        if (change := _relabelling(broker, racks, memory, snapshot)) is not None
+    ]
+    for topic in topics_to_compare(memory, snapshot):
+        changes.extend(_changes_of(topic, racks, room, memory, snapshot))
+    return changes
+
+
+def topics_to_compare(memory: Memory, snapshot: Snapshot) -> Iterator[TopicState]:
+    """The topics that look otherwise than at the last look, and those in which something moves, moved or may move."""
+    touched = {tp.topic for tp in (*memory.reassignments, *memory.widened, *snapshot.reassignments)}
+    if snapshot.topics is memory.topic_states and not touched:
+        return
+    for name, topic in snapshot.topics.items():
+        if memory.topic_states.get(name) is not topic or name in touched:
+            yield topic
+
+
+def moves_hidden(snapshot: Snapshot) -> bool:
+    """Whether the running reassignments are unknown."""
+    return any(gap.part is ObservationPart.REASSIGNMENTS for gap in snapshot.gaps)
+
+
+def widened_partitions(memory: Memory, snapshot: Snapshot) -> Mapping[TopicPartition, Replicas]:
+    """The partitions that count as moving for this look though none of them is listed as such, with their replicas."""
+    widened = {}
+    for topic in topics_to_compare(memory, snapshot):
+        known = memory.topics.get(topic.name)
+        if known is None or _recreated(known, topic):
+            continue
+        for state in topic.partitions:
+            was = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
+            more = 0 < len(was) < len(state.replicas) and set(was) <= set(state.replicas)
+            if more and state.id not in snapshot.reassignments:
+                widened[state.id] = state.replicas
+    return {id_: replicas for id_, replicas in sorted(widened.items()) if memory.widened.get(id_) != replicas}
+
+
+def _relabelled(before: Mapping[int, RackSighting], now: Mapping[int, RackSighting]) -> list[int]:
+    return [
+        broker
+        for broker, seen in now.items()
+        if broker in before and before[broker].known is not None and seen.known != before[broker].known
+    ]
+
+
+def _relabelling(broker: int, racks: _Then, memory: Memory, snapshot: Snapshot) -> RackChange | None:
+    """What one broker's new rack did to all partitions that it holds."""
+    count = 0
+    topics = set()
+    examples: list[PartitionChange] = []
+    for name, known in memory.topics.items():
+        for partition, replicas in enumerate(known.replicas):
+            if broker in replicas and _differ(_racks(replicas, racks.before), _racks(replicas, racks.now)):
+                count += 1
+                topics.add(name)
+                if len(examples) < EXAMPLES:
+                    examples.append(PartitionChange(TopicPartition(name, partition), replicas, replicas))
+    if not count:
+        return None
+    return RackChange(
+        ChangeCause.RELABELLED,
+        str(broker),
+        snapshot.taken_ms,
+        snapshot.monotonic_ms,
+        count,
+        len(topics),
+        tuple(examples),
+    )
+
+
+def _changes_of(
+    topic: TopicState, racks: _Then, room: RackRoom, memory: Memory, snapshot: Snapshot
+) -> Iterable[RackChange]:
+    known = memory.topics.get(topic.name)
+    if known is None:
+        if memory.topics:
+            yield from _created(topic, room, snapshot)
+        return
+    if not known.replicas:  # it was there, but could not be described
+        return
+    recreated = _recreated(known, topic)
+    moved: list[PartitionChange] = []
+    added: list[PartitionChange] = []
+    for state in topic.partitions:
+        running = snapshot.reassignments.get(state.id)
+        before = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
+        after = target_replicas(state, running)
+        if not before:
+            added.append(PartitionChange(state.id, (), after))
+        elif running is not None or state.id in racks.doubted or (racks.blind and not recreated):
+            continue
+        elif _moved_racks(before, after, racks):
+            moved.append(PartitionChange(state.id, before, after))
+    if recreated:
+        yield from _change(ChangeCause.RECREATED, [*moved, *added], room, snapshot)
+        return
+    foreign = [change for change in moved if not _own(change.id, memory)]
+    since = [memory.reassignments[change.id].since_ms for change in foreign if change.id in memory.reassignments]
+    yield from _change(ChangeCause.REASSIGNED, foreign, room, snapshot, min(since, default=None))
+    yield from _change(ChangeCause.NEW_PARTITIONS, added, room, snapshot)
+
+
+def _recreated(known: TopicMemory, topic: TopicState) -> bool:
+    return None not in (known.topic_id, topic.topic_id) and known.topic_id != topic.topic_id
+
+
+def _created(topic: TopicState, room: RackRoom, snapshot: Snapshot) -> Iterable[RackChange]:
+    """A new topic is worth a word only when its replicas were placed without regard to racks."""
+    placed = [PartitionChange(state.id, (), state.replicas) for state in topic.partitions]
+    crowded = [change for change in placed if crowding(change.after, room) is not None]
+    yield from _change(ChangeCause.CREATED_BLIND, crowded, room, snapshot)
+
+
+def _change(
+    cause: ChangeCause,
+    changed: list[PartitionChange],
+    room: RackRoom,
+    snapshot: Snapshot,
+    running_since_ms: int | None = None,
+) -> Iterable[RackChange]:
+    if changed:
+        shares = any(crowding(change.after, room) is not None for change in changed)
+        yield RackChange(
+            cause,
+            changed[0].id.topic,
+            snapshot.taken_ms,
+            snapshot.monotonic_ms,
+            len(changed),
+            1,
+            tuple(changed[:EXAMPLES]),
+            running_since_ms,
+            shares,
+        )
+
+
+def _moved_racks(before: Replicas, after: Replicas, racks: _Then) -> bool:
+    """True when other replicas live in other racks; the same replicas in another rack are a relabelled broker."""
+    if before == after or sorted(before) == sorted(after):
+        return False
+    return _differ(_racks(before, racks.before), _racks(after, racks.now))
+
+
+def _racks(replicas: Replicas, racks: _Racks) -> Counter[str] | None:
+    """How many replicas each rack holds; None when one is unknown."""
+    names = [racks.get(replica) for replica in replicas]
+    return None if None in names else Counter(name for name in names if name is not None)
+
+
+def _differ(one: Counter[str] | None, other: Counter[str] | None) -> bool:
+    return one is not None and other is not None and one != other
+
+
+def _own(partition: TopicPartition, memory: Memory) -> bool:
+    running = memory.reassignments.get(partition)
+    return partition in memory.own_reassignments or (running is not None and running.own)
+
+
+def topic_memory(
+    topic: TopicState,
+    before: TopicMemory | None,
+    snapshot: Snapshot,
+    doubted: AbstractSet[TopicPartition],
+    *,
+    blind: bool,
+) -> TopicMemory:
+    """What to remember of a topic: as it is, but as it was where a reassignment runs, may run or cannot be seen."""
+    size = topic.partitions[-1].id.partition + 1 if topic.partitions else 0
+    same = before is not None and before.topic_id == topic.topic_id
+    replicas: list[Replicas] = [()] * size
+    for state in topic.partitions:
+        number = state.id.partition
+        running = snapshot.reassignments.get(state.id)
+        was = before.replicas[number] if before is not None and same and number < len(before.replicas) else ()
+        moving = running is not None or blind or state.id in doubted
+        replicas[number] = was if was and moving else original_replicas(state, running)
+    return TopicMemory(topic.topic_id, tuple(replicas))

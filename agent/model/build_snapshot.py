@@ -1,0 +1,321 @@
+"""One look's answers become one snapshot: racks, topics, groups, lags and rates, in this order.
+
+Invariants: equal observations (and equal memories) give equal snapshots, with a memo or without; what did not change is
+the same object as before. Nothing is believed to be gone only because it is no longer shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
+
+from agent.decode.values import DecodedGroups
+from agent.model.groups import SnapshotGroups, groups_of
+from agent.model.lags import LagOffsets, ObservationTime, copies_of
+from agent.model.members import brokers_of, selector_is_rack_aware
+from agent.model.rack_locators import located, locator_states
+from agent.model.rates import byte_rates
+from agent.model.streams import NO_OFFSETS
+from agent.values.kafka import CLEANUP_POLICY, FOLLOWER_REPLICAS, LEADER_REPLICAS, MIN_INSYNC_REPLICAS
+from agent.values.limits import Limits
+from agent.values.memo import Memo, each
+from agent.values.memory import Memory
+from agent.values.number_format import counted, lasted
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawApplicationLag, RawTopic
+from agent.values.snapshot import PartitionState, Reassignment, Snapshot, StreamsGroup, TaskCopy, TopicState
+from agent.values.weights import (
+    NOT_WEIGHED,
+    FreshWeights,
+    GroupRates,
+    RateColumn,
+    RestoreWeight,
+    TopicRates,
+    WeightsReading,
+    WeightsState,
+)
+from assignors.problem import TopicPartition
+
+# Topics with their partitions, sizes included: what metadata, configs and log dirs say, put together.
+#
+# Invariant: a topic that did not change is the same object as in the last snapshot, and so is the mapping when none
+# did. A topic that the brokers could not describe is left out; the gap that came with it says so.
+
+_new = tuple.__new__
+"""What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
+_NO_CONFIG: Mapping[str, str] = {}
+_NAME = _NUMBER = itemgetter(0)
+
+
+class SnapshotTopics(NamedTuple):
+    """The topics, and what is read off all of them at once."""
+
+    by_name: Mapping[str, TopicState]
+    """Sorted."""
+    brokers: frozenset[int]
+    """Every broker that holds a replica of something."""
+
+
+def topics_of(observation: Observation, limits: Limits, memo: Memo) -> SnapshotTopics:
+    """Every described topic by name."""
+    rows, configs, prefix = observation.topics, observation.topic_configs, limits.topics.prefix
+    return memo.of(("topics",), (rows, configs, prefix), lambda: _topics(rows, configs, prefix, memo))
+
+
+def sizes_of(observation: Observation, memo: Memo) -> Mapping[TopicPartition, int]:
+    """The largest replica on disk of each partition that some log dir told of."""
+    return memo.of(("sizes",), (observation.replica_bytes,), partial(_sizes, observation.replica_bytes))
+
+
+def is_own(name: str, prefix: str) -> bool:
+    """True for a topic or group of rackwise itself: its prefix, alone or before a separator."""
+    return name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in ("", ".", "-", "_")
+
+
+def _topics(
+    rows: tuple[RawTopic, ...], configs: Mapping[str, Mapping[str, str]], prefix: str, memo: Memo
+) -> SnapshotTopics:
+    described = [(row, configs.get(row.name, _NO_CONFIG)) for row in rows if row.error is None or row.partitions]
+    built = each(
+        memo, "topics", described, lambda pair: pair[0].name, lambda pair: _topic(*pair, prefix), context=(prefix,)
+    )
+    by_name = {topic.name: topic for topic in sorted(built, key=_NAME)}
+    brokers = frozenset().union(*[state.replicas for topic in built for state in topic.partitions])
+    return SnapshotTopics(by_name, brokers)
+
+
+def _topic(raw: RawTopic, config: Mapping[str, str], prefix: str) -> TopicState:
+    name = raw.name
+    return TopicState(
+        name,
+        raw.topic_id,
+        raw.internal,
+        is_own(name, prefix),
+        tuple(
+            [
+                _new(PartitionState, (_new(TopicPartition, (name, number)), leader, replicas, isr, offline))
+                for number, leader, replicas, isr, offline in sorted(raw.partitions, key=_NUMBER)
+            ]
+        ),
+        _number(config.get(MIN_INSYNC_REPLICAS)),
+        config.get(CLEANUP_POLICY) or None,
+        config.get(LEADER_REPLICAS) or None,
+        config.get(FOLLOWER_REPLICAS) or None,
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
+
+
+def _sizes(replica_bytes: Mapping[tuple[int, TopicPartition], int]) -> dict[TopicPartition, int]:
+    sizes: dict[TopicPartition, int] = {}
+    for (_, partition), size in replica_bytes.items():
+        if size > sizes.get(partition, -1):
+            sizes[partition] = size
+    return sizes
+
+
+# Which weights of the pipeline are fresh, and what they say of each topic, group and application.
+#
+# Weights are as old as the last look that they rest on, by the wall clocks of both sides. Those that are too old, or
+# that come from a time which has not come yet by more than the same bound, count for nothing, record by record; and
+# when none is left, one clause says why.
+#
+# Invariants: as long as the same weights are fresh, the same object is given back, so that nothing is judged anew; what
+# is laid out is no larger than the topics that the cluster shows and the records that were read, whatever these claim.
+
+
+def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[FreshWeights, WeightsState | None]:
+    """The fresh weights laid out by name, and what became of the rest."""
+    told = observation.weights
+    if told is None:
+        return NOT_WEIGHED, None
+    now_ms, most_ms = observation.taken_ms, limits.weights.max_age_ms
+    topics = tuple([one for one in told.topics if _is_fresh(one, now_ms, most_ms)])
+    groups = tuple([one for one in told.groups if _is_fresh(one, now_ms, most_ms)])
+    laid_out = NOT_WEIGHED
+    if topics:
+        sizes = {topic.name: len(topic.partitions) for topic in observation.topics}
+        laid_out = memo.of(("weighed",), (topics, groups, sizes), lambda: _lay_out(topics, groups, sizes))
+    fresh: tuple[TopicRates | GroupRates, ...] = (*topics, *groups) if topics else ()
+    state = WeightsState(
+        to_ms=max([one.to_ms for one in fresh], default=None),
+        from_ms=min([one.from_ms for one in fresh], default=None),
+        why_not=None if fresh else _why_not(told, now_ms, most_ms),
+        silent=not fresh and not told.topics and not told.groups and not told.unreadable,
+        stale=len(told.topics) + len(told.groups) - len(topics) - len(groups),
+        unreadable=told.unreadable,
+        example=told.example,
+    )
+    return laid_out, state
+
+
+def rates_with(weights: FreshWeights, own: Mapping[TopicPartition, float]) -> Mapping[TopicPartition, float]:
+    """The rate of every partition of which there is one: by weights, else by what the agent itself saw."""
+    if not own:
+        return weights.bytes_per_s
+    return {**own, **weights.bytes_per_s} if weights.bytes_per_s else own
+
+
+def _is_fresh(one: TopicRates | GroupRates, now_ms: int, most_ms: int) -> bool:
+    return abs(now_ms - one.to_ms) <= most_ms
+
+
+def _why_not(told: WeightsReading, now_ms: int, most_ms: int) -> str:
+    """The newest of the weights decides."""
+    ends = [*[one.to_ms for one in told.topics], *[one.to_ms for one in told.groups]]
+    if told.missing is None and ends:
+        return _too_old(min((now_ms - end for end in ends), key=abs), most_ms)
+    if told.missing is None and told.unreadable:
+        return f"0 of {counted(told.unreadable, 'record')} in {told.topic} can be read; example: {told.example}"
+    return told.missing or f"{told.topic} holds {'weights of other clusters only' if told.others else 'no weights'}"
+
+
+def _too_old(age_ms: int, most_ms: int) -> str:
+    if age_ms < -most_ms:
+        return f"they come from {lasted(-age_ms)} after this look, so one of the two clocks is wrong"
+    if age_ms <= most_ms:
+        return "they contain groups only, and no topic"
+    return f"they are {lasted(age_ms)} old, {lasted(age_ms - most_ms)} more than weights.max_age allows"
+
+
+def _lay_out(topics: Sequence[TopicRates], groups: Sequence[GroupRates], sizes: Mapping[str, int]) -> FreshWeights:
+    columns: dict[str, RateColumn] = {}
+    for topic in topics:
+        size = sizes.get(topic.topic, 0)
+        if size:
+            columns[topic.topic] = _column(columns.get(topic.topic) or (None,) * size, topic)
+    restores = {group.group: group.restores for group in groups if group.restores}
+    return FreshWeights(
+        topics=columns,
+        groups=_reads(groups, columns),
+        restores=dict(sorted(restores.items())),
+        bytes_per_s={
+            TopicPartition(topic, number): rate
+            for topic, column in columns.items()
+            for number, rate in enumerate(column)
+            if rate is not None
+        },
+    )
+
+
+def _column(before: RateColumn, topic: TopicRates) -> RateColumn:
+    """The column with these rates in it; partitions that the topic does not have are left aside."""
+    column = list(before)
+    for number, rate in zip(topic.partitions, topic.bytes_per_s, strict=True):
+        if number < len(column):
+            column[number] = rate
+    return tuple(column)
+
+
+def _reads(groups: Iterable[GroupRates], columns: Mapping[str, RateColumn]) -> dict[str, dict[TopicPartition, float]]:
+    """What groups read, where that is not what the topic takes in."""
+    reads: dict[str, dict[TopicPartition, float]] = {}
+    for group in groups:
+        for topic, partitions, rates in group.reads:
+            inbound = columns.get(topic)
+            if inbound is None:
+                continue
+            for number, rate in zip(partitions, rates, strict=True):
+                if number < len(inbound) and rate != inbound[number]:
+                    reads.setdefault(group.group, {})[TopicPartition(topic, number)] = rate
+    return reads
+
+
+_Value = TypeVar("_Value")
+
+
+def build_snapshot(
+    observation: Observation, decoded: DecodedGroups, memory: Memory, limits: Limits, memo: Memo | None = None
+) -> Snapshot:
+    """The cluster as one value. With a memo, only what changed since the last call is built again."""
+    memo = memo if memo is not None else Memo()
+    topics = topics_of(observation, limits, memo)
+    by_locators = located(observation, limits.rack_locators, memo)
+    groups = groups_of(
+        observation, decoded, topics.by_name, memory=memory, limits=limits, memo=memo, located=by_locators
+    )
+    weights, weights_state = weighed(observation, limits, memo)
+    brokers = _same("brokers", brokers_of(observation, topics.brokers, memory, by_locators), memo)
+    return Snapshot(
+        cluster_id=observation.cluster_id,
+        controller=observation.controller,
+        brokers=brokers,
+        topics=topics.by_name,
+        groups=groups.by_id,
+        copies=_copies(observation, groups, memory, limits, weights.restores),
+        reassignments=_reassignments(observation, memory),
+        broker_configs=observation.broker_configs,
+        group_configs=observation.group_configs,
+        selector_is_rack_aware=selector_is_rack_aware(brokers, observation.broker_configs),
+        end_offsets=observation.end_offsets,
+        committed_offsets=observation.committed_offsets,
+        size_bytes=sizes_of(observation, memo),
+        sizes_fresh=ObservationPart.LOG_DIRS not in observation.ages_ms,
+        bytes_per_s=rates_with(weights, byte_rates(observation.end_offsets, memory, observation.monotonic_ms)),
+        weighed=weights,
+        weights=weights_state,
+        rack_locators=locator_states(observation, limits.rack_locators),
+        rights=observation.rights,
+        vanished_topics=observation.vanished_topics,
+        vanished_groups=observation.vanished_groups,
+        gaps=_same("gaps", _gaps(observation), memo),
+        taken_ms=observation.taken_ms,
+        monotonic_ms=observation.monotonic_ms,
+    )
+
+
+def _same(name: str, value: _Value, memo: Memo) -> _Value:
+    """The object of last time when this one is equal to it, so that later stages see at once that nothing changed."""
+    return memo.of((name,), (value,), lambda: value)
+
+
+def _copies(
+    observation: Observation,
+    groups: SnapshotGroups,
+    memory: Memory,
+    limits: Limits,
+    restores: Mapping[str, tuple[RestoreWeight, ...]],
+) -> Mapping[str, tuple[TaskCopy, ...]]:
+    told: dict[str, list[RawApplicationLag]] = {}
+    for row in observation.application_lags:
+        told.setdefault(row.group_id, []).append(row)
+    clock = ObservationTime(observation.taken_ms, observation.monotonic_ms)
+    none: Sequence[RawApplicationLag] = ()
+    copies = {}
+    for name in sorted(groups.offsets):
+        group = groups.by_id[name]
+        if isinstance(group, StreamsGroup):
+            facts = groups.offsets.get(name, NO_OFFSETS)
+            offsets = LagOffsets(observation.end_offsets, observation.committed_offsets.get(name))
+            copies[name] = copies_of(
+                group,
+                facts,
+                offsets,
+                told.get(name, none),
+                memory=memory,
+                settings=limits.group(name),
+                clock=clock,
+                learned=restores.get(name, ()),
+            )
+    return copies
+
+
+def _reassignments(observation: Observation, memory: Memory) -> Mapping[TopicPartition, Reassignment]:
+    moves = {}
+    for raw in sorted(observation.reassignments):
+        running = memory.reassignments.get(raw.id)
+        own = raw.id in memory.own_reassignments or (running is not None and running.own)
+        moves[raw.id] = Reassignment(raw.id, raw.replicas, raw.adding, raw.removing, own)
+    return moves
+
+
+def _gaps(observation: Observation) -> tuple[Gap, ...]:
+    """The gaps of the look; an answer without brokers is one too, because a cluster always has some."""
+    gaps = list(observation.gaps)
+    if not observation.brokers and not any(gap.part is ObservationPart.BROKERS for gap in gaps):
+        sentence = "the metadata lists no broker; brokers count as unknown, not as gone"
+        gaps.append(Gap(ObservationPart.BROKERS, GapCause.DOUBTED, "", sentence))
+    return tuple(sorted(set(gaps), key=lambda gap: (gap.part, gap.cause, gap.subject, gap.detail)))

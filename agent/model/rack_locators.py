@@ -1,0 +1,249 @@
+"""The rack in which each broker and each client stands, by all rack locators together (KIP-36).
+
+Locators are asked in the order of ``rack.locator.class``, and the first that knows wins. One that says two things at
+once does not know: the next is asked, and when none knows, the rack is conflicting. One that says otherwise than the
+winner is kept with what it said. Aliases translate every answer first, so that two names of one rack are no
+contradiction; ``told`` keeps what the wire says, letter by letter, because Kafka compares that.
+
+Pure: the answers of files, commands and entry points came with the observation, the rules of the others are limits.
+Without locators nothing here is asked, and racks are what the wire tells.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from pydantic_core import SchemaValidator, core_schema
+
+from agent.values.kafka import CLIENT_ID, GROUP_INSTANCE_ID
+from agent.values.limits import LocatorKind, RackLocator, RackPattern
+from agent.values.memo import Memo
+from agent.values.observation import Observation, RawRackRow
+from agent.values.snapshot import UNKNOWN_RACK, LocatorState, Rack, RackState
+
+# Rules by which a name or an address tells a rack: patterns and networks; and how hosts are compared.
+#
+# Names are foreign text, and every member of a group chooses its own. So patterns are matched in linear time, by
+# the regex engine that pydantic brings along (Rust's), and a rack is never cut out of a name: it is the rule that names
+# it.
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+HOST = "host"
+
+
+class LocatorHost(NamedTuple):
+    """A host as it is reported, in the forms in which it is looked for."""
+
+    names: tuple[str, ...]
+    """The names and addresses in it."""
+    keys: tuple[tuple[str, str], ...]
+    """The same as tables hold them."""
+    addresses: tuple[IpAddress, ...]
+
+
+@lru_cache(maxsize=16_384)
+def host_of(told: str | None) -> LocatorHost:
+    """A broker's or client's host: Java writes clients' as ``name/address`` or ``/address``."""
+    names = tuple(part for part in (told or "").split("/") if part)
+    parsed = [_address(name) for name in names]
+    keys = tuple((HOST, name.lower() if one is None else str(one)) for name, one in zip(names, parsed, strict=True))
+    return LocatorHost(names, keys, tuple(one for one in parsed if one is not None))
+
+
+def name_key(of: str, name: str) -> tuple[str, str]:
+    """How a name is compared: hosts without regard to case, addresses by value, everything else letter by letter."""
+    if of != HOST:
+        return of, name
+    address = _address(name)
+    return of, name.lower() if address is None else str(address)
+
+
+class RackPatternIndex:
+    """Patterns by what they look at."""
+
+    __slots__ = ("_by_name",)
+
+    def __init__(self, patterns: Iterable[RackPattern]) -> None:
+        self._by_name: dict[str, list[tuple[SchemaValidator, str]]] = {}
+        for of, pattern, rack in patterns:
+            found = SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+            self._by_name.setdefault(of, []).append((found, rack))
+
+    def racks(self, names: Iterable[tuple[str, str]], hosts: Sequence[str]) -> list[str]:
+        """The racks of all patterns that are found in one of these names."""
+        known = [(self._by_name.get(of, ()), name) for of, name in names]
+        known += [(self._by_name.get(HOST, ()), host) for host in hosts]
+        return [rack for patterns, name in known for found, rack in patterns if found.isinstance_python(name)]
+
+
+class RackNetworkIndex:
+    """Networks as spans of addresses that do not overlap, so that a look-up is one bisection."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self, networks: Iterable[tuple[str, str]]) -> None:
+        parsed = [(ipaddress.ip_network(text), rack) for text, rack in networks]
+        spans = [((net.version, int(net.network_address), int(net.broadcast_address)), rack) for net, rack in parsed]
+        self._starts: list[tuple[int, int]] = []
+        self._ends: list[tuple[tuple[int, int], str]] = []
+        for (version, first, last), rack in sorted(spans, key=lambda row: (*row[0][:2], -row[0][2])):
+            # A network inside another has the same rack (the settings see to that), and tells nothing more.
+            if not self._ends or self._ends[-1][0] < (version, first):
+                self._starts.append((version, first))
+                self._ends.append(((version, last), rack))
+
+    def racks(self, addresses: Iterable[IpAddress]) -> list[str]:
+        """The racks of these addresses."""
+        found: list[str] = []
+        for address in addresses:
+            key = (address.version, int(address))
+            at = bisect_right(self._starts, key) - 1
+            if at >= 0 and key <= self._ends[at][0]:
+                found.append(self._ends[at][1])
+        return found
+
+
+def _address(text: str) -> IpAddress | None:
+    """The address that a text is; one of IPv4 that is written as IPv6 is itself, and a scope is left aside."""
+    bare = text.partition("%")[0].removeprefix("[").removesuffix("]")
+    try:
+        address = ipaddress.ip_address(bare)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+# The rack by all locators together.
+
+_MOST_SETTLED = 10_000
+_Said = tuple[str, Sequence[str]]
+"""(locator, the racks that it tells, sorted: none, one, or a contradiction)."""
+
+
+_Ask = Callable[["LocatorSubject", LocatorHost, Sequence[str]], Sequence[str]]
+
+
+class LocatorSubject(NamedTuple):
+    """A broker or client by all names under which a locator may know it."""
+
+    names: tuple[tuple[str, str], ...]
+    """(``broker``, ``host``, ``client.id`` or ``group.instance.id``; the name)."""
+    host: str | None
+    """As the broker advertises it, or as the coordinator saw the client."""
+
+
+def broker_subject(broker: int, host: str | None) -> LocatorSubject:
+    """A broker; without host, one that is only named by replica lists."""
+    return LocatorSubject((("broker", str(broker)),), host)
+
+
+def client_subject(client_id: str, instance_id: str | None, host: str) -> LocatorSubject:
+    """A member of a group."""
+    static = ((GROUP_INSTANCE_ID, instance_id),) if instance_id else ()
+    return LocatorSubject((*static, (CLIENT_ID, client_id)), host)
+
+
+class RackLocatorChain:
+    """The locators with their rules and tables, ready to be asked; compared by identity."""
+
+    __slots__ = ("_aliases", "_asked", "_settled")
+
+    def __init__(self, order: tuple[RackLocator, ...], tables: Mapping[str, tuple[RawRackRow, ...]]) -> None:
+        self._aliases = {other: meant for locator in order for other, meant in locator.aliases}
+        asked = (locator for locator in order if locator.kind is not LocatorKind.ALIAS)
+        self._asked = tuple((locator.name, _asker(locator, tables.get(locator.name, ()))) for locator in asked)
+        self._settled: dict[tuple[object, ...], Rack] = {}
+
+    def rack(self, subject: LocatorSubject, told: Sequence[str]) -> Rack:
+        """Its rack, given what it says of itself: nothing, a rack, or several when the wire tells several."""
+        host = host_of(subject.host)
+        said: list[_Said] = []
+        for name, ask in self._asked:
+            racks = ask(subject, host, told)
+            if racks:
+                meant = {self._aliases.get(rack, rack) for rack in racks} if self._aliases else set(racks)
+                said.append((name, tuple(sorted(meant) if len(meant) > 1 else meant)))
+        # A cluster has few racks and many clients: what was settled once is the same object for all.
+        key = (*said, tuple(told))
+        rack = self._settled.get(key)
+        if rack is None:
+            if len(self._settled) >= _MOST_SETTLED:  # clients may tell whatever they like
+                self._settled.clear()
+            rack = self._settled[key] = _settled(said, told)
+        return rack
+
+
+def _asker(locator: RackLocator, rows: tuple[RawRackRow, ...]) -> _Ask:
+    """How that locator answers: the racks that it tells."""
+    match locator.kind:
+        case LocatorKind.WIRE:
+            return lambda _subject, _host, told: told
+        case LocatorKind.REGEX:
+            patterns = RackPatternIndex(locator.patterns)
+            return lambda subject, host, _told: patterns.racks(subject.names, host.names)
+        case LocatorKind.CIDR:
+            networks = RackNetworkIndex(locator.networks)
+            return lambda _subject, host, _told: networks.racks(host.addresses)
+        case _:
+            table = _indexed(rows)
+            return lambda subject, host, _told: [
+                rack for key in (*subject.names, *host.keys) if key in table for rack in table[key]
+            ]
+
+
+def located(observation: Observation, order: tuple[RackLocator, ...], memo: Memo) -> RackLocatorChain | None:
+    """The locators as this look found them, the same object while no answer changed; None where only the wire tells."""
+    if not order:
+        return None
+    tables = {table.locator: table.rows for table in observation.rack_tables}
+    return memo.of(("located",), (order, tables), lambda: RackLocatorChain(order, tables))
+
+
+def locator_states(observation: Observation, order: tuple[RackLocator, ...]) -> tuple[LocatorState, ...]:
+    """Every locator with the size and the age of what it tells."""
+    tables = {table.locator: table for table in observation.rack_tables}
+    states: list[LocatorState] = []
+    for locator in order:
+        table = tables.get(locator.name)
+        if locator.kind is LocatorKind.TABLE:
+            told = (None, None) if table is None else (len(table.rows), table.age_ms)
+            states.append(LocatorState(locator.name, *told))
+        else:
+            rules = len(locator.patterns) + len(locator.networks) + len(locator.aliases)
+            states.append(LocatorState(locator.name, None if locator.kind is LocatorKind.WIRE else rules, 0))
+    return tuple(states)
+
+
+def _settled(said: Sequence[_Said], told: Sequence[str]) -> Rack:
+    """The first that knows wins; ``said`` holds those that answered, in order."""
+    sent = told[0] if len(told) == 1 else None
+    winner = next(((name, racks[0]) for name, racks in said if len(racks) == 1), None)
+    if winner is None:
+        if not said:
+            return UNKNOWN_RACK if sent is None else UNKNOWN_RACK._replace(source="", sent=sent)
+        source, claims = said[0]
+        others = _others(said[1:], None)
+        return Rack(RackState.CONFLICTING, None, tuple(claims), source=source, sent=sent, others=others)
+    source, name = winner
+    others = _others(said, name)
+    if source == LocatorKind.WIRE.value and name == sent:
+        return Rack(RackState.KNOWN, name, others=others)
+    return Rack(RackState.KNOWN, name, source=source, sent=sent, others=others)
+
+
+def _others(said: Iterable[_Said], name: str | None) -> tuple[tuple[str, str], ...]:
+    return tuple((locator, rack) for locator, racks in said for rack in racks if rack != name)
+
+
+def _indexed(rows: Iterable[RawRackRow]) -> dict[tuple[str, str], tuple[str, ...]]:
+    table: dict[tuple[str, str], tuple[str, ...]] = {}
+    for row in rows:
+        key = name_key(row.of, row.name)
+        table[key] = (*table.get(key, ()), row.rack)
+    return table

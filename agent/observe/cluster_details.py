@@ -1,0 +1,324 @@
+"""The second wave: what the names of topics and groups lead to; then the end offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+from agent.observe.cluster_listing import ClusterListing
+from agent.observe.context import (
+    NO_CONFIGS,
+    CachedConfigs,
+    ObserveContext,
+    ObserveQuery,
+    ask_together,
+    group_configs,
+    topic_configs,
+)
+from agent.values.kafka import (
+    CLASSIC_GROUP,
+    CONSUMER_PROTOCOL_TYPE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from agent.values.number_format import few
+from agent.values.observation import Gap, GapCause, ObservationPart, RawGroup, RawListedGroup, RawTopic
+from agent.wire.client import WireClient
+from agent.wire.epoch_group_calls import EPOCH_GROUP_CALLS
+from agent.wire.failure import CallFailed
+from agent.wire.group_calls import DESCRIBE_CALLS, DescribedGroups
+from agent.wire.offset_calls import CommittedOffsets, EndOffsets
+from assignors.problem import TopicPartition
+
+# Tells names that really vanished from those that we are only no longer shown.
+#
+# Brokers answer without rights as if there were nothing, and a broker that lags behind answers as of yesterday. So
+# names that were known and are not shown are asked about *by name*: then a broker must say "no such topic" or "not
+# allowed". That answer is the second witness. Pure: who is asked and how is `agent.observe.cluster_details`.
+#
+# Invariant: a name stays known until a broker said that it is gone, or it vanished alone and in a complete answer.
+
+_NAMED = 3
+
+
+class NameVisibility(Enum):
+    """What a witness said about a name."""
+
+    GONE = auto()
+    """There is no such thing."""
+    HIDDEN = auto()
+    """Not allowed to see it: it may well be there."""
+    THERE = auto()
+    """It is there: the first answer was not the whole truth."""
+
+
+class VanishedNames(NamedTuple):
+    """What to believe about the names that are no longer shown."""
+
+    gone: frozenset[str]
+    """A broker said so."""
+    hidden: frozenset[str]
+    """Still known, not shown: remembered for the next look and counted in the rights."""
+    gaps: tuple[Gap, ...]
+
+
+def names_to_ask(known: frozenset[str], shown: frozenset[str], most: int) -> tuple[str, ...]:
+    """Names to ask a witness about, sorted; no more than ``most``, so that a lost right does not make a storm."""
+    return tuple(sorted(known - shown)[:most])
+
+
+def vanished_names(
+    part: ObservationPart,
+    known: frozenset[str],
+    shown: frozenset[str],
+    words: Mapping[str, NameVisibility],
+    *,
+    complete: bool,
+    shrink_share: float,
+) -> VanishedNames:
+    """Who is gone and who is hidden, of the names that are known and not shown.
+
+    ``words`` holds what witnesses said; a name without a word is believed gone only when the answer was complete and
+    no more than ``shrink_share`` of all known names vanished unexplained.
+    """
+    missing = known - shown
+    said = {word: frozenset(name for name in missing if words.get(name) is word) for word in NameVisibility}
+    silent = missing - said[NameVisibility.GONE] - said[NameVisibility.HIDDEN] - said[NameVisibility.THERE]
+    shrunk = len(silent) > shrink_share * len(known)
+    kept_silent = silent if shrunk or not complete else frozenset()
+    gaps: list[Gap] = []
+    if said[NameVisibility.HIDDEN]:
+        detail = (
+            f"{_are(part, said[NameVisibility.HIDDEN])} no longer visible: DESCRIBE is denied; grant DESCRIBE on {part}"
+        )
+        gaps.append(Gap(part, GapCause.NOT_ALLOWED, _subject(part, said[NameVisibility.HIDDEN]), detail))
+    if said[NameVisibility.THERE]:
+        detail = f"{_are(part, said[NameVisibility.THERE])} still there, but missing from the list of all {part}"
+        gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, said[NameVisibility.THERE]), detail))
+    if shrunk:
+        detail = f"{_are(part, silent)} no longer listed, and it is unknown whether they were deleted"
+        gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, silent), detail))
+    return VanishedNames(
+        said[NameVisibility.GONE], said[NameVisibility.HIDDEN] | said[NameVisibility.THERE] | kept_silent, tuple(gaps)
+    )
+
+
+def _subject(part: ObservationPart, names: frozenset[str]) -> str:
+    """Never empty: that would say that the whole part is missing."""
+    return next(iter(names)) if len(names) == 1 else f"{len(names)} {part}"
+
+
+def _are(part: ObservationPart, names: frozenset[str]) -> str:
+    first = sorted(names)
+    if len(first) == 1:
+        return f"{first[0]} is"
+    return f"{len(first)} {part} ({few(first, _NAMED)}) are"
+
+
+_NOT_CLASSIC = "not a classic"
+"""How a coordinator words that a group is there, but of another type."""
+
+
+def ask_about_topics(
+    wire: WireClient, names: Sequence[str], timeout_ms: int, *, answered_by: int | None
+) -> Mapping[str, NameVisibility]:
+    """What another broker than the one that answered before says of each topic; absent where no other answered.
+
+    A broker that is behind leaves a topic out, and does not know it by name either.
+    """
+    alone = len(wire.broker_ids) <= 1
+    if not names or (answered_by is None and not alone):
+        return {}
+    try:
+        answer = wire.describe_topics(timeout_ms, names=names, avoid=None if alone else answered_by)
+    except CallFailed:
+        return {}
+    if answer.answered_by == answered_by and not alone:
+        return {}
+    words = {
+        None: NameVisibility.THERE,
+        UNKNOWN_TOPIC_OR_PARTITION: NameVisibility.GONE,
+        TOPIC_AUTHORIZATION_FAILED: NameVisibility.HIDDEN,
+    }
+    return {topic.name: words[topic.error] for topic in answer.topics if topic.error in words}
+
+
+def ask_about_groups(
+    wire: WireClient, names: Sequence[str], timeout_ms: int, *, listed: Iterable[RawListedGroup]
+) -> Mapping[str, NameVisibility]:
+    """What each group's coordinator says; ``listed`` tells of which type a group was when it was last seen."""
+    types = {row.group_id: row.group_type or CLASSIC_GROUP for row in listed}
+    by_type: dict[str, list[str]] = {}
+    for name in names:
+        by_type.setdefault(types.get(name, CLASSIC_GROUP), []).append(name)
+    words: dict[str, NameVisibility] = {}
+    for group_type, some in by_type.items():
+        words |= _ask_about_type(wire, group_type, some, timeout_ms)
+    return words
+
+
+def _ask_about_type(wire: WireClient, group_type: str, names: list[str], timeout_ms: int) -> dict[str, NameVisibility]:
+    described_as = group_type if group_type in DESCRIBE_CALLS else CLASSIC_GROUP
+    described = wire.describe_groups(names, timeout_ms, group_type=described_as)
+    words = {group.group_id: NameVisibility.THERE for group in described.groups}
+    for gap in described.gaps:
+        if gap.cause is GapCause.VANISHED:
+            words[gap.subject] = NameVisibility.THERE if _NOT_CLASSIC in gap.detail else NameVisibility.GONE
+        elif gap.cause is GapCause.NOT_ALLOWED:
+            words[gap.subject] = NameVisibility.HIDDEN
+    return words
+
+
+_COMMITTING_PROTOCOLS = (CONSUMER_PROTOCOL_TYPE, "")
+"""Protocol types of classic groups that commit offsets; the empty one is a group that only commits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDetails:
+    """Groups described, their offsets, configs, and what was said about names that are no longer shown."""
+
+    groups: tuple[RawGroup, ...]
+    committed: Mapping[str, Mapping[TopicPartition, int]]
+    topic_configs: CachedConfigs
+    group_configs: CachedConfigs
+    topic_words: Mapping[str, NameVisibility]
+    group_words: Mapping[str, NameVisibility]
+    gaps: tuple[Gap, ...]
+
+
+def ask_details(context: ObserveContext, world: ClusterListing) -> ClusterDetails:
+    """Everything of the second wave, side by side; never raises."""
+    wire, timeout_ms, places = context.clients.wire, context.timeout_ms, world.coordinators
+    groups = world.groups or ()
+    names = {kind: [row.group_id for row in groups if _type_of(row) == kind] for kind in DESCRIBE_CALLS}
+    described = _ask_members(context, world, names)
+    committed: ObserveQuery[CommittedOffsets] = ObserveQuery(
+        ObservationPart.COMMITTED_OFFSETS,
+        lambda: wire.fetch_committed(_committing(groups), timeout_ms, coordinators=places),
+        CommittedOffsets({}, ()),
+    )
+    configs: ObserveQuery[CachedConfigs] = ObserveQuery(
+        ObservationPart.TOPIC_CONFIGS, partial(topic_configs, context, _present(world.topics)), NO_CONFIGS
+    )
+    newer = list(chain.from_iterable(names[kind] for kind in EPOCH_GROUP_CALLS))
+    own_configs: ObserveQuery[CachedConfigs] = ObserveQuery(
+        ObservationPart.GROUP_CONFIGS, partial(group_configs, context, newer), NO_CONFIGS
+    )
+    topic_words: ObserveQuery[Mapping[str, NameVisibility]] = ObserveQuery(
+        ObservationPart.TOPICS, partial(_words_on_topics, context, world), {}
+    )
+    group_words: ObserveQuery[Mapping[str, NameVisibility]] = ObserveQuery(
+        ObservationPart.GROUPS, partial(_words_on_groups, context, world), {}
+    )
+    by_topics = (configs, topic_words) if world.topics is not None else ()
+    asked_by_name: tuple[ObserveQuery[Any], ...] = (*described, committed, own_configs, group_words)
+    by_groups = asked_by_name if world.groups is not None else ()
+    gaps = ask_together(context, (*by_topics, *by_groups), name="insides")
+    with_gaps: list[ObserveQuery[Any]] = [*described, committed, configs, own_configs]
+    return ClusterDetails(
+        groups=tuple(chain.from_iterable(ask.answer.groups for ask in described)),
+        committed=committed.answer.offsets,
+        topic_configs=configs.answer,
+        group_configs=own_configs.answer,
+        topic_words=topic_words.answer,
+        group_words=group_words.answer,
+        gaps=(
+            *gaps,
+            *chain.from_iterable(ask.answer.gaps for ask in with_gaps),
+            *(_unanswerable(context, "topics", ObservationPart.TOPIC_CONFIGS) if world.topics is None else ()),
+            *(
+                _unanswerable(context, "groups", ObservationPart.COMMITTED_OFFSETS, ObservationPart.GROUP_CONFIGS)
+                if world.groups is None
+                else ()
+            ),
+        ),
+    )
+
+
+def _ask_members(
+    context: ObserveContext, world: ClusterListing, names: Mapping[str, Sequence[str]]
+) -> tuple[ObserveQuery[DescribedGroups], ...]:
+    """One question for each group type, about the groups of these names."""
+    return tuple(
+        ObserveQuery(
+            ObservationPart.GROUPS,
+            partial(
+                context.clients.wire.describe_groups,
+                some,
+                context.timeout_ms,
+                group_type=kind,
+                coordinators=world.coordinators,
+            ),
+            DescribedGroups((), ()),
+            subject=f"members of {DESCRIBE_CALLS[kind].title}",
+        )
+        for kind, some in names.items()
+    )
+
+
+def ask_ends(context: ObserveContext, world: ClusterListing) -> EndOffsets:
+    """End offsets of every partition that has a leader; never raises."""
+    if not context.wants(ObservationPart.END_OFFSETS) or world.topics is None:
+        return EndOffsets({}, _unanswerable(context, "topics", ObservationPart.END_OFFSETS))
+    leaders = {
+        TopicPartition(topic.name, row.partition): row.leader
+        for topic in world.topics
+        for row in topic.partitions
+        if row.leader is not None
+    }
+    wire, timeout_ms = context.clients.wire, context.timeout_ms
+    ends = ObserveQuery(
+        ObservationPart.END_OFFSETS, lambda: wire.list_end_offsets(leaders, timeout_ms), EndOffsets({}, ())
+    )
+    gaps = ask_together(context, (ends,), name="ends")
+    return EndOffsets(ends.answer.offsets, (*gaps, *ends.answer.gaps))
+
+
+def names_on_disk(world: ClusterListing) -> frozenset[str]:
+    """Topics that the log dirs hold, when they were asked in this look."""
+    return frozenset(tp.topic for _, tp in world.log_dirs.replica_bytes) if world.log_dirs_fresh else frozenset()
+
+
+def _committing(groups: Iterable[RawListedGroup]) -> list[str]:
+    return [
+        row.group_id
+        for row in groups
+        if _type_of(row) in EPOCH_GROUP_CALLS
+        or (_type_of(row) == CLASSIC_GROUP and row.protocol_type in _COMMITTING_PROTOCOLS)
+    ]
+
+
+def _type_of(row: RawListedGroup) -> str:
+    """A broker that reports no types has classic groups alone, or describes no others."""
+    return CLASSIC_GROUP if row.group_type is None else row.group_type
+
+
+def _present(topics: Iterable[RawTopic] | None) -> list[str]:
+    return [topic.name for topic in topics or () if topic.error is None]
+
+
+def _words_on_topics(context: ObserveContext, world: ClusterListing) -> Mapping[str, NameVisibility]:
+    known = context.recall.known_topics | names_on_disk(world)
+    names = names_to_ask(known, frozenset(topic.name for topic in world.topics or ()), context.scope.names_asked)
+    return ask_about_topics(context.clients.wire, names, context.timeout_ms, answered_by=world.topics_answered_by)
+
+
+def _words_on_groups(context: ObserveContext, world: ClusterListing) -> Mapping[str, NameVisibility]:
+    shown = frozenset(group.group_id for group in world.groups or ())
+    names = names_to_ask(context.recall.known_groups, shown, context.scope.names_asked)
+    listed = context.recall.last.listed_groups if context.recall.last else ()
+    return ask_about_groups(context.clients.wire, names, context.timeout_ms, listed=listed)
+
+
+def _unanswerable(context: ObserveContext, what: str, *parts: ObservationPart) -> tuple[Gap, ...]:
+    """Gaps of parts that could not be asked about, as what they hang on did not answer."""
+    wanted = (
+        Gap(part, GapCause.ERROR, "", f"the list of {what} is unknown in this look")
+        for part in parts
+        if context.wants(part)
+    )
+    return (*wanted, *(gap for part in parts for gap in context.not_asked(part)))

@@ -1,0 +1,212 @@
+"""One look at the cluster: who it is, then everything else side by side, each part with its own deadline and failure.
+
+Three waves, as some questions need the answers of others: topics, groups, configs of brokers, reassignments, log dirs
+and the lags that applications tell; then the groups' insides, configs, and names that vanished; end offsets last.
+Committed offsets come before end offsets: read later, a lag could be negative.
+
+Invariant: a field that is empty because no broker answered, or the rights are missing, is named by a gap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from agent.errors import ClusterUnreachable, RackwiseError, UnsupportedCluster, WrongCluster
+from agent.observe.assemble import ObservationAnswers, VanishedNamesByKind, asked_whole, assemble, judge_names
+from agent.observe.cluster_details import ask_details, ask_ends
+from agent.observe.cluster_listing import ask_listing
+from agent.observe.context import ObserveContext, ObserverClients, ObserverState, ObserveScope
+from agent.values.clock import Clock
+from agent.values.observation import GapCause, Observation, RawGroup, RawRackTable, RawTopic
+from agent.wire.cluster_calls import ClusterAnswer
+from agent.wire.failure import CallFailed, Deadline
+from config.kafka_client import KafkaClientConfig
+
+# Gives rows that are equal to last look's rows back as the same objects, so that later stages reuse by identity.
+#
+# Invariant: the result is equal to what came in; only which objects it is made of differs.
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+V = TypeVar("V")
+
+
+def interned_observation(new: Observation, last: Observation | None) -> Observation:
+    """The observation, made of the last look's objects as far as they are equal."""
+    if last is None:
+        return new
+    return replace(
+        new,
+        brokers=interned(new.brokers, last.brokers, lambda row: row.id),
+        topics=interned(new.topics, last.topics, lambda row: row.name, _topic),
+        topic_configs=interned_values(new.topic_configs, last.topic_configs),
+        broker_configs=interned_values(new.broker_configs, last.broker_configs),
+        group_configs=interned_values(new.group_configs, last.group_configs),
+        committed_offsets=interned_values(new.committed_offsets, last.committed_offsets),
+        end_offsets=interned_values(new.end_offsets, last.end_offsets),
+        listed_groups=interned(new.listed_groups, last.listed_groups, lambda row: row.group_id),
+        groups=interned(new.groups, last.groups, lambda row: row.group_id, _group),
+        reassignments=interned(new.reassignments, last.reassignments, lambda row: row.id),
+        replica_bytes=interned_values(new.replica_bytes, last.replica_bytes),
+        application_lags=interned(new.application_lags, last.application_lags, lambda row: row[:4]),
+        rack_tables=interned(new.rack_tables, last.rack_tables, lambda row: row.locator, _rack_table),
+    )
+
+
+def interned(
+    rows: tuple[R, ...],
+    last: tuple[R, ...],
+    key: Callable[[R], Hashable],
+    inner: Callable[[R, R], R] | None = None,
+) -> tuple[R, ...]:
+    """The rows, each the last look's object where equal; the very tuple of the last look when all are.
+
+    ``inner`` makes a changed row of the last look's unchanged parts.
+    """
+    before = {key(row): row for row in last}
+    same = len(rows) == len(last)
+    result: list[R] = []
+    for at, row in enumerate(rows):
+        old = before.get(key(row))
+        if old is None:
+            kept = row
+        elif old == row:
+            kept = old
+        else:
+            kept = inner(row, old) if inner else row
+        same = same and kept is last[at]
+        result.append(kept)
+    return last if same else tuple(result)
+
+
+def interned_values(values: Mapping[K, V], last: Mapping[K, V]) -> Mapping[K, V]:
+    """The mapping, each value the last look's object where equal; the last look's mapping when all are."""
+    result: dict[K, V] = {}
+    same = len(values) == len(last)
+    for key, value in values.items():
+        old = last.get(key)
+        kept = old if old is not None and old == value else value
+        same = same and kept is old
+        result[key] = kept
+    return last if same else result
+
+
+def _rack_table(new: RawRackTable, old: RawRackTable) -> RawRackTable:
+    return new._replace(rows=old.rows) if new.rows == old.rows else new
+
+
+def _topic(new: RawTopic, old: RawTopic) -> RawTopic:
+    return new._replace(partitions=interned(new.partitions, old.partitions, lambda row: row.partition))
+
+
+def _group(new: RawGroup, old: RawGroup) -> RawGroup:
+    members: tuple[Any, ...] = interned(new.members, old.members, lambda row: row.member_id)
+    return new._replace(members=members)
+
+
+# Is the cluster there, and does it let this user in? The first question of a command that goes on with librdkafka.
+#
+# librdkafka tries again until a deadline, whatever it is that keeps it out; here the cause is named at once.
+
+
+def no_answer(failure: CallFailed, timeout_ms: int, passed_ms: float) -> RackwiseError:
+    """The error for a cluster that did not even report its id, after ``passed_ms``.
+
+    A time is named only when it has passed: refused connections and unknown hosts end a call long before its deadline.
+    """
+    if failure.error is not None:
+        return failure.error
+    if failure.cause is GapCause.UNSUPPORTED:
+        return UnsupportedCluster(
+            "The brokers are too old", why=failure.detail, todo="rackwise needs Apache Kafka 3.0 or newer."
+        )
+    waited = f" within {timeout_ms / 1000:g} s" if round(passed_ms) >= timeout_ms else ""
+    return ClusterUnreachable(
+        f"No broker answered{waited}",
+        why=failure.detail,
+        todo="Check bootstrap.servers and that the brokers run.",
+    )
+
+
+def wrong_cluster(told: str, expected: str) -> WrongCluster:
+    """The error for a cluster that is not the one that was meant."""
+    return WrongCluster(
+        f"The brokers belong to cluster {told}",
+        why=f"cluster {expected} is expected",
+        todo="Check bootstrap.servers, or cluster.id.",
+    )
+
+
+def reach_cluster(config: KafkaClientConfig, timeout_ms: int, *, expected_cluster: str | None = None) -> str:
+    """The id of the cluster. Raises what `agent.observe.observe` raises when nothing answers, and WrongCluster."""
+    with ObserverClients.open(config) as clients:
+        told = first_answer(clients, timeout_ms).cluster_id
+    if expected_cluster is not None and told != expected_cluster:
+        raise wrong_cluster(told, expected_cluster)
+    return told
+
+
+def first_answer(clients: ObserverClients, timeout_ms: int) -> ClusterAnswer:
+    """The first answer of a cluster. Raises what `agent.observe.observe` raises when nothing answers."""
+    began = time.monotonic()
+    try:
+        return clients.wire.describe_brokers(timeout_ms)
+    except CallFailed as failure:
+        raise no_answer(failure, timeout_ms, (time.monotonic() - began) * 1000) from failure
+
+
+def observe(
+    clients: ObserverClients, clock: Clock, scope: ObserveScope | None = None, recall: ObserverState | None = None
+) -> Observation:
+    """Everything the brokers tell now, with a gap for each thing that they do not.
+
+    ``recall`` is what the last look left behind, and is updated; without one nothing is carried and nothing doubted.
+    Raises ClusterUnreachable, NoBrokersYet, AuthenticationFailed, TlsFailed or UnsupportedCluster when nothing
+    answered, and WrongCluster when the brokers are not those of the expected cluster, or of the last look.
+    """
+    scope = scope or ObserveScope()
+    recall = recall or ObserverState()
+    began = clock()
+    deadline = Deadline.after_ms(scope.deadline_ms)
+    context = ObserveContext(
+        clients=clients,
+        scope=scope,
+        recall=recall,
+        began=began,
+        cluster=_who_is_there(clients, scope, recall),
+        deadline=deadline,
+    )
+    world = ask_listing(context)
+    insides = ask_details(context, world)
+    answers = ObservationAnswers(world, insides, ask_ends(context, world))
+    judged = judge_names(context, answers)
+    observation = interned_observation(assemble(context, answers, judged), recall.last)
+    observation = replace(observation, took_ms=clock().monotonic_ms - began.monotonic_ms)
+    _remember(context, observation, answers, judged)
+    return observation
+
+
+def _who_is_there(clients: ObserverClients, scope: ObserveScope, recall: ObserverState) -> ClusterAnswer:
+    cluster = first_answer(clients, scope.call_timeout_ms)
+    last_id = recall.last.cluster_id if recall.last else None
+    expected = scope.expected_cluster_id or last_id or cluster.cluster_id
+    if cluster.cluster_id != expected:
+        raise wrong_cluster(cluster.cluster_id, expected)
+    return cluster
+
+
+def _remember(
+    context: ObserveContext, observation: Observation, answers: ObservationAnswers, judged: VanishedNamesByKind
+) -> None:
+    """Leave behind what the next look compares with. A part that did not answer leaves what was known."""
+    recall = context.recall
+    recall.last = observation
+    if answers.world.topics is not None:
+        recall.known_topics = frozenset(topic.name for topic in observation.topics) | judged.topics.hidden
+    if answers.world.groups is not None:
+        recall.known_groups = frozenset(group.group_id for group in observation.listed_groups) | judged.groups.hidden
+    for part in asked_whole(answers):
+        recall.taken_ms[part] = context.now_ms

@@ -1,0 +1,415 @@
+"""Is a gain worth a change? Below the thresholds the answer is "nothing worth doing".
+
+Gains are bytes per second where the group has fresh weights of the pipeline, and partitions everywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agent.detect.assess import bits_for, ground_of, topics_of
+from agent.detect.assess_consumers import LocalityCounts, Reads, count_reads, gain
+from agent.detect.traffic import (
+    LEAST_GAIN,
+    LocalityRates,
+    current_reads,
+    gained,
+    optimal_reads,
+    states_of,
+    topic_rates,
+    weigh,
+)
+from agent.detect.traffic import gained as gained_bytes
+from agent.values.assessment import Assessment, GroupLocality, LocalityMeasure, WeightedAssessment
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.number_format import counted, sized
+from agent.values.plan import PredictedAssignment, Prediction
+from agent.values.rates import RackReads, priced, read_flows, usd_per_day
+from agent.values.snapshot import ConsumerGroup, GroupKind, RackState, ReaderGroup, Snapshot, StreamsGroup, TopicState
+from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
+
+
+class MeasureGain(NamedTuple):
+    """What another assignment does to the reads by one measure."""
+
+    before: LocalityCounts
+    after: LocalityCounts
+    bytes_before: LocalityRates | None = None
+    """By weights; None where partitions are counted."""
+    bytes_after: LocalityRates | None = None
+
+    def brings(self) -> float:
+        """What leaves "crossing" and arrives in "local": bytes per second by weights, else partitions."""
+        if self.bytes_before is None or self.bytes_after is None:
+            return gain(self.before, self.after)
+        return gained(self.bytes_before, self.bytes_after)
+
+    def more_local(self) -> float:
+        """What is local afterwards and was not, in the same unit."""
+        if self.bytes_before is None or self.bytes_after is None:
+            return self.after.local - self.before.local
+        return self.bytes_after.local - self.bytes_before.local
+
+
+class AssignmentGain(NamedTuple):
+    """What another assignment does to the reads by both measures."""
+
+    kafka: MeasureGain
+    read: MeasureGain
+    """As they really happen."""
+
+
+def passes_thresholds(gained: float, total: float, limits: Limits, bytes_per_s: float | None = None) -> bool:
+    """True when a gain passes every threshold that can be judged; unknown bytes fail none."""
+    if gained < max(1, limits.gain.min_partitions) or gained < limits.gain.min_share * total:
+        return False
+    return bytes_per_s is None or bytes_per_s >= limits.gain.min_bytes_per_s
+
+
+def worth_bytes(bytes_per_s: float, total: float, limits: Limits) -> bool:
+    """The same for a gain in bytes per second; ``min_gain_share`` is then a share of the bytes."""
+    return bytes_per_s >= max(LEAST_GAIN, limits.gain.min_share * total, limits.gain.min_bytes_per_s)
+
+
+def optimum_worth(assessment: Assessment, limits: Limits) -> bool:
+    """True when the optimum's gain passes the thresholds."""
+    weighing = assessment.weighing
+    if weighing is None:
+        return passes_thresholds(assessment.gap, total_reads(assessment), limits)
+    return worth_bytes(weighing.gained, weighing.total, limits)
+
+
+def brings_worth(reading: MeasureGain, assessment: Assessment, limits: Limits) -> bool:
+    """True when what leaves "crossing" passes them."""
+    if reading.bytes_before is None:
+        return passes_thresholds(reading.brings(), total_reads(assessment), limits)
+    return worth_bytes(reading.brings(), reading.bytes_before.total, limits)
+
+
+def more_local_worth(reading: MeasureGain, limits: Limits) -> bool:
+    """True when what becomes local passes them."""
+    if reading.bytes_before is None:
+        return passes_thresholds(reading.more_local(), reading.after.total, limits)
+    return worth_bytes(reading.more_local(), reading.bytes_before.total, limits)
+
+
+def group_ground(group: ReaderGroup, snapshot: Snapshot, memo: Memo) -> GroupLocality:
+    """Where a group's topics have their replicas."""
+    names = memo.of(("group topics", group.id), (group,), lambda: topics_of(group))
+    return ground_of(names, bits_for((group,), snapshot, memo), snapshot, memo)
+
+
+def assessed_locality(
+    group: ReaderGroup, assessment: Assessment | None, snapshot: Snapshot, memo: Memo
+) -> GroupLocality:
+    """The same, as the group's assessment has it already."""
+    ground = None if assessment is None else assessment.ground
+    return group_ground(group, snapshot, memo) if ground is None else ground
+
+
+def wanted_reads(
+    group: ReaderGroup, assessment: Assessment, ground: GroupLocality, given: PredictedAssignment | None
+) -> Reads | None:
+    """Who would read what: as the group's own assignor gives it, or at the optimum; None when there is neither."""
+    if given is not None:
+        return given_reads(group, ground, given)
+    return None if assessment.result is None else optimal_reads(group, ground, assessment.result)
+
+
+def given_reads(group: ReaderGroup, ground: GroupLocality, given: PredictedAssignment) -> Reads:
+    """Who reads what under that assignment; a topic that is not shown is left out."""
+    return [
+        (ground.bits.reader(reader.rack), [p for p in given.reads.get(reader.id, ()) if p.topic in ground.masks])
+        for reader in group.readers
+    ]
+
+
+def assignment_gain(
+    group: ReaderGroup, assessment: Assessment, ground: GroupLocality, given: PredictedAssignment | None
+) -> AssignmentGain | None:
+    """What the group's own assignor gives does to its reads, else the optimum; None when there is neither."""
+    then = wanted_reads(group, assessment, ground, given)
+    if then is None:
+        return None
+    now = current_reads(group, ground)
+    before, after = count_reads(now, ground.masks), count_reads(then, ground.masks)
+    rates = assessment.weighing.rates if assessment.weighing is not None else None
+    if rates is None or not _covered(rates, now, then):
+        return AssignmentGain(MeasureGain(before[0], after[0]), MeasureGain(before[1], after[1]))
+    bytes_before, bytes_after = weigh(now, ground.masks, rates), weigh(then, ground.masks, rates)
+    kafka, read = zip(before, after, bytes_before, bytes_after, strict=True)
+    return AssignmentGain(MeasureGain(*kafka), MeasureGain(*read))
+
+
+def group_rates(
+    assessment: Assessment | None, topics: Iterable[TopicState], snapshot: Snapshot
+) -> Mapping[TopicPartition, float] | None:
+    """What the group reads of each partition: by weights, else what each takes in; None when a rate is unknown."""
+    if assessment is not None and assessment.weighing is not None:
+        return assessment.weighing.rates
+    rates = topic_rates(topics, snapshot)
+    return None if rates is None else dict(rates)
+
+
+def crossing_bytes(
+    group: ReaderGroup,
+    assessment: Assessment,
+    ground: GroupLocality,
+    snapshot: Snapshot,
+    given: PredictedAssignment | None = None,
+) -> tuple[float, float] | None:
+    """Bytes per second really read across racks before and after either; None when a rate or rack is unknown."""
+    rates = group_rates(assessment, [snapshot.topics[name] for name in ground.masks], snapshot)
+    then = wanted_reads(group, assessment, ground, given)
+    if rates is None or then is None:
+        return None
+    now = current_reads(group, ground)
+    if not _covered(rates, now, then):
+        return None
+    before, after = weigh(now, ground.masks, rates)[1], weigh(then, ground.masks, rates)[1]
+    return None if before.unknown or after.unknown else (before.total - before.local, after.total - after.local)
+
+
+def _covered(rates: Mapping[TopicPartition, float], *reads: Reads) -> bool:
+    """Whether the rate of everything read is known."""
+    return all(partition in rates for of in reads for _, partitions in of for partition in partitions)
+
+
+def total_reads(assessment: Assessment) -> float:
+    """All reads of a group, in partitions."""
+    found = (x for x in assessment.current if x.measure is LocalityMeasure.KAFKA and x.unit == "partitions")
+    return next(found).total
+
+
+# Three columns for a group: now, what its own assignor would give, the optimum; and whether a rebalance is worth it.
+#
+# Partitions are counted by Kafka's measure, bytes per second where reads really go. What is unknown is None.
+
+Moves = tuple[tuple[TopicPartition, str, str], ...]
+"""(partition, from, to): members, or Streams processes."""
+
+
+class ComparisonColumn(NamedTuple):
+    """What an assignment costs."""
+
+    crossing: int
+    """Partitions read across racks, by Kafka's measure."""
+    unknown: int
+    """Partitions of which that is unknown."""
+    crossing_bytes_per_s: float | None
+    """Bytes per second read across racks, by where reads really go; None where a rate, rack or selector is unknown."""
+    moved: int
+    """Partitions (Streams: tasks) that have another owner than now."""
+    reads: int
+    """Partitions that are read."""
+    usd_per_day: float | None
+    """What those bytes cost a day; None where they are unknown or have no price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupComparison:
+    """One group in three columns."""
+
+    group_id: str
+    kind: GroupKind
+    now: ComparisonColumn | None
+    """None where the group cannot be judged; ``worth`` says why."""
+    own: ComparisonColumn | None
+    """In the end, after follow-up rebalances and warm-ups; None where nothing is predicted, see the prediction."""
+    optimum: ComparisonColumn | None
+    own_bytes: float | None = None
+    """Bytes per second that cross with its own assignor, by Kafka's measure and weights; None without either."""
+    worth: str
+    """Why a rebalance is worth it, or why not, as one sentence."""
+    prediction: Prediction | None
+    """None where it was not asked for."""
+
+
+def group_comparison(  # noqa: PLR0917 (a group, what is known of it, and the world)
+    group: ReaderGroup,
+    assessment: Assessment | None,
+    prediction: Prediction | None,
+    snapshot: Snapshot,
+    limits: Limits,
+    memo: Memo | None = None,
+) -> GroupComparison:
+    """The columns of one group; any snapshot will do, also one that was changed to ask "what if"."""
+    if assessment is None or assessment.why_not is not None:
+        why = "it was not assessed" if assessment is None or assessment.why_not is None else assessment.why_not.value
+        return GroupComparison(
+            group_id=group.id, kind=group.kind, now=None, own=None, optimum=None, worth=f"It cannot be judged: {why}.",
+            prediction=prediction,
+        )  # fmt: skip
+    ground = assessed_locality(group, assessment, snapshot, memo if memo is not None else Memo())
+    rate_of = group_rates(assessment, [snapshot.topics[name] for name in ground.masks], snapshot)
+    given = prediction.settled if prediction is not None else None
+    now = current_reads(group, ground)
+
+    def column(reads: Reads, moved: int) -> tuple[ComparisonColumn, LocalityCounts, LocalityRates | None]:
+        tally, read = count_reads(reads, ground.masks)
+        if rate_of is None or not all(p in rate_of for _, partitions in reads for p in partitions):
+            return ComparisonColumn(tally.crossing, tally.unknown, None, moved, tally.total, None), tally, None
+        kafka, weighed = weigh(reads, ground.masks, rate_of)
+        in_bytes = None if read.unknown or weighed.unknown else weighed.total - weighed.local
+        usd = crossing_usd_per_day(reads, ground, in_bytes, rate_of, snapshot, limits)
+        return ComparisonColumn(tally.crossing, tally.unknown, in_bytes, moved, tally.total, usd), tally, kafka
+
+    first, now_tally, now_bytes = column(now, 0)
+    own, gained, saved, left = None, 0, None, None
+    if given is not None:
+        own, own_tally, own_bytes = column(given_reads(group, ground, given), moved_by(group, given))
+        gained = min(now_tally.crossing - own_tally.crossing, gain(now_tally, own_tally))
+        if now_bytes is not None and own_bytes is not None:
+            saved, left = gained_bytes(now_bytes, own_bytes), own_bytes.total - own_bytes.local - own_bytes.unknown
+    best = now if assessment.result is None else optimal_reads(group, ground, assessment.result)
+    return GroupComparison(
+        group_id=group.id,
+        kind=group.kind,
+        now=first,
+        own=own,
+        own_bytes=None if assessment.weighing is None else left,
+        optimum=column(best, assessment.moved)[0],
+        worth=_worth(assessment, prediction, gained, limits)
+        if assessment.weighing is None
+        else _worth_in_bytes(assessment, assessment.weighing, prediction, saved, limits),
+        prediction=prediction,
+    )
+
+
+def moved_by(group: ReaderGroup, given: PredictedAssignment) -> int:
+    """Partitions (Streams: active tasks) that have another owner afterwards; what had none before does not count."""
+    if isinstance(group, ConsumerGroup):
+        return len(own_moves(group, given))
+    runs = {task: process.id for process in group.processes for task in process.active}
+    return sum(runs.get(task, process) != process for process, tasks in given.active.items() for task in tasks)
+
+
+def own_moves(group: ReaderGroup, given: PredictedAssignment) -> Moves:
+    """Everything that the group's own assignor gives to another owner."""
+    owner = {partition: reader for reader, held in _held(group) for partition in held}
+    return tuple(
+        sorted(
+            (partition, owner[partition], reader)
+            for reader, partitions in given.reads.items()
+            for partition in partitions
+            if owner.get(partition, reader) != reader
+        )
+    )
+
+
+def best_moves(group: ReaderGroup, result: ConsumerResult | TaskResult | None) -> Moves:
+    """Everything that the optimum gives to another owner."""
+    match result:
+        case ConsumerResult():
+            return own_moves(group, PredictedAssignment(result.assignment))
+        case TaskResult() if isinstance(group, StreamsGroup):
+            return own_moves(group, PredictedAssignment(_sources(group, result.active)))
+        case _:
+            return ()
+
+
+def _held(group: ReaderGroup) -> Iterable[tuple[str, tuple[TopicPartition, ...]]]:
+    if isinstance(group, ConsumerGroup):
+        return [(member.id, member.assigned or ()) for member in group.members]
+    return list(_sources(group, {process.id: process.active for process in group.processes}).items())
+
+
+def _sources(group: StreamsGroup, active: Mapping[str, tuple[TaskId, ...]]) -> dict[str, tuple[TopicPartition, ...]]:
+    sources = {task.id: task.sources for task in group.topology.tasks} if group.topology is not None else {}
+    return {
+        process: tuple([source for task in tasks for source in sources.get(task, ())])
+        for process, tasks in active.items()
+    }
+
+
+def _nothing_to_gain(assessment: Assessment, best: str) -> str:
+    """Only what is known can be called the best; a reader in a rack without brokers is none of what can be gained."""
+    if not assessment.at_optimum:
+        unknown = (
+            f"{counted(round(assessment.unknown), 'read')} of unknown locality" if assessment.unknown else "some racks"
+        )
+        return f"No further known read can be made local by Kafka's rule; not judged: {unknown}."
+    away = (
+        f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks" if assessment.away else ""
+    )
+    return f"No further read can be made local by Kafka's rule: {best}{away}."
+
+
+def _worth_in_bytes(
+    assessment: Assessment,
+    weighing: WeightedAssessment,
+    prediction: Prediction | None,
+    saved: float | None,
+    limits: Limits,
+) -> str:
+    """By weights of the pipeline; ``saved`` by the group's own assignor, None where it is not predicted."""
+    total, best = f"{sized(weighing.total)}/s", f"the optimum would make {sized(weighing.gained)}/s"
+    if not weighing.gained:
+        return _nothing_to_gain(assessment, "by weights it is at its optimum")
+    if prediction is None or prediction.settled is None or saved is None:
+        why = (
+            "no prediction was asked for"
+            if prediction is None or prediction.why_not is None
+            else prediction.why_not.value
+        )
+        home = f"The optimum makes {sized(weighing.gained)}/s of {total} local"
+        return f"{home}; the result of its own assignor is unknown: {why}."
+    enough = worth_bytes(saved, weighing.total, limits)
+    verdict = "Worth a rebalance by the thresholds" if enough else "Not worth a rebalance"
+    return f"{verdict}: its own assignor would make {sized(saved)}/s of {total} local, {best}."
+
+
+def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:
+    total = total_reads(assessment)
+    reads = counted(round(total), "read")
+    if gained < 0:
+        verb = "crosses" if gained == -1 else "cross"
+        return f"Not worth a rebalance: with its own assignor {counted(-gained, 'more read')} {verb} than now."
+    if assessment.gap <= 0:
+        return _nothing_to_gain(assessment, "it is at its optimum")
+    if prediction is None or prediction.settled is None:
+        why = (
+            "no prediction was asked for"
+            if prediction is None or prediction.why_not is None
+            else prediction.why_not.value
+        )
+        best = f"The optimum makes {assessment.gap} of {reads} local"
+        return f"{best}; the result of its own assignor is unknown: {why}."
+    best = f"the optimum would make {assessment.gap}"
+    if gained <= 0:
+        return f"Not worth a rebalance: its own assignor would make no further read local, {best} of {total:,.12g}."
+    if not passes_thresholds(gained, total, limits):
+        return f"Not worth a rebalance: its own assignor would make {gained} of {reads} local, {best}."
+    return f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {reads} local, {best}."
+
+
+_ELSEWHERE = "(no broker's)"
+"""A rack without brokers has no name in the ground, but it is known, and known to be none of theirs."""
+
+
+def crossing_usd_per_day(  # noqa: PLR0917 (an assignment, what is known of it, and the world)
+    reads: Reads,
+    ground: GroupLocality,
+    crossing_bytes_per_s: float | None,
+    rates: Mapping[TopicPartition, float],
+    snapshot: Snapshot,
+    limits: Limits,
+) -> float | None:
+    """Dollars a day of the bytes that cross; None where they are unknown, or a pair of racks has no price."""
+    if crossing_bytes_per_s is None:
+        return None
+    if not limits.price.between:
+        return None if limits.price.usd_per_gb is None else priced(crossing_bytes_per_s, limits.price.usd_per_gb)
+    names = {bit: name for name, bit in ground.bits.bit_of.items()}
+    readers = [
+        RackReads(partition, names.get(bit, _ELSEWHERE) if bit else None)
+        for bit, partitions in reads
+        for partition in partitions
+    ]
+    states = states_of(snapshot.topics[name] for name in ground.masks)
+    racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
+    flows = read_flows(readers, states, racks, rates, selector=ground.bits.selector_is_rack_aware)
+    return usd_per_day(flows, limits)

@@ -1,0 +1,164 @@
+"""Proposals that only the owner of a client or broker can carry out: a sentence and the exact line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from agent.detect.members import likely_rack
+from agent.detect.traffic import current_reads, optimal_reads
+from agent.model.members import known_rack
+from agent.propose.propose_context import ProposalDraft, ProposeContext, finished, forecast, work_of
+from agent.values.assessment import Assessment, Locality, LocalityMeasure
+from agent.values.cycle import basis_of_group
+from agent.values.finding import SubjectId
+from agent.values.number_format import counted
+from agent.values.plan import AdvicePlan
+from agent.values.proposal import PredictedEffect, Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
+from agent.values.snapshot import ConsumerGroup, Rack, ReaderGroup
+
+SHOWN = 50
+"""Clients or brokers that are named one by one; all are counted."""
+
+
+_NEARER = frozenset((ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY))
+"""Advice that promises nearer reads."""
+
+
+def advice(plan: AdvicePlan, scene: ProposeContext) -> Proposal:
+    """The proposal that carries out an advice plan."""
+    if plan.subject_kind != "group":
+        draft, rests_on = _draft(plan, scene)
+        return finished(draft, rests_on, scene.snapshot, scene.limits)
+    snapshot = scene.snapshot
+    group = snapshot.groups.get(plan.subject)
+    assessment = scene.detection.assessments.get(plan.subject)
+    work = work_of(group, scene) if isinstance(group, ReaderGroup) else None
+    rests = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits, *(work.topics if work else ()))
+    draft, rests_on = scene.memo.of(
+        ("advice", plan.subject, plan.reason),
+        (plan, group, assessment, work.rates if work else None, *rests),
+        partial(_draft, plan, scene),
+    )
+    return finished(draft, rests_on, snapshot, scene.limits)
+
+
+def _draft(plan: AdvicePlan, scene: ProposeContext) -> tuple[ProposalDraft, str]:
+    subject = SubjectId(plan.subject_kind, plan.subject)
+    before = (ProposalRow(plan.setting, () if plan.now is None else (plan.now,)),)
+    after = (ProposalRow(plan.setting, (plan.wanted,)),)
+    predicted = _predicted(plan, scene)
+    reads = plan.reason in _NEARER or (plan.reason is ProposalReason.SET_CLIENT_RACK and predicted.before)
+    draft = ProposalDraft(
+        kind=ProposalKind.ADVISE,
+        reason=plan.reason,
+        subject=subject,
+        sentence=_sentence(plan),
+        before=before,
+        after=after,
+        moves=tuple(ProposalMove("setting", name, plan.now, plan.wanted, None) for name in plan.who[:SHOWN]),
+        predicted=predicted,
+        evidence=(
+            ("why", plan.why),
+            ("who", plan.who[:SHOWN]),
+            ("count", len(plan.who)),
+        ),
+        findings=plan.findings,
+        line=plan.line,
+        basis=basis_of_group(scene.detection.assessments.get(plan.subject)) if reads else None,
+    )
+    return draft, scene.rests.hash(plan.reason, subject, before, after)
+
+
+def _sentence(plan: AdvicePlan) -> str:
+    return f"{_what(plan)}: {plan.why}"
+
+
+def _what(plan: AdvicePlan) -> str:
+    clients, brokers = counted(len(plan.who), "client"), counted(len(plan.who), "broker")
+    told = {
+        ProposalReason.SET_CLIENT_RACK: f"Set client.rack for {clients} of {plan.subject}",
+        ProposalReason.UPGRADE_CLIENT: f"Upgrade {clients} of {plan.subject}",
+        ProposalReason.USE_DROP_IN_ASSIGNOR: f"Give {clients} of {plan.subject} an assignor of assignors.clients",
+        ProposalReason.SET_BROKER_RACK: f"Set broker.rack on {brokers}",
+        ProposalReason.SET_SELECTOR: f"Set replica.selector.class on {brokers}",
+        ProposalReason.REMOVE_THROTTLE: f"Remove the throttle left behind on {plan.subject_kind} {plan.subject}",
+    }
+    if plan.reason is ProposalReason.REMOVE_THROTTLE and plan.subject_kind == "cluster":
+        return f"Remove the throttles left behind on {counted(len(plan.who), plan.who[0].partition(' ')[0])}"
+    return told.get(plan.reason, f"Set {plan.setting}={plan.wanted} for {plan.subject}")
+
+
+def _predicted(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
+    match plan.reason:
+        case reason if reason in _NEARER:
+            return _nearer(plan, scene)
+        case ProposalReason.SET_SELECTOR:
+            return _with_selector(scene)
+        case ProposalReason.SET_CLIENT_RACK:
+            return _with_racks(plan, scene)
+        case _:
+            return PredictedEffect(moves=len(plan.who))
+
+
+def _nearer(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
+    """What a rack-aware assignor could reach at best."""
+    group = scene.snapshot.groups.get(plan.subject)
+    assessment = scene.detection.assessments.get(plan.subject)
+    if not isinstance(group, ReaderGroup) or assessment is None or assessment.result is None:
+        return PredictedEffect(moves=len(plan.who))
+    work = work_of(group, scene)
+    copied = 0 if isinstance(group, ConsumerGroup) else None
+    then = optimal_reads(group, work.ground, assessment.result)
+    return forecast(work, then, moves=assessment.moved, bytes_to_move=copied, scene=scene)
+
+
+def _with_racks(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
+    """The group's reads as they are assigned now, with each member in the rack that it means; unknown where that is."""
+    group = scene.snapshot.groups.get(plan.subject)
+    if not isinstance(group, ReaderGroup) or group.hidden:
+        return PredictedEffect(moves=len(plan.who))
+    work = work_of(group, scene)
+    copied = 0 if isinstance(group, ConsumerGroup) else None
+    then = current_reads(_in_meant_racks(group, sorted({*scene.racks.values()})), work.ground)
+    known = forecast(work, then, moves=len(plan.who), bytes_to_move=copied, scene=scene)
+    if all(bit for bit, _ in then):
+        return known
+    return replace(known, after=(), cross_rack_bytes_per_s_after=None, usd_per_day_after=None)
+
+
+def _in_meant_racks(group: ReaderGroup, racks: Sequence[str]) -> ReaderGroup:
+    """The group with every reader in a rack of a broker, as far as the one that is meant is certain; else in none."""
+
+    def meant(rack: Rack) -> Rack:
+        return (
+            rack if rack.name is None or rack.name in racks else known_rack(likely_rack(rack.told or rack.name, racks))
+        )
+
+    if isinstance(group, ConsumerGroup):
+        return group._replace(members=tuple([m._replace(rack=meant(m.rack)) for m in group.members]))
+    return group._replace(processes=tuple([p._replace(rack=meant(p.rack)) for p in group.processes]))
+
+
+def _with_selector(scene: ProposeContext) -> PredictedEffect:
+    """All groups' reads: with the selector every in-sync replica serves; once all are in sync both measures agree."""
+    judged = [a for a in scene.detection.assessments.values() if a.why_not is None]
+    now, kafka = _sum(judged, LocalityMeasure.READ_LOCAL), _sum(judged, LocalityMeasure.KAFKA)
+    if now is None or kafka is None:
+        return PredictedEffect(moves=len(scene.snapshot.brokers))
+    after = Locality(LocalityMeasure.READ_LOCAL, "partitions", kafka.local, kafka.total, kafka.unknown)
+    return PredictedEffect(before=(now,), after=(after,), moves=len(scene.snapshot.brokers))
+
+
+def _sum(assessments: Iterable[Assessment], measure: LocalityMeasure) -> Locality | None:
+    local = total = unknown = 0.0
+    seen = False
+    for assessment in assessments:
+        for share in assessment.current:
+            if share.measure is measure and share.unit == "partitions":
+                seen = True
+                local += share.local
+                total += share.total
+                unknown += share.unknown
+    return Locality(measure, "partitions", local, total, unknown) if seen else None

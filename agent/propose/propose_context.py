@@ -1,0 +1,223 @@
+"""All that proposing looks at, and the parts of a proposal that every kind fills in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from agent.detect.assess_consumers import Reads
+from agent.detect.detect_context import named
+from agent.detect.traffic import current_reads, measured, states_of
+from agent.plan.gain_thresholds import assessed_locality, group_rates
+from agent.propose.preconditions import ProposalPreconditions, proposal_id
+from agent.values.assessment import DetectionResult, GroupLocality, Locality
+from agent.values.cycle import basis_evidence
+from agent.values.finding import Evidence, Finding, FindingReason, SubjectId
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.number_format import lasted
+from agent.values.proposal import (
+    PlacementChange,
+    PredictedEffect,
+    Proposal,
+    ProposalKind,
+    ProposalMove,
+    ProposalReason,
+    ProposalRow,
+)
+from agent.values.rates import Flows, RackReads, bytes_per_s, read_flows, usd_per_day
+from agent.values.snapshot import RackState, ReaderGroup, Snapshot, TopicState
+from agent.values.weights import FigureBasis
+from assignors.problem import TopicPartition
+
+
+class ProposeContext(NamedTuple):
+    """The snapshot with what was found in it, and what has been looked up in it so far."""
+
+    snapshot: Snapshot
+    detection: DetectionResult
+    limits: Limits
+    memo: Memo
+    rests: ProposalPreconditions
+    racks: Mapping[int, str]
+    """Broker -> rack, brokers of known rack only."""
+
+
+class ProposalDraft(NamedTuple):
+    """A proposal before it has an id, a digest and a date: all that depends on its subject alone."""
+
+    kind: ProposalKind
+    reason: ProposalReason
+    subject: SubjectId
+    sentence: str
+    before: tuple[ProposalRow, ...]
+    after: tuple[ProposalRow, ...]
+    moves: tuple[ProposalMove, ...]
+    predicted: PredictedEffect
+    evidence: Evidence
+    findings: tuple[str, ...]
+    lower_bound: float | None = None
+    optimal: bool | None = None
+    line: str | None = None
+    placements: tuple[PlacementChange, ...] = ()
+    basis: FigureBasis | None = None
+    """On what its figures rest; None where nothing is claimed in reads or bytes."""
+
+
+def propose_context(
+    snapshot: Snapshot, detection: DetectionResult, limits: Limits, memo: Memo | None
+) -> ProposeContext:
+    """The scene of one cycle."""
+    memo = memo or Memo()
+    racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
+    return ProposeContext(
+        snapshot, detection, limits, memo, ProposalPreconditions(snapshot, memo, detection.assessments), racks
+    )
+
+
+class DigestedDraft(NamedTuple):
+    """A draft with what it rests on: it stays as it is for as long as its subject does."""
+
+    id: str
+    draft: ProposalDraft
+    rests_on: str
+
+
+def with_digest(draft: ProposalDraft, rests_on: str) -> DigestedDraft:
+    """The draft with its id and digest."""
+    return DigestedDraft(proposal_id(draft.kind.value, draft.subject, draft.after, rests_on), draft, rests_on)
+
+
+def dated(made: DigestedDraft, snapshot: Snapshot, limits: Limits) -> Proposal:
+    """The proposal of one cycle."""
+    draft = made.draft
+    if draft.basis is not None:  # its age grows while the draft stays
+        draft = draft._replace(evidence=(*draft.evidence, *basis_evidence(draft.basis, snapshot)))
+    return proposal_of(made._replace(draft=draft), snapshot.taken_ms, limits.proposals.ttl_ms)
+
+
+def proposal_of(made: DigestedDraft, created_ms: int, ttl_ms: int) -> Proposal:
+    """The proposal, made at ``created_ms`` (epoch milliseconds) and good for ``ttl_ms`` milliseconds."""
+    told = made.draft._asdict()
+    del told["basis"]
+    return Proposal(
+        **told, id=made.id, snapshot_hash=made.rests_on, created_ms=created_ms, expires_ms=created_ms + ttl_ms
+    )
+
+
+def finished(draft: ProposalDraft, rests_on: str, snapshot: Snapshot, limits: Limits) -> Proposal:
+    """The draft with its id, digest and dates."""
+    return dated(with_digest(draft, rests_on), snapshot, limits)
+
+
+class ForecastInput(NamedTuple):
+    """A group, where its topics are, who reads what now, and how fast its partitions grow."""
+
+    group: ReaderGroup
+    ground: GroupLocality
+    topics: tuple[TopicState, ...]
+    rates: Mapping[TopicPartition, float] | None
+    """None when the rate of one of its partitions is unknown."""
+    now: Reads
+    """Who reads what now."""
+
+
+def work_of(group: ReaderGroup, scene: ProposeContext) -> ForecastInput:
+    """What is known of a group's work."""
+    ground = assessed_locality(group, scene.detection.assessments.get(group.id), scene.snapshot, scene.memo)
+    topics = tuple([scene.snapshot.topics[name] for name in ground.masks])
+    rates = group_rates(scene.detection.assessments.get(group.id), topics, scene.snapshot)
+    return ForecastInput(group, ground, topics, rates, current_reads(group, ground))
+
+
+def forecast(
+    work: ForecastInput, then: Reads, *, moves: int, bytes_to_move: int | None, scene: ProposeContext
+) -> PredictedEffect:
+    """Shares, cross-rack bytes and money of the group's reads, now and then."""
+    before, after = _state(work, work.now, scene), _state(work, then, scene)
+    return PredictedEffect(
+        before=before[0],
+        after=after[0],
+        cross_rack_bytes_per_s_before=bytes_per_s(before[1]),
+        cross_rack_bytes_per_s_after=bytes_per_s(after[1]),
+        usd_per_day_before=usd_per_day(before[1], scene.limits),
+        usd_per_day_after=usd_per_day(after[1], scene.limits),
+        moves=moves,
+        bytes_to_move=bytes_to_move,
+    )
+
+
+def _state(work: ForecastInput, reads: Reads, scene: ProposeContext) -> tuple[tuple[Locality, ...], Flows | None]:
+    rates = work.rates or {}
+    covered = all(p.topic in work.ground.masks for _, partitions in reads for p in partitions)
+    shares = measured(reads, work.ground.masks, rates) if covered else ()
+    if work.rates is None:
+        return shares, None
+    names = {bit: name for name, bit in work.ground.bits.bit_of.items()}
+    rows = [
+        # A rack without brokers has no name here, but it is known, and known to be none of theirs.
+        RackReads(partition, names.get(bit, "elsewhere") if bit else None)
+        for bit, partitions in reads
+        for partition in partitions
+    ]
+    states = states_of(work.topics)
+    selector = work.ground.bits.selector_is_rack_aware
+    return shares, read_flows(rows, states, scene.racks, rates, selector=selector)
+
+
+# What a proposal says of absent brokers: it moves replicas or leaders, or work towards them, as they are without one.
+#
+# A restart takes a broker away for a while. A proposal that rests on the absence says how long it has lasted; made from
+# one look it also says until when an agent holds it.
+
+_OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
+
+
+def with_absences(proposals: tuple[Proposal, ...], scene: ProposeContext) -> tuple[Proposal, ...]:
+    """The same proposals; those that touch an absent broker name it at the end of their sentence."""
+    found = {
+        int(finding.subject.name): finding
+        for finding in scene.detection.findings
+        if finding.reason is FindingReason.BROKER_ABSENT
+    }
+    if not found:
+        return proposals
+    return tuple([_telling(proposal, found, scene) for proposal in proposals])
+
+
+def rests_on_brokers(proposal: Proposal) -> bool:
+    """Whether another broker might make it another proposal. A warm-up that has caught up is promoted all the same."""
+    return proposal.kind in _OF_REPLICAS or proposal.reason is ProposalReason.REBALANCE_IMPROVES
+
+
+def touched_brokers(proposal: Proposal, rests: ProposalPreconditions) -> frozenset[int]:
+    """The brokers that it names, or that hold what its group reads."""
+    if proposal.kind in _OF_REPLICAS:
+        return frozenset(
+            broker for row in (*proposal.before, *proposal.after) for broker in row.value if isinstance(broker, int)
+        )
+    if proposal.kind is not ProposalKind.TRIGGER:
+        return frozenset()
+    topics = [rests.snapshot.topics[name] for name in rests.topics(proposal.subject.name)]
+    return frozenset(broker for topic in topics for state in topic.partitions for broker in state.replicas)
+
+
+def _telling(proposal: Proposal, found: Mapping[int, Finding], scene: ProposeContext) -> Proposal:
+    away = sorted(found.keys() & touched_brokers(proposal, scene.rests)) if rests_on_brokers(proposal) else []
+    if not away:
+        return proposal
+    evidence = [dict(found[broker].evidence) for broker in away]
+    ages = [told["absent_s"] for told in evidence]
+    known = [age for age in ages if isinstance(age, int)]
+    many = len(away) > 1
+    if all(told.get("removed in this simulation") for told in evidence):
+        words = f"{'are' if many else 'is'} removed in this simulation"
+    elif len(known) == len(ages):
+        words = f"{'have' if many else 'has'} been absent for {lasted(min(known) * 1_000)}{' or more' if many else ''}"
+    else:
+        until = lasted(scene.limits.racks.broker_absent_for_ms)
+        words = f"{'are' if many else 'is'} absent now: an agent holds this until that has lasted {until}"
+    return proposal._replace(
+        sentence=f"{proposal.sentence}; {named('broker', away)} {words}",
+        evidence=(*proposal.evidence, ("absent_brokers", tuple(away))),
+    )

@@ -1,0 +1,425 @@
+"""What does losing a rack cost? Partitions without leader or under min ISR, tasks that must restore, load on the rest.
+
+A rack is lost when all its brokers and all readers in it are gone at once and nothing else changes: no replica outside
+the ISR takes over (an unclean election loses records), and nothing has been reassigned or rebalanced yet. Only what the
+loss adds is counted: a partition that has no leader now, or is under min ISR now, costs nothing more.
+
+Invariant: what is listed holds whatever is unknown. Where it depends on something unknown (a broker's or a process's
+rack, min.insync.replicas, whether a standby has caught up, whether a task has state), it is listed as untold instead.
+What was not seen at all (topics or groups that are hidden, brokers that did not answer) is named: without it no loss
+is without cost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from agent.values.cycle import known_part
+from agent.values.number_format import counted, few, sized
+from agent.values.observation import Gap, GapCause, ObservationPart
+from agent.values.snapshot import (
+    PartitionState,
+    RackState,
+    Snapshot,
+    StreamsGroup,
+    StreamsProcess,
+    TaskRole,
+    TaskState,
+    TaskStatefulness,
+)
+from assignors.problem import TaskId, TopicPartition
+
+_RESTS_ON = frozenset((ObservationPart.BROKERS, ObservationPart.TOPICS, ObservationPart.GROUPS))
+_Figure = TypeVar("_Figure", int, float)
+
+
+class LostTask(NamedTuple):
+    """A task that runs in the rack; elsewhere its state must be restored from the beginning or from far behind."""
+
+    group: str
+    task: TaskId
+    process: str
+    why: str = ""
+    """What is not known, where the effect is not; empty for a task that must restore for certain."""
+
+
+class SurvivingBroker(NamedTuple):
+    """A broker outside the rack with what it leads now and afterwards."""
+
+    broker: int
+    rack: str | None
+    leaders: int
+    leaders_after: int
+    bytes_per_s: float | None
+    """Inbound bytes per second of what it leads; None when one rate is unknown."""
+    bytes_per_s_after: float | None
+    led_bytes: int | None
+    """Bytes on disk of what it leads; None when one size is unknown."""
+    led_bytes_after: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackLoss:
+    """What one rack takes along."""
+
+    rack: str
+    brokers: tuple[int, ...]
+    """Its live brokers."""
+    leaderless: tuple[TopicPartition, ...] = ()
+    """Led now, and no in-sync replica is outside the rack."""
+    under_min_isr: tuple[TopicPartition, ...] = ()
+    """At or above min ISR now; still led afterwards, but closed to writes with acks=all."""
+    untold: tuple[TopicPartition, ...] = ()
+    """One of the two, or neither."""
+    tasks: tuple[LostTask, ...] = ()
+    """Stateful tasks without a caught-up standby elsewhere."""
+    untold_tasks: tuple[LostTask, ...] = ()
+    untold_groups: tuple[str, ...] = ()
+    """Streams groups of which no task can be told."""
+    survivors: tuple[SurvivingBroker, ...] = ()
+    replicas: int = 0
+    """Replicas on its live brokers."""
+    runs: int = 0
+    """Tasks that run in it for certain, with state or without."""
+    unseen: tuple[str, ...] = ()
+    """What else may be in it: the parts of the cluster that were not seen, and why."""
+
+    @property
+    def costs_nothing(self) -> bool:
+        """True when everything goes on, for certain."""
+        return not (self.leaderless or self.under_min_isr or self.tasks or self.uncertain)
+
+    @property
+    def uncertain(self) -> bool:
+        """True when something is unknown."""
+        return bool(self.untold or self.untold_tasks or self.untold_groups or self.unseen)
+
+    @property
+    def holds_nothing(self) -> bool:
+        """True when no replica and no task was seen in it: then its loss shows nothing."""
+        return not (self.replicas or self.runs)
+
+
+def rack_losses(snapshot: Snapshot) -> tuple[RackLoss, ...]:
+    """What each rack would take along, for every rack with a live broker or a reader; sorted by name."""
+    rack_of = {broker.id: broker.rack.name for broker in snapshot.brokers if broker.alive}
+    partitions = [state for topic in snapshot.topics.values() for state in topic.partitions if state.leader is not None]
+    min_isr = {name: topic.min_isr for name, topic in snapshot.topics.items()}
+    groups = [group for group in snapshot.groups.values() if isinstance(group, StreamsGroup)]
+    racks = {name for name in rack_of.values() if name is not None}
+    racks |= {p.rack.name for group in groups for p in group.processes if p.rack.name is not None}
+    told = {rack: _Told([], [], []) for rack in racks}
+    for state in partitions:
+        _judge(state, min_isr[state.id.topic], rack_of, told)
+    loads = {broker: _Load() for broker in rack_of}
+    led_in: dict[str | None, list[PartitionState]] = {}
+    for state in partitions:
+        if state.leader is not None and state.leader in rack_of:
+            loads[state.leader].add(state, snapshot)
+            led_in.setdefault(rack_of[state.leader], []).append(state)
+    world = _World(snapshot, rack_of, loads, led_in, groups, _replicas_in(snapshot, rack_of), unseen_parts(snapshot))
+    return tuple(_loss(rack, told[rack], world) for rack in sorted(racks))
+
+
+def _of(gap: Gap) -> str:
+    return f" of {gap.subject}" if gap.subject and gap.part is not ObservationPart.RIGHTS else ""
+
+
+def unseen_parts(snapshot: Snapshot) -> tuple[str, ...]:
+    """The parts on which every rack's loss rests and that were not seen whole: ``topics: not authorized``."""
+    rights = snapshot.rights
+    told = [
+        f"{gap.part}{_of(gap)}: {gap.cause}"
+        for gap in snapshot.gaps
+        if gap.cause is not GapCause.VANISHED
+        and (
+            gap.part in _RESTS_ON
+            or (gap.part is ObservationPart.RIGHTS and gap.subject == ObservationPart.GROUPS.value)
+        )
+    ]
+    told += [f"not shown, but there before: {counted(rights.topics_hidden, 'topic')}"] if rights.topics_hidden else []
+    told += [f"not shown, but there before: {counted(rights.groups_hidden, 'group')}"] if rights.groups_hidden else []
+    return tuple(sorted(set(told)))
+
+
+def _replicas_in(snapshot: Snapshot, rack_of: Mapping[int, str | None]) -> Counter[str | None]:
+    lists = Counter(state.replicas for topic in snapshot.topics.values() for state in topic.partitions)
+    held: Counter[str | None] = Counter()
+    for replicas, times in lists.items():
+        for broker in replicas:
+            if broker in rack_of:
+                held[rack_of[broker]] += times
+    return held
+
+
+@dataclass(slots=True)
+class _Load:
+    """What a broker leads."""
+
+    leaders: int = 0
+    bytes_per_s: float | None = 0.0
+    led_bytes: int | None = 0
+
+    def add(self, state: PartitionState, snapshot: Snapshot) -> None:
+        """Count one partition more."""
+        self.leaders += 1
+        self.bytes_per_s = _sum(self.bytes_per_s, snapshot.bytes_per_s.get(state.id))
+        self.led_bytes = _sum(self.led_bytes, snapshot.size_bytes.get(state.id))
+
+
+class _World(NamedTuple):
+    snapshot: Snapshot
+    rack_of: Mapping[int, str | None]
+    """Live broker -> rack."""
+    loads: Mapping[int, _Load]
+    led_in: Mapping[str | None, list[PartitionState]]
+    groups: list[StreamsGroup]
+    replicas: Mapping[str | None, int]
+    unseen: tuple[str, ...]
+
+
+class _Told(NamedTuple):
+    leaderless: list[TopicPartition]
+    under: list[TopicPartition]
+    untold: list[TopicPartition]
+
+
+def _judge(
+    state: PartitionState, min_isr: int | None, rack_of: Mapping[int, str | None], told: Mapping[str, _Told]
+) -> None:
+    """Note the partition under every rack whose loss it would feel, or might."""
+    in_sync = [rack_of[broker] for broker in state.isr if broker in rack_of and broker not in state.offline]
+    unknown = in_sync.count(None)
+    for rack in told if unknown else {rack for rack in in_sync if rack is not None}:
+        stay = sum(name is not None and name != rack for name in in_sync)
+        if not stay + unknown:
+            told[rack].leaderless.append(state.id)
+        elif not stay:
+            told[rack].untold.append(state.id)
+        elif min_isr is None:
+            # With every replica in sync there is some min ISR that the loss would break.
+            told[rack].untold.append(state.id)
+        elif len(in_sync) >= (least := min(min_isr, len(state.replicas))) > stay:
+            (told[rack].untold if stay + unknown >= least else told[rack].under).append(state.id)
+
+
+def _loss(rack: str, told: _Told, world: _World) -> RackLoss:
+    lost, untold, blank = _tasks(rack, world)
+    return RackLoss(
+        rack=rack,
+        brokers=tuple(sorted(broker for broker, name in world.rack_of.items() if name == rack)),
+        leaderless=tuple(sorted(told.leaderless)),
+        under_min_isr=tuple(sorted(told.under)),
+        untold=tuple(sorted(told.untold)),
+        tasks=tuple(sorted(lost)),
+        untold_tasks=tuple(sorted(untold)),
+        untold_groups=tuple(blank),
+        survivors=_survivors(rack, world),
+        replicas=world.replicas.get(rack, 0),
+        runs=sum(len(p.active) for group in world.groups for p in group.processes if _in(p, rack)),
+        unseen=world.unseen,
+    )
+
+
+def _tasks(rack: str, world: _World) -> tuple[list[LostTask], list[LostTask], list[str]]:
+    """Tasks that are surely not covered, those that may not be, and the groups that tell nothing."""
+    lost: list[LostTask] = []
+    untold: list[LostTask] = []
+    blank: list[str] = []
+    for group in world.groups:
+        if group.hidden or (group.topology is None and group.members):
+            blank.append(group.id)
+            continue
+        tasks = {task.id: task for task in group.topology.tasks} if group.topology is not None else {}
+        cover = _cover(group, rack, world.snapshot)
+        for process in group.processes:
+            here = _in(process, rack)
+            if here is False:
+                continue
+            for active in process.active:
+                covered, perhaps = cover.get(active, (frozenset[str](), frozenset[str]()))
+                stateful = _stateful(tasks.get(active))
+                if stateful is False or covered - {process.id}:
+                    continue
+                if here and stateful and not perhaps - {process.id}:
+                    lost.append(LostTask(group.id, active, process.id))
+                else:
+                    untold.append(LostTask(group.id, active, process.id, _not_known(here=here, stateful=stateful)))
+    return lost, untold, blank
+
+
+def _not_known(*, here: bool | None, stateful: bool | None) -> str:
+    """Why the effect on a task is unknown: its own rack, its state, or else a copy of it."""
+    if here is None:
+        return "the rack of its process is unknown"
+    if stateful is None:
+        return "it is unknown whether it has state"
+    return "it is unknown whether a standby in another rack has caught up"
+
+
+def _cover(group: StreamsGroup, rack: str, snapshot: Snapshot) -> dict[TaskId, tuple[frozenset[str], frozenset[str]]]:
+    """Task -> processes that surely hold a caught-up copy elsewhere, and those that may."""
+    places = {process.id: _in(process, rack) for process in group.processes}
+    sure: dict[TaskId, set[str]] = {}
+    maybe: dict[TaskId, set[str]] = {}
+    for copy in snapshot.copies.get(group.id, ()):
+        here = places.get(copy.process_id)
+        if copy.role is TaskRole.ACTIVE or here is True or copy.caught_up is False or copy.process_id not in places:
+            continue
+        kept = sure if copy.caught_up and here is False else maybe
+        kept.setdefault(copy.task, set()).add(copy.process_id)
+    return {task: (frozenset(sure.get(task, ())), frozenset(maybe.get(task, ()))) for task in {*sure, *maybe}}
+
+
+def _in(process: StreamsProcess, rack: str) -> bool | None:
+    """Whether a process is in a rack; None when its rack is not known."""
+    return process.rack.name == rack if process.rack.state is RackState.KNOWN else None
+
+
+def _stateful(task: TaskState | None) -> bool | None:
+    if task is None or task.statefulness is TaskStatefulness.UNKNOWN:
+        return None
+    return task.statefulness is not TaskStatefulness.STATELESS
+
+
+def _survivors(rack: str, world: _World) -> tuple[SurvivingBroker, ...]:
+    """Every broker outside the rack; the controller gives a partition to its first in-sync replica that is left.
+
+    None where no topic was seen and some may be hidden: what they lead is not known, and not nothing.
+    """
+    if known_part(len(world.snapshot.topics), world.snapshot, ObservationPart.TOPICS) is None:
+        return ()
+    rack_of, now = world.rack_of, world.loads
+    more = {broker: _Load() for broker in rack_of}
+    for state in world.led_in.get(rack, ()):
+        heir = next((b for b in state.replicas if b in state.isr and b in rack_of and rack_of[b] != rack), None)
+        if heir is not None:
+            more[heir].add(state, world.snapshot)
+    return tuple(
+        SurvivingBroker(
+            broker=broker,
+            rack=name,
+            leaders=now[broker].leaders,
+            leaders_after=now[broker].leaders + more[broker].leaders,
+            bytes_per_s=now[broker].bytes_per_s,
+            bytes_per_s_after=_sum(now[broker].bytes_per_s, more[broker].bytes_per_s),
+            led_bytes=now[broker].led_bytes,
+            led_bytes_after=_sum(now[broker].led_bytes, more[broker].led_bytes),
+        )
+        for broker, name in sorted(rack_of.items())
+        if name != rack
+    )
+
+
+def _sum(one: _Figure | None, other: _Figure | None) -> _Figure | None:
+    return None if one is None or other is None else one + other
+
+
+SHOWN = 3
+"""Partitions, tasks and parts that are named one by one; the rest is counted."""
+
+
+def loss_label(loss: RackLoss) -> str:
+    """The risk by its name, with the partitions: ``losing rack a leaves 2 partitions without a leader: t-0, t-1``."""
+    tasks = [f"{one.group} {one.task}" for one in loss.tasks]
+    parts = [
+        f"{verb} {_named(names, noun, what)}"
+        for verb, names, noun, what in (
+            ("leaves", loss.leaderless, "partition", "without a leader"),
+            ("leaves", loss.under_min_isr, "partition", "under min ISR"),
+            ("makes", tasks, "task", "restore state"),
+        )
+        if names
+    ]
+    if parts:
+        return f"losing rack {loss.rack} {'; '.join(parts)}"
+    if loss.uncertain:
+        return f"what losing rack {loss.rack} stops is not known"
+    if loss.holds_nothing:
+        return f"losing rack {loss.rack}"
+    return f"losing rack {loss.rack} stops nothing"
+
+
+def loss_details(loss: RackLoss) -> tuple[str, ...]:
+    """What the label leaves open: for what the effect is unknown, and the load on the racks that are left."""
+    if loss.holds_nothing and not loss.uncertain:
+        return ("no replica and no task was seen in it",)
+    return tuple([part for part in (", ".join(_unknown(loss)), _load(loss)) if part])
+
+
+def loss_sentence(loss: RackLoss) -> str:
+    """Partitions that stop, tasks that restore, what is unknown, and the load on the racks that are left."""
+    parts = [
+        f"{number} {what}"
+        for number, what in (
+            (len(loss.leaderless), _plural(len(loss.leaderless), "partition") + " without a leader"),
+            (len(loss.under_min_isr), _plural(len(loss.under_min_isr), "partition") + " under min ISR"),
+            (len(loss.tasks), _plural(len(loss.tasks), "stateful task") + " without a caught-up standby elsewhere"),
+        )
+        if number
+    ]
+    if loss.costs_nothing:
+        parts = [
+            "no replica and no task was seen in it" if loss.holds_nothing else "no partition stops and no task restores"
+        ]
+    return f"{', '.join([*parts, *_unknown(loss)])}; {_load(loss)}"
+
+
+def _unknown(loss: RackLoss) -> list[str]:
+    parts: list[str] = []
+    untold = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
+    named = [
+        counted(number, word)
+        for number, word in zip(untold, ("partition", "task", "whole group"), strict=True)
+        if number
+    ]
+    if named:
+        parts.append(f"the effect on {' and '.join(named)} is unknown ({_untold(loss)})")
+    if loss.unseen:
+        parts.append(f"not all was seen ({few(loss.unseen, SHOWN)})")
+    return parts
+
+
+def _untold(loss: RackLoss) -> str:
+    """The first of each kind, what is not known of tasks, and how to see all where some are left out."""
+    parts = [few(loss.untold, SHOWN)] if loss.untold else []
+    if loss.untold_tasks:
+        reasons = ", ".join(dict.fromkeys(one.why for one in loss.untold_tasks))
+        parts.append(f"{few([f'{one.group} {one.task}' for one in loss.untold_tasks], SHOWN)}: {reasons}")
+    if loss.untold_groups:
+        parts.append(f"{_plural(len(loss.untold_groups), 'group')} {few(loss.untold_groups, SHOWN)}")
+    cut = max(len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)) > SHOWN
+    return "; ".join([*parts, "all: rackwise racks -o json"] if cut else parts)
+
+
+def _load(loss: RackLoss) -> str:
+    """Leaders, and bytes where all are known, of the racks that are left, now and afterwards."""
+    leaders: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    for survivor in loss.survivors:
+        rack = survivor.rack or "(unknown)"
+        leaders[rack] += survivor.leaders
+        after[rack] += survivor.leaders_after
+    if after and not leaders.total() and not after.total():
+        return "no partition is led there" if len(after) == 1 else "no partition is led in the other racks"
+    told = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
+    if not told:
+        return "the load on other racks is unknown" if loss.unseen else "no broker is left"
+    now = [survivor.bytes_per_s for survivor in loss.survivors]
+    then = [survivor.bytes_per_s_after for survivor in loss.survivors]
+    if None not in then and any(then):
+        most, least = max(value or 0 for value in then), max(value or 0 for value in now)
+        told.append(f"the busiest remaining broker takes in {sized(least)}/s -> {sized(most)}/s")
+    return ", ".join(told)
+
+
+def _named(names: Sequence[object], noun: str, what: str) -> str:
+    """``6 partitions without a leader: t-0, t-1, t-2 and 3 more``."""
+    return f"{counted(len(names), noun)} {what}: {few(names, SHOWN)}"
+
+
+def _plural(number: int, word: str) -> str:
+    return word if number == 1 else f"{word}s"

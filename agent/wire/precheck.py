@@ -1,0 +1,77 @@
+"""What there is of some partitions right before a request about them, asked on the very connection of the request.
+
+Topic metadata first, which brokers may have a moment late, then the list of reassignments, which is the controller's
+own: what is left between it and the request is the time that one answer and one request take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import groupby
+from typing import NamedTuple
+
+from agent.values.observation import GapCause, RawReassignment, RawTopic
+from agent.wire.cluster_calls import raw_topic
+from agent.wire.connection import BrokerConnection
+from agent.wire.failure import CallFailed, Deadline, from_error_name
+from agent.wire.protocol import LIST_PARTITION_REASSIGNMENTS, METADATA, error_name
+from assignors.problem import TopicPartition
+
+
+class RequestPrecheck(NamedTuple):
+    """What there is."""
+
+    topics: Mapping[str, RawTopic]
+    """By name, also those that a broker does not know; one that is missing was not answered."""
+    running: Mapping[TopicPartition, RawReassignment]
+    """The reassignments of these topics."""
+
+
+LeaveOut = Callable[[RequestPrecheck], AbstractSet[TopicPartition]]
+"""Which partitions are not what the request was decided for: they are left out of it."""
+
+
+def precheck(connection: BrokerConnection, partitions: Iterable[TopicPartition], deadline: Deadline) -> RequestPrecheck:
+    """Those partitions' topics and reassignments. Raises CallFailed."""
+    wanted = sorted(set(partitions))
+    topics = describe_on(connection, sorted({partition.topic for partition in wanted}), deadline)
+    return RequestPrecheck(topics, _running(connection, wanted, deadline))
+
+
+def describe_on(connection: BrokerConnection, names: Iterable[str], deadline: Deadline) -> dict[str, RawTopic]:
+    """Those topics, by name, as that broker knows them. Raises CallFailed."""
+    message = METADATA.request(
+        topics=[METADATA.request.MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+    )
+    told = connection.call(METADATA, message, deadline, version=connection.version(METADATA, oldest=8))
+    return {row.name: raw_topic(row) for row in told.topics}
+
+
+def _running(
+    connection: BrokerConnection, wanted: list[TopicPartition], deadline: Deadline
+) -> dict[TopicPartition, RawReassignment]:
+    api = LIST_PARTITION_REASSIGNMENTS
+    row = api.request.ListPartitionReassignmentsTopics
+    topics = [
+        row(name=topic, partition_indexes=[one.partition for one in run])
+        for topic, run in groupby(wanted, key=lambda one: one.topic)
+    ]
+    message = api.request(timeout_ms=max(1, int(deadline.left_s * 1000)), topics=topics)
+    try:
+        answer = connection.call(api, message, deadline, version=connection.version(api))
+    except CallFailed as failure:
+        failure.passed_on = True
+        raise
+    refused = error_name(answer.error_code)
+    if refused is not None:
+        detail = from_error_name(refused, answer.error_message).detail
+        raise CallFailed(GapCause.ERROR, f"the reassignments could not be listed right before the request: {detail}")
+    return {
+        id_: RawReassignment(
+            id_, tuple(one.replicas or ()), tuple(one.adding_replicas or ()), tuple(one.removing_replicas or ())
+        )
+        for topic in answer.topics
+        for one in topic.partitions
+        for id_ in (TopicPartition(topic.name, one.partition_index),)
+    }
