@@ -3,7 +3,7 @@
 ::
 
     RackwiseError                    exit 1
-    ├── Retryable                    the same call may succeed without any change
+    ├── RetryableFailure             the same call may succeed without any change
     │   ├── ClusterUnreachable       exit 5   no broker answered
     │   ├── NoBrokersYet             exit 5   a broker answered, but the cluster names no broker
     │   ├── PartialAnswer            exit 5   some of what was asked for is missing
@@ -13,7 +13,7 @@
     │   ├── TlsFailed                exit 2   wrong CA, certificate, host name, or no TLS at all
     │   ├── NotAllowed               exit 2   the user is known, and lacks a right
     │   └── GuardRefused             exit 4   it was not safe to act
-    └── Fatal                        the process must not go on
+    └── FatalFailure                 the process must not go on
         ├── ConfigError              exit 2   a setting is unknown, contradictory or out of its limits
         ├── BadInput                 exit 2   a file or an argument cannot be read
         ├── WrongCluster             exit 2   the cluster is not the one that was expected
@@ -53,29 +53,29 @@ class RackwiseError(Exception):
         return f"{head.rstrip('.')}. {self.todo}" if self.todo else head
 
 
-class Retryable(RackwiseError):  # noqa: N818 the name says what may be done next
+class RetryableFailure(RackwiseError):  # noqa: N818 the name says what may be done next
     """The same call may succeed a moment later."""
 
 
-class ClusterUnreachable(Retryable):
+class ClusterUnreachable(RetryableFailure):
     """No broker answered: refused, unknown, or silent until the deadline."""
 
     exit_code = 5
 
 
-class NoBrokersYet(Retryable):
+class NoBrokersYet(RetryableFailure):
     """A broker answered, but named no broker: the cluster is still forming."""
 
     exit_code = 5
 
 
-class PartialAnswer(Retryable):
+class PartialAnswer(RetryableFailure):
     """The cluster answered, but not all of what the command needs."""
 
     exit_code = 5
 
 
-class JournalUnavailable(Retryable):
+class JournalUnavailable(RetryableFailure):
     """The journal could not be read or written in time; nothing may be done without it."""
 
     exit_code = 5
@@ -109,35 +109,35 @@ class GuardRefused(GaveUp):
     exit_code = 4
 
 
-class Fatal(RackwiseError):  # noqa: N818 the name says what may be done next
+class FatalFailure(RackwiseError):  # noqa: N818 the name says what may be done next
     """Going on would be wrong."""
 
 
-class ConfigError(Fatal):
+class ConfigError(FatalFailure):
     """A setting is unknown, contradictory or out of its limits."""
 
     exit_code = 2
 
 
-class BadInput(Fatal):
+class BadInput(FatalFailure):
     """A file or an argument cannot be read as what it should be."""
 
     exit_code = 2
 
 
-class WrongCluster(Fatal):
+class WrongCluster(FatalFailure):
     """The cluster id is not the expected one."""
 
     exit_code = 2
 
 
-class FencedOut(Fatal):
+class FencedOut(FatalFailure):
     """Another agent took over: this one must not act any more."""
 
     exit_code = 6
 
 
-class UnsupportedCluster(Fatal):
+class UnsupportedCluster(FatalFailure):
     """The brokers lack a call that nothing can replace."""
 
 
@@ -199,13 +199,13 @@ class ThreadRule(NamedTuple):
 LOOKS = ThreadRule(
     "rackwise-look",
     "runs a cycle at each `poll.interval`",
-    "`RackwiseError` ends the cycle (`cycle_failed`), `Fatal` ends the agent",
+    "`RackwiseError` ends the cycle (`cycle_failed`), `FatalFailure` ends the agent",
     "ends the cycle, with the traceback in the log",
 )
 ACTING = ThreadRule(
     "rackwise-acting",
     "follows the leadership, answers operators' commands",
-    "`RackwiseError` is logged once and tried again, `Fatal` ends the agent",
+    "`RackwiseError` is logged once and tried again, `FatalFailure` ends the agent",
     "ends the agent; in a single command, that command alone is answered with it",
 )
 LEADERSHIP = ThreadRule(

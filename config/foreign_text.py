@@ -102,7 +102,7 @@ def yaml_text(document: object) -> str:
     """
     import yaml  # noqa: PLC0415 slow, and seldom asked for
 
-    class Dumper(yaml.SafeDumper):
+    class QuotingDumper(yaml.SafeDumper):
         """Quotes what has to be escaped."""
 
         def ignore_aliases(self, _data: Any) -> bool:
@@ -112,8 +112,8 @@ def yaml_text(document: object) -> str:
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if _is_plain(value) else '"')
 
-    Dumper.add_representer(str, text)
-    written = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+    QuotingDumper.add_representer(str, text)
+    written = yaml.dump(document, Dumper=QuotingDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
     return "\n".join(_escaped(line, _yaml_escape) for line in written.rstrip("\n").split("\n"))
 
 

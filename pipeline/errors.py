@@ -15,7 +15,7 @@ from agent.errors import (
     AuthenticationFailed,
     ClusterUnreachable,
     ConfigError,
-    Fatal,
+    FatalFailure,
     NotAllowed,
     RackwiseError,
     TlsFailed,
@@ -32,7 +32,7 @@ _ADVICE = {
 }
 
 
-class DataLost(Fatal):
+class DataLost(FatalFailure):
     """Records were deleted before they were read; going on would hide the hole."""
 
 

@@ -23,7 +23,7 @@ from agent.act.journal.journal import JournalPort
 from agent.act.lead.leadership_term import CommandBacklog, LeadershipPort, LeadershipTerm, NoticeLog, defect, now_of
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.act.rebalance.trigger import RebalanceTrigger
-from agent.errors import ACTING, Fatal, JournalUnavailable, RackwiseError, thread
+from agent.errors import ACTING, FatalFailure, JournalUnavailable, RackwiseError, thread
 from agent.execute.commands.apply import apply_commands, replay_undelivered, stops_something
 from agent.execute.commands.command_context import ExpectedVerdict
 from agent.execute.commands.identity import OperatorKeys
@@ -122,7 +122,7 @@ class ExecuteMode:
         clock: Clock,
         people: OperatorKeys = MappingProxyType({}),
         look_now: Callable[[], None] = lambda: None,
-        on_fatal: Callable[[Fatal], None] = lambda _: None,
+        on_fatal: Callable[[FatalFailure], None] = lambda _: None,
     ) -> None:
         """``arguments`` are kafka-python's, of the executor's connection; ``people`` can prove their commands.
 
@@ -317,7 +317,7 @@ class ExecuteMode:
                         self._led.check()
                         self._word(self._led)
                         more = self._answer(self._led)
-            except Fatal as error:
+            except FatalFailure as error:
                 self.on_fatal(error)
                 return
             except (RackwiseError, UnreadableError) as error:

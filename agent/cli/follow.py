@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent.cli import ask
 from agent.cli.output import say
-from agent.errors import JournalUnavailable, Retryable
+from agent.errors import JournalUnavailable, RetryableFailure
 from agent.values.number_format import counted
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _pace(watcher: ReassignmentWatcher, state: ProposalStatus) -> str:
         return ""
     try:
         observation = watcher.look(tuple(sorted({target.id.topic for target in state.plan.targets})))
-    except Retryable as error:
+    except RetryableFailure as error:
         return f" (progress unknown: {error.what})"
     from agent.values.number_format import lasted, sized
 

@@ -19,7 +19,7 @@ import structlog
 
 from agent.act.execute_mode import ExecuteMode
 from agent.daemon.schedule import CycleScheduler
-from agent.errors import CLOSING, Fatal, RackwiseError, thread, unexpected
+from agent.errors import CLOSING, FatalFailure, RackwiseError, thread, unexpected
 from agent.loop import CycleStages, Look, run_cycle
 from agent.record.own_topics import OwnTopic, TopicAnnouncement, announce
 from agent.record.recorder import CycleRecorder, RecordingResult
@@ -140,7 +140,7 @@ class AgentDaemon:
         """End `run` soon; callable from any thread and from a signal handler."""
         self._stop.set()
 
-    def fail(self, error: Fatal) -> None:
+    def fail(self, error: FatalFailure) -> None:
         """End `run` soon, with that error; callable from any thread."""
         self._fatal = self._fatal or error
         self.stop()
@@ -213,7 +213,7 @@ class AgentDaemon:
         with self._busy:
             try:
                 self._cycle(planning=planning)
-            except Fatal as error:
+            except FatalFailure as error:
                 self._failed(error, str(error), planning=planning)
                 self.fail(error)
             except RackwiseError as error:

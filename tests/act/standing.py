@@ -16,7 +16,7 @@ from types import FrameType
 
 from agent.act.journal.journal import JournalPort
 from agent.act.lead.leadership import JournalLeadership
-from agent.errors import Fatal, JournalUnavailable
+from agent.errors import FatalFailure, JournalUnavailable
 from agent.stopping import StopSignal
 from agent.values.journal import JournalWrite
 from tests.act.journals import CLUSTER, leadership_plan
@@ -26,9 +26,9 @@ _PAUSE_S = 0.05
 
 def main(servers: str, prefix: str, name: str, file: str | None = None) -> int:
     stop = StopSignal()
-    fatal: list[Fatal] = []
+    fatal: list[FatalFailure] = []
 
-    def ended(error: Fatal) -> None:
+    def ended(error: FatalFailure) -> None:
         fatal.append(error)
         stop.set()
 
@@ -54,7 +54,7 @@ def main(servers: str, prefix: str, name: str, file: str | None = None) -> int:
                 count += 1
                 journal.append(JournalWrite(f"beat/{name}", "beat", {"n": count}))
                 _tell("wrote", epoch=journal.epoch, n=count)
-        except Fatal as error:
+        except FatalFailure as error:
             fatal.append(error)
             break
         except JournalUnavailable as error:

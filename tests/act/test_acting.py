@@ -18,7 +18,7 @@ from agent.act.commands.inbox import MOST_AT_ONCE, CommandInbox
 from agent.act.commands.inbox import InboxCommand as Waiting
 from agent.act.execute_mode import ExecuteMode
 from agent.act.journal.journal import JournalPort
-from agent.errors import Fatal, JournalUnavailable
+from agent.errors import FatalFailure, JournalUnavailable
 from agent.execute.commands.identity import CommandSigner, signed
 from agent.guard.judge import guard
 from agent.journal import plan_entries
@@ -233,7 +233,7 @@ def test_commands_that_cannot_be_read_are_told_of() -> None:
 
 
 def test_a_fault_in_the_acting_thread_ends_the_agent_with_a_sentence() -> None:
-    ended: list[Fatal] = []
+    ended: list[FatalFailure] = []
     leading = Leading(MemoryJournal(), Box(), fails=ZeroDivisionError("not what anybody expected"))
     with acting(leading, on_fatal=ended.append):
         wait_for(lambda: bool(ended), "it ended", 20)

@@ -15,7 +15,7 @@ from agent.act.journal.journal import JournalPort
 from agent.act.lead.leadership import JournalLeadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
-from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavailable
+from agent.errors import BadInput, ConfigError, FatalFailure, FencedOut, JournalUnavailable
 from agent.journal.leader import LEADER, leader_in
 from agent.observe.context import ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
@@ -189,7 +189,7 @@ def test_an_election_that_went_wrong_in_an_unforeseen_way_is_said_and_gone_on_wi
 def test_a_leader_that_was_fenced_ends_and_one_that_only_lost_its_lease_leads_again(
     servers: str, prefix: str, start: Start
 ) -> None:
-    ended: list[Fatal] = []
+    ended: list[FatalFailure] = []
     one = JournalLeadership(leadership_plan(servers, prefix, "one"), on_fatal=ended.append)
     one.start()
     one.begin(CLUSTER)
@@ -230,7 +230,7 @@ class _EndedClient:
 def test_a_leader_whose_client_ends_by_itself_goes_on_with_another_under_the_next_epoch(
     servers: str, prefix: str
 ) -> None:
-    ended: list[Fatal] = []
+    ended: list[FatalFailure] = []
     one = JournalLeadership(leadership_plan(servers, prefix, "one"), on_fatal=ended.append)
     one.start()
     one.begin(CLUSTER)

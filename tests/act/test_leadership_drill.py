@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.lead.leadership import JournalLeadership
-from agent.errors import Fatal, JournalUnavailable
+from agent.errors import FatalFailure, JournalUnavailable
 from agent.journal.leader import LEADER
 from agent.values.journal import JournalWrite
 from testbed.cluster import EmbeddedCluster
@@ -193,7 +193,7 @@ def test_a_broker_that_dies_during_appends_loses_and_doubles_nothing(
     embedded_cluster: EmbeddedCluster, servers: str, prefix: str, broker: str
 ) -> None:
     done: list[int] = []
-    ended: list[Fatal] = []
+    ended: list[FatalFailure] = []
     doubts, stop = 0, threading.Event()
     leadership = JournalLeadership(leadership_plan(servers, prefix), on_fatal=ended.append)
 
@@ -212,7 +212,7 @@ def test_a_broker_that_dies_during_appends_loses_and_doubles_nothing(
                 number += 1
             except JournalUnavailable:
                 doubts += 1
-            except Fatal as error:
+            except FatalFailure as error:
                 ended.append(error)
                 return
 

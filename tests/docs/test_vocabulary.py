@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from tests.docs.house import ROOT, files, tree_of
+from tests.docs.house import CAPITALIZED, PRODUCT, ROOT, class_names, files, tree_of
 
-ROW = re.compile(r"^\| (?P<word>[^|]+) \| (?P<meaning>[^|]+) \| `(?P<type>\w+)` \| ?(?P<others>[^|]*)\|$")
+ROW = re.compile(r"^\| (?P<word>[^|]+) \| (?P<meaning>[^|]+) \| (?P<types>`[^|]+`) \| ?(?P<others>[^|]*)\|$")
 ROWS = [found for line in (ROOT / "docs" / "vocabulary.md").read_text().splitlines() if (found := ROW.match(line))]
 
 
@@ -21,7 +21,9 @@ def names_of(module: ast.Module) -> set[str]:
     return classes | {target.id for target in assigned if isinstance(target, ast.Name)}
 
 
-DEFINED = {name for place in ("agent", "assignors") for path in files(place) for name in names_of(tree_of(path))}
+DEFINED = {
+    name for place in ("agent", "assignors", "config") for path in files(place) for name in names_of(tree_of(path))
+}
 
 
 def words(cell: str) -> list[str]:
@@ -32,9 +34,22 @@ def test_the_vocabulary_has_at_most_forty_rows() -> None:
     assert 30 <= len(ROWS) <= 40
 
 
+def types_of(row: re.Match[str]) -> set[str]:
+    return {name.strip("` ") for name in row["types"].split(",")}
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["word"])
-def test_the_type_of_a_word_exists(row: re.Match[str]) -> None:
-    assert row["type"] in DEFINED
+def test_the_types_of_a_word_exist(row: re.Match[str]) -> None:
+    assert types_of(row) <= DEFINED
+
+
+def test_each_class_of_one_word_is_in_the_vocabulary() -> None:
+    single = {name for name in class_names(*PRODUCT) if len(CAPITALIZED.findall(name)) == 1}
+    assert single <= set().union(*map(types_of, ROWS))
+
+
+def test_no_two_classes_of_the_agent_have_one_name() -> None:
+    assert [name for name, times in Counter(class_names("agent")).items() if times > 1] == []
 
 
 def test_each_word_is_explained_once_and_is_no_other_word_s_rejected_synonym() -> None:

@@ -35,7 +35,7 @@ from agent.act.journal.kafka_journal import KafkaJournal, check_watermark
 from agent.act.journal.topic_checks import SharedTopics, topic_problems, writable
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, committed_watermark
-from agent.errors import LEADERSHIP, Fatal, FencedOut, JournalUnavailable, RackwiseError, thread
+from agent.errors import LEADERSHIP, FatalFailure, FencedOut, JournalUnavailable, RackwiseError, thread
 from agent.journal.leader import LeaderEntry, leader_in, leader_write
 from agent.journal.record_trust import JournalTrust
 from agent.record.librdkafka import error_text
@@ -62,7 +62,7 @@ _PATIENCE = 3
 class JournalLeadership:
     """Takes part from `start` to `close`. Every method may be called from any thread."""
 
-    def __init__(self, plan: LeadershipPlan, *, on_fatal: Callable[[Fatal], None] = lambda _: None) -> None:
+    def __init__(self, plan: LeadershipPlan, *, on_fatal: Callable[[FatalFailure], None] = lambda _: None) -> None:
         self._plan = plan
         self._on_fatal = on_fatal
         self._topics = OwnTopics(plan.config, plan.topics(), _ENSURE_MS)
@@ -77,7 +77,7 @@ class JournalLeadership:
         self._former: JournalWatermark | None = None
         """How far the journal had come when this agent led it last."""
         self._wrong: tuple[str, ...] = ()
-        self._fatal: Fatal | None = None
+        self._fatal: FatalFailure | None = None
         self._problem: str | None = "the cluster id is unknown: no look has succeeded yet"
         """Why it failed last; taken back once it leads, or is seen to be able to."""
         self._refused = False
@@ -243,7 +243,7 @@ class JournalLeadership:
     def _go_on(self, journal: KafkaJournal | FileJournal) -> None:
         """Lead on, or write no more."""
         ended = journal.ended
-        if isinstance(ended, Fatal):
+        if isinstance(ended, FatalFailure):
             self._end(ended)
         elif not self._is_sure():
             self._retire()
@@ -340,7 +340,7 @@ class JournalLeadership:
         if leader is not None:
             journal.append(leader_write(leader))
 
-    def _end(self, error: Fatal) -> None:
+    def _end(self, error: FatalFailure) -> None:
         """Nothing may act from now on; the agent hears of it before it is tidied up."""
         self._fatal, self._problem = error, str(error)
         self._on_fatal(error)

@@ -14,7 +14,7 @@ from agent.act.journal.journal import JournalPort
 from agent.act.reassign.progress import acting_now
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.act.rebalance.trigger import RebalanceTrigger
-from agent.errors import Fatal, RackwiseError, unexpected
+from agent.errors import FatalFailure, RackwiseError, unexpected
 from agent.execute.commands.command_context import ExecutorInput
 from agent.execute.reassign.messages import PlanAccepted
 from agent.values.journal import JournalState
@@ -130,9 +130,9 @@ class LeadershipTerm:
         self.hand.close()
 
 
-def defect(error: Exception) -> Fatal:
+def defect(error: Exception) -> FatalFailure:
     """What ends the agent where something unexpected was raised."""
-    return Fatal(
+    return FatalFailure(
         "Mode execute ended",
         why=unexpected(error),
         todo="Start the agent again: plans that have begun are in the journal.",
