@@ -140,8 +140,8 @@ def record_plan(settings: Settings) -> RecordPlan:
 def read_proposals(loaded: LoadedSettings, tell: Callable[[str], None]) -> tuple[Proposal | LifecycleStep, ...]:
     """The newest state of every proposal of this cluster in the proposals topic, read with a plain consumer.
 
-    ``tell`` hears of records that are none. Raises what `knock` and `refusal` say, PartialAnswer when the topic was
-    not read to its end.
+    ``tell`` hears of records that are none. Raises what `reach_cluster` and `refusal` say, PartialAnswer when the topic
+    was not read to its end.
     """
     settings = loaded.settings
     topic, kafka = settings.proposals_topic, settings.kafka

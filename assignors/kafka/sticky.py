@@ -20,8 +20,8 @@ from assignors.problem import TopicPartition
 def sticky_assign(problem: ClassicProblem) -> GroupAssignment:
     """Return what ``StickyAssignor`` gives.
 
-    Raises ``BadProblem`` for ids that occur twice and claims beyond the partitions of a topic, ``AssignorFails`` where
-    Kafka throws.
+    Raises ``BadProblem`` for ids that occur twice and claims beyond the partitions of a topic, ``AssignorFailedError``
+    where Kafka throws.
     """
     return place(problem, [member.generation for member in problem.members]).result()
 

@@ -18,7 +18,7 @@ NOBODY = -1
 
 
 def assign_general(group: NumberedGroup, claims: StickyClaims, racks: RackInfo) -> list[list[int]]:
-    """Return member -> partitions; raise ``AssignorFails`` where Kafka throws."""
+    """Return member -> partitions; raise ``AssignorFailedError`` where Kafka throws."""
     subscribers = _subscribers(group)
     owner, revoked = _kept(group, claims, racks)
     initializing = all(member == NOBODY for member in owner)

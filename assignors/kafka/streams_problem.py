@@ -17,7 +17,7 @@ from assignors.kafka.java import uuid_halves
 from assignors.problem import BadProblem, TaskId, TopicPartition
 
 RUNNING_ACTIVE = -2
-"""The lag of a task on the process that runs it as active now (Kafka's ``Task.LATEST_OFFSET``)."""
+"""The lag of a task on the process that runs it as active now (Kafka's ``StreamsTask.LATEST_OFFSET``)."""
 UNKNOWN_LAG = -3
 """The lag of a task whose offset sum on that process is unknown. It sorts before ``RUNNING_ACTIVE``, as in Kafka."""
 LONG_MAX = 2**63 - 1

@@ -24,7 +24,7 @@ _MANY = 1 << 40
 def optimal_leaders(candidates: Sequence[Sequence[LeaderCandidate]], room: LeaderCapacity) -> list[int]:
     """The broker that leads each partition; every partition has a candidate, and each candidate a rack.
 
-    Raises ``NoFlow`` where hard racks have no room for all.
+    Raises ``InfeasibleFlowError`` where hard racks have no room for all.
     """
     if not candidates:
         return []

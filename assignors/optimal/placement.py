@@ -29,7 +29,7 @@ class PlacementResult(NamedTuple):
 def place(problem: PlacementProblem) -> PlacementResult:
     """Give every item to a client at the least cost, level by level.
 
-    Raises ``NoFlow`` when the bounds contradict each other.
+    Raises ``InfeasibleFlowError`` when the bounds contradict each other.
     """
     if not len(problem.kind):
         return PlacementResult(np.zeros(0, np.int64), 0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from assignors.optimal import network as module
-from assignors.optimal.network import CostTooLarge, FlowNetwork, NetworkArcs, NoFlow, prices, route, total
+from assignors.optimal.network import CostTooLarge, FlowNetwork, InfeasibleFlowError, NetworkArcs, prices, route, total
 
 
 def random_network(seed: int, scale: int = 1) -> tuple[FlowNetwork, list[tuple[int, int, int, int, int]], list[int]]:
@@ -77,7 +77,7 @@ def test_two_levels_equal_networkx_on_300_networks(safe: int, large: int, monkey
         network, arcs, supplies = random_network(seed)
         expected = two_level_optimum(arcs, supplies)
         if expected is None:
-            with pytest.raises(NoFlow):
+            with pytest.raises(InfeasibleFlowError):
                 network.solve()
             continue
         solved += 1
@@ -112,7 +112,7 @@ def test_the_certificate_rejects_a_flow_that_is_not_optimal() -> None:
 
 
 def test_supplies_that_do_not_add_up_are_no_flow() -> None:
-    with pytest.raises(NoFlow):
+    with pytest.raises(InfeasibleFlowError):
         route([0], [1], [5], [0], [2, -1])
 
 

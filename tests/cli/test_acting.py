@@ -1,6 +1,7 @@
 """What people say to the agent that acts, over a real journal file and a real spool directory.
 
-The agent is the real inbox, journal and `obey`, in a thread; only the proposals topic is given, as it needs brokers.
+The agent is the real inbox, journal and `apply_commands`, in a thread; only the proposals topic is given, as it needs
+brokers.
 """
 
 from __future__ import annotations

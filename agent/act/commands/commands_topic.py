@@ -90,7 +90,7 @@ def send_command(
 
 
 class TopicInbox:
-    """An `Inbox` over the commands topic."""
+    """An `CommandInbox` over the commands topic."""
 
     def __init__(self, config: Config, topic: str, prefix: str, led_from: TopicEndOffset | None = None) -> None:
         """``led_from`` is the topic's end when this agent began to lead; None: as it is when it is first read."""
@@ -114,7 +114,7 @@ class TopicInbox:
         self._try_again = 0.0
 
     def read(self, view: JournalState) -> tuple[InboxCommand, ...]:
-        """See `Inbox`."""
+        """See `CommandInbox`."""
         with self._lock:
             self._passed_over = 0
             kept = view.get(POSITION)
@@ -134,20 +134,20 @@ class TopicInbox:
             return tuple(one for _, one in self._waiting)
 
     def problem(self) -> str | None:
-        """See `Inbox`."""
+        """See `CommandInbox`."""
         skipped = f"skipped {counted(self._passed_over, 'record')} of {self._topic}: no command"
         return self._unread or (skipped if self._passed_over else None)
 
     def unread(self) -> str | None:
-        """See `Inbox`."""
+        """See `CommandInbox`."""
         return self._unread
 
     def caught_up(self) -> bool:
-        """See `Inbox`: the end of the partition was reached once, as it is now or as it was when it was opened."""
+        """See `CommandInbox`: the end of the partition was reached once, as it is now or as it was when it was opened."""
         return self._caught_up
 
     def close(self) -> None:
-        """See `Inbox`."""
+        """See `CommandInbox`."""
         with self._lock:
             self._forget()
 

@@ -151,7 +151,7 @@ def spool_command(directory: Path, command: Mapping[str, Any], *, at_ms: int) ->
 
 
 class SpoolInbox:
-    """An `Inbox` over such a directory."""
+    """An `CommandInbox` over such a directory."""
 
     def __init__(self, directory: Path, before: frozenset[str] = frozenset()) -> None:
         """``before`` are the files that were there when this agent began to lead."""
@@ -163,7 +163,7 @@ class SpoolInbox:
         self._has_read = False
 
     def read(self, view: JournalState) -> tuple[InboxCommand, ...]:
-        """See `Inbox`."""
+        """See `CommandInbox`."""
         self._unread, self._problem, self._has_read = None, None, True
         try:
             with own_directory(self._directory) as directory:
@@ -176,19 +176,19 @@ class SpoolInbox:
             return ()
 
     def problem(self) -> str | None:
-        """See `Inbox`."""
+        """See `CommandInbox`."""
         return self._unread or self._problem
 
     def unread(self) -> str | None:
-        """See `Inbox`: a file that cannot be read keeps no other one from being read."""
+        """See `CommandInbox`: a file that cannot be read keeps no other one from being read."""
         return self._unread
 
     def caught_up(self) -> bool:
-        """See `Inbox`: each read is of the whole directory."""
+        """See `CommandInbox`: each read is of the whole directory."""
         return self._has_read
 
     def close(self) -> None:
-        """See `Inbox`."""
+        """See `CommandInbox`."""
 
     def _read(self, directory: int, view: JournalState) -> tuple[InboxCommand, ...]:
         names = _names(directory)

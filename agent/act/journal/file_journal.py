@@ -126,7 +126,7 @@ class JournalContents(NamedTuple):
 
 
 class FileJournal:
-    """A `Journal`; make it with `open`."""
+    """A `JournalPort`; make it with `open`."""
 
     def __init__(
         self, path: Path, lock: FileLock, witness: WatermarkFile, clock: Clock, found: JournalContents
@@ -205,7 +205,7 @@ class FileJournal:
             return self._view
 
     def append(self, *writes: JournalWrite) -> None:
-        """One line, on the disk when this returns; see `Journal`.
+        """One line, on the disk when this returns; see `JournalPort`.
 
         BadInput, before anything is done, for what no journal can hold. After JournalUnavailable nothing was written
         for as long as this process lives; after a crash right then the line may be there.

@@ -55,7 +55,7 @@ _NOTHING_REACHED = JournalWatermark()
 
 
 class KafkaJournal:
-    """A `Journal`; make it with `open`."""
+    """A `JournalPort`; make it with `open`."""
 
     def __init__(self, plan: KafkaJournalPlan, producer: Producer, clock: Clock) -> None:
         self._plan = plan
@@ -130,7 +130,7 @@ class KafkaJournal:
             return self._view
 
     def append(self, *writes: JournalWrite) -> None:
-        """One transaction; see `Journal`. BadInput, before anything is done, for what no journal can hold."""
+        """One transaction; see `JournalPort`. BadInput, before anything is done, for what no journal can hold."""
         with self._lock:
             self._settle()
             changes = numbered(writes, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=self._seq)
