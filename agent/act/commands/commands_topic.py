@@ -143,7 +143,7 @@ class TopicInbox:
         return self._unread
 
     def caught_up(self) -> bool:
-        """See `CommandInbox`: the end of the partition was reached once, as it is now or as it was when it was opened."""
+        """See `CommandInbox`: the end of the partition, as of now or as of the opening, was reached once."""
         return self._caught_up
 
     def close(self) -> None:
