@@ -55,8 +55,13 @@ def from_json(kind: type[T], data: Json) -> T:
     try:
         value: T = codec(cast("Hashable", kind)).read(data)
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-        raise UnreadableError(f"no {kind.__name__}: {str(error)[:_MOST_WHY]}") from error
+        raise UnreadableError(f"no {_in_words(kind)}: {str(error)[:_MOST_WHY]}") from error
     return value
+
+
+def _in_words(kind: type) -> str:
+    """`JournalRecord` is a journal record."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
 
 
 @cache

@@ -179,7 +179,7 @@ def test_an_election_that_went_wrong_in_an_unforeseen_way_is_said_and_gone_on_wi
     lease.start()
     try:
         wait_for(lambda: len(tries) > 2, "it tries again")
-        assert lease.problem() == "RuntimeError: no more threads"
+        assert lease.problem() == "internal error of rackwise (RuntimeError: no more threads); report it"
         assert not lease.may_act()
     finally:
         lease.close()

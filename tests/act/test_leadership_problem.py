@@ -93,8 +93,8 @@ class Opened:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     one = World()
     monkeypatch.setattr(module, "KafkaLease", one.lease)
-    monkeypatch.setattr(module, "believed", one.believed)
-    monkeypatch.setattr(module, "remembered", lambda *_: JournalWatermark())
+    monkeypatch.setattr(module, "check_watermark", one.believed)
+    monkeypatch.setattr(module, "committed_watermark", lambda *_: JournalWatermark())
     monkeypatch.setattr(module, "end_of", lambda *_: pytest.fail("not asked"))
     monkeypatch.setattr(module.KafkaJournal, "open", one.opens)
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: one.now))

@@ -92,7 +92,7 @@ def check(run: Run) -> None:
     _check_placement(run, plan, plan_entries.batches(view, plan.proposal_id), kept)
     assert plan_entries.throttle_debts(view) == ()
     set_now = throttles(run.hand, *{partition.topic for partition in kept}, f"{run.name}-foreign")
-    wanted = {setting: value for setting, value in run.foreign.items() if setting.name not in run.lost_topics}
+    wanted = {setting: value for setting, value in run.foreign.items() if setting[0].name not in run.lost_topics}
     assert set_now == wanted, "our throttles are gone, those of others unchanged"
     _check_requests(run, (*(one for former in run.former for one in plan_entries.batches(former)), *batches), kept)
     run.traffic.__exit__(None, None, None)

@@ -87,14 +87,14 @@ def sends_again_without_an_answer(patch: Patch) -> None:
 
 def trusts_a_former_leader_to_be_silent(patch: Patch) -> None:
     patch.setattr(
-        machine, "begin", _on(state.initial_state, lambda it, *_: it._replace(settle_ms=0, unsure=frozenset()))
+        machine, "initial_state", _on(state.initial_state, lambda it, *_: it._replace(settle_ms=0, unsure=frozenset()))
     )
 
 
 def forgives_brokers_that_are_down(patch: Patch) -> None:
     patch.setattr(
         plan_step,
-        "standing",
+        "throttle_status",
         _on(throttles.throttle_status, lambda it, *_: ThrottleStatus.GONE if it is ThrottleStatus.UNREACHABLE else it),
     )
 
@@ -119,11 +119,11 @@ def takes_rates_of_others_for_its_own(patch: Patch) -> None:
     def any_rate(it: ThrottleStatus, debt: ThrottleDebt, seen: Any) -> ThrottleStatus:
         return it if throttles.own_value(debt, seen) is None else ThrottleStatus.STANDS
 
-    patch.setattr(plan_step, "standing", _on(throttles.throttle_status, any_rate))
+    patch.setattr(plan_step, "throttle_status", _on(throttles.throttle_status, any_rate))
 
 
 def deletes_whole_lists(patch: Patch) -> None:
-    patch.setattr(plan_step, "clearing", lambda debt, _: ThrottleChange(debt.resource, debt.key, OpType.DELETE))
+    patch.setattr(plan_step, "throttle_removal", lambda debt, _: ThrottleChange(debt.resource, debt.key, OpType.DELETE))
 
 
 def cancels_moves_of_others(patch: Patch) -> None:
@@ -189,7 +189,7 @@ def leaves_throttles_behind(patch: Patch) -> None:
             return decision
         return decision._replace(append=decision.append._replace(then=None))
 
-    patch.setattr(machine, "pay_debts", _on(plan_step.clear_throttles, left))
+    patch.setattr(machine, "clear_throttles", _on(plan_step.clear_throttles, left))
 
 
 # --- unread, unknown and late -------------------------------------------------------------------------------------
@@ -207,20 +207,20 @@ def takes_an_unknown_min_isr_for_enough(patch: Patch) -> None:
     def known(why: str | None, *_: object) -> str | None:
         return None if why is not None and "min ISR" in why else why
 
-    patch.setattr(holding, "unread", _on(holding.unread_reason, known))
+    patch.setattr(holding, "unread_reason", _on(holding.unread_reason, known))
 
 
 def takes_a_disputed_leader_for_none_to_wait_for(patch: Patch) -> None:
     def known(why: str | None, *_: object) -> str | None:
         return None if why is not None and "agree" in why else why
 
-    patch.setattr(holding, "unread", _on(holding.unread_reason, known))
+    patch.setattr(holding, "unread_reason", _on(holding.unread_reason, known))
 
 
 def takes_unread_throttles_for_gone(patch: Patch) -> None:
     patch.setattr(
         plan_step,
-        "standing",
+        "throttle_status",
         lambda debt, seen: (
             ThrottleStatus.GONE if debt.resource in seen.unread else throttles.throttle_status(debt, seen)
         ),
@@ -229,7 +229,9 @@ def takes_unread_throttles_for_gone(patch: Patch) -> None:
 
 def pays_while_a_request_may_still_arrive(patch: Patch) -> None:
     original = plan_step.clear_throttles
-    patch.setattr(machine, "pay_debts", lambda view: original(view._replace(state=view.state._replace(calm=True))))
+    patch.setattr(
+        machine, "clear_throttles", lambda view: original(view._replace(state=view.state._replace(calm=True)))
+    )
 
 
 def sends_again_what_was_acknowledged(patch: Patch) -> None:
@@ -249,11 +251,11 @@ def sends_again_under_min_isr(patch: Patch) -> None:
     original = batch_step._send_again
 
     def careless(view: ExecutorView, *rest: Any) -> BatchDecision | None:
-        kept, batch_step.held = batch_step.held, lambda *_: None
+        kept, batch_step.hold_reason = batch_step.hold_reason, lambda *_: None
         try:
             return original(view, *rest)
         finally:
-            batch_step.held = kept
+            batch_step.hold_reason = kept
 
     patch.setattr(batch_step, "_send_again", careless)
 
@@ -265,12 +267,12 @@ def rolls_back_through_a_pause(patch: Patch) -> None:
     def back(why: str | None, _view: ExecutorView, plan: ReassignmentPlan) -> str | None:
         return None if plan.state is PlanState.ROLLING_BACK else why
 
-    patch.setattr(holding, "not_allowed", _on(holding.not_allowed_reason, back))
-    patch.setattr(plan_step, "not_allowed", _on(plan_step.not_allowed, back))
+    patch.setattr(holding, "not_allowed_reason", _on(holding.not_allowed_reason, back))
+    patch.setattr(plan_step, "not_allowed_reason", _on(plan_step.not_allowed_reason, back))
 
 
 def sends_what_the_guard_holds(patch: Patch) -> None:
-    patch.setattr(holding, "not_allowed", lambda *_: None)
+    patch.setattr(holding, "not_allowed_reason", lambda *_: None)
 
 
 def ends_with_its_approval_although_it_has_begun(patch: Patch) -> None:

@@ -115,7 +115,7 @@ def test_a_back_batch_that_was_announced_is_withdrawn_when_a_pause_comes_before_
     live.acts.clear()
     live.tell(BatchPermission(begin=True))
     live.wait(15)  # brokers may show late what was set, so it is not looked for at once
-    assert "Alter" not in live.kinds()
+    assert "AlterReassignments" not in live.kinds()
     assert live.cluster.settings == ()
 
 

@@ -454,7 +454,7 @@ HOSTILE = [
     pytest.param({"proposal_id": "p" * 60_000}, "500 characters", id="a proposal with a long name"),
     pytest.param({"plan_hash": "p" * 60_000}, "500 characters", id="a long digest"),
     pytest.param({"who": None}, "str expected", id="no name of a person"),
-    pytest.param({"verb": "x" * 60_000}, "no Command", id="a verb as long as the record"),
+    pytest.param({"verb": "x" * 60_000}, "no operator command", id="a verb as long as the record"),
 ]
 
 

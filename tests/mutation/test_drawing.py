@@ -34,7 +34,7 @@ def test_what_changes_more_than_the_text_of_a_sentence_is_drawn(old: str, new: s
 
 def test_a_change_is_told_by_its_statement_which_is_one_line() -> None:
     old = "    def f(self):\n        a = 1\n        return g(\n            a,\n            2,\n        )\n"
-    made = mutant("agent.guard.guard_context.xǁRecordsǁnewest__mutmut_12", old, old.replace("2,", "3,"))
+    made = mutant("agent.guard.guard_context.xǁGuardJournalǁnewest__mutmut_12", old, old.replace("2,", "3,"))
     assert made is not None
     assert made.change == "agent.guard.guard_context.GuardJournal.newest: return g(a, 2) -> return g(a, 3)"
 
