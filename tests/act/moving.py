@@ -16,6 +16,7 @@ from agent.act.journal.file_journal import FileJournal
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.execute.reassign.messages import BatchPermission
 from agent.journal.leader import LeaderEntry
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget
 from agent.values.throttles import ThrottleResource
 from agent.wire.admin_client import WireAdminClient
@@ -141,7 +142,7 @@ def mover(
         one = ReassignmentExecutor(
             journal=journal,
             hand=hand,
-            policy=policy or ReassignmentPolicy(look_ms=500),
+            policy=policy or ReassignmentPolicy(ExecuteLimits(max_bytes_in_flight=None), look_ms=500),
             may=lambda: BatchPermission(begin=True),
             tick_ms=200,
         )

@@ -32,7 +32,9 @@ from tests.observe.live import wait_for
 
 T0 = TopicPartition("t", 0)
 PLAN = ReassignmentPlan("p-1", (ReassignmentTarget(T0, "id", (1, 2), (3, 2), 1_000),), approved_by="a test")
-POLICY = ReassignmentPolicy(ExecuteLimits(throttle=1_000_000, request_timeout_ms=500), look_ms=1)
+POLICY = ReassignmentPolicy(
+    ExecuteLimits(throttle=1_000_000, request_timeout_ms=500, max_bytes_in_flight=None), look_ms=1
+)
 YES = BatchPermission(begin=True)
 
 

@@ -10,6 +10,7 @@ import pytest
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.propose.codec import read_reassignment_json
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
+from agent.values.limits import ExecuteLimits
 from agent.values.progress import ExecutorStatus
 from agent.values.reassignment import PlanState, ReassignmentPolicy
 from agent.values.throttles import ThrottleResource
@@ -109,7 +110,9 @@ def test_leaders_move_without_a_byte_and_back_again(
     after = {partition: replicas[::-1] for partition, replicas in before.items()}
     wait_for(lambda: leaders(hand, "led") == _first(before), "the preferred replicas lead", 60)
     copied = _replicated(cluster)
-    with mover(hand, tmp_path / "journal", ReassignmentPolicy(look_ms=300)) as one:
+    with mover(
+        hand, tmp_path / "journal", ReassignmentPolicy(ExecuteLimits(max_bytes_in_flight=None), look_ms=300)
+    ) as one:
         plan = plan_for(hand, "p-led", after)
         one.accept(plan)
         until_idle(one)

@@ -135,7 +135,7 @@ class Executor:
         """A mover that was given the plans; giving them again does nothing."""
         given = dict(self._config["policy"])
         look_ms = given.pop("look_ms")
-        policy = ReassignmentPolicy(ExecuteLimits(**given), look_ms=look_ms)
+        policy = ReassignmentPolicy(ExecuteLimits(**{"max_bytes_in_flight": None, **given}), look_ms=look_ms)
         mover = ReassignmentExecutor(
             journal=DyingJournal(journal, self._death),
             hand=hand,

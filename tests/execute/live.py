@@ -38,7 +38,7 @@ from tests.execute.abstract import Cluster, a_part, carried_out, caught_up, seen
 P0 = TopicPartition("t", 0)
 MOVE = ReassignmentTarget(P0, "id", (1, 2), (3, 2), bytes=1000)
 ORDER = ReassignmentTarget(P0, "id", (1, 2), (2, 1))
-POLICY = ReassignmentPolicy(ExecuteLimits(throttle=10, throttle_ceiling=15))
+POLICY = ReassignmentPolicy(ExecuteLimits(throttle=10, throttle_ceiling=15, max_bytes_in_flight=None))
 OTHER = MOVE._replace(id=TopicPartition("t", 1))
 TOPIC_T = ThrottleResource("topic", "t")
 

@@ -13,6 +13,7 @@ from tests.execute.abstract import Cluster, Part
 POLICY = ReassignmentPolicy(
     ExecuteLimits(
         batch_partitions=2,
+        max_bytes_in_flight=None,
         throttle=1,
         throttle_ceiling=2,
         stuck_after_ms=2,

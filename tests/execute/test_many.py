@@ -34,7 +34,13 @@ from assignors.problem import TopicPartition
 from tests.execute.many import Many
 
 POLICY = ReassignmentPolicy(
-    ExecuteLimits(batch_partitions=5_000, max_moves_per_cluster=5_000, max_moves_per_broker=10_000, throttle=10_000_000)
+    ExecuteLimits(
+        batch_partitions=5_000,
+        max_bytes_in_flight=None,
+        max_moves_per_cluster=5_000,
+        max_moves_per_broker=10_000,
+        throttle=10_000_000,
+    )
 )
 
 
