@@ -25,9 +25,13 @@ from tests.observe.live import wait_for
 pytestmark = [pytest.mark.integration, pytest.mark.drill, pytest.mark.timeout(1_800)]
 KEPT, DELETED = 5_200, 200
 LIMITS = ExecuteLimits(
-    batch_partitions=400, max_bytes_in_flight=None, max_moves_per_cluster=400, max_moves_per_broker=800, request_timeout_ms=60_000,
+    batch_partitions=400,
+    max_bytes_in_flight=None,
+    max_moves_per_cluster=400,
+    max_moves_per_broker=800,
+    request_timeout_ms=60_000,
     grace_after_broker_loss_ms=120_000,
-)  # fmt: skip
+)
 POLICY = ReassignmentPolicy(LIMITS, look_ms=500)
 
 
