@@ -1,8 +1,7 @@
-"""The command ``rackwise``: everything that it says when it ends is said in `agent.cli.command_exit`.
+"""The command ``rackwise``: the process's entry and exit; `agent.cli.command_exit` runs the command line.
 
-Invariant: Ctrl-C ends it with exit code 130 and not a word, from the first statement of this module to the last. While
-modules are loaded, and when the command is over, it ends on the spot: nothing is open then that is to be closed. Before
-this module is loaded, in the first hundredths of a second, Python itself answers.
+Invariant: Ctrl-C ends the process with exit code 130 and no output, from the first statement of this module to the
+last. While modules load, and after the command, it exits at once: no resource is open then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree; the class says what may be done next, the sentence says it to a person.
+"""The tree of errors with their exit codes, and the agent's kinds of threads with the errors that each expects.
 
 ::
 
@@ -20,10 +20,7 @@
         ├── FencedOut                exit 6   another agent took over
         └── UnsupportedCluster       exit 1   the brokers are too old for what rackwise needs
 
-Each error says *what* happened and, where known, *why* and what *to do*. Nothing here knows a Kafka client.
-
-`THREADS` lists the threads of an agent with the errors that each expects, and the effect of any other error. Each
-thread of the agent is made by `thread`; `unexpected` is the sentence for an error that is not of this tree.
+An error has the sentences *what* and, where known, *why* and *todo*.
 """
 
 from __future__ import annotations

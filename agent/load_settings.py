@@ -1,4 +1,4 @@
-"""The settings that a command was given, or one sentence with everything that is wrong with them."""
+"""Loads a command's settings; all mistakes in them become one ConfigError."""
 
 from __future__ import annotations
 

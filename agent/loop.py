@@ -1,8 +1,7 @@
-"""The whole line in one place: look, decide, act only on what the guard allows.
+"""One cycle of the agent: all stages from an observation to outcomes, with one memo a stage.
 
-Nothing else sees all stages. What they know of earlier cycles is one frozen `Memory`; what saves them work is one memo
-per stage, which can never change a result. Time comes in with the observation, so a recorded observation gives the same
-cycle again.
+Earlier cycles are one frozen `Memory`; a memo never changes a result. The time is the observation's, so a recorded
+observation gives the same cycle again.
 """
 
 from __future__ import annotations

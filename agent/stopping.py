@@ -1,8 +1,7 @@
-"""Ends something that runs: once, by any caller, also by a signal handler.
+"""Stop signals: handlers of SIGTERM and SIGINT, and an event that a signal handler may set.
 
-Invariant: `StopSignal.set` takes no lock that Python code holds. A handler runs in the main thread, between any two of
-its steps; `threading.Event` holds a plain lock for moments within `wait`, and a handler that sets the event in one of
-them waits for its own thread for ever.
+Invariant: `StopSignal.set` takes no lock of Python code. `threading.Event.wait` holds one for moments, and a handler
+that sets the event within them (it runs in the main thread, between any two steps) would wait for its own thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The agent as a process: looks on schedule, tells every run, skip and overrun, and ends within five seconds.
+"""The daemon: looks on schedule, logs every run, skip and overrun, and ends within five seconds.
 
-An error ends what `agent.errors.THREADS` says: the cycle, or the agent. An unexpected one is counted and logged with
-its traceback.
+`agent.errors.THREADS` has the effect of each error; an unexpected one is counted and logged with its traceback.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Makes the small values that stages are given out of the settings, as Kafka makes its `AssignmentConfigs`.
+"""Limits of the stages and the leadership plan, made from the settings, as Kafka's `AssignmentConfigs`. Pure.
 
-The only place that knows both sides. A limit is the setting of its name, section by section (`section_limits`); the few
-that have another form than their setting are made in `to_limits`. Pure: the same settings give the same limits.
+A limit is the setting of its name, section by section (`section_limits`); the few of another form are made in
+`to_limits`.
 """
 
 from __future__ import annotations
@@ -199,9 +199,7 @@ def _question(one: LocatorSettings) -> LocatorQuestion | None:
             return None
 
 
-# Cuts out of the settings where the journal stands and where commands go. Both who acts and who asks need it.
-#
-# Keys are not settings: they are read from their files (`agent.act.own_files`).
+# Keys of commands are no settings: `agent.act.own_files` reads them.
 
 
 def to_leadership_plan(settings: Settings, kafka: KafkaClientConfig, agent: str) -> LeadershipPlan:

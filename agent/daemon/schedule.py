@@ -1,7 +1,7 @@
-"""When the loop looks and when it plans: apscheduler drives, one look at a time, and every skip is logged.
+"""The schedule of looks and plans by apscheduler: one look at a time, every skip is logged.
 
-A look that is due while one is running is skipped, never stacked (``max_instances=1``); times missed while the machine
-slept come as one (``coalesce``), however late. Looks run in a thread that does not hold up the end of the process.
+A look that is due during another is skipped (``max_instances=1``); times missed while the machine slept come as one
+(``coalesce``). Looks run in a daemon thread.
 """
 
 from __future__ import annotations

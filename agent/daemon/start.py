@@ -1,6 +1,6 @@
-"""Put the agent together out of its settings: clients, line, recorder, web, schedule.
+"""Builds the agent from its settings: clients, stages, recorder, web, schedule, memory ceiling.
 
-The only place that knows settings *and* shell. Everything that it opens is closed on every way out.
+All that it opens is closed on every way out.
 """
 
 from __future__ import annotations
@@ -197,10 +197,8 @@ def _exit_code(cycle: Cycle) -> int:
     return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
 
 
-# How much memory may the agent have where no setting says it? Less than what would get it killed without a word.
-#
-# In a container nine tenths of the container's limit: the kernel ends a process at the limit, and this one ends itself
-# before that, with an exit code that names the reason. Elsewhere half of the machine's memory.
+# The default memory ceiling: nine tenths of the container's limit, at which the kernel would kill the process, so the
+# agent ends before with an exit code that names the reason; elsewhere half of the machine's memory.
 
 _GROUPS = Path("/sys/fs/cgroup")
 _LIMITS = ("memory.max", "memory/memory.limit_in_bytes")

@@ -1,12 +1,8 @@
-"""doctor: what keeps this cluster from being rack-local, in one screen, with the line to change.
+"""doctor: the checks for a rack-local cluster, one screen, each fault with the config line to change. Pure.
 
-A fixed list of checks in the order in which they pay: without broker racks nothing else helps, without a selector no
-follower is read, and so on. What a check may say is decided by what was seen (`doctor_sight`, `doctor_groups`):
-``ok`` is said only where all that it is about was seen and is well, and ``fault`` only of a finding that is at least a
-warning. What losing a rack would cost is a ``risk``: nothing is wrong now, and it may be meant so. Pure: it reads what
-was found and planned.
-
-Invariant: the less is seen, the worse the answer. See `BEST_FIRST`.
+Checks come in the order in which they pay: without broker racks nothing else helps, without a selector no follower is
+read. ``ok`` needs full coverage (`doctor_coverage`, `doctor_groups`), ``fault`` a finding of at least a warning; the
+cost of losing a rack is a ``risk``. Invariant: the less is seen, the worse the answer (`BEST_FIRST`).
 """
 
 from __future__ import annotations

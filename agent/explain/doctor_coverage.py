@@ -1,8 +1,6 @@
-"""What was seen of that which a check is about: all of it, nothing, a part, or something that only time can judge.
+"""Coverage of doctor's checks of brokers, replicas and configs: all, none, a part, or too early to judge. Pure.
 
-A check may say "ok" only of what was seen. So each one names here what it looks at (members, partitions, copies,
-configs), says so when there is none of it, and names what was hidden: by a right, by a rebalance, by a rack that is not
-known, by an answer that did not come. Pure.
+Hidden parts are named with their cause: an ACL, a rebalance, an unknown rack, a missing answer.
 """
 
 from __future__ import annotations

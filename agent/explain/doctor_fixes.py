@@ -1,8 +1,7 @@
-"""The lines to change for the findings of one check: each cause has its own, and names all that share it. Pure.
+"""Config lines and daily cost of doctor's findings: one fix a cause, with all that share it. Pure.
 
-Advice that is planned brings its lines. An assignor that does not look at racks is advised only where a change pays;
-its finding says nevertheless by which causes racks play no part, and each of these has its line. Replicas and preferred
-leaders are mended by proposals, which ``rackwise plan`` shows.
+Planned advice has its own lines. An assignor without racks is advised only where a change pays; its finding has a line
+for each cause all the same. Replicas and preferred leaders are mended by proposals (``rackwise plan``).
 """
 
 from __future__ import annotations
@@ -52,10 +51,7 @@ class DoctorFix(NamedTuple):
 
 
 def fixes_of(
-    found: Sequence[Finding],
-    wanted: Iterable[ProposalReason],
-    advice: Sequence[AdvicePlan],
-    world: DoctorContext,
+    found: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], world: DoctorContext
 ) -> tuple[DoctorFix, ...]:
     """The fixes of a check's findings, in the order of these; empty where no line mends them."""
     by_lines: dict[tuple[str, ...], list[str]] = {}
@@ -196,14 +192,9 @@ def few(sentences: list[str], what: str) -> list[str]:
     return [*sentences[:SENTENCES], f"and {len(sentences) - SENTENCES:,} more {what}: see rackwise status"]
 
 
-# What does a fault cost a day? For the checks of doctor whose fault sends bytes across racks.
-#
-# - No rack-aware selector: reads that cross although an in-sync replica is in the reader's rack.
-# - An assignor that does not look at racks: what its groups read across racks more than under the best assignment.
-# - Members in a rack that no broker has, by another spelling or otherwise: all that they read.
-# - Members that send no rack to Kafka: where they are is not known, so only a bound can be told, all that they read.
-#
-# Invariant: what is not known has no figure; a bound is named as one.
+# Cost of a fault, for reads that cross racks: without a rack-aware selector, those with an in-sync replica in the
+# reader's rack; by an assignor without racks, those above the best assignment; of members in a rack without brokers,
+# all; of members without a rack, all as an upper bound. An unknown cost has no figure.
 
 SELECTOR = "reads go to the nearest replica"
 ASSIGNORS_CHECK = "assignors cost no local reads"

@@ -1,7 +1,7 @@
-"""What was seen of groups and their members, check by check: racks, subscriptions, assignors, assignments, copies.
+"""Coverage of doctor's checks of groups: racks, subscriptions, assignors, assignments, task copies. Pure.
 
-A group that rebalances shows no racks and assignments of its members, one whose bytes cannot be read shows no racks,
-and one that reads hidden topics cannot be judged by them: each is named, and none is counted as fine. Pure.
+Groups that rebalance (no racks, no assignments), that are undecodable (no racks) or that read hidden topics are named,
+never counted as fine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Why this, and why not that? Every rule that was asked about a subject, with yes, no or wait, and the numbers.
+"""Explains a subject or proposal: every rule that was asked, with yes, no or wait, and its figures.
 
-A subject is ``topic/NAME``, ``topic/NAME/PARTITION``, ``group/NAME``, ``broker/ID`` or the id of a proposal. The
-answer is about the very plan it is given, never about a new one: the rules are shown as they stood for it.
+A subject is ``topic/NAME``, ``topic/NAME/PARTITION``, ``group/NAME``, ``broker/ID`` or a proposal id. The rules are
+those of the given plan, never of a new one.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ from agent.values.snapshot import (
 )
 from agent.values.weights import FigureBasis
 
-# The figures that a proposal rests on, each as a sentence with its unit; the name of a figure is for machines.
-#
-# A name that has no sentence here is written as it is called, so that no figure is ever left out.
+# Figures of a proposal as sentences with units; one without a sentence is shown by its name.
 
 _BASES = {
     FigureBasis.WEIGHTS.value: "figures rest on weights of the pipeline, in bytes per second",

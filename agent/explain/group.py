@@ -1,4 +1,4 @@
-"""Why a group is or is not made to rebalance, and what each of its readers reads from where."""
+"""Explains a group: the rules of its rebalance, and the racks that each of its readers reads from."""
 
 from __future__ import annotations
 

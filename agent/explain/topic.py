@@ -1,4 +1,4 @@
-"""Why each replica of a topic stays or moves, and why it went to that broker and to no other."""
+"""Explains a topic: why each replica stays or moves, and why to that broker."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Is exactly this approved? By a person, by the default rule for triggers, or by a rule of the settings.
+"""Checks of approvals: by a person, by the default rule for triggers, or by a rule of the settings. Pure.
 
-Order: a person's approval of this very plan, or a person's no to it; the default rule; then the rules by name. The
-first that holds is the one that is recorded. What is unknown is above every upper bound and below every lower one, so
-no rule approves it. An approval is for one attempt, and what was attempted before is approved by persons alone: a rule
-would do again at once what a person has just rolled back or cancelled. Pure.
+Order: a person's approval or refusal of this very plan; the default rule; then the rules by name. The first that holds
+is recorded. An unknown figure is above every upper bound and below every lower one, so no rule approves it. An approval
+is for one attempt; a second attempt needs a person, because a rule would at once redo a rollback or a cancel.
 """
 
 from __future__ import annotations
@@ -169,9 +168,8 @@ def _rate(bytes_per_s: float | None) -> str:
     return "an unknown number of bytes" if bytes_per_s is None else f"{sized(bytes_per_s)}/s"
 
 
-# Does the ground still hold on which a proposal was approved? It does until it was seen to be another.
-#
-# A planning that did not see everything proposes less, and its proposals are not the same: that voids nothing. Pure.
+# An approved proposal's preconditions hold until another state is seen: a planning with gaps proposes less and voids
+# nothing.
 
 
 def preconditions_hold(proposal: Proposal, fresh: Snapshot) -> bool:
@@ -187,11 +185,6 @@ def _concerns(gap: Gap, proposal: Proposal, fresh: Snapshot) -> bool:
     kind, name = proposal.subject.kind, proposal.subject.name
     others = fresh.groups if kind == "group" else fresh.topics
     return gap.subject == name or gap.subject not in others
-
-
-# What does a verdict mean for an approval that is given now? So that the answer says what the agent is going to do.
-#
-# Pure.
 
 
 def foreseen(verdict: Verdict) -> ExpectedVerdict:

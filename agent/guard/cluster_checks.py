@@ -1,9 +1,7 @@
-"""What holds a change of a cluster as it is, in every mode: the checks that need no journal.
+"""Checks of a proposal against the cluster, in every mode, without the journal.
 
-The order is from what could lose data to what is only impolite: a partition under its min ISR; a part that could not be
-seen; a broker that is absent and may be restarting; a proposal whose ground has changed or whose time is over; a
-reassignment that is running; a group that is not stable; a rack that has not held still; an act too short a time ago;
-advice, which only its owner can follow; the mode.
+Order, gravest first: under min ISR; a gap; an absent broker that may be restarting; changed preconditions or expiry; a
+running reassignment; an unstable group; a rack that changed lately; an act too short a time ago; advice; the mode.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The checks of mode execute, whatever a change is worth: leadership, what was begun, settings.
+"""Checks of mode execute: leadership, plans already begun, pauses, excludes, windows; and the start of batches.
 
-Order: another agent leads, or its journal cannot be read; another cluster; what was begun already; what no plan can
-hold; a group that is not to be asked; warm-ups that are not worth asking for yet; a pause; what the settings leave out;
-the time of day.
+Order: another leader or an unreadable journal; another cluster; a plan already begun; its size; the group; warm-ups;
+a pause; excludes of the settings; the time of day.
 """
 
 from __future__ import annotations
@@ -139,28 +138,15 @@ def _window(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
     )
 
 
-ACTING_CHECKS: tuple[Check, ...] = (
-    _leading,
-    _cluster,
-    _begun,
-    _size,
-    _group,
-    _probing,
-    _paused,
-    _left_out,
-    _window,
-)
+ACTING_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _size, _group, _probing, _paused, _left_out, _window)
 """Gravest first."""
 
 JOURNAL_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _size, _paused, _left_out, _window)
 """Those whose answer may change without a look at the cluster."""
 
 
-# May a new batch begin now, and of which plan? Asked again right before each one: what was accepted is judged again.
-#
-# What moves goes on: only beginning is held. Order: mode, pause, budget for all plans; then for each the time of day,
-# what the settings leave out, the racks that it rests on, and how long its approval lasts. What cannot be read holds.
-# Pure.
+# The start of a batch, checked right before each one; running moves go on. Order: mode, pause, budget of all plans;
+# then for each plan the window, excludes, racks and the approval's expiry. What is unreadable holds. Pure.
 
 Racks = Mapping[int, str | None]
 """Broker that is up -> its rack by the latest look; None: it is not known."""

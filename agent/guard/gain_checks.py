@@ -1,7 +1,6 @@
-"""Is it worth doing, and does it pay? Least gain, a margin for what was acted upon lately, pay-back, cooldown.
+"""Checks of gain: least gain, hysteresis, pay-back and cooldown. Pure.
 
-Repairs are asked none of it: replicas that share a rack are mended for safety's sake, whatever that costs. What is
-claimed to save something must say how much: what is unknown is held. Pure.
+Repairs of rack spread pass whatever they cost. A claimed gain that is unknown is held.
 """
 
 from __future__ import annotations

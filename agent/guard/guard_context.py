@@ -1,4 +1,4 @@
-"""What the guard judges by."""
+"""The context of the guard's checks, and the budgets per hour and day."""
 
 from __future__ import annotations
 
@@ -115,10 +115,8 @@ Check = Callable[[Proposal, GuardContext], Hold | Refuse | CheckPassed | None]
 EMPTY: JournalState = {}
 
 
-# Is there budget left? Counted from the journal's triggers and batches, and from what this round allowed already.
-#
-# Invariant: what may have been asked counts as asked, so a budget is never overdrawn by a crash; entries are kept
-# longer than the longest budget looks back. Pure.
+# Budgets count the journal's triggers and batches and what this round allowed. Invariant: an entry that may have been
+# sent counts as sent, so no crash overdraws a budget; the journal keeps entries longer than a day. Pure.
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
@@ -133,10 +131,7 @@ def _triggers(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | 
         return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence)
     every = acted_at(ground.records.view)
     told: list[str] = []
-    for span_ms, word, budget in (
-        (HOUR_MS, "hour", limits.budget_per_hour),
-        (DAY_MS, "day", limits.budget_per_day),
-    ):
+    for span_ms, word, budget in ((HOUR_MS, "hour", limits.budget_per_hour), (DAY_MS, "day", limits.budget_per_day)):
         used, free_ms = _used(every, now_ms, span_ms, budget - granted)
         told.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
         if used + granted >= budget:

@@ -1,12 +1,7 @@
-"""May this proposal be acted on now? What is not surely safe is held.
+"""Judges proposals: the first check that does not pass, gravest first, gives the verdict. Pure.
 
-The order is from what could lose data to what is only impolite: what the cluster shows (`agent.guard.cluster_checks`),
-then, in mode execute, who leads, what was begun, what the settings and the schedule say, what it is worth
-(`acting_checks`, `worth`, `budgets`), and last whether it is approved (`approving`). The first reason found is
-the answer, so the sentence an operator reads is always the gravest one, also in a dry run.
-
-`Hold` may end by itself, `Refuse` is final for this proposal. Pure: it compares the proposals with a fresh snapshot and
-with what the journal says.
+Order: the cluster (`cluster_checks`); then, in mode execute, the journal and settings (`execute_checks`), gain
+(`gain_checks`), budgets and approval. `Hold` may end by itself, `Refuse` is final for this proposal.
 """
 
 from __future__ import annotations

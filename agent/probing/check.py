@@ -1,4 +1,4 @@
-"""The guard's question about a trigger for warm-ups: is it time, by the fresh look? And what `explain` says of it."""
+"""The guard's check of triggers for warm-ups, its answer for `explain`, and the time of the next look."""
 
 from __future__ import annotations
 
@@ -81,11 +81,8 @@ def _wall_ms(wait: ProbingWait, fresh: Snapshot) -> int | None:
     return fresh.taken_ms + max(0, wait.until_ms - fresh.monotonic_ms)
 
 
-# Tells when to look again, so that a warm-up that has caught up does not wait for the next poll.
-#
-# The nearer the time of arrival, the oftener: at the earliest time that the readings allow, then each time after a
-# quarter of what is likely left. That is a handful of looks for each arrival, however long the restore takes. Looks
-# that take long are spread out so that they cost a bounded share of the time.
+# Looks for warm-ups: one at the earliest arrival that the readings allow, then one after each quarter of the likely
+# remaining time, so each arrival costs a handful. Slow looks are spread, so that they cost a bounded share of the time.
 
 LEAST_MS = 1_000
 """Never sooner than this."""

@@ -1,13 +1,11 @@
-"""Decides whether an application is asked to rebalance now, so that warm-ups that have caught up take over (KIP-441).
+"""Decides whether a Streams application is triggered now, so that caught-up warm-ups take over (KIP-441).
 
-Kafka's leader looks at lags only in a rebalance, and asks for one every ``probing.rebalance.interval.ms``. What comes
-too early costs one cheap round, moves the application's own deadline, and brings fresh offset sums; what comes too late
-is lost time. So a trigger is asked for as soon as a warm-up has caught up, surely or probably, and is bounded by: a
-floor between two, a floor that grows while nothing is promoted, a budget per hour, and the application's own deadline.
+The group leader reads lags only in a rebalance, by default every ``probing.rebalance.interval.ms``. An early trigger
+costs one cheap round, moves the application's own deadline and brings fresh offset sums; a late one costs time. Bounds:
+a floor between triggers that grows while they promote nothing, a budget per hour, the application's own deadline.
 
 Invariants: only copies that their process hosts justify a trigger; every bound rests on the monotonic clock; of several
-bounds the one that ends last is named. Whether a trigger may be sent at all (static members, eager protocols, rolling
-restarts, windows) is decided elsewhere.
+bounds the one that ends last is named. The guard checks static members, eager protocols, rolling restarts and windows.
 """
 
 from __future__ import annotations
@@ -301,10 +299,8 @@ def _s(duration_ms: int) -> str:
     return f"{duration_ms / 1000:.0f} s"
 
 
-# Tells when the application will rebalance by itself. A trigger shortly before would only be one rebalance more.
-#
-# Its leader tells a time on its own wall clock, and ours may jump or differ. The monotonic clock bounds it: the
-# deadline was set at the last join, one interval ahead. What lies outside of these bounds is not believed.
+# The application's own deadline is a wall-clock time of its group leader, whose clock may differ or jump. The last join
+# plus one interval bounds it on the monotonic clock; a time outside of these bounds is ignored.
 
 DISAGREE_MS = 30_000
 """Clocks that differ by more than this are not believed."""
@@ -338,14 +334,9 @@ def deadline(
     return ProbingDeadline(left_ms, told=True)
 
 
-# Weighs whether waiting for more warm-ups is worth it, so that one rebalance serves them all.
-#
-# What a wait costs: those that have caught up wait for the others. What it saves: a rebalance of the whole group, and
-# for those that come next the floor between two triggers, which they would have to sit out. All three are counted in
-# milliseconds of waiting tasks; a rebalance counts as much as one task that waits for one floor.
-#
-# Invariant: the whole wait is bounded, counted from when the first warm-up had caught up; estimates that slip do not
-# prolong it.
+# A wait delays the warm-ups that have caught up; it saves a rebalance and, for the late ones, the floor between two
+# triggers. Costs are milliseconds of waiting tasks; a rebalance costs as much as one task that waits for one floor. The
+# whole wait is bounded, from when the first warm-up had caught up; slipping estimates do not prolong it.
 
 
 def worth_waiting_ms(

@@ -1,4 +1,4 @@
-"""What probing knows and says: earlier triggers, and one decision per application with its reason and its sentence."""
+"""Probing's values: earlier triggers of the journal on the monotonic clock, and decisions with their reasons."""
 
 from __future__ import annotations
 
@@ -105,11 +105,9 @@ def failures(past: Sequence[PastTrigger], now_ms: int, judged_within_ms: int) ->
     return count
 
 
-# Earlier triggers as the journal tells them, on the monotonic clock.
-#
-# The journal's times are those of a wall clock, which may jump. So each trigger is put on the monotonic clock once,
-# when it is first seen, and stays there: a jump can make a trigger of an earlier process older than it was, and never
-# one of this process. A time in the future counts as now.
+# The journal has wall-clock times, which may jump. A trigger is anchored on the monotonic clock when it is first read
+# and stays there: a jump can age a trigger of an earlier process, never one of this process. A future time counts as
+# now.
 
 Anchors = Mapping[tuple[str, str, int], int]
 """(group, proposal, epoch ms of the intent) -> monotonic ms."""

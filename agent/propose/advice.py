@@ -1,4 +1,4 @@
-"""Proposals that only the owner of a client or broker can carry out: a sentence and the exact line."""
+"""Advice proposals, which the owner of a client or broker carries out: a sentence and the exact config line."""
 
 from __future__ import annotations
 
@@ -59,11 +59,7 @@ def _draft(plan: AdvicePlan, scene: ProposeContext) -> tuple[ProposalDraft, str]
         after=after,
         moves=tuple(ProposalMove("setting", name, plan.now, plan.wanted, None) for name in plan.who[:SHOWN]),
         predicted=predicted,
-        evidence=(
-            ("why", plan.why),
-            ("who", plan.who[:SHOWN]),
-            ("count", len(plan.who)),
-        ),
+        evidence=(("why", plan.why), ("who", plan.who[:SHOWN]), ("count", len(plan.who))),
         findings=plan.findings,
         line=plan.line,
         basis=basis_of_group(scene.detection.assessments.get(plan.subject)) if reads else None,

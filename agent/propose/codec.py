@@ -1,10 +1,10 @@
-"""A proposal as JSON and back: the document that the proposals topic, files and the command line speak.
+"""Proposals as JSON documents, and replica lists as JSON of kafka-reassign-partitions: written and read.
 
-Plain named fields instead of positions, so that a reader needs no code of ours. Fields come in the order of the classes
-below and the bytes are canonical: equal proposals give equal bytes. Additive changes only within a schema version; a
-reader leaves fields that it does not know aside, and refuses documents of a newer version.
+Proposal documents (docs/schemas/proposal.v1.json): fields in the order of the classes below, canonical bytes; changes
+are additive within a schema version, unknown fields are ignored, newer versions refused.
 
-The schema is committed as ``docs/schemas/proposal.v1.json``; a test keeps it the same as the code.
+Reassignment files: a reassignment moves replicas; a leaders proposal only reorders them, which Kafka applies at once
+(the leader follows at the next preferred election). The tool refuses a partition that is listed twice.
 """
 
 from __future__ import annotations
@@ -31,12 +31,6 @@ from agent.values.proposal import (
 )
 from agent.values.typed_json import from_json, to_json
 from assignors.problem import TopicPartition
-
-# Replica lists as the JSON of ``kafka-reassign-partitions``, there and back, with the file that undoes them.
-#
-# Both kinds of placement proposals are such files: a reassignment moves replicas, a leaders proposal only reorders them
-# (Kafka applies that at once; the leader follows at the next preferred election). The tool refuses a partition that is
-# listed twice, so two proposals about one partition make no file.
 
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_NUMBER = 2**31 - 1

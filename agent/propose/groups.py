@@ -1,8 +1,10 @@
-"""Proposals to make one classic group rebalance once, so that its own assignor can place work nearer to its data.
+"""Trigger proposals: one rebalance of a classic group, for nearer work or to promote warm-ups (KIP-441).
 
-The figures are those that the group's own assignor is predicted to reach. Only where that is unknown the exact
-optimum at equal balance stands in for it; the sentence says which. Replication is the same before and after, so only
-reads are counted in bytes. Promotions of warm-ups, which are certain, are in `warmups`.
+The figures are the predicted result of the group's own assignor; where that is unknown, the exact optimum at equal
+balance, and the sentence says which. Replication does not change, so only reads are counted in bytes.
+
+Without a trigger warm-ups are promoted at the application's next probing rebalance, by default within ten minutes. A
+promotion restores nothing.
 """
 
 from __future__ import annotations
@@ -251,14 +253,6 @@ def _changed(
 
 def _assignment(assessment: Assessment) -> Mapping[str, tuple[TopicPartition, ...]]:
     return assessment.result.assignment if isinstance(assessment.result, ConsumerResult) else {}
-
-
-# Proposals to end the wait of warm-ups (KIP-441).
-#
-# The application would promote them itself, but only at its next probing rebalance, by default up to ten minutes later.
-# Where they have caught up, what follows is certain: a task moves to the process that has warmed up its state, nothing
-# is restored, and freed places for warm-ups are filled with the next tasks. Where only a rebalance can tell, the
-# proposal says so: it moves what has caught up, and tells how far the rest is.
 
 
 def promotion(plan: TriggerPlan, group: StreamsGroup, work: ForecastInput, scene: ProposeContext) -> ProposalDraft:

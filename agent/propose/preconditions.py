@@ -1,8 +1,7 @@
-"""What a proposal rests on, as one digest: when the digest of a fresh snapshot differs, the proposal is void.
+"""Preconditions of proposals: a digest of the facts that a proposal depends on, and the proposal's id.
 
-Exactly the facts that made the proposal, no more: a proposal outlives everything that has nothing to do with it, and
-its id stays the same over cycles, restarts and agents. Figures that always change (offsets, sizes, rates) are never
-part of it, nor is the ISR, which the guard judges by itself.
+A proposal is void when a fresh snapshot gives another digest. Offsets, sizes and rates always change and are no part
+of it, nor is the ISR, which the guard checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All that proposing looks at, and the parts of a proposal that every kind fills in the same way."""
+"""The context of proposing, drafts with ids and dates, forecasts of reads, and the clause on absent brokers."""
 
 from __future__ import annotations
 
@@ -165,10 +165,7 @@ def _state(work: ForecastInput, reads: Reads, scene: ProposeContext) -> tuple[tu
     return shares, read_flows(rows, states, scene.racks, rates, selector=selector)
 
 
-# What a proposal says of absent brokers: it moves replicas or leaders, or work towards them, as they are without one.
-#
-# A restart takes a broker away for a while. A proposal that rests on the absence says how long it has lasted; made from
-# one look it also says until when an agent holds it.
+# Proposals that touch an absent broker: a restart takes it away for a while, so the sentence has the absence's age.
 
 _OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
 

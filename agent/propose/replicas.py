@@ -1,8 +1,11 @@
-"""Proposals about replica lists: replicas that move (KIP-455), or only another preferred leader.
+"""Proposals about replica lists: reassignments (KIP-455) and preferred leaders, with their side effects.
 
-The prediction covers the whole topic: reads by both measures, and bytes across racks from leader to follower and from
-leader (or near replica) to reader. After a move every new replica is taken to be in sync; the leader stays where it is
-unless it gave its place away, and is the preferred one where an election is part of the proposal.
+The forecast covers the whole topic: reads by both measures, and bytes across racks from leader to follower and from
+leader (or near replica) to reader. Every new replica is assumed in sync; the leader stays unless it lost its place,
+and is the preferred one where an election is part of the proposal.
+
+Side effects are preferred leaders by broker and rack, and traffic across racks. Where rates are unknown, fetches are
+counted: one for each follower and each reader of a partition that fetches from another rack.
 """
 
 from __future__ import annotations
@@ -36,11 +39,6 @@ from agent.values.rates import Flows, RackReads, Racks, add, bytes_per_s, read_f
 from agent.values.replicas import settled_topic
 from agent.values.snapshot import PartitionState, TopicState
 from assignors.problem import TopicPartition
-
-# What a move of replicas or leaders does besides: preferred leaders by broker and rack, and traffic across racks.
-#
-# Said in every proposal about replica lists, before and after. Where rates are not known, fetches are counted instead:
-# one for each follower and each reader of a partition that fetches from another rack. Unknown is said, never zero.
 
 _SHOWN = 6
 _KEPT = 50

@@ -1,7 +1,7 @@
-"""Telemetry in a file: one JSON line per event, to be replayed or looked into. What `observe` mode writes.
+"""Telemetry files: one JSON line per event, written in mode ``observe`` and read by replays.
 
-A look's lines are on disk when its cycle ends; a line that a crash cut in two is left out when the file is read. A full
-disk is a sentence in the next report, never an error in the loop.
+A look's lines are on disk when its cycle ends; a line that a crash cut is skipped by the reader. A full disk becomes a
+sentence of the next report, never an error in the loop.
 """
 
 from __future__ import annotations

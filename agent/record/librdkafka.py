@@ -1,7 +1,7 @@
-"""What every client of librdkafka is given, and what its errors mean: each in one place, for agent and pipeline.
+"""librdkafka: common client configuration, mapping of errors to `agent.errors`, and the producer of own topics.
 
-Invariants: each client goes out under the configured ``client.id``, and none writes lines of its own to stderr; what
-it would write there comes as an error, and an error becomes one of `agent.errors` here.
+Invariants: each client has the configured ``client.id``; librdkafka writes nothing to stderr, its log lines become
+errors.
 """
 
 from __future__ import annotations
@@ -162,11 +162,9 @@ def reader_config(group: str) -> dict[str, str | int | float | bool]:
     }
 
 
-# Writes records to rackwise's own topics, and counts what became of each.
-#
-# Invariants: a call never waits longer than its deadline; what does not fit into the bounded queue is dropped and
-# counted, never kept in memory; nothing raises because of a broker. acks=all and one request in flight keep the order
-# without a producer id, so that writing is the only thing this client asks of a broker.
+# Invariants of the producer: no call outlasts its deadline; records that do not fit the bounded queue are dropped and
+# counted; no broker makes it raise. acks=all with one request in flight keeps the order without a producer id, so the
+# client needs no right but to write.
 
 _QUEUE_KBYTES = 65_536
 _WAIT_S = 0.05

@@ -1,10 +1,8 @@
-"""What does the running agent know? The newest events of some kinds that its telemetry topic holds.
+"""The newest telemetry of a cluster: events of given kinds from the topic's tail, and agents by cycle report.
 
-Commands ask this beside their own look: its memory is the base for rates, its limits are what it would act by. Only the
-topic's tail is read, in steps that grow, until an event of every kind is found or the time is over. Events of one kind
-whose subject is the cluster lie in one partition, so the last of them there is the newest.
-
-Invariant: nothing raises because of a broker or of what the topic holds; where nothing is known, a clause says why.
+Commands use it beside their own look: the agent's memory is the base of rates, its limits are those it acts by. The
+tail is read in growing steps until each kind is found or the deadline. Events about the cluster lie in one partition,
+so the last one is the newest. Invariant: no broker or record makes it raise; an unknown has a clause with the reason.
 """
 
 from __future__ import annotations
@@ -23,11 +21,9 @@ from agent.values.clock import system_clock
 from agent.values.limits import AgentMode
 from agent.values.typed_json import UnreadableError, from_json
 
-# Which agents write telemetry of a cluster, and which of them leads? By their newest cycle reports.
-#
-# Several agents may write to one topic: a leader, agents that stand by, a dry run with other settings. Their clocks may
-# differ: a report is as old as the broker says that appended it, where the topic has its time (`message.timestamp.type=
-# LogAppendTime`), else as its agent says; a time of the future counts as now. Pure but for what reads the topic.
+# Agents by their newest cycle reports: a leader, standbys, a dry run with other settings. A report's age is the
+# broker's append time where the topic has it (message.timestamp.type=LogAppendTime), else the agent's own time; a
+# future time counts as now.
 
 WINDOW_MS = 120_000
 """An agent that is silent for longer, and for longer than three of its looks take, is not counted beside others."""

@@ -1,7 +1,6 @@
-"""Are rackwise's own topics there, and as they should be? Creates them rack-aware when they are not.
+"""Creates rackwise's own topics with replicas spread over racks, and checks those that exist.
 
-Creating them is one of the two mutating requests that leave the process in a dry run; writing them is the other. A
-topic that is there already is left as it is: what an administrator made is theirs.
+Creating and writing them are the only mutating requests of a dry run. An existing topic is never changed.
 """
 
 from __future__ import annotations
@@ -164,11 +163,8 @@ def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
     )
 
 
-# Where rackwise's own topics live: every replica of a partition in a rack of its own as long as racks are left.
-#
-# Pure and deterministic (KIP-36's rule, for topics that are created with explicit replica lists). Priorities: distinct
-# racks, then even load of brokers, then the lowest id. A broker without a rack counts as an unknown rack: it
-# comes last.
+# Replica placement by KIP-36's rule: distinct racks, then even load of brokers, then the lowest id. A broker without a
+# rack counts as an unknown rack and comes last. Deterministic.
 
 
 def place_replicas(

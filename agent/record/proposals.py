@@ -1,9 +1,7 @@
-"""What to write to the proposals topic, so that its compacted state is what rackwise would do now.
+"""Records for the proposals topic: new, changed and refreshed proposals, and void ones.
 
-A proposal is written when it is new or changed, again where its figures have changed materially, and again before it
-expires; one that no longer holds is written as void. The key is the proposal's slot (subject, kind and reason), so
-compaction keeps one state per slot, and what two agents write about the same snapshot is the same record. Pure but for
-the two functions that read the topic.
+A proposal is written when new or changed, when its figures changed materially, and before it expires. The key is its
+slot (subject, kind, reason), so compaction keeps one state per slot, equal for two agents with the same snapshot.
 """
 
 from __future__ import annotations

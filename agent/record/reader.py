@@ -1,10 +1,8 @@
-"""Reads rackwise's own topics back, without joining a group and without committing anything.
+"""Reads rackwise's own topics without a group and without commits, and the agent's last memory.
 
-Whether a topic is there is asked without a consumer: the library's consumers look for their group's coordinator, and on
-a cluster that has never had a group the brokers would make `__consumer_offsets` for it.
-
-Every read is bounded in time and in records; what could not be read in that time is missing from the answer, which says
-so. Used after a restart, by `proposals` and by commands that show what was published.
+Topics are looked up by the admin client: a consumer looks for its group's coordinator, and on a cluster that has never
+had a group the brokers would create `__consumer_offsets`. Reads are bounded in time and records; an incomplete answer
+says so.
 """
 
 from __future__ import annotations
@@ -182,11 +180,8 @@ def _number(value: int | None) -> int:
     return -1 if value is None else value
 
 
-# What did the agent know before it was restarted? The last memory that its telemetry holds.
-#
-# Memory events always lie in partition 0, so a restart reads one partition from its end, in steps that grow, until a
-# whole memory is found or the time is over. Without one the agent starts with an empty memory; `agent.memory` says what
-# that forgets. The memory found is the one that went *into* the last look that was recorded in full.
+# Memory events lie in partition 0, which is read from its end in growing steps until a whole memory is found or the
+# deadline. It is the memory that went *into* the last look recorded in full; without one the agent starts empty.
 
 MEMORY_PARTITION = 0
 _FIRST_STEP = 500

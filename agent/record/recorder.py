@@ -1,7 +1,7 @@
-"""record: every cycle leaves the process as telemetry, proposals leave it when they change. The straight line's end.
+"""Records each cycle: telemetry of every cycle, proposals when they change.
 
-Invariants: in mode observe no topic is created or written; recording never raises because of brokers or disks, it
-answers with sentences; it holds the loop no longer than its deadline.
+Invariants: mode observe creates and writes no topic; brokers and disks never make it raise, they give sentences; it
+holds the loop no longer than its deadline.
 """
 
 from __future__ import annotations

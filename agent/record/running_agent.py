@@ -1,7 +1,7 @@
-"""By which settings does the agent that runs judge, and what does it remember? As its newest telemetry tells.
+"""Limits and memory of the running agent, from its newest telemetry.
 
-Read from the tail of the telemetry topic, or of the telemetry file of this machine, whichever is newer. Nothing raises
-because of a broker, a file or what they hold: where no agent is known to run, a clause says why.
+Read from the tail of the telemetry topic or of this machine's telemetry file, whichever is newer. No broker, file or
+record makes it raise; without a running agent a clause has the reason.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Reads the weights topic beside the looks: a thread of its own follows it, and a look takes what is known by then.
+"""Follows the weights topic in a thread of its own; a look takes the weights known by then.
 
-Invariants: a look waits for it once, at the start and no longer than `FIRST_WAIT_MS`; nothing that stands in the topic
-raises, and no more than `MOST_BYTES` of it are kept, whatever that is; it joins no group, commits nothing and creates
-nothing. A record that cannot be read counts as one, with a sentence, until its key is written anew; a topic that is
-gone takes its weights with it.
+Invariants: only the first look waits for it, at most `FIRST_WAIT_MS`; no record raises; at most `MOST_BYTES` are kept;
+no group, commit or topic is made. An unreadable record counts as one, with a sentence, until its key is written anew;
+a deleted topic takes its weights along.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One look seen through: the stages from decode to propose, once. Nothing is remembered, judged or done.
+"""Evaluates one look by the stages from decode to propose; replays recorded looks; learns record sizes.
 
-What a command shows of a live cluster, and what a recorded look gives again: equal input gives equal answers.
+Equal input gives equal answers; nothing is remembered, guarded or done.
 """
 
 from __future__ import annotations
@@ -75,10 +75,7 @@ def is_partial(snapshot: Snapshot) -> bool:
     return any(gap.is_missed for gap in snapshot.gaps)
 
 
-# Lives through a recorded look again: the same events give the same proposals, byte for byte.
-#
-# The recorded observation, memory and limits go through the very stages of the loop, with empty memos. No broker is
-# asked.
+# Replay: the recorded observation, memory and limits go through the loop's own stages with empty memos.
 
 
 def replay(events: Iterable[TelemetryEvent]) -> tuple[Proposal, ...]:
@@ -100,10 +97,8 @@ def recorded_looks(events: Iterable[TelemetryEvent]) -> Iterator[CycleInputs]:
             continue
 
 
-# A look that follows another one: with rates, although the size of a record is learned from these very two.
-#
-# The agent knows the size of a record one look later than it could: its loop learns it when it remembers. A command
-# that looks twice has no third look, so it learns first.
+# The loop learns the size of a record when it remembers a look, and uses it in the next one. A command looks only
+# twice, so it learns before its second look is evaluated.
 
 OLDEST_BASE_MS = 600_000
 """What the agent saw longer ago says nothing of the traffic now."""

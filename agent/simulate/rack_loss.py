@@ -1,13 +1,10 @@
-"""What does losing a rack cost? Partitions without leader or under min ISR, tasks that must restore, load on the rest.
+"""The cost of losing a rack: partitions without leader or under min ISR, tasks to restore, load on the rest.
 
-A rack is lost when all its brokers and all readers in it are gone at once and nothing else changes: no replica outside
-the ISR takes over (an unclean election loses records), and nothing has been reassigned or rebalanced yet. Only what the
-loss adds is counted: a partition that has no leader now, or is under min ISR now, costs nothing more.
+All brokers and readers of the rack are gone at once and nothing else changes: no unclean election, no reassignment, no
+rebalance yet. Only what the loss adds is counted, not partitions that are leaderless or under min ISR now.
 
-Invariant: what is listed holds whatever is unknown. Where it depends on something unknown (a broker's or a process's
-rack, min.insync.replicas, whether a standby has caught up, whether a task has state), it is listed as untold instead.
-What was not seen at all (topics or groups that are hidden, brokers that did not answer) is named: without it no loss
-is without cost.
+Invariant: what depends on an unknown (rack of a broker or process, min.insync.replicas, whether a standby has caught up
+or a task has state) is listed as untold. Hidden topics or groups and silent brokers are named: no loss is free then.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""A snapshot as it would be: members, racks, brokers and replicas that come or go, other strategies, RF, standbys.
+"""What-if changes of a snapshot: members, racks, brokers, replicas, strategies, RF, standbys. Pure.
 
-Pure: snapshot and settings in, snapshot and settings out, for the agent's own stages to look at. What goes, goes before
-what comes; settings change last. Nothing moves by itself: replicas stay where they are, and what has no reader any more
-waits for the group's assignor.
+Removals come first, settings last. Nothing moves by itself: replicas stay, and partitions without reader wait for the
+group's assignor. Two changes contradict each other when they touch the same thing, or one touches what the other needs.
 
-Invariants: what nothing was asked about is the same object as before; changes that contradict each other, or that the
-snapshot has no place for, are refused with a sentence, and nothing is simulated then.
+Invariants: an unchanged part is the same object as before; contradictory or impossible changes are refused with a
+sentence, and nothing is simulated.
 """
 
 from __future__ import annotations
@@ -36,10 +35,6 @@ from agent.values.number_format import counted
 from agent.values.observation import ObservationPart
 from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
 from assignors.problem import TopicPartition
-
-# What may be asked "what if" about: small values, each with its words, and which of them contradict each other.
-#
-# Two changes contradict each other when they touch the same thing, or one touches what the other needs.
 
 Keys = tuple[tuple[str, object], ...]
 

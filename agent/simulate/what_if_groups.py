@@ -1,7 +1,10 @@
-"""Members that come and go, other strategies and standbys: groups and settings as they would be before a rebalance.
+"""What-if groups and brokers: members, strategies, standbys, brokers and replica lists after a change.
 
-Who leaves takes nothing over: what it read has no reader until the group's assignor is asked. Who comes is like the
-members that are there: the same client, subscription and number of threads, with nothing assigned yet.
+A leaving member's partitions have no reader until the assignor runs. A new member is like the present ones (client,
+subscription, threads), with no assignment.
+
+A removed broker keeps its replicas, leaves every ISR, and the first remaining in-sync replica leads. An added broker is
+empty, or brings back its replicas in sync; a new replica is in sync. Unchanged topics are the same objects.
 """
 
 from __future__ import annotations
@@ -32,14 +35,6 @@ from agent.values.snapshot import (
     TopicState,
 )
 from assignors.problem import TopicPartition
-
-# Brokers that come and go, and replica lists that change: a snapshot as it would be once that has settled.
-#
-# A broker that goes is away with its replicas still on it, as Kafka has it: it leaves every ISR, and the first in-sync
-# replica that is left leads. A broker that comes is empty, or brings back in sync what it had; a new replica is in
-# sync.
-#
-# Invariant: topics of which nothing changes are the same objects as before.
 
 SIMULATED_HOST = "(simulated)"
 

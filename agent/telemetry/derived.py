@@ -1,4 +1,4 @@
-"""The shape of what a cycle made of a look, as telemetry tells it: for history and reports, never to rebuild a look."""
+"""Telemetry's rows of derived values (findings, assessments, verdicts): for history and reports, not for replay."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What is written to the telemetry topic and file: events, one JSON object each, and the shape of their data by kind.
+"""Telemetry events: one JSON object each, kinds, the shape of their data, fragments.
 
-Events of one look share its id and are numbered; the `LOOK` event comes last of those that rebuild it and counts them.
-An event that is too large for a record of Kafka's default size travels in fragments. Additive only: a reader leaves
-aside what it does not know, and refuses a newer major version.
+Events of one look share its id and are numbered; `LOOK` comes last of those that rebuild it and counts them. An event
+above Kafka's default record size travels in fragments. Additive: unknown fields are ignored, a newer major is refused.
 """
 
 from __future__ import annotations

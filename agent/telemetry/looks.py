@@ -1,9 +1,6 @@
-"""All that must be written down of a look so that it can be lived through again.
+"""Looks as telemetry events and back: observation, memory and limits, exactly. Pure.
 
-The observation, the memory and the limits that went into it, exactly. Pure; `observation_from_events` of
-`observation_to_events` gives equal values.
-
-One event per broker, topic, group and part, each a row that a pipeline can use by itself; the rest is in `events`.
+One event per broker, topic, group and part; `observation_from_events` of `observation_to_events` gives equal values.
 """
 
 from __future__ import annotations
@@ -52,10 +49,8 @@ from agent.values.typed_json import UnreadableError, from_json, to_json
 from agent.values.windows import DAY_MINUTES
 from assignors.problem import TopicPartition
 
-# Bounds of the limits that telemetry holds; the settings check their own when they are read.
-#
-# The right to write the telemetry topic, or a file of it, is the right to write any limits: a negative budget, a time
-# zone that does not exist. They are refused here, so that no stage fails on them. Pure.
+# Bounds of limits in telemetry, whose topic or file anyone with the right to write may fill: a negative budget or an
+# unknown time zone is refused here, before a stage fails on it.
 
 _MOST = 2**63
 """As a float it is the same; the largest number of 64 bits is not."""

@@ -1,4 +1,4 @@
-"""A proposal as a record of the proposals topic: its key, its CloudEvents attributes, and the steps of its life."""
+"""Proposals as records of the proposals topic: key, CloudEvents attributes, steps of a proposal's life."""
 
 from __future__ import annotations
 

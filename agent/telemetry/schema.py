@@ -1,6 +1,6 @@
-"""The JSON Schema of telemetry events, read off the same types as their codec, so that the two cannot differ.
+"""JSON Schemas of telemetry events and proposal lives, derived from the types of their codec.
 
-Committed in docs/schemas (telemetry.v1.json, proposal-life.v1.json); additive changes only within a version.
+Committed as docs/schemas/telemetry.v1.json and proposal-life.v1.json; additive changes only within a version.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Which bytes stand for weights, under which key, and which weights stand for bytes.
+"""Weights as records of the weights topic and back.
 
-Invariants: `weights_of` gives for every record of `to_records(weights)` what was written; equal weights
-give equal bytes. Foreign bytes raise `UnreadableWeightsError` with a sentence, and nothing else; rates that no cluster
-has (negative, infinite, not a number) are unreadable, because a plan would rest on them. Fields that this version does
-not know are left aside; a newer version is refused.
+Invariants: `weights_of` reads all that `to_records` writes; equal weights give equal bytes. Bad bytes raise only
+`UnreadableWeightsError`, as do impossible rates (negative, infinite, NaN), because plans rest on them. Unknown fields
+are ignored; a newer version is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``/livez``, ``/readyz`` and ``/metrics``: the loop's health in JSON and its figures for Prometheus.
+"""``/livez``, ``/readyz`` and ``/metrics``: health as JSON and metrics for Prometheus, and the server's bounds.
 
-Every answer is made of the loop's last state; nothing here asks a broker. A request whose Host is a name that is not
-known is refused, so that a web page cannot read a loopback address through a name of its own (DNS rebinding).
+Answers are made from the loop's last state, never from a broker. A request with an unknown Host is refused, against
+DNS rebinding.
 """
 
 from __future__ import annotations
@@ -39,10 +39,8 @@ from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
 
-# What strangers may take of the server: connections, time, size and rate are bounded, and health always has room.
-#
-# Invariants: a new connection is always taken, as the one that has been idle for longest makes room for it; ``/livez``
-# waits for no other request and is never refused; every other wait for a client has an end.
+# Bounds of the server: a new connection is always taken, for which the longest idle one is closed; ``/livez`` waits for
+# no other request and is never refused; every other wait for a client ends.
 
 LIVE = "/livez"
 _ADDRESSES = 1_024

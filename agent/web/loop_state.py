@@ -1,8 +1,4 @@
-"""What the loop is doing, for those who look in from another thread: health, metrics, the page.
-
-One frozen value that is replaced as a whole, so a reader never sees half a cycle. Unknown is None: before the first
-look nothing is counted as zero.
-"""
+"""The loop's state for other threads: one frozen value that is replaced as a whole. Unknown is None, not zero."""
 
 from __future__ import annotations
 

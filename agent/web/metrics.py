@@ -1,8 +1,7 @@
-"""Prometheus metrics, read off the last cycle at each scrape; nothing is counted twice or kept in between.
+"""Prometheus metrics of the last cycle, computed at each scrape.
 
-Series are bounded: groups and tasks beyond the largest are summed up as ``other``, and no label is ever a member id, a
-client id, a process id or a topic. A series vanishes with its subject. What is unknown has no sample; it is never 0.
-`METRICS` is the table of docs/metrics.md, and the test compares the two.
+Series are bounded: groups and tasks beyond the largest are summed up as ``other``; no label is a member, client or
+process id or a topic. A series ends with its subject; an unknown has no sample. docs/metrics.md has `METRICS`.
 """
 
 from __future__ import annotations
@@ -31,19 +30,13 @@ METRICS: tuple[MetricDescription, ...] = (
     ),
     MetricDescription("rackwise_cycles_total", "counter", ("outcome",), "Cycles by outcome: succeeded or failed."),
     MetricDescription(
-        "rackwise_looks_skipped_total",
-        "counter",
-        (),
-        "Looks skipped because the previous cycle was still running.",
+        "rackwise_looks_skipped_total", "counter", (), "Looks skipped because the previous cycle was still running."
     ),
     MetricDescription("rackwise_cycles_overrun_total", "counter", (), "Cycles that took longer than poll.interval."),
     MetricDescription("rackwise_stage_seconds_total", "counter", ("stage",), "Seconds spent in each stage."),
     MetricDescription("rackwise_cycle_seconds", "gauge", (), "Duration of the last cycle, without recording."),
     MetricDescription(
-        "rackwise_records_total",
-        "counter",
-        ("outcome",),
-        "Telemetry and proposal records written, failed or dropped.",
+        "rackwise_records_total", "counter", ("outcome",), "Telemetry and proposal records written, failed or dropped."
     ),
     MetricDescription(
         "rackwise_records_waiting",
@@ -62,10 +55,7 @@ METRICS: tuple[MetricDescription, ...] = (
     MetricDescription("rackwise_partitions", "gauge", (), "Partitions observed."),
     MetricDescription("rackwise_groups", "gauge", ("kind",), "Consumer groups by kind."),
     MetricDescription(
-        "rackwise_gaps",
-        "gauge",
-        ("part", "cause"),
-        "Parts of the last look that are unknown, by part and cause.",
+        "rackwise_gaps", "gauge", ("part", "cause"), "Parts of the last look that are unknown, by part and cause."
     ),
     MetricDescription("rackwise_findings", "gauge", ("reason", "severity"), "Current findings by reason and severity."),
     MetricDescription("rackwise_proposals", "gauge", ("kind",), "Proposals of the last planning by kind."),
@@ -162,10 +152,7 @@ METRICS: tuple[MetricDescription, ...] = (
         "1 when a warm-up of the task has certainly caught up, 0 when none has; no sample when unknown.",
     ),
     MetricDescription(
-        "rackwise_task_copies_lag_unknown",
-        "gauge",
-        ("group",),
-        "Copies of stateful tasks whose lag is unknown.",
+        "rackwise_task_copies_lag_unknown", "gauge", ("group",), "Copies of stateful tasks whose lag is unknown."
     ),
     MetricDescription(
         "rackwise_task_series_left_out",
