@@ -63,14 +63,14 @@ def _leave_at_once(*_signal: object) -> NoReturn:
     os._exit(INTERRUPTED)
 
 
-def _unraisable(told: sys.UnraisableHookArgs) -> None:
-    """An interrupt within a callback of Python's own goes nowhere, and the command would go on without it."""
-    if issubclass(told.exc_type, KeyboardInterrupt):
+def _unraisable(raised: sys.UnraisableHookArgs) -> None:
+    """End the process on Ctrl-C within a callback of Python's own, where KeyboardInterrupt would be lost."""
+    if issubclass(raised.exc_type, KeyboardInterrupt):
         _leave_at_once()
-    sys.__unraisablehook__(told)
+    sys.__unraisablehook__(raised)
 
 
-_heed()  # what started this module has some more to do before it calls `main`
+_heed()  # the importer of this module still has work to do before it calls `main`
 
 if __name__ == "__main__":
     main()

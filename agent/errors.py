@@ -107,7 +107,7 @@ class GuardRefused(GaveUp):
 
 
 class Fatal(RackwiseError):  # noqa: N818 the name says what may be done next
-    """Going on would be wrong."""
+    """The process ends."""
 
 
 class ConfigError(Fatal):
@@ -117,7 +117,7 @@ class ConfigError(Fatal):
 
 
 class BadInput(Fatal):
-    """A file or an argument cannot be read as what it should be."""
+    """A file or an argument cannot be read."""
 
     exit_code = 2
 
@@ -149,7 +149,7 @@ def error_lines(error: RackwiseError, harmless: Callable[[str], str]) -> str:
 
 
 def as_rackwise_error(error: BaseException) -> RackwiseError:
-    """What was raised and is no error of this tree: a fault in rackwise, or what the system did not let it do."""
+    """An error outside of this tree as one of it: GaveUp, for a refusal by the system or a fault of rackwise."""
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename is not None else ""
         return GaveUp(
@@ -169,7 +169,7 @@ def as_rackwise_error(error: BaseException) -> RackwiseError:
 
 
 def reason(error: BaseException) -> str:
-    """Why something that is not of this tree went wrong: one line, and never the bytes that it went wrong on."""
+    """The reason of an error outside of this tree: one line, without the bytes that it failed on."""
     if isinstance(error, UnicodeDecodeError):
         return f"it is not {error.encoding.upper()} text at byte {error.start}"
     if isinstance(error, OSError):

@@ -64,9 +64,6 @@ class DoctorContext(NamedTuple):
 SightOf = Callable[[DoctorContext], CheckCoverage]
 
 
-# --- brokers and their racks ------------------------------------------------------------------------------------
-
-
 def brokers_there(world: DoctorContext) -> CheckCoverage:
     """Whether the brokers that hold replicas are live; one look cannot tell a restart from a loss."""
     alive = [broker for broker in world.snapshot.brokers if broker.alive]
@@ -143,9 +140,6 @@ def blind_brokers(snapshot: Snapshot) -> CheckCoverage:
     return CheckCoverage(
         "", (f"the racks of {brokers_named(unknown)} are not known",), who=each_named("broker", unknown)
     )
-
-
-# --- replicas and configs ---------------------------------------------------------------------------------------
 
 
 def replica_spread(world: DoctorContext) -> CheckCoverage:
@@ -232,9 +226,6 @@ def rights(world: DoctorContext) -> CheckCoverage:
         () if None not in (told.cluster_describe, told.cluster_describe_configs) else ("brokers do not report rights",)
     )
     return CheckCoverage("rackwise may see everything it asks for", unseen)
-
-
-# --- words ------------------------------------------------------------------------------------------------------
 
 
 def all_of(number: int, noun: str) -> str:

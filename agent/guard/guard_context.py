@@ -24,21 +24,21 @@ from agent.values.verdict import CheckPassed, Hold, HoldReason, Refuse
 
 
 class DatedPlan(NamedTuple):
-    """A plan in the journal, and when it was last heard of."""
+    """A plan in the journal, and the time of its last record."""
 
     plan: ReassignmentPlan
     at_ms: int
 
 
 class DatedBatch(NamedTuple):
-    """A batch in the journal, and when it was last heard of."""
+    """A batch in the journal, and the time of its last record."""
 
     batch: Batch
     at_ms: int
 
 
 class GuardJournal:
-    """What the journal says, each part read when it is first asked for. Plans that cannot be read hold everything."""
+    """The journal's plans and batches, read on first use. Unreadable plans hold everything."""
 
     def __init__(self, view: JournalState) -> None:
         self.view = view
@@ -63,16 +63,16 @@ class GuardJournal:
 
     @cached_property
     def moved(self) -> Mapping[str, int]:
-        """Topic -> epoch ms at which a plan of ours that moved its replicas was last heard of.
+        """Topic -> epoch ms of the last record of an ended plan that moved its replicas.
 
-        An ended plan may have lost its partitions, as there is no room for those of all: its batches still tell.
+        An ended plan may have dropped its partitions for want of room: then its batches have them.
         """
         last: dict[str, int] = {}
         ended = [begun for begun in self.plans.values() if begun.plan.ended]
         names = {plan.proposal_id for plan, _ in ended if plan.dropped}
-        told = [(plan.targets, at_ms) for plan, at_ms in ended]
-        told += [(batch.targets, at_ms) for batch, at_ms in self.batches if batch.proposal_id in names]
-        for targets, at_ms in told:
+        moves = [(plan.targets, at_ms) for plan, at_ms in ended]
+        moves += [(batch.targets, at_ms) for batch, at_ms in self.batches if batch.proposal_id in names]
+        for targets, at_ms in moves:
             for topic in plan_scope(targets).topics:
                 last[topic] = max(at_ms, last.get(topic, at_ms))
         return last
@@ -93,7 +93,7 @@ class GuardJournal:
 
 
 class GuardContext(NamedTuple):
-    """What the guard judges by."""
+    """The input of every check."""
 
     fresh: Snapshot
     memory: Memory
@@ -105,13 +105,13 @@ class GuardContext(NamedTuple):
     leads: bool
     now_ms: int
     granted: tuple[Proposal, ...] = ()
-    """What was allowed before it in the same round."""
+    """Proposals allowed earlier in the same round."""
     absences: Mapping[int, BrokerAbsence] = MappingProxyType({})
     """Absent brokers."""
 
 
 Check = Callable[[Proposal, GuardContext], Hold | Refuse | CheckPassed | None]
-"""A check: what holds a proposal, by which numbers nothing does, or None when it is not about it."""
+"""A check: a hold or refusal, a pass with its numbers, or None for proposals that it does not concern."""
 EMPTY: JournalState = {}
 
 
@@ -222,4 +222,4 @@ def _used(times: Sequence[int], now_ms: int, span_ms: int, budget: int) -> tuple
 
 
 BUDGET_CHECKS: tuple[Check, ...] = (_triggers, _group_triggers, _batches)
-"""In the order in which they are asked."""
+"""In their order."""

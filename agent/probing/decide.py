@@ -162,8 +162,6 @@ class _Scene:
         why = f"{counted(more, 'more warm-up')} will have caught up within {wait_ms / 1000:.1f} s and share the trigger"
         return self._wait(ProbingWaitReason.SHARING, self._now_ms + wait_ms, why)
 
-    # --- what justifies a trigger -------------------------------------------------------------------------------
-
     def _about_standbys(self) -> ProbingDecision:
         if not self._growing:
             return self._off(ProbingOffReason.NO_WARMUPS, "no process of it has a warm-up")
@@ -207,8 +205,6 @@ class _Scene:
         eta = f"{first.eta_s.low:.0f} to {first.eta_s.high:.0f} s, likely {first.eta_s.likely:.0f} s"
         why = f"the first of {counted(len(warm.arriving), 'warm-up')} will have caught up in {eta}"
         return self._wait(ProbingWaitReason.RESTORING, self._now_ms + round(first.eta_s.likely * 1_000), why)
-
-    # --- what bounds it -----------------------------------------------------------------------------------------
 
     def _bounds(self, wanted: ProbingTrigger) -> Iterable[ProbingWait]:
         now_ms, probing = self._now_ms, self._probing
@@ -265,8 +261,6 @@ class _Scene:
         """When to look again at what has been so for that long: the longer, the later."""
         lasted_ms = 0 if since_ms is None else self._now_ms - since_ms
         return self._now_ms + max(AGAIN_MS, lasted_ms // 4)
-
-    # --- words --------------------------------------------------------------------------------------------------
 
     def _now(self, reason: ProbingReason, copies: tuple[CopyKey, ...], told: str) -> ProbingTrigger:
         return ProbingTrigger(self._group.id, reason, copies, f"rebalance {self._group.id} now: {told}")

@@ -191,9 +191,6 @@ def limits_digest(limits: Limits) -> str:
     return limits_data(limits).digest
 
 
-# --- writing -------------------------------------------------------------------------------------------------
-
-
 def _event(row: _Row, seen: Observation, look: str, n: int) -> TelemetryEvent:
     data = to_json(INPUT_SHAPES[row.kind], row.data)
     return TelemetryEvent(row.kind, row.subject, seen.cluster_id, look, n, seen.taken_ms, data)
@@ -250,9 +247,6 @@ def _topic_rows(seen: Observation) -> Iterator[_Row]:
     for name in dict.fromkeys((*configs, *ends, *sizes)):
         beside = configs.get(name), tuple(ends.get(name, ())), tuple(sizes.get(name, ()))
         yield _Row(EventKind.TOPIC, f"topic/{name}", TopicData(name, None, *beside))
-
-
-# --- reading -------------------------------------------------------------------------------------------------
 
 
 def _observation(cluster_id: str, head: LookData, data: Mapping[EventKind, list[Any]]) -> Observation:
