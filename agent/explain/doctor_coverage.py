@@ -21,22 +21,22 @@ from agent.values.throttles import idle_throttles
 
 
 class CheckCoverage(NamedTuple):
-    """What was seen of what a check is about."""
+    """The seen part of a check's subject."""
 
     fine: str
-    """What holds where all of it was seen and nothing is wrong with it."""
+    """The sentence where all was seen without a fault."""
     unseen: tuple[str, ...] = ()
-    """What was not seen of it, one clause each."""
+    """The unseen parts, one clause each."""
     nothing: str = ""
     """Why there is nothing to check; empty where there is something."""
     once: str = ""
     """The present state that is a fault only if it lasts; empty where there is none."""
     who: tuple[str, ...] = ()
-    """What ``unseen`` or ``once`` is about."""
+    """The subjects of ``unseen`` or ``once``."""
 
 
 class DoctorContext(NamedTuple):
-    """All that is looked at."""
+    """The input of all checks."""
 
     snapshot: Snapshot
     detection: DetectionResult
@@ -65,7 +65,7 @@ SightOf = Callable[[DoctorContext], CheckCoverage]
 
 
 def brokers_there(world: DoctorContext) -> CheckCoverage:
-    """Whether the brokers that hold replicas are live; one look cannot tell a restart from a loss."""
+    """Whether the brokers with replicas are live; one look does not tell a restart from a loss."""
     alive = [broker for broker in world.snapshot.brokers if broker.alive]
     if not alive:
         return CheckCoverage("", ("no broker answered",))
@@ -80,12 +80,12 @@ def brokers_there(world: DoctorContext) -> CheckCoverage:
 
 
 def absent_brokers(findings: Iterable[Finding]) -> list[Finding]:
-    """What was found about absent brokers that hold replicas."""
+    """Findings about absent brokers with replicas."""
     return [f for f in findings if f.reason is FindingReason.BROKER_ABSENT and f.severity is not FindingSeverity.INFO]
 
 
 def broker_racks(world: DoctorContext) -> CheckCoverage:
-    """Whether brokers tell their racks."""
+    """Whether brokers have a rack."""
     alive = [broker for broker in world.snapshot.brokers if broker.alive]
     if not alive:
         return CheckCoverage("", ("no broker answered",))
@@ -117,7 +117,7 @@ def selector(world: DoctorContext) -> CheckCoverage:
 
 
 def racks_matter(snapshot: Snapshot) -> CheckCoverage:
-    """Nothing can be nearer than something else where all brokers stand in one rack."""
+    """Nothing to check where all brokers are in one rack."""
     if not any(broker.alive for broker in snapshot.brokers):
         return CheckCoverage("", ("no broker answered",))
     racks = {b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
@@ -188,7 +188,7 @@ def _hidden_topics(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def throttles(world: DoctorContext) -> CheckCoverage:
-    """Whether throttles were left behind, which one look can never tell: they must outlast a grace."""
+    """Whether throttles are left over; they must outlast a grace, so one look never suffices."""
     snapshot, limits = world.snapshot, world.limits
     unasked = [topic.name for topic in world.topics if topic.min_isr is None]
     silent = [str(b.id) for b in snapshot.brokers if b.alive and b.id not in snapshot.broker_configs]
@@ -220,7 +220,7 @@ def throttles(world: DoctorContext) -> CheckCoverage:
 
 
 def rights(world: DoctorContext) -> CheckCoverage:
-    """Whether rackwise may see all it asks for."""
+    """Whether rackwise has the rights for all it reads."""
     told = world.snapshot.rights
     unseen = (
         () if None not in (told.cluster_describe, told.cluster_describe_configs) else ("brokers do not report rights",)

@@ -33,7 +33,7 @@ ASSIGNORS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}
 )
 PLACED = frozenset({FindingReason.REPLICAS_SHARE_RACK, FindingReason.LEADER_SKEW})
-"""What a proposal mends, and no setting."""
+"""Reasons that a proposal mends, no setting."""
 _FOR_MEMBERS = (ProposalReason.SET_CLIENT_RACK, ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR)
 _FOR_BROKERS = {
     RackBlindCause.BROKER_RACK: ProposalReason.SET_BROKER_RACK,
@@ -42,7 +42,7 @@ _FOR_BROKERS = {
 
 
 class DoctorFix(NamedTuple):
-    """What mends one cause."""
+    """The lines that mend one cause."""
 
     who: tuple[str, ...]
     """All that share the cause, each with its kind: ``group orders``, ``broker 1``, ``topic clicks``."""
@@ -70,12 +70,11 @@ def fixes_of(
         if finding.reason is FindingReason.RACK_SPELLING:
             for line, concerned in _spelling_lines(finding, world.snapshot):
                 by_lines.setdefault((line,), []).extend(concerned)
-    fixes = (DoctorFix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
-    return tuple(fixes)
+    return tuple(DoctorFix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
 
 
 def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Member]]:
-    """Group -> its members that write the finding's rack as no broker does."""
+    """Group -> its members with a spelling of the finding's rack that no broker has."""
     spellings, of_brokers = _spellings(finding, snapshot)
     others = spellings - of_brokers
     found = {
@@ -87,7 +86,7 @@ def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Me
 
 
 def _spellings(finding: Finding, snapshot: Snapshot) -> tuple[set[str], set[str]]:
-    """All ways in which the rack is written, and those of brokers."""
+    """All spellings of the rack, and those of brokers."""
     told = dict(finding.evidence).get("spellings")
     spellings = {str(one) for one in told} if isinstance(told, tuple) else set()
     return spellings, spellings & {broker.rack.told for broker in snapshot.brokers if broker.rack.told is not None}
@@ -150,7 +149,7 @@ SENTENCES = 10
 
 
 def told_infos(found: Iterable[Finding]) -> list[str]:
-    """Findings of which nothing is wrong, as ``status`` calls them."""
+    """Findings of severity info, as ``status`` shows them."""
     return [f"info: {sentence}" for sentence in few(merged_sentences(each_subject(found)), "infos")]
 
 
@@ -169,13 +168,12 @@ def merged_sentences(findings: Iterable[Finding]) -> list[str]:
         kind, name = finding.subject.kind, finding.subject.name
         # Where the name is a number it may be one of the sentence's figures too.
         text = finding.sentence.replace(f"{kind} {name}" if name.isdecimal() else name, "\0")
-        key = (kind, text)
-        alike.setdefault(key, []).append(finding)
-    told = []
+        alike.setdefault((kind, text), []).append(finding)
+    sentences = []
     for (kind, _), same in alike.items():
         others = [finding.subject.name for finding in same[1:]]
-        told.append(same[0].sentence + (f" (the same for {_more(kind, others)})" if others else ""))
-    return told
+        sentences.append(same[0].sentence + (f" (the same for {_more(kind, others)})" if others else ""))
+    return sentences
 
 
 def _more(kind: str, names: Sequence[str]) -> str:
@@ -205,13 +203,13 @@ OLD_CLIENTS = "clients are new enough to send a rack"
 
 
 class FaultCost(NamedTuple):
-    """What crosses racks because of a fault."""
+    """Cross-rack traffic because of a fault, and its cost."""
 
     bytes_per_s: float | None = None
     """At least; None where it is not known."""
     usd_per_day: float | None = None
     at_most_usd_per_day: float | None = None
-    """A bound, where more may cross than is known."""
+    """An upper bound, where more may cross than is known."""
 
 
 NO_COST = FaultCost()
@@ -269,7 +267,7 @@ def _sends_none(member: Member) -> bool:
 def _of_members(
     away: Mapping[str, Collection[str]], silent: Mapping[str, Collection[str]], look: StageEvaluation
 ) -> FaultCost:
-    """What the members in no broker's rack read, which crosses for certain, and what the silent ones may read so."""
+    """Reads of members in no broker's rack, which certainly cross, and of those without a rack, which may."""
     certain, perhaps = costs_of_members(look.snapshot, away), costs_of_members(look.snapshot, silent)
     known = certain.usd_per_day(look.limits) if certain.parts else None
     bound = together((certain, perhaps)).at_most_usd_per_day(look.limits)
@@ -277,7 +275,7 @@ def _of_members(
 
 
 def _saved(name: str, look: StageEvaluation) -> FaultCost:
-    """What the group reads across racks now, less what it would under the best assignment."""
+    """The group's reads across racks now, less those under the best assignment."""
     snapshot, detection, limits = look.snapshot, look.detection, look.limits
     group, assessment = snapshot.groups.get(name), detection.assessments.get(name)
     if group is None or isinstance(group, OtherGroup) or assessment is None:

@@ -49,8 +49,7 @@ def known_racks(world: DoctorContext) -> CheckCoverage:
     )
     told += [f"the racks of some members of {_groups(groups)} are not known"] if groups else []
     unseen = (*told, *_hidden_groups(world))
-    nothing = "" if world.groups or unseen else "no member was seen"
-    return CheckCoverage("", unseen, nothing, who=(*brokers, *groups))
+    return CheckCoverage("", unseen, "" if world.groups or unseen else "no member was seen", who=(*brokers, *groups))
 
 
 def spellings(world: DoctorContext) -> CheckCoverage:
@@ -69,7 +68,7 @@ def spellings(world: DoctorContext) -> CheckCoverage:
 
 
 def client_racks(world: DoctorContext) -> CheckCoverage:
-    """Whether members that could send their rack do, and name one that there is."""
+    """Whether members that can send a rack do, and send one that a broker has."""
     brokers = world.snapshot.brokers
     racks = {broker.rack.name for broker in brokers}
     lost = [str(broker.id) for broker in brokers if not broker.alive and broker.rack.name is None]
@@ -131,7 +130,7 @@ def group_protocols(world: DoctorContext) -> CheckCoverage:
 
 
 def of_unknown_gain(world: DoctorContext) -> tuple[str, ...]:
-    """Groups whose assignments do not look at racks, of which it is not certain that they lose nothing by it."""
+    """Groups with assignments blind to racks that are not certainly at their optimum."""
     assessments = world.detection.assessments
     names = [
         finding.subject.name
@@ -142,7 +141,7 @@ def of_unknown_gain(world: DoctorContext) -> tuple[str, ...]:
 
 
 def readable(world: DoctorContext) -> CheckCoverage:
-    """Whether members' bytes can be read."""
+    """Whether members' metadata can be decoded."""
     groups = world.groups
     hidden = _hidden_groups(world)
     fine = f"the bytes of {all_of(sum(len(group.members) for group in groups), 'member')} can be read"
@@ -171,7 +170,7 @@ def assignments(world: DoctorContext) -> CheckCoverage:
 
 
 def task_copies(world: DoctorContext) -> CheckCoverage:
-    """Whether copies of tasks keep apart."""
+    """Whether copies of a task are in different racks."""
     streams = [group for group in world.groups if isinstance(group, StreamsGroup)]
     twice: set[tuple[str, TaskId]] = set()
     dark: list[str] = []
@@ -182,8 +181,7 @@ def task_copies(world: DoctorContext) -> CheckCoverage:
         rackless = any(process.rack.state is not RackState.KNOWN for process in group.processes)
         if not group.hidden and (broken or (rackless and copied)):
             dark.append(group.id)
-    hidden = _hidden_groups(world)
-    unseen = (*hidden, *([f"racks or tasks of {_groups(dark)} are not known"] if dark else []))
+    unseen = (*_hidden_groups(world), *([f"racks or tasks of {_groups(dark)} are not known"] if dark else []))
     nothing = "" if twice or unseen else "no task with a second copy was seen"
     fine = (
         f"no two copies of a task share a rack or tag while another is free ({count(len(twice), 'task')} with standbys)"
@@ -199,7 +197,7 @@ def _copied(processes: Iterable[StreamsProcess]) -> list[TaskId]:
 def _of_members(
     world: DoctorContext, counts: Callable[[ReaderGroup, Member], bool], fine: str, nothing: str
 ) -> CheckCoverage:
-    """A check of members: which of them count, and whether any was seen."""
+    """The coverage of a check of members; ``counts`` selects its members."""
     racks = racks_matter(world.snapshot)
     if racks.nothing:
         return racks

@@ -46,14 +46,14 @@ SETTLE_MS = 2_000
 JUDGED_WITHIN_MS = 60_000
 """A trigger whose effect is unknown after this long counts as one that promoted nothing."""
 AGAIN_MS = 1_000
-"""Soonest look at what can not be told yet."""
+"""Least time until the next look at an unknown."""
 STANDBY_EVERY_MS = HOUR_MS
 """Standbys fall behind for reasons that a rebalance seldom mends: one an hour is enough."""
 _NAMED = 3
 
 
 class ProbingContext(NamedTuple):
-    """What a decision rests on: one look, and what was known before it."""
+    """The input of a decision: one look, the memory before it, and the limits."""
 
     snapshot: Snapshot
     memory: Memory
@@ -107,7 +107,7 @@ class _Scene:
             self._join = current_join(known.join, group.join, self._now_ms, last_look_of(memory, group.id))
         if known.ready_ms is not None and self._join is known.join:
             self._waited_ms = max(0, self._now_ms - known.ready_ms)
-        # A trigger from the future is one whose time was told by a clock that jumped: it counts as one of now.
+        # A trigger in the future has the time of a clock that jumped: it counts as one of now.
         self._past = tuple(one._replace(at_ms=min(one.at_ms, self._now_ms)) for one in past)
         copies = snapshot.copies.get(group.id, ())
         self._warmups: WarmupReadiness = readiness(copies, settings.acceptable_recovery_lag)
@@ -117,7 +117,7 @@ class _Scene:
         )
 
     def wanted(self) -> ProbingDecision:
-        """What would justify a trigger; a wait or an off where nothing does."""
+        """The trigger that the group justifies, else a wait or an off."""
         warm = self._warmups
         if not any(warm):
             return self._about_standbys()
@@ -125,22 +125,20 @@ class _Scene:
             # A follow-up is on its way, or copies that were taken for warm-ups are standbys.
             return self._off(ProbingOffReason.NOTHING_WANTED, "its leader has scheduled no probing rebalance")
         if warm.caught_up:
-            told = f"{_copies(warm.caught_up)} caught up"
-            return self._now(ProbingReason.CAUGHT_UP, (*warm.caught_up, *warm.likely), told)
+            copies = (*warm.caught_up, *warm.likely)
+            return self._now(ProbingReason.CAUGHT_UP, copies, f"{_copies(warm.caught_up)} caught up")
         doubt = doubt_about(warm, self._join, self._now_ms)
-        if doubt is None:
-            return self._restoring()
-        return self._doubted(*doubt)
+        return self._restoring() if doubt is None else self._doubted(*doubt)
 
     def rebalancing(self) -> ProbingDecision:
-        """While nothing can be seen of the group; soon looked at again when it is on its way to somewhere."""
+        """The decision about a group that is not Stable: another look soon, unless its state is settled."""
         why = f"group {self._group.id} is {self._group.state}, not Stable"
         if self._group.state in SETTLED_STATES and not self._group.hidden:
             return self._off(ProbingOffReason.EMPTY, why)
         return self._wait(ProbingWaitReason.REBALANCING, self._again_ms(self._rebalancing_since_ms), why)
 
     def held(self, wanted: ProbingTrigger) -> ProbingWait | None:
-        """The bound that ends last; None when none is in the way."""
+        """The bound that ends last; None when none holds."""
         waits = [wait for wait in self._bounds(wanted) if wait.until_ms is None or wait.until_ms > self._now_ms]
         return max(waits, key=lambda wait: inf if wait.until_ms is None else wait.until_ms, default=None)
 
@@ -196,8 +194,7 @@ class _Scene:
             )
             return self._wait(ProbingWaitReason.RESTORING, self._now_ms + left_ms, why)
         if not warm.arriving:
-            behind = (*warm.stuck, *warm.unknown)
-            why = f"{_copies(behind)} not caught up, and the remaining time is unknown"
+            why = f"{_copies((*warm.stuck, *warm.unknown))} not caught up, and the remaining time is unknown"
             return self._wait(
                 ProbingWaitReason.RESTORING, self._again_ms(self._join.seen_ms if self._join else None), why
             )
@@ -250,7 +247,7 @@ class _Scene:
     def _near_deadline(self) -> Iterable[ProbingWait]:
         near_ms = self._probing.near_deadline_ms
         due = self._deadline
-        # One that is long over was not kept, or was told by a clock that differs from ours: nothing to wait for.
+        # A deadline long past was not kept, or is of a clock that differs from ours: nothing to wait for.
         if due is None or not -near_ms <= due.left_ms <= near_ms:
             return
         when = f"in {_s(due.left_ms)}" if due.left_ms >= 0 else f"any moment, {_s(-due.left_ms)} overdue"
@@ -258,12 +255,11 @@ class _Scene:
         yield self._wait(ProbingWaitReason.DEADLINE, self._now_ms + due.left_ms + near_ms, why)
 
     def _again_ms(self, since_ms: int | None) -> int:
-        """When to look again at what has been so for that long: the longer, the later."""
-        lasted_ms = 0 if since_ms is None else self._now_ms - since_ms
-        return self._now_ms + max(AGAIN_MS, lasted_ms // 4)
+        """When to look again at a state that began then: the older, the later."""
+        return self._now_ms + (AGAIN_MS if since_ms is None else max(AGAIN_MS, (self._now_ms - since_ms) // 4))
 
-    def _now(self, reason: ProbingReason, copies: tuple[CopyKey, ...], told: str) -> ProbingTrigger:
-        return ProbingTrigger(self._group.id, reason, copies, f"rebalance {self._group.id} now: {told}")
+    def _now(self, reason: ProbingReason, copies: tuple[CopyKey, ...], why: str) -> ProbingTrigger:
+        return ProbingTrigger(self._group.id, reason, copies, f"rebalance {self._group.id} now: {why}")
 
     def _wait(self, reason: ProbingWaitReason, until_ms: int | None, why: str) -> ProbingWait:
         return ProbingWait(self._group.id, reason, until_ms, f"held: {why}", self._warmups.arriving)
@@ -305,16 +301,16 @@ class ProbingDeadline(NamedTuple):
 
     left_ms: int
     told: bool
-    """False where the join and the interval stand in for what the leader told."""
+    """False where it is the join plus the interval, not the time of the group leader."""
 
 
 def deadline(
     next_rebalance_ms: int | None, taken_ms: int, now_ms: int, join: Join | None, settings: GroupLimits
 ) -> ProbingDeadline | None:
-    """The deadline as far as it can be told; None where it cannot.
+    """The application's deadline; None where it is unknown.
 
-    ``taken_ms`` is the wall clock at the look, ``now_ms`` the monotonic clock. The interval bounds what was told only
-    where the user set it: an interval that is only assumed proves nothing.
+    ``taken_ms``: wall clock at the look, ``now_ms``: monotonic clock. The interval is a bound only where it was set by the
+    user: an assumed one proves nothing.
     """
     if next_rebalance_ms is None:
         return None
@@ -336,7 +332,7 @@ def deadline(
 def worth_waiting_ms(
     ready: int, arrivals_ms: Sequence[float], *, floor_ms: int, longest_ms: int, waited_ms: int
 ) -> int | None:
-    """How long to wait for the others; None when the trigger had better come now.
+    """Milliseconds to wait for the others; None when the trigger is better sent now.
 
     ``ready`` warm-ups have caught up and have ``waited_ms``; the others arrive in ``arrivals_ms`` from now, sorted.
     """
@@ -351,7 +347,7 @@ def worth_waiting_ms(
 
 
 def _cost(wait_ms: float, ready: int, arrivals_ms: Sequence[float], floor_ms: int) -> float:
-    """Of a trigger after that wait: who waits for it, who is too late and waits for the next, and that one itself."""
+    """Cost of a trigger after that wait: tasks that wait for it, late ones that wait for the next, and the next one."""
     waiting = ready * wait_ms + sum(wait_ms - arrival for arrival in arrivals_ms if arrival <= wait_ms)
     late = [wait_ms + floor_ms - arrival for arrival in arrivals_ms if wait_ms < arrival < wait_ms + floor_ms]
     return waiting + sum(late) + (floor_ms if late else 0)

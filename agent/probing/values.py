@@ -15,14 +15,14 @@ from agent.values.proposal import ProposalReason
 
 
 class PastTrigger(NamedTuple):
-    """A trigger of the group, as far as bounds ask for it."""
+    """An earlier trigger of the group, for the bounds."""
 
     at_ms: int
-    """Monotonic, on the clock of the snapshot that is decided upon."""
+    """Monotonic time, on the clock of the decided snapshot."""
     promoted: bool | None
     """Whether a warm-up took over by it; None while that is not known."""
     probing: bool = True
-    """False for a trigger that was not for warm-ups: it counts for floor and budget, and says nothing of promotions."""
+    """False for a trigger that was not for warm-ups: it counts for floor and budget, not for promotions."""
 
 
 class ProbingReason(StrEnum):
@@ -30,7 +30,7 @@ class ProbingReason(StrEnum):
 
     CAUGHT_UP = "warm-ups have caught up"
     LIKELY = "warm-ups have probably caught up"
-    """By the model: fresh offset sums will tell, and a trigger that came too early costs one cheap round."""
+    """By the estimate; a trigger that is too early costs one cheap round and brings fresh offset sums."""
     LEARN = "the progress of the warm-ups is unknown"
     """No endpoint, and no restore rate or one that may be wrong by far: one rebalance gives fresh offset sums."""
     STANDBY = "a standby falls behind without bound"
@@ -114,13 +114,13 @@ Anchors = Mapping[tuple[str, str, int], int]
 NO_ANCHORS: Anchors = MappingProxyType({})
 
 _NOT_ASKED = (TriggerEffect.NOT_SENT, TriggerEffect.REFUSED)
-_UNTOLD = (TriggerVerdict.OVERTAKEN, TriggerVerdict.CANNOT_TELL)
+_UNKNOWN = (TriggerVerdict.OVERTAKEN, TriggerVerdict.CANNOT_TELL)
 
 
 def past_triggers(
     view: JournalState, anchors: Anchors, *, taken_ms: int, monotonic_ms: int
 ) -> tuple[Mapping[str, tuple[PastTrigger, ...]], Anchors]:
-    """(group -> its triggers, oldest first; the anchors to hand in next time, at first an empty mapping)."""
+    """(group -> its triggers, oldest first; the anchors for the next call, at first an empty mapping)."""
     kept: dict[tuple[str, str, int], int] = {}
     past: dict[str, list[PastTrigger]] = {}
     for entry in triggers(view):
@@ -133,7 +133,7 @@ def past_triggers(
 
 
 def _times(entry: TriggerEntry) -> list[tuple[int, bool | None]]:
-    """When it was asked, and what that brought. What is asked again under the same name had changed nothing."""
+    """(sent at, whether it promoted). Earlier sendings under the same name had promoted nothing."""
     earlier: list[tuple[int, bool | None]] = [(at_ms, False) for at_ms in entry.earlier_ms]
     if entry.effect in _NOT_ASKED:
         return earlier
@@ -141,6 +141,6 @@ def _times(entry: TriggerEntry) -> list[tuple[int, bool | None]]:
 
 
 def _promoted(entry: TriggerEntry) -> bool | None:
-    if entry.judgement is None or entry.judgement.verdict in _UNTOLD:
+    if entry.judgement is None or entry.judgement.verdict in _UNKNOWN:
         return None
     return entry.judgement.came > 0

@@ -107,7 +107,7 @@ def read_events(path: Path) -> Iterator[TelemetryEvent]:
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Raises UnreadableError for a line that no event has: a sparse file may be one line without end."""
+    """Raises UnreadableError for an overlong line: a sparse file may be one endless line."""
     while line := file.readline(MOST_LINE_BYTES + 1):
         if line.endswith(b"\n"):
             yield line

@@ -41,7 +41,7 @@ Keys = tuple[tuple[str, object], ...]
 
 @dataclass(frozen=True, slots=True)
 class SimulatedChange:
-    """One change of the world."""
+    """One change of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +179,12 @@ _TOUCHED: Mapping[type[SimulatedChange], Callable[[Any], Keys]] = {
 
 
 def touched(change: SimulatedChange) -> Keys:
-    """What no other change may touch."""
-    keys_of = _TOUCHED.get(type(change))
-    return () if keys_of is None else keys_of(change)
+    """Keys that no other change may touch."""
+    return _TOUCHED.get(type(change), lambda _: ())(change)
 
 
 def needed(change: SimulatedChange) -> Keys:
-    """What no change may touch."""
+    """Keys that another change may not remove."""
     match change:
         case AddRack() | AddBroker() | AddMember():
             return (("no rack", change.rack),)
@@ -198,7 +197,7 @@ def needed(change: SimulatedChange) -> Keys:
 
 
 def check_changes(changes: Sequence[SimulatedChange]) -> None:
-    """Raise ``BadInput`` where nothing is asked, and for two changes that cannot both be meant."""
+    """Raise ``BadInput`` for no change, and for two that contradict each other."""
     if not changes:
         raise BadInput("there is nothing to simulate", why="no change is named", todo="See: rackwise simulate --help")
     for one, other in permutations(changes, 2):
@@ -218,7 +217,7 @@ class SimulatedCluster(NamedTuple):
 
 
 def what_if(world: SimulatedCluster, changes: Sequence[SimulatedChange]) -> SimulatedCluster:
-    """The world after all changes. Raises ``BadInput`` for none, for contradictions, and for what is not there."""
+    """The cluster after all changes. Raises ``BadInput`` for none, contradictions and unknown names."""
     check_changes(changes)
     kinds = list(_APPLY)
     for change in sorted(changes, key=lambda change: kinds.index(type(change))):

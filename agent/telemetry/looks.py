@@ -57,7 +57,7 @@ _MOST = 2**63
 
 
 def checked(limits: Limits) -> Limits:
-    """The same limits. Raises UnreadableError, which names the first that is out of bounds."""
+    """The same limits. Raises UnreadableError with the first that is out of bounds."""
     for name, path in recorded_names().items():
         for at, number in _numbers(name, reduce(getattr, path, limits)):
             if not 0 <= number <= _MOST:
@@ -95,7 +95,7 @@ def _numbers(name: str, value: Any) -> Iterator[tuple[str, int | float]]:
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]]:
-    """What a value is made of, by name."""
+    """The parts of a value, by name."""
     if is_dataclass(value):
         return [(f".{field.name}", getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, Mapping):
@@ -111,7 +111,7 @@ class IncompleteLookError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleInputs:
-    """Everything that a cycle's pure stages were given."""
+    """The input of a cycle's pure stages."""
 
     look: str
     observation: Observation
@@ -137,7 +137,7 @@ def observation_to_events(
 
 
 def observation_from_events(events: Iterable[TelemetryEvent]) -> CycleInputs:
-    """The look that the events tell. They may come in any order, twice, and among events of other kinds.
+    """The look of these events, in any order, repeated or among events of other kinds.
 
     Raises IncompleteLookError when some are missing, UnreadableError when one cannot be read.
     """
@@ -175,7 +175,7 @@ def looks_in(events: Iterable[TelemetryEvent]) -> Iterator[tuple[TelemetryEvent,
 
 
 def memory_of(event: TelemetryEvent) -> Memory:
-    """The memory that a `MEMORY` event tells. Raises UnreadableError."""
+    """The memory of a `MEMORY` event. Raises UnreadableError."""
     return _read_memory(from_json(MemoryData, event.data))
 
 
@@ -197,7 +197,7 @@ def _event(row: _Row, seen: Observation, look: str, n: int) -> TelemetryEvent:
 
 
 _OF_LOOK = tuple(name for name in LookData._fields if name != "events")
-"""What the last event of a look tells of the observation, under the same names."""
+"""Fields that the last event of a look has in common with the observation."""
 
 
 def _look_row(seen: Observation, events: int) -> _Row:

@@ -76,8 +76,7 @@ def to_records(weights: Weights) -> Iterator[tuple[str, bytes]]:
 def key_of(weights: Weights) -> str:
     """``cluster/topic/name`` or ``cluster/group/name``; with many rows ``cluster/topic.1/name`` and so on follow."""
     kind, _, name = weights.subject.partition("/")
-    part = f".{weights.part}" if weights.part else ""
-    return f"{weights.cluster}/{kind}{part}/{name}"
+    return f"{weights.cluster}/{kind}{f'.{weights.part}' if weights.part else ''}/{name}"
 
 
 def weights_of(key: str, value: bytes) -> Weights:
@@ -150,7 +149,7 @@ def _group(key: str, data: dict[str, Any]) -> GroupWeights:
 
 
 def _checked(key: str, record: TopicRecord | GroupRecord) -> tuple[str, int]:
-    """(Name of the subject, part), where the key and the times agree with it."""
+    """(name of the subject, part). Raises ValueError where key, subject and times contradict each other."""
     kind, _, name = record.subject.partition("/")
     if record.v != VERSION or kind != record.kind or not 0 < len(name) <= _NAME_CHARS.get(kind, 0):
         raise ValueError(f"version {record.v}, kind {record.kind[:20]!r}, subject {record.subject[:80]!r}")

@@ -92,7 +92,7 @@ Sample = tuple[tuple[str, ...], float]
 
 
 class CycleCosts:
-    """Works a cycle's costs out once, however often it is asked."""
+    """Costs of a cycle, computed once for all scrapes."""
 
     def __init__(self) -> None:
         self._of: Cycle | None = None
@@ -117,7 +117,7 @@ def _samples(snapshot: Snapshot, limits: Limits, most: int) -> Mapping[str, Sequ
 
 
 def _paths(snapshot: Snapshot, costs: CrossRackCosts, limits: Limits) -> dict[str, list[Sample]]:
-    """Nothing of a path of which a topic or a group may not be listed: a sum over a part would look like a fall."""
+    """No sample of a path with unlisted topics or groups: a partial sum would look like a fall."""
     found: dict[str, list[Sample]] = {}
     lists = {
         "replicate": (costs.replicate, (ObservationPart.TOPICS,)),
