@@ -5,7 +5,7 @@ Hidden parts are named with their cause: an ACL, a rebalance, an unknown rack, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from agent.detect.detect_context import count, listed
@@ -16,7 +16,7 @@ from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal
-from agent.values.snapshot import RackState, ReaderGroup, Snapshot, TopicState
+from agent.values.snapshot import BrokerState, RackState, ReaderGroup, Snapshot, TopicState
 from agent.values.throttles import idle_throttles
 
 
@@ -60,13 +60,18 @@ class DoctorContext(NamedTuple):
         """Topics that the settings do not leave out."""
         return [topic for topic in self.snapshot.topics.values() if not self.limits.excludes_topic(topic.name)]
 
+    @property
+    def alive(self) -> list[BrokerState]:
+        """Live brokers."""
+        return [broker for broker in self.snapshot.brokers if broker.alive]
+
 
 SightOf = Callable[[DoctorContext], CheckCoverage]
 
 
 def brokers_there(world: DoctorContext) -> CheckCoverage:
     """Whether the brokers with replicas are live; one look does not tell a restart from a loss."""
-    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    alive = world.alive
     if not alive:
         return CheckCoverage("", ("no broker answered",))
     absent = absent_brokers(world.detection.findings)
@@ -86,7 +91,7 @@ def absent_brokers(findings: Iterable[Finding]) -> list[Finding]:
 
 def broker_racks(world: DoctorContext) -> CheckCoverage:
     """Whether brokers have a rack."""
-    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    alive = world.alive
     if not alive:
         return CheckCoverage("", ("no broker answered",))
     lost = [str(b.id) for b in world.snapshot.brokers if not b.alive and b.rack.state is RackState.UNKNOWN]
@@ -101,7 +106,7 @@ def broker_racks(world: DoctorContext) -> CheckCoverage:
 def selector(world: DoctorContext) -> CheckCoverage:
     """Whether reads go to the nearest replica."""
     racks = racks_matter(world.snapshot)
-    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    alive = world.alive
     if racks.unseen or racks.nothing:
         return racks
     if world.snapshot.selector_is_rack_aware is None:
@@ -123,23 +128,20 @@ def racks_matter(snapshot: Snapshot) -> CheckCoverage:
     racks = {b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
     if len(racks) > 1:
         return CheckCoverage("")
-    unknown = [str(b.id) for b in snapshot.brokers if b.rack.state is not RackState.KNOWN]
-    if unknown:
-        return CheckCoverage(
-            "", (f"the racks of {brokers_named(unknown)} are not known",), who=each_named("broker", unknown)
-        )
-    return CheckCoverage("", nothing=f"all brokers are in rack {listed(racks)}, so no replica is nearer than another")
+    nothing = f"all brokers are in rack {listed(racks)}, so no replica is nearer than another"
+    return _unknown_racks(snapshot) or CheckCoverage("", nothing=nothing)
 
 
 def blind_brokers(snapshot: Snapshot) -> CheckCoverage:
     """Replicas can be compared only where the rack of every broker that may hold one is known."""
     sight = racks_matter(snapshot)
+    return sight if sight.unseen or sight.nothing else _unknown_racks(snapshot) or sight
+
+
+def _unknown_racks(snapshot: Snapshot) -> CheckCoverage | None:
     unknown = [str(b.id) for b in snapshot.brokers if b.rack.state is not RackState.KNOWN]
-    if sight.unseen or sight.nothing or not unknown:
-        return sight
-    return CheckCoverage(
-        "", (f"the racks of {brokers_named(unknown)} are not known",), who=each_named("broker", unknown)
-    )
+    told = clause("the racks of {} are not known", unknown, brokers_named)
+    return CheckCoverage("", tuple(told), who=each_named("broker", unknown)) if unknown else None
 
 
 def replica_spread(world: DoctorContext) -> CheckCoverage:
@@ -192,9 +194,11 @@ def throttles(world: DoctorContext) -> CheckCoverage:
     snapshot, limits = world.snapshot, world.limits
     unasked = [topic.name for topic in world.topics if topic.min_isr is None]
     silent = [str(b.id) for b in snapshot.brokers if b.alive and b.id not in snapshot.broker_configs]
-    told = [f"the configs of {count(len(unasked), 'topic')} ({listed(unasked)}) were not read"] if unasked else []
-    told += [f"the configs of {brokers_named(silent)} were not read"] if silent else []
-    unseen = (*told, *_hidden_topics(snapshot))
+    unseen = (
+        *([f"the configs of {count(len(unasked), 'topic')} ({listed(unasked)}) were not read"] if unasked else []),
+        *clause("the configs of {} were not read", silent, brokers_named),
+        *_hidden_topics(snapshot),
+    )
     set_now = [
         subject
         for subject in idle_throttles(snapshot)
@@ -226,6 +230,11 @@ def rights(world: DoctorContext) -> CheckCoverage:
         () if None not in (told.cluster_describe, told.cluster_describe_configs) else ("brokers do not report rights",)
     )
     return CheckCoverage("rackwise may see everything it asks for", unseen)
+
+
+def clause(text: str, names: Sequence[str], named: Callable[[Sequence[str]], str]) -> list[str]:
+    """``text`` with the names in the place of ``{}``; nothing without names."""
+    return [text.format(named(names))] if names else []
 
 
 def all_of(number: int, noun: str) -> str:

@@ -231,9 +231,13 @@ def fault_cost(check: str, who: Iterable[str], costs: CrossRackCosts, look: Stag
     if check != ASSIGNORS_CHECK:
         return NO_COST
     found = [_saved(group, look) for group in dict.fromkeys(who)]
-    rates = [one.bytes_per_s for one in found if one.bytes_per_s is not None]
-    money = [one.usd_per_day for one in found if one.usd_per_day is not None]
-    return FaultCost(round(sum(rates), 3) if rates else None, round(sum(money), 8) if money else None)
+    return FaultCost(_total([one.bytes_per_s for one in found], 3), _total([one.usd_per_day for one in found], 8))
+
+
+def _total(values: Iterable[float | None], digits: int) -> float | None:
+    """The rounded sum of the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return round(sum(known), digits) if known else None
 
 
 def _spelled_otherwise(look: StageEvaluation) -> dict[str, frozenset[str]]:

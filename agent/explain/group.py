@@ -296,12 +296,15 @@ def _reads(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> li
             shown = 0 <= partition.partition < len(racks.get(partition.topic, ()))
             mask = ground.masks[partition.topic].kafka[partition.partition] if shown else UNKNOWN
             near = sorted(racks[partition.topic][partition.partition]) if shown else []
-            place = f"rack {rack.name}" if rack.name is not None else f"{rack.state.value} rack"
-            sentence = f"reader in {place}, {_replicas(near)}"
+            sentence = f"{_reader(rack)}, {_replicas(near)}"
             if target.get(partition, reader) != reader:
                 sentence += f"; the optimum gives it to {target[partition]}"
             rows.append(ExplainedRule(f"{reader} {partition}", "local", _local(bit, mask), sentence))
     return rows
+
+
+def _reader(rack: Rack) -> str:
+    return f"reader in rack {rack.name}" if rack.name is not None else f"reader in {rack.state.value} rack"
 
 
 def _replicas(racks: list[str]) -> str:

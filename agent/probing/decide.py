@@ -309,8 +309,8 @@ def deadline(
 ) -> ProbingDeadline | None:
     """The application's deadline; None where it is unknown.
 
-    ``taken_ms``: wall clock at the look, ``now_ms``: monotonic clock. The interval is a bound only where it was set by the
-    user: an assumed one proves nothing.
+    ``taken_ms``: wall clock at the look, ``now_ms``: monotonic clock. Only an interval that the user set is a bound: an
+    assumed one proves nothing.
     """
     if next_rebalance_ms is None:
         return None

@@ -59,8 +59,8 @@ class OwnTopics:
 
     def ensure(self, observation: Observation) -> None:
         """Create the topics that the observation lacks."""
-        unseen = any(gap.part is ObservationPart.TOPICS and not gap.subject for gap in observation.gaps)
-        shown = {topic.name for topic in observation.topics if topic.error is None} & self._topics.keys()
+        unseen = _hides_topics(observation)
+        shown = _shown_topics(observation) & self._topics.keys()
         if not unseen:
             for name in self._shown - shown:  # it was deleted
                 self.forget(name)
@@ -210,16 +210,25 @@ class TopicAnnouncement(NamedTuple):
     """False while that is not known yet, or no broker is there to hold a topic: a later look tells what is created."""
 
 
+def _hides_topics(observation: Observation) -> bool:
+    """Whether the list of topics is a gap."""
+    return any(gap.part is ObservationPart.TOPICS and not gap.subject for gap in observation.gaps)
+
+
+def _shown_topics(observation: Observation) -> set[str]:
+    return {topic.name for topic in observation.topics if topic.error is None}
+
+
 def announce(topics: Sequence[OwnTopic], observation: Observation, mode: str) -> TopicAnnouncement:
     """The announcement by a look; without own topics it gives the reason."""
     if not topics:
         why = "mode is observe" if mode == "observe" else "the settings publish none"
         return TopicAnnouncement(f"creates no topic: {why}", (), ())
     names = tuple(topic.name for topic in topics)
-    if any(gap.part is ObservationPart.TOPICS and not gap.subject for gap in observation.gaps):
+    if _hides_topics(observation):
         sentence = f"creates no topic before the brokers list topics; needs {_listed(names)}"
         return TopicAnnouncement(sentence, (), (), settled=False)
-    shown = {topic.name for topic in observation.topics if topic.error is None}
+    shown = _shown_topics(observation)
     missing = [topic for topic in topics if topic.name not in shown]
     exist = tuple(name for name in names if name in shown)
     if missing and not usable_brokers(observation):
