@@ -1,6 +1,6 @@
-"""rackwise: the agent that keeps Kafka's work in the right rack.
+"""rackwise: an agent that keeps Kafka's partitions, leaders and tasks in the right rack.
 
-The straight line, one module or package a stage:
+One package a stage:
 
     observe -> decode -> model -> detect -> plan -> propose -> guard -> act -> record
     (I/O)      pure      pure     pure      pure    pure       pure     (I/O)  (I/O)

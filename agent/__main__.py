@@ -1,8 +1,7 @@
-"""The command ``rackwise``: everything that it says when it ends is said in `agent.cli.command_exit`.
+"""The command ``rackwise``: the process's entry and exit; `agent.cli.command_exit` runs the command line.
 
-Invariant: Ctrl-C ends it with exit code 130 and not a word, from the first statement of this module to the last. While
-modules are loaded, and when the command is over, it ends on the spot: nothing is open then that is to be closed. Before
-this module is loaded, in the first hundredths of a second, Python itself answers.
+Invariant: Ctrl-C ends the process with exit code 130 and no output, from the first statement of this module to the
+last. While modules load, and after the command, it exits at once: no resource is open then.
 """
 
 from __future__ import annotations
@@ -64,14 +63,14 @@ def _leave_at_once(*_signal: object) -> NoReturn:
     os._exit(INTERRUPTED)
 
 
-def _unraisable(told: sys.UnraisableHookArgs) -> None:
-    """An interrupt within a callback of Python's own goes nowhere, and the command would go on without it."""
-    if issubclass(told.exc_type, KeyboardInterrupt):
+def _unraisable(raised: sys.UnraisableHookArgs) -> None:
+    """End the process on Ctrl-C within a callback of Python's own, where KeyboardInterrupt would be lost."""
+    if issubclass(raised.exc_type, KeyboardInterrupt):
         _leave_at_once()
-    sys.__unraisablehook__(told)
+    sys.__unraisablehook__(raised)
 
 
-_heed()  # what started this module has some more to do before it calls `main`
+_heed()  # the importer of this module still has work to do before it calls `main`
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree; the class says what may be done next, the sentence says it to a person.
+"""The tree of errors with their exit codes, and the agent's kinds of threads with the errors that each expects.
 
 ::
 
@@ -20,10 +20,7 @@
         ├── FencedOut                exit 6   another agent took over
         └── UnsupportedCluster       exit 1   the brokers are too old for what rackwise needs
 
-Each error says *what* happened and, where known, *why* and what *to do*. Nothing here knows a Kafka client.
-
-`THREADS` lists the threads of an agent with the errors that each expects, and the effect of any other error. Each
-thread of the agent is made by `thread`; `unexpected` is the sentence for an error that is not of this tree.
+An error has the sentences *what* and, where known, *why* and *todo*.
 """
 
 from __future__ import annotations
@@ -110,7 +107,7 @@ class GuardRefused(GaveUp):
 
 
 class FatalFailure(RackwiseError):  # noqa: N818 the name says what may be done next
-    """Going on would be wrong."""
+    """The process ends."""
 
 
 class ConfigError(FatalFailure):
@@ -120,7 +117,7 @@ class ConfigError(FatalFailure):
 
 
 class BadInput(FatalFailure):
-    """A file or an argument cannot be read as what it should be."""
+    """A file or an argument cannot be read."""
 
     exit_code = 2
 
@@ -152,7 +149,7 @@ def error_lines(error: RackwiseError, harmless: Callable[[str], str]) -> str:
 
 
 def as_rackwise_error(error: BaseException) -> RackwiseError:
-    """What was raised and is no error of this tree: a fault in rackwise, or what the system did not let it do."""
+    """An error outside of this tree as one of it: GaveUp, for a refusal by the system or a fault of rackwise."""
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename is not None else ""
         return GaveUp(
@@ -172,7 +169,7 @@ def as_rackwise_error(error: BaseException) -> RackwiseError:
 
 
 def reason(error: BaseException) -> str:
-    """Why something that is not of this tree went wrong: one line, and never the bytes that it went wrong on."""
+    """The reason of an error outside of this tree: one line, without the bytes that it failed on."""
     if isinstance(error, UnicodeDecodeError):
         return f"it is not {error.encoding.upper()} text at byte {error.start}"
     if isinstance(error, OSError):

@@ -1,4 +1,4 @@
-"""The settings that a command was given, or one sentence with everything that is wrong with them."""
+"""Loads a command's settings; all mistakes in them become one ConfigError."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_checked_settings(
     *,
     todo: str = "Correct it and check with: rackwise config check",
 ) -> LoadedSettings:
-    """The settings in force; what is worth saying about them is said. Raises ConfigError with every mistake."""
+    """The settings in force; ``say`` gets their notes. Raises ConfigError with every mistake."""
     # pydantic is the slowest import of the command line: only a command that needs settings pays for it.
     from config.load import SettingsRefusedError, load_settings  # noqa: PLC0415
     from config.secrets import remember  # noqa: PLC0415 as above

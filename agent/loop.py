@@ -1,8 +1,7 @@
-"""The whole line in one place: look, decide, act only on what the guard allows.
+"""One cycle of the agent: all stages from an observation to outcomes, with one memo a stage.
 
-Nothing else sees all stages. What they know of earlier cycles is one frozen `Memory`; what saves them work is one memo
-per stage, which can never change a result. Time comes in with the observation, so a recorded observation gives the same
-cycle again.
+Earlier cycles are one frozen `Memory`; a memo never changes a result. The time is the observation's, so a recorded
+observation gives the same cycle again.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ def run_cycle(
     journal: Journaled = lambda: None,
     known: LastKnown | None = None,
 ) -> Cycle:
-    """What came of this observation. Where something is proposed, the guard is shown the cluster once more.
+    """The cycle of an observation. With proposals the cluster is observed once more, for the guard.
 
-    ``known`` is what the looks before have confirmed, None for the first one. ``journal`` tells what the journal
-    says by now, and None for an agent that does not lead.
+    ``known``: facts that earlier looks confirmed, None for the first one. ``journal`` returns the journal's state, None
+    for an agent that does not lead.
     """
     snapshot = line.snapshot(observation, memory)
     detection = line.detect(snapshot, memory)
@@ -85,7 +84,7 @@ def run_cycle(
 
 
 def _changes(known: LastKnown | None, cycle: Cycle, after: LastKnown) -> FindingChanges:
-    """A finding has ended when it is known not to be there any more: not when a gap hides it."""
+    """New and ended findings; a finding that a gap hides has not ended."""
     before = cycle.before.first_seen if known is None else known.findings
     unsure = known is None and bool(cycle.snapshot.gaps)
     return FindingChanges(
@@ -105,41 +104,41 @@ class CycleStages:
         self._turns = 0
 
     def look(self, look: Look) -> Observation:
-        """The cluster once more."""
+        """Observe the cluster once more."""
         with self._timed("look_again"):
             return look()
 
     def snapshot(self, observation: Observation, memory: Memory) -> Snapshot:
-        """What the observation shows."""
+        """The snapshot of an observation."""
         with self._timed("decode"), no_collection():
             decoded = decode_members(observation, self._memos["decode"])
         with self._timed("model"), no_collection():
             return build_snapshot(observation, decoded, memory, self.limits, self._memos["model"])
 
     def detect(self, snapshot: Snapshot, memory: Memory) -> DetectionResult:
-        """What is wrong."""
+        """Findings and assessments of a snapshot."""
         with self._timed("detect"), no_collection():
             return detect(snapshot, memory, self.limits, self._memos["detect"])
 
     def plan(self, snapshot: Snapshot, detection: DetectionResult) -> Plan:
-        """What would mend it."""
+        """The plan for the findings."""
         with self._timed("plan"), no_collection():
             return make_plan(snapshot, detection, self.limits, self._memos["plan"])
 
     def propose(self, snapshot: Snapshot, plan: Plan, detection: DetectionResult) -> tuple[Proposal, ...]:
-        """The plan as proposals."""
+        """The proposals of the plan."""
         with self._timed("propose"), no_collection():
             return propose(snapshot, plan, detection, self.limits, self._memos["propose"])
 
     def guard(
         self, proposals: tuple[Proposal, ...], fresh: Snapshot, memory: Memory, view: JournalState | None = None
     ) -> tuple[Verdict, ...]:
-        """What may be done now."""
+        """One verdict per proposal."""
         with self._timed("guard"):
             return guard(proposals, fresh, memory, self.limits, view)
 
     def act(self, proposals: Sequence[Proposal], verdicts: Sequence[Verdict], fresh: Snapshot) -> tuple[Outcome, ...]:
-        """Do what may be done."""
+        """Execute the allowed proposals."""
         with self._timed("act"):
             pairs = zip(proposals, verdicts, strict=True)
             return act(self._hands, [(one, verdict) for one, verdict in pairs if isinstance(verdict, Allow)], fresh)
@@ -147,7 +146,7 @@ class CycleStages:
     def remember(
         self, memory: Memory, snapshot: Snapshot, detection: DetectionResult, plan: Plan | None = None
     ) -> Memory:
-        """What the next cycle is to know."""
+        """The memory for the next cycle."""
         with self._timed("remember"):
             return remember(memory, snapshot, detection, plan.predictions if plan is not None else {})
 
@@ -168,5 +167,4 @@ class CycleStages:
         try:
             yield
         finally:
-            took_ms = (time.monotonic_ns() - began) // 1_000_000
-            self._took_ms[stage] = self._took_ms.get(stage, 0) + took_ms
+            self._took_ms[stage] = self._took_ms.get(stage, 0) + (time.monotonic_ns() - began) // 1_000_000

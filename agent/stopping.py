@@ -1,8 +1,7 @@
-"""Ends something that runs: once, by any caller, also by a signal handler.
+"""Stop signals: handlers of SIGTERM and SIGINT, and an event that a signal handler may set.
 
-Invariant: `StopSignal.set` takes no lock that Python code holds. A handler runs in the main thread, between any two of
-its steps; `threading.Event` holds a plain lock for moments within `wait`, and a handler that sets the event in one of
-them waits for its own thread for ever.
+Invariant: `StopSignal.set` takes no lock of Python code. `threading.Event.wait` holds one for moments, and a handler
+that sets the event within them (it runs in the main thread, between any two steps) would wait for its own thread.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGINT)
-"""What supervisors and people send to end a process."""
+"""Signals that end the process."""
 
 
 @contextmanager
 def on_ending(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Call the handler when this process is to end; what was set before is set again afterwards."""
+    """Install the handler for `ENDING`; the earlier handlers are restored afterwards."""
     before = {number: signal.signal(number, handler) for number in ENDING}
     try:
         yield
@@ -29,27 +28,27 @@ def on_ending(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
 
 
 class StopSignal:
-    """Not set at first, and never taken back. The methods are those of `threading.Event`."""
+    """An event that is never cleared, with the methods of `threading.Event`."""
 
-    __slots__ = ("_is_set", "_told")
+    __slots__ = ("_is_set", "_wakeups")
 
     def __init__(self) -> None:
         self._is_set = False
-        self._told: SimpleQueue[None] = SimpleQueue()  # the queue whose `put` may interrupt itself and `get`
+        self._wakeups: SimpleQueue[None] = SimpleQueue()  # the queue whose `put` may interrupt itself and `get`
 
     def set(self) -> None:
-        """Tell it; callable from any thread and from a signal handler."""
+        """Set it; callable from any thread and from a signal handler."""
         self._is_set = True
-        self._told.put(None)
+        self._wakeups.put(None)
 
     def is_set(self) -> bool:
-        """Whether it is to end."""
+        """Whether it is set."""
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is to end, for that many seconds at most; whether it is."""
+        """Wait until it is set, at most ``timeout`` seconds; whether it is set."""
         if not self._is_set:
             with suppress(Empty):
-                self._told.get(timeout=timeout)
-                self._told.put(None)  # for all others that wait
+                self._wakeups.get(timeout=timeout)
+                self._wakeups.put(None)  # for all others that wait
         return self._is_set

@@ -1,1 +1,1 @@
-"""The process of the agent: made of its settings, run on a schedule, ended by a signal."""
+"""The agent's process: made from its settings, run on a schedule, ended by a signal."""

@@ -1,7 +1,6 @@
-"""The agent as a process: looks on schedule, tells every run, skip and overrun, and ends within five seconds.
+"""The daemon: looks on schedule, logs every run, skip and overrun, and ends within five seconds.
 
-An error ends what `agent.errors.THREADS` says: the cycle, or the agent. An unexpected one is counted and logged with
-its traceback.
+`agent.errors.THREADS` has the effect of each error; an unexpected one is counted and logged with its traceback.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
 
 import psutil
@@ -39,7 +39,7 @@ GRACE_S = 4.5
 """From the signal to the end, so that a supervisor's five seconds suffice."""
 MEMORY_CEILING_EXIT = 7
 LEAD_WITHIN_S = 20.0
-"""An agent that acts once waits so long to be chosen; then it says that another one leads."""
+"""Time to become leader for an agent that acts once; then it reports another leader."""
 _TICK_S = 0.5
 _LATE_LOOKS = 3
 
@@ -56,10 +56,10 @@ class LoopPace:
 
 
 class AgentDaemon:
-    """One agent beside one cluster. ``look`` asks the brokers; everything else is decided here.
+    """One agent beside one cluster. ``look`` observes the cluster.
 
-    ``acting`` is what mode execute adds; None where nothing is acted. ``own_topics`` are those that the recorder and
-    leadership create where they are missing.
+    ``acting``: mode execute, None in other modes. ``own_topics``: created by the recorder and the leadership where they
+    are missing.
     """
 
     def __init__(
@@ -94,10 +94,11 @@ class AgentDaemon:
         )
         self.watch = LoopMonitor(clock())
         if acting is not None:
-            acting.look_now, acting.on_fatal = self._look_and_plan, self.fail
+            acting.look_now = partial(self._schedule.look_by, 0, planning=True)
+            acting.on_fatal = self.fail
 
     def once(self, *, planning: bool = True) -> Cycle:
-        """One cycle, recorded; what it begins is carried out to its end. Raises what stood in its way."""
+        """One cycle, recorded; the plans that it begins run to their end. Raises RackwiseError."""
         if self._acting is None:
             return self._cycle(planning=planning)[0]
         self._acting.start()
@@ -115,7 +116,7 @@ class AgentDaemon:
     def run(self) -> int:
         """Cycle after cycle until a signal, a fatal error or the memory ceiling; the exit code.
 
-        Raises the fatal error after what was seen is written. Call it in the main thread.
+        Raises the fatal error after pending records are written. Call it in the main thread.
         """
         with self._signals():
             if self._acting is not None:
@@ -146,7 +147,7 @@ class AgentDaemon:
         self.stop()
 
     def close(self, deadline_ms: int = 3_000) -> None:
-        """Write what is waiting, and say what could not be written."""
+        """Write pending records, and log how many were lost."""
         lost = self._recorder.close(deadline_ms)
         if lost:
             self._log.warning(
@@ -181,9 +182,10 @@ class AgentDaemon:
         self._memory = cycle.after
         recording = self._recorder.record(cycle)
         self.watch.succeeded(cycle, recording, self._clock())
-        self._tell(cycle, recording)
+        self._log_cycle(cycle, recording)
         if self._number == 1:
-            self._tell_missing_topics()
+            for problem in self._recorder.missing_topics():
+                self._log.warning("own_topic_missing", sentence=f"topic {problem}")
         if acting is not None:
             early_ms = acting.end(cycle, poll_ms=self._pace.poll_ms)
             if early_ms is not None:
@@ -191,21 +193,19 @@ class AgentDaemon:
         return cycle, recording
 
     def _announce(self, observation: Observation) -> None:
-        """Say which topics are about to be created, before any is; again only once that is known."""
+        """Log the topics to be created before any is; again only when a later look settles it."""
         before = self._announced
         if before is not None and before.settled:
             return
-        told = self._announced = announce(self._own_topics, observation, self._line.limits.mode.value)
-        if told == before:
+        announced = self._announced = announce(self._own_topics, observation, self._line.limits.mode.value)
+        if announced == before:
             return
-        self._log.info("own_topics", sentence=told.sentence, creates=list(told.creates), exist=list(told.exist))
-
-    def _tell_missing_topics(self) -> None:
-        for problem in self._recorder.missing_topics():
-            self._log.warning("own_topic_missing", sentence=f"topic {problem}")
+        self._log.info(
+            "own_topics", sentence=announced.sentence, creates=list(announced.creates), exist=list(announced.exist)
+        )
 
     def _run(self) -> None:
-        """A scheduled cycle: nothing that it raises ends the schedule, and nothing of it is lost."""
+        """A scheduled cycle; no error of it ends the schedule, and each is logged."""
         if self._stop.is_set():
             return
         planning = self._schedule.planning_due()
@@ -222,18 +222,17 @@ class AgentDaemon:
                 self._failed(error, unexpected(error), planning=planning)
         self._note_overrun(began)
 
-    def _failed(self, error: Exception, told: str, *, planning: bool) -> None:
+    def _failed(self, error: Exception, why: str, *, planning: bool) -> None:
         if planning:
             self._schedule.plan_again()
         now = self._clock()
-        self.watch.failed(CycleFailure(self._number, told, now.wall_ms), now)
-        expected = isinstance(error, RackwiseError)
+        self.watch.failed(CycleFailure(self._number, why, now.wall_ms), now)
         self._log.error(
             "cycle_failed",
             cycle=self._number,
             error=type(error).__name__,
-            sentence=f"cycle {self._number} failed: {told}",
-            exc_info=None if expected else error,
+            sentence=f"cycle {self._number} failed: {why}",
+            exc_info=None if isinstance(error, RackwiseError) else error,
         )
 
     def _note_overrun(self, began: float) -> None:
@@ -255,12 +254,11 @@ class AgentDaemon:
         )
 
     def _wait(self) -> int:
-        """Until there is a reason to end; meanwhile see that looks come, whatever the wall clock does."""
+        """Wait for a reason to end; meanwhile start looks that a jump of the wall clock delayed."""
         process = psutil.Process()
         while not self._stop.wait(_TICK_S):
             state, now = self.watch.state, self._clock()
-            since = state.last_end or state.started
-            idle_ms = now.monotonic_ms - since.monotonic_ms
+            idle_ms = now.monotonic_ms - (state.last_end or state.started).monotonic_ms
             if state.running_since is None and idle_ms > _LATE_LOOKS * self._pace.poll_ms:
                 self._log.warning(
                     "clock_jumped",
@@ -286,11 +284,8 @@ class AgentDaemon:
         )
         return True
 
-    def _look_and_plan(self) -> None:
-        self._schedule.look_by(0, planning=True)
-
     def _stop_acting(self, began: float) -> None:
-        """Give acting its part of the grace; what it has begun stands in the journal."""
+        """Give acting its part of the grace; plans that have begun are in the journal."""
         if self._acting is None:
             return
         closing = thread(CLOSING, self._acting.close)
@@ -298,7 +293,7 @@ class AgentDaemon:
         closing.join(max(0.0, began + GRACE_S * 0.75 - time.monotonic()))
 
     def _let_finish(self, began: float) -> None:
-        """Give the running cycle half of the grace; what it has not recorded by then was never said."""
+        """Give the running cycle half of the grace; without a record by then it is abandoned."""
         if self._busy.acquire(timeout=max(0.0, began + GRACE_S / 2 - time.monotonic())):
             self._busy.release()
         else:
@@ -308,8 +303,8 @@ class AgentDaemon:
                 sentence=f"cycle {self._number} did not end within the time for shutdown",
             )
 
-    def _tell(self, cycle: Cycle, recording: RecordingResult) -> None:
-        """The one wide event of a cycle."""
+    def _log_cycle(self, cycle: Cycle, recording: RecordingResult) -> None:
+        """Log the cycle in one event."""
         rests_on, why_not_weights = basis(cycle.snapshot)
         self._log.info(
             "cycle",
@@ -335,12 +330,12 @@ class AgentDaemon:
             records_dropped=recording.counts.dropped,
             problems=list(recording.problems),
         )
-        self._tell_news(cycle)
+        self._log_news(cycle)
 
-    def _tell_news(self, cycle: Cycle) -> None:
-        """What is wrong since this cycle: each finding in a record of its own, as its sentence."""
-        told, more = finding_news(cycle)
-        for finding in told:
+    def _log_news(self, cycle: Cycle) -> None:
+        """Log each new finding in a record of its own."""
+        news, more = finding_news(cycle)
+        for finding in news:
             log = self._log.critical if finding.severity is FindingSeverity.CRITICAL else self._log.warning
             log("finding", sentence=f"{finding.subject}: {finding.sentence}", finding=finding.id, cycle=cycle.number)
         if more:

@@ -1,7 +1,7 @@
-"""Makes the small values that stages are given out of the settings, as Kafka makes its `AssignmentConfigs`.
+"""Limits of the stages and the leadership plan, made from the settings, as Kafka's `AssignmentConfigs`. Pure.
 
-The only place that knows both sides. A limit is the setting of its name, section by section (`section_limits`); the few
-that have another form than their setting are made in `to_limits`. Pure: the same settings give the same limits.
+A limit is the setting of its name, section by section (`section_limits`); the few of another form are made in
+`to_limits`.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ def section_limits(kind: type[SectionT], section: BaseModel, **other: Any) -> Se
     A field that names neither keeps its default; a test compares the two sides, so that none is forgotten.
     """
     shared = [(name, hint) for name, hint in _shared(cast("Hashable", kind), type(section)) if name not in other]
-    values = {name: _typed(hint, getattr(section, name)) for name, hint in shared}
-    return kind(**values | other)
+    return kind(**{name: _typed(hint, getattr(section, name)) for name, hint in shared}, **other)
 
 
 @cache
@@ -74,7 +73,7 @@ def _shared(kind: Hashable, section: type[BaseModel]) -> tuple[tuple[str, Any], 
 
 
 def _typed(hint: Any, value: Any) -> Any:
-    """A setting as the limits hold it: words of enums are their members, sections are limits, the rest is as it is."""
+    """A setting's value in the limits: enum members for their words, limits for sections, others unchanged."""
     if is_dataclass(hint):
         return section_limits(cast("type[Any]", hint), value)
     if hint is float or (isinstance(hint, type) and issubclass(hint, Enum)):
@@ -85,7 +84,7 @@ def _typed(hint: Any, value: Any) -> Any:
 
 
 def to_limits(settings: Settings) -> Limits:
-    """Everything that the pure stages may know of the settings."""
+    """The limits of these settings."""
     groups = sorted(settings.groups.items())
     default = section_limits(GroupLimits, settings, known=_is_known(settings))
     trigger = section_limits(GroupTriggerLimits, settings.trigger)
@@ -145,7 +144,7 @@ def _windows(settings: Mapping[str, WindowSettings]) -> tuple[TimeWindow, ...]:
 
 
 def to_scope(settings: Settings) -> ObserveScope:
-    """What a look asks for and how long it may take."""
+    """The parts and deadlines of a look."""
     observe = settings.observe
     configs = dict.fromkeys(
         (ObservationPart.TOPIC_CONFIGS, ObservationPart.BROKER_CONFIGS, ObservationPart.GROUP_CONFIGS),
@@ -163,7 +162,7 @@ def to_scope(settings: Settings) -> ObserveScope:
 
 
 def _rules(settings: RackLocatorSettings) -> tuple[RackLocator, ...]:
-    """The locators as the model asks them; none where the wire alone is asked, which is what a model does anyway."""
+    """The model's locators; none for the wire alone, which is the model's default."""
     rules = tuple(
         RackLocator(
             name=one.name,
@@ -178,7 +177,7 @@ def _rules(settings: RackLocatorSettings) -> tuple[RackLocator, ...]:
 
 
 def _question(one: LocatorSettings) -> LocatorQuestion | None:
-    """How it is asked in every look; None for one that the model asks."""
+    """The question of a locator in every look; None for one of the model."""
     form = TableForm(one.form)
     match one.kind:
         case locators.FILE:
@@ -199,13 +198,11 @@ def _question(one: LocatorSettings) -> LocatorQuestion | None:
             return None
 
 
-# Cuts out of the settings where the journal stands and where commands go. Both who acts and who asks need it.
-#
-# Keys are not settings: they are read from their files (`agent.act.own_files`).
+# Keys of commands are no settings: `agent.act.own_files` reads them.
 
 
 def to_leadership_plan(settings: Settings, kafka: KafkaClientConfig, agent: str) -> LeadershipPlan:
-    """With whose connection, and under which name: an agent acts as the executor, a person asks as who they are."""
+    """The leadership plan: ``kafka`` is the executor's connection for an agent, the user's own for a command."""
     execute, topics = settings.execute, settings.topics
     return LeadershipPlan(
         config=kafka.confluent(),

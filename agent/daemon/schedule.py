@@ -1,7 +1,7 @@
-"""When the loop looks and when it plans: apscheduler drives, one look at a time, and every skip is logged.
+"""The schedule of looks and plans by apscheduler: one look at a time, every skip is logged.
 
-A look that is due while one is running is skipped, never stacked (``max_instances=1``); times missed while the machine
-slept come as one (``coalesce``), however late. Looks run in a thread that does not hold up the end of the process.
+A look that is due during another is skipped (``max_instances=1``); times missed while the machine slept come as one
+(``coalesce``). Looks run in a daemon thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DAY_FIELD = 4
 
 
 class CycleScheduler:
-    """Calls ``look`` again and again, and says when a planning is due."""
+    """Calls ``look`` on schedule, and holds whether a planning is due."""
 
     def __init__(
         self,
@@ -57,17 +57,17 @@ class CycleScheduler:
         self._scheduler.start()
 
     def planning_due(self) -> bool:
-        """Whether a planning is due; asking takes it off the list."""
+        """Whether a planning is due; the call clears it."""
         due = self._planning.is_set()
         self._planning.clear()
         return due
 
     def plan_again(self) -> None:
-        """The planning that was taken did not come about: the next look plans."""
+        """Make the next look plan: the taken planning failed."""
         self._planning.set()
 
     def look_now(self) -> None:
-        """Look at once: the wall clock that the library goes by was set back, and the next look would come too late."""
+        """Look at once: the wall clock, by which the library works, was set back."""
         self._scheduler.modify_job("look", next_run_time=datetime.now(UTC))
 
     def look_by(self, delay_ms: int, *, planning: bool = False) -> None:
@@ -86,7 +86,7 @@ class CycleScheduler:
             self._scheduler.modify_job("look", next_run_time=wanted)
 
     def stop(self) -> None:
-        """Begin no further look. One that is running goes on."""
+        """Start no further look. A running one goes on."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
 

@@ -1,6 +1,6 @@
-"""Put the agent together out of its settings: clients, line, recorder, web, schedule.
+"""Builds the agent from its settings: clients, stages, recorder, web, schedule, memory ceiling.
 
-The only place that knows settings *and* shell. Everything that it opens is closed on every way out.
+All that it opens is closed on every way out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from agent.record.weights import observe_with_weights
 from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
 from agent.telemetry.proposal_records import LifecycleStep
 from agent.values.clock import system_clock
-from agent.values.cycle import Cycle
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_TIME, TIMESTAMP_TYPE
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
@@ -51,14 +50,14 @@ _READ_MS = 10_000
 
 
 def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
-    """Run until a signal, or for one cycle; the exit code. Raises what is fatal."""
+    """Run until a signal, or for one cycle; the exit code, 5 for a partial answer. Raises RackwiseError."""
     settings = loaded.settings
     set_up_logging(level=settings.log.level, form=settings.log.format, secrets=loaded.secrets())
     with agent_of(settings) as agent:
         if once:
             cycle = agent.once()
             agent.close()
-            return _exit_code(cycle)
+            return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
         with ExitStack() as stack:
             if settings.http.enabled:
                 server = stack.enter_context(_web(settings, agent))
@@ -92,19 +91,19 @@ def agent_of(settings: Settings) -> Iterator[AgentDaemon]:
 
 
 def _memory_ceiling_bytes(settings: Settings) -> int | None:
-    told = settings.process.memory_ceiling_bytes
-    return default_ceiling_bytes() if told == "auto" else told
+    ceiling = settings.process.memory_ceiling_bytes
+    return default_ceiling_bytes() if ceiling == "auto" else ceiling
 
 
 def _leadership_topics(settings: Settings) -> tuple[OwnTopic, ...]:
-    """What leadership creates where it is missing: nothing but in mode execute."""
+    """Topics of the leadership; none outside of mode execute."""
     if settings.mode != "execute":
         return ()
     return to_leadership_plan(settings, settings.executor_kafka, _agent_name(settings)).topics()
 
 
 def _acting(settings: Settings, limits: Limits) -> ExecuteMode:
-    """What acts, with the executor's own credentials; connects nothing yet."""
+    """Mode execute with the executor's own credentials; not connected yet."""
     kafka, execute = settings.executor_kafka, settings.execute
     plan = replace(
         to_leadership_plan(settings, kafka, _agent_name(settings)), keys=journal_keys(execute.journal_key_file)
@@ -119,10 +118,10 @@ def _acting(settings: Settings, limits: Limits) -> ExecuteMode:
 
 
 def record_plan(settings: Settings) -> RecordPlan:
-    """Where cycles are written under these settings; in mode observe no topic is."""
+    """Topics and file of the recording by these settings; no topic in mode observe."""
     topics, record = settings.topics, settings.record
     telemetry = _own_topic(settings, topics.telemetry, settings.telemetry_topic, TELEMETRY_PARTITIONS, DELETE)
-    # How old a report is, is then told by one clock, the broker's, whatever its agent's says.
+    # LogAppendTime: the age of a report is by the broker's clock, not its agent's.
     return RecordPlan(
         telemetry=None if telemetry is None else replace(telemetry, configs=((TIMESTAMP_TYPE, LOG_APPEND_TIME),)),
         proposals=_own_topic(settings, topics.proposals, settings.proposals_topic, 1, "compact,delete"),
@@ -140,8 +139,8 @@ def record_plan(settings: Settings) -> RecordPlan:
 def read_proposals(loaded: LoadedSettings, tell: Callable[[str], None]) -> tuple[Proposal | LifecycleStep, ...]:
     """The newest state of every proposal of this cluster in the proposals topic, read with a plain consumer.
 
-    ``tell`` hears of records that are none. Raises what `reach_cluster` and `refusal` say, PartialAnswer when the topic
-    was not read to its end.
+    ``tell`` gets a sentence about unreadable records. Raises the errors of `reach_cluster` and `refusal`, and
+    PartialAnswer when the topic was not read to its end.
     """
     settings = loaded.settings
     topic, kafka = settings.proposals_topic, settings.kafka
@@ -192,15 +191,8 @@ def _web(settings: Settings, agent: AgentDaemon) -> WebServer:
     return WebServer(app, settings.http.bind, settings.http.port)
 
 
-def _exit_code(cycle: Cycle) -> int:
-    """0 when everything answered, 5 when the answer was partial."""
-    return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
-
-
-# How much memory may the agent have where no setting says it? Less than what would get it killed without a word.
-#
-# In a container nine tenths of the container's limit: the kernel ends a process at the limit, and this one ends itself
-# before that, with an exit code that names the reason. Elsewhere half of the machine's memory.
+# The default memory ceiling: nine tenths of the container's limit, at which the kernel would kill the process, so the
+# agent ends before with an exit code that names the reason; elsewhere half of the machine's memory.
 
 _GROUPS = Path("/sys/fs/cgroup")
 _LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
@@ -215,7 +207,7 @@ def default_ceiling_bytes(groups: Path = _GROUPS, machine_bytes: int | None = No
 
 
 def _number(file: Path) -> int | None:
-    """Without a limit there is the word max (version 2) or a number beyond any memory (version 1)."""
+    """The limit; None where the file has ``max`` (version 2) or a number beyond any memory (version 1)."""
     try:
         text = file.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError):

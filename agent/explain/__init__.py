@@ -1,1 +1,1 @@
-"""Why is something found, proposed or not proposed, and what does it cost? Pure."""
+"""Explanations: the reasons of findings, proposals and their absence, and doctor's checks. Pure."""

@@ -1,12 +1,8 @@
-"""doctor: what keeps this cluster from being rack-local, in one screen, with the line to change.
+"""doctor: the checks for a rack-local cluster, one screen, each fault with the config line to change. Pure.
 
-A fixed list of checks in the order in which they pay: without broker racks nothing else helps, without a selector no
-follower is read, and so on. What a check may say is decided by what was seen (`doctor_sight`, `doctor_groups`):
-``ok`` is said only where all that it is about was seen and is well, and ``fault`` only of a finding that is at least a
-warning. What losing a rack would cost is a ``risk``: nothing is wrong now, and it may be meant so. Pure: it reads what
-was found and planned.
-
-Invariant: the less is seen, the worse the answer. See `BEST_FIRST`.
+Checks come in the order in which they pay: without broker racks nothing else helps, without a selector no follower is
+read. ``ok`` needs full coverage (`doctor_coverage`, `doctor_groups`), ``fault`` a finding of at least a warning; the
+cost of losing a rack is a ``risk``. Invariant: the less is seen, the worse the answer (`BEST_FIRST`).
 """
 
 from __future__ import annotations
@@ -36,16 +32,16 @@ from agent.values.snapshot import Snapshot
 
 
 class CheckState(StrEnum):
-    """How a check ended."""
+    """The result of a check."""
 
     OK = "ok"
-    """All that it is about was seen, and is well."""
+    """Its whole subject was seen, without a fault."""
     NOTHING = "nothing to check"
-    """There is nothing that it could be about: no group, one rack."""
+    """It has no subject: no group, one rack."""
     SEEN_ONCE = "seen once"
-    """Something stands that is a fault if it lasts; one look cannot tell."""
+    """A state that is a fault if it lasts, seen in one look."""
     UNKNOWN = "unknown"
-    """Part of what it is about was not seen."""
+    """Part of its subject was not seen."""
     RISK = "risk"
     """Nothing is wrong as long as nothing happens."""
     FAULT = "fault"
@@ -64,8 +60,8 @@ BEST_FIRST = (
     CheckState.RISK,
     CheckState.FAULT,
 )
-"""From what reassures most. What an answer or a right takes away never moves a check towards the front; but a fault or
-risk that is no longer seen becomes ``UNKNOWN``, and where the brokers say that there is nothing, ``NOTHING``."""
+"""Best first. A lost answer or right never moves a check towards the front; but a fault or risk that is no longer seen
+becomes ``UNKNOWN``, and ``NOTHING`` where the brokers report no subject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +69,16 @@ class DoctorCheck:
     """One question with its answer."""
 
     key: str
-    """Which check it is, whatever it says: a question, or ``losing rack a``."""
+    """Id of the check, independent of its result: a question, or ``losing rack a``."""
     name: str
     state: CheckState
     sentences: tuple[str, ...]
     who: tuple[str, ...] = ()
-    """What it concerns: brokers, topics, groups or ``group/member``."""
+    """Its subjects: brokers, topics, groups or ``group/member``."""
     fixes: tuple[DoctorFix, ...] = ()
-    """What mends it, cause by cause."""
+    """Config lines, cause by cause."""
     tells: bool = False
-    """True where the sentences are worth reading also when nothing is wrong."""
+    """True where the sentences are shown also for ``ok``."""
 
     @property
     def sentence(self) -> str:
@@ -235,9 +231,9 @@ def diagnose(
     *,
     proposals: Sequence[Proposal] = (),
 ) -> tuple[DoctorCheck, ...]:
-    """Answer every question, faults with the names and the line to change.
+    """All checks; faults have their subjects and the config line.
 
-    ``memory`` is that of earlier looks; the proposals that answer a fault are named with it.
+    ``memory``: of earlier looks; ``proposals``: named beside the faults that they mend.
     """
     world = DoctorContext(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
     first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
@@ -252,7 +248,7 @@ def _there(world: DoctorContext) -> DoctorCheck:
 
 
 def _racks(world: DoctorContext) -> DoctorCheck:
-    """From where racks are known, and whether the locators answered and agree."""
+    """The sources of racks, and whether the locators answered and agree."""
     snapshot = world.snapshot
     check = _answer(_RACKS, world, ())
     members = [member for group in world.groups for member in group.members]
@@ -275,7 +271,7 @@ def _sources(who: str, sources: list[str | None]) -> str:
 
 
 def risks(snapshot: Snapshot) -> tuple[DoctorCheck, ...]:
-    """What losing each rack would cost, one check per rack."""
+    """The cost of losing each rack, one check per rack."""
     losses = rack_losses(snapshot)
     if losses:
         return tuple(_risk(loss) for loss in losses)
@@ -314,7 +310,7 @@ def _answer(question: _Question, world: DoctorContext, advice: tuple[AdvicePlan,
     unseen = [*few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
     who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *sight.who]))
     state, sentences = _judged(sight, unseen)
-    if found:  # nothing to mend, but worth knowing: what holds elsewhere would contradict it
+    if found:  # infos, which the sentence of OK would contradict
         sentences = (*(() if state is CheckState.OK else sentences), *told_infos(found))
     return DoctorCheck(
         name=question.name,
@@ -358,7 +354,7 @@ def _judged(sight: CheckCoverage, unseen: Sequence[str]) -> tuple[CheckState, tu
 def _fault(
     question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], world: DoctorContext
 ) -> DoctorCheck:
-    """What is wrong or at risk, then what is only worth knowing."""
+    """Faults and risks, then infos."""
     grave = each_subject([finding for finding in found if _is_grave(finding)])
     risks = [finding for finding in found if finding.reason in question.risks and not _is_grave(finding)]
     faults = [*grave, *each_subject(risks)]

@@ -1,13 +1,11 @@
-"""What was seen of that which a check is about: all of it, nothing, a part, or something that only time can judge.
+"""Coverage of doctor's checks of brokers, replicas and configs: all, none, a part, or too early to judge. Pure.
 
-A check may say "ok" only of what was seen. So each one names here what it looks at (members, partitions, copies,
-configs), says so when there is none of it, and names what was hidden: by a right, by a rebalance, by a rack that is not
-known, by an answer that did not come. Pure.
+Hidden parts are named with their cause: an ACL, a rebalance, an unknown rack, a missing answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from agent.detect.detect_context import count, listed
@@ -18,27 +16,27 @@ from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal
-from agent.values.snapshot import RackState, ReaderGroup, Snapshot, TopicState
+from agent.values.snapshot import BrokerState, RackState, ReaderGroup, Snapshot, TopicState
 from agent.values.throttles import idle_throttles
 
 
 class CheckCoverage(NamedTuple):
-    """What was seen of what a check is about."""
+    """The seen part of a check's subject."""
 
     fine: str
-    """What holds where all of it was seen and nothing is wrong with it."""
+    """The sentence where all was seen without a fault."""
     unseen: tuple[str, ...] = ()
-    """What was not seen of it, one clause each."""
+    """The unseen parts, one clause each."""
     nothing: str = ""
     """Why there is nothing to check; empty where there is something."""
     once: str = ""
     """The present state that is a fault only if it lasts; empty where there is none."""
     who: tuple[str, ...] = ()
-    """What ``unseen`` or ``once`` is about."""
+    """The subjects of ``unseen`` or ``once``."""
 
 
 class DoctorContext(NamedTuple):
-    """All that is looked at."""
+    """The input of all checks."""
 
     snapshot: Snapshot
     detection: DetectionResult
@@ -62,16 +60,18 @@ class DoctorContext(NamedTuple):
         """Topics that the settings do not leave out."""
         return [topic for topic in self.snapshot.topics.values() if not self.limits.excludes_topic(topic.name)]
 
+    @property
+    def alive(self) -> list[BrokerState]:
+        """Live brokers."""
+        return [broker for broker in self.snapshot.brokers if broker.alive]
+
 
 SightOf = Callable[[DoctorContext], CheckCoverage]
 
 
-# --- brokers and their racks ------------------------------------------------------------------------------------
-
-
 def brokers_there(world: DoctorContext) -> CheckCoverage:
-    """Whether the brokers that hold replicas are live; one look cannot tell a restart from a loss."""
-    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    """Whether the brokers with replicas are live; one look does not tell a restart from a loss."""
+    alive = world.alive
     if not alive:
         return CheckCoverage("", ("no broker answered",))
     absent = absent_brokers(world.detection.findings)
@@ -85,13 +85,13 @@ def brokers_there(world: DoctorContext) -> CheckCoverage:
 
 
 def absent_brokers(findings: Iterable[Finding]) -> list[Finding]:
-    """What was found about absent brokers that hold replicas."""
+    """Findings about absent brokers with replicas."""
     return [f for f in findings if f.reason is FindingReason.BROKER_ABSENT and f.severity is not FindingSeverity.INFO]
 
 
 def broker_racks(world: DoctorContext) -> CheckCoverage:
-    """Whether brokers tell their racks."""
-    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    """Whether brokers have a rack."""
+    alive = world.alive
     if not alive:
         return CheckCoverage("", ("no broker answered",))
     lost = [str(b.id) for b in world.snapshot.brokers if not b.alive and b.rack.state is RackState.UNKNOWN]
@@ -106,7 +106,7 @@ def broker_racks(world: DoctorContext) -> CheckCoverage:
 def selector(world: DoctorContext) -> CheckCoverage:
     """Whether reads go to the nearest replica."""
     racks = racks_matter(world.snapshot)
-    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    alive = world.alive
     if racks.unseen or racks.nothing:
         return racks
     if world.snapshot.selector_is_rack_aware is None:
@@ -122,32 +122,26 @@ def selector(world: DoctorContext) -> CheckCoverage:
 
 
 def racks_matter(snapshot: Snapshot) -> CheckCoverage:
-    """Nothing can be nearer than something else where all brokers stand in one rack."""
+    """Nothing to check where all brokers are in one rack."""
     if not any(broker.alive for broker in snapshot.brokers):
         return CheckCoverage("", ("no broker answered",))
     racks = {b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
     if len(racks) > 1:
         return CheckCoverage("")
-    unknown = [str(b.id) for b in snapshot.brokers if b.rack.state is not RackState.KNOWN]
-    if unknown:
-        return CheckCoverage(
-            "", (f"the racks of {brokers_named(unknown)} are not known",), who=each_named("broker", unknown)
-        )
-    return CheckCoverage("", nothing=f"all brokers are in rack {listed(racks)}, so no replica is nearer than another")
+    nothing = f"all brokers are in rack {listed(racks)}, so no replica is nearer than another"
+    return _unknown_racks(snapshot) or CheckCoverage("", nothing=nothing)
 
 
 def blind_brokers(snapshot: Snapshot) -> CheckCoverage:
     """Replicas can be compared only where the rack of every broker that may hold one is known."""
     sight = racks_matter(snapshot)
+    return sight if sight.unseen or sight.nothing else _unknown_racks(snapshot) or sight
+
+
+def _unknown_racks(snapshot: Snapshot) -> CheckCoverage | None:
     unknown = [str(b.id) for b in snapshot.brokers if b.rack.state is not RackState.KNOWN]
-    if sight.unseen or sight.nothing or not unknown:
-        return sight
-    return CheckCoverage(
-        "", (f"the racks of {brokers_named(unknown)} are not known",), who=each_named("broker", unknown)
-    )
-
-
-# --- replicas and configs ---------------------------------------------------------------------------------------
+    told = clause("the racks of {} are not known", unknown, brokers_named)
+    return CheckCoverage("", tuple(told), who=each_named("broker", unknown)) if unknown else None
 
 
 def replica_spread(world: DoctorContext) -> CheckCoverage:
@@ -196,13 +190,15 @@ def _hidden_topics(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def throttles(world: DoctorContext) -> CheckCoverage:
-    """Whether throttles were left behind, which one look can never tell: they must outlast a grace."""
+    """Whether throttles are left over; they must outlast a grace, so one look never suffices."""
     snapshot, limits = world.snapshot, world.limits
     unasked = [topic.name for topic in world.topics if topic.min_isr is None]
     silent = [str(b.id) for b in snapshot.brokers if b.alive and b.id not in snapshot.broker_configs]
-    told = [f"the configs of {count(len(unasked), 'topic')} ({listed(unasked)}) were not read"] if unasked else []
-    told += [f"the configs of {brokers_named(silent)} were not read"] if silent else []
-    unseen = (*told, *_hidden_topics(snapshot))
+    unseen = (
+        *([f"the configs of {count(len(unasked), 'topic')} ({listed(unasked)}) were not read"] if unasked else []),
+        *clause("the configs of {} were not read", silent, brokers_named),
+        *_hidden_topics(snapshot),
+    )
     set_now = [
         subject
         for subject in idle_throttles(snapshot)
@@ -228,7 +224,7 @@ def throttles(world: DoctorContext) -> CheckCoverage:
 
 
 def rights(world: DoctorContext) -> CheckCoverage:
-    """Whether rackwise may see all it asks for."""
+    """Whether rackwise has the rights for all it reads."""
     told = world.snapshot.rights
     unseen = (
         () if None not in (told.cluster_describe, told.cluster_describe_configs) else ("brokers do not report rights",)
@@ -236,7 +232,9 @@ def rights(world: DoctorContext) -> CheckCoverage:
     return CheckCoverage("rackwise may see everything it asks for", unseen)
 
 
-# --- words ------------------------------------------------------------------------------------------------------
+def clause(text: str, names: Sequence[str], named: Callable[[Sequence[str]], str]) -> list[str]:
+    """``text`` with the names in the place of ``{}``; nothing without names."""
+    return [text.format(named(names))] if names else []
 
 
 def all_of(number: int, noun: str) -> str:

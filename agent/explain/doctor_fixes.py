@@ -1,8 +1,7 @@
-"""The lines to change for the findings of one check: each cause has its own, and names all that share it. Pure.
+"""Config lines and daily cost of doctor's findings: one fix a cause, with all that share it. Pure.
 
-Advice that is planned brings its lines. An assignor that does not look at racks is advised only where a change pays;
-its finding says nevertheless by which causes racks play no part, and each of these has its line. Replicas and preferred
-leaders are mended by proposals, which ``rackwise plan`` shows.
+Planned advice has its own lines. An assignor without racks is advised only where a change pays; its finding has a line
+for each cause all the same. Replicas and preferred leaders are mended by proposals (``rackwise plan``).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ ASSIGNORS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}
 )
 PLACED = frozenset({FindingReason.REPLICAS_SHARE_RACK, FindingReason.LEADER_SKEW})
-"""What a proposal mends, and no setting."""
+"""Reasons that a proposal mends, no setting."""
 _FOR_MEMBERS = (ProposalReason.SET_CLIENT_RACK, ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR)
 _FOR_BROKERS = {
     RackBlindCause.BROKER_RACK: ProposalReason.SET_BROKER_RACK,
@@ -43,7 +42,7 @@ _FOR_BROKERS = {
 
 
 class DoctorFix(NamedTuple):
-    """What mends one cause."""
+    """The lines that mend one cause."""
 
     who: tuple[str, ...]
     """All that share the cause, each with its kind: ``group orders``, ``broker 1``, ``topic clicks``."""
@@ -52,10 +51,7 @@ class DoctorFix(NamedTuple):
 
 
 def fixes_of(
-    found: Sequence[Finding],
-    wanted: Iterable[ProposalReason],
-    advice: Sequence[AdvicePlan],
-    world: DoctorContext,
+    found: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], world: DoctorContext
 ) -> tuple[DoctorFix, ...]:
     """The fixes of a check's findings, in the order of these; empty where no line mends them."""
     by_lines: dict[tuple[str, ...], list[str]] = {}
@@ -74,12 +70,11 @@ def fixes_of(
         if finding.reason is FindingReason.RACK_SPELLING:
             for line, concerned in _spelling_lines(finding, world.snapshot):
                 by_lines.setdefault((line,), []).extend(concerned)
-    fixes = (DoctorFix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
-    return tuple(fixes)
+    return tuple(DoctorFix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
 
 
 def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Member]]:
-    """Group -> its members that write the finding's rack as no broker does."""
+    """Group -> its members with a spelling of the finding's rack that no broker has."""
     spellings, of_brokers = _spellings(finding, snapshot)
     others = spellings - of_brokers
     found = {
@@ -91,7 +86,7 @@ def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Me
 
 
 def _spellings(finding: Finding, snapshot: Snapshot) -> tuple[set[str], set[str]]:
-    """All ways in which the rack is written, and those of brokers."""
+    """All spellings of the rack, and those of brokers."""
     told = dict(finding.evidence).get("spellings")
     spellings = {str(one) for one in told} if isinstance(told, tuple) else set()
     return spellings, spellings & {broker.rack.told for broker in snapshot.brokers if broker.rack.told is not None}
@@ -154,7 +149,7 @@ SENTENCES = 10
 
 
 def told_infos(found: Iterable[Finding]) -> list[str]:
-    """Findings of which nothing is wrong, as ``status`` calls them."""
+    """Findings of severity info, as ``status`` shows them."""
     return [f"info: {sentence}" for sentence in few(merged_sentences(each_subject(found)), "infos")]
 
 
@@ -173,13 +168,12 @@ def merged_sentences(findings: Iterable[Finding]) -> list[str]:
         kind, name = finding.subject.kind, finding.subject.name
         # Where the name is a number it may be one of the sentence's figures too.
         text = finding.sentence.replace(f"{kind} {name}" if name.isdecimal() else name, "\0")
-        key = (kind, text)
-        alike.setdefault(key, []).append(finding)
-    told = []
+        alike.setdefault((kind, text), []).append(finding)
+    sentences = []
     for (kind, _), same in alike.items():
         others = [finding.subject.name for finding in same[1:]]
-        told.append(same[0].sentence + (f" (the same for {_more(kind, others)})" if others else ""))
-    return told
+        sentences.append(same[0].sentence + (f" (the same for {_more(kind, others)})" if others else ""))
+    return sentences
 
 
 def _more(kind: str, names: Sequence[str]) -> str:
@@ -196,14 +190,9 @@ def few(sentences: list[str], what: str) -> list[str]:
     return [*sentences[:SENTENCES], f"and {len(sentences) - SENTENCES:,} more {what}: see rackwise status"]
 
 
-# What does a fault cost a day? For the checks of doctor whose fault sends bytes across racks.
-#
-# - No rack-aware selector: reads that cross although an in-sync replica is in the reader's rack.
-# - An assignor that does not look at racks: what its groups read across racks more than under the best assignment.
-# - Members in a rack that no broker has, by another spelling or otherwise: all that they read.
-# - Members that send no rack to Kafka: where they are is not known, so only a bound can be told, all that they read.
-#
-# Invariant: what is not known has no figure; a bound is named as one.
+# Cost of a fault, for reads that cross racks: without a rack-aware selector, those with an in-sync replica in the
+# reader's rack; by an assignor without racks, those above the best assignment; of members in a rack without brokers,
+# all; of members without a rack, all as an upper bound. An unknown cost has no figure.
 
 SELECTOR = "reads go to the nearest replica"
 ASSIGNORS_CHECK = "assignors cost no local reads"
@@ -214,13 +203,13 @@ OLD_CLIENTS = "clients are new enough to send a rack"
 
 
 class FaultCost(NamedTuple):
-    """What crosses racks because of a fault."""
+    """Cross-rack traffic because of a fault, and its cost."""
 
     bytes_per_s: float | None = None
     """At least; None where it is not known."""
     usd_per_day: float | None = None
     at_most_usd_per_day: float | None = None
-    """A bound, where more may cross than is known."""
+    """An upper bound, where more may cross than is known."""
 
 
 NO_COST = FaultCost()
@@ -242,9 +231,13 @@ def fault_cost(check: str, who: Iterable[str], costs: CrossRackCosts, look: Stag
     if check != ASSIGNORS_CHECK:
         return NO_COST
     found = [_saved(group, look) for group in dict.fromkeys(who)]
-    rates = [one.bytes_per_s for one in found if one.bytes_per_s is not None]
-    money = [one.usd_per_day for one in found if one.usd_per_day is not None]
-    return FaultCost(round(sum(rates), 3) if rates else None, round(sum(money), 8) if money else None)
+    return FaultCost(_total([one.bytes_per_s for one in found], 3), _total([one.usd_per_day for one in found], 8))
+
+
+def _total(values: Iterable[float | None], digits: int) -> float | None:
+    """The rounded sum of the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return round(sum(known), digits) if known else None
 
 
 def _spelled_otherwise(look: StageEvaluation) -> dict[str, frozenset[str]]:
@@ -278,7 +271,7 @@ def _sends_none(member: Member) -> bool:
 def _of_members(
     away: Mapping[str, Collection[str]], silent: Mapping[str, Collection[str]], look: StageEvaluation
 ) -> FaultCost:
-    """What the members in no broker's rack read, which crosses for certain, and what the silent ones may read so."""
+    """Reads of members in no broker's rack, which certainly cross, and of those without a rack, which may."""
     certain, perhaps = costs_of_members(look.snapshot, away), costs_of_members(look.snapshot, silent)
     known = certain.usd_per_day(look.limits) if certain.parts else None
     bound = together((certain, perhaps)).at_most_usd_per_day(look.limits)
@@ -286,7 +279,7 @@ def _of_members(
 
 
 def _saved(name: str, look: StageEvaluation) -> FaultCost:
-    """What the group reads across racks now, less what it would under the best assignment."""
+    """The group's reads across racks now, less those under the best assignment."""
     snapshot, detection, limits = look.snapshot, look.detection, look.limits
     group, assessment = snapshot.groups.get(name), detection.assessments.get(name)
     if group is None or isinstance(group, OtherGroup) or assessment is None:

@@ -1,7 +1,7 @@
-"""What was seen of groups and their members, check by check: racks, subscriptions, assignors, assignments, copies.
+"""Coverage of doctor's checks of groups: racks, subscriptions, assignors, assignments, task copies. Pure.
 
-A group that rebalances shows no racks and assignments of its members, one whose bytes cannot be read shows no racks,
-and one that reads hidden topics cannot be judged by them: each is named, and none is counted as fine. Pure.
+Groups that rebalance (no racks, no assignments), that are undecodable (no racks) or that read hidden topics are named,
+never counted as fine.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from agent.explain.doctor_coverage import (
     all_of,
     blind_brokers,
     brokers_named,
+    clause,
     each_named,
     racks_matter,
 )
@@ -40,27 +41,31 @@ _BLIND = frozenset({FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.RACK_A
 
 def known_racks(world: DoctorContext) -> CheckCoverage:
     """Whether the racks of brokers and members are known, from wherever."""
-    if not any(broker.alive for broker in world.snapshot.brokers):
+    if not world.alive:
         return CheckCoverage("", ("no broker answered",))
-    brokers = [f"broker {b.id}" for b in world.snapshot.brokers if b.alive and b.rack.state is not RackState.KNOWN]
+    brokers = _rackless(world)
     groups = [g.id for g in world.groups if any(m.rack.state is not RackState.KNOWN for m in g.members)]
-    told = (
-        [f"the racks of {brokers_named([name.partition(' ')[2] for name in brokers])} are not known"] if brokers else []
+    unseen = (
+        *clause("the racks of {} are not known", brokers, brokers_named),
+        *clause("the racks of some members of {} are not known", groups, _groups),
+        *_hidden_groups(world),
     )
-    told += [f"the racks of some members of {_groups(groups)} are not known"] if groups else []
-    unseen = (*told, *_hidden_groups(world))
-    nothing = "" if world.groups or unseen else "no member was seen"
-    return CheckCoverage("", unseen, nothing, who=(*brokers, *groups))
+    return CheckCoverage(
+        "",
+        unseen,
+        "" if world.groups or unseen else "no member was seen",
+        who=(*(f"broker {b}" for b in brokers), *groups),
+    )
 
 
 def spellings(world: DoctorContext) -> CheckCoverage:
     """Whether brokers and members write each rack one way."""
     sight = known_racks(world)
     broken = [g.id for g in world.groups if not g.hidden and any(not _readable(g, m) for m in g.members)]
-    unknown = [str(b.id) for b in world.snapshot.brokers if b.alive and b.rack.state is not RackState.KNOWN]
-    told = [f"the racks of {brokers_named(unknown)} are not known"] if unknown else []
-    told += [f"the subscriptions of some members of {_groups(broken)} cannot be read"] if broken else []
-    away = sight.unseen if not any(broker.alive for broker in world.snapshot.brokers) else ()
+    unknown = _rackless(world)
+    told = clause("the racks of {} are not known", unknown, brokers_named)
+    told += clause("the subscriptions of some members of {} cannot be read", broken, _groups)
+    away = sight.unseen if not world.alive else ()
     unseen = (*away, *told, *_hidden_groups(world))
     nothing = "" if world.groups or unseen else "no member was seen"
     return CheckCoverage(
@@ -69,7 +74,7 @@ def spellings(world: DoctorContext) -> CheckCoverage:
 
 
 def client_racks(world: DoctorContext) -> CheckCoverage:
-    """Whether members that could send their rack do, and name one that there is."""
+    """Whether members that can send a rack do, and send one that a broker has."""
     brokers = world.snapshot.brokers
     racks = {broker.rack.name for broker in brokers}
     lost = [str(broker.id) for broker in brokers if not broker.alive and broker.rack.name is None]
@@ -108,8 +113,7 @@ def group_protocols(world: DoctorContext) -> CheckCoverage:
     away = (
         [f"{brokers_named(absent)} {'is' if len(absent) == 1 else 'are'} absent"] if absent and not blind.unseen else []
     )
-    topics = world.snapshot.topics
-    dark = [g.id for g in world.groups if any(name not in topics for name in world.detection.topics.get(g.id, ()))]
+    dark = _with_hidden_topics(world)
     custom = [
         group.id
         for group in world.groups
@@ -118,11 +122,9 @@ def group_protocols(world: DoctorContext) -> CheckCoverage:
         and group.assignor not in RACK_AWARE_ASSIGNORS | RACK_BLIND_ASSIGNORS
     ]
     unsure = of_unknown_gain(world)
-    told = [f"topics of {_groups(dark)} are not shown"] if dark else []
-    told += (
-        [f"it is unknown whether {_groups(unsure)} would gain from an assignor that looks at racks"] if unsure else []
-    )
-    told += [f"it is unknown whether the assignor of {_groups(custom)} looks at racks"] if custom else []
+    told = clause("topics of {} are not shown", dark, _groups)
+    told += clause("it is unknown whether {} would gain from an assignor that looks at racks", unsure, _groups)
+    told += clause("it is unknown whether the assignor of {} looks at racks", custom, _groups)
     if world.snapshot.selector_is_rack_aware is None:  # by leaders alone, an assignor's choices may all cost the same
         told.append("it is not known whether reads go to the nearest replica")
     return sight._replace(
@@ -131,7 +133,7 @@ def group_protocols(world: DoctorContext) -> CheckCoverage:
 
 
 def of_unknown_gain(world: DoctorContext) -> tuple[str, ...]:
-    """Groups whose assignments do not look at racks, of which it is not certain that they lose nothing by it."""
+    """Groups with assignments blind to racks that are not certainly at their optimum."""
     assessments = world.detection.assessments
     names = [
         finding.subject.name
@@ -142,7 +144,7 @@ def of_unknown_gain(world: DoctorContext) -> tuple[str, ...]:
 
 
 def readable(world: DoctorContext) -> CheckCoverage:
-    """Whether members' bytes can be read."""
+    """Whether members' metadata can be decoded."""
     groups = world.groups
     hidden = _hidden_groups(world)
     fine = f"the bytes of {all_of(sum(len(group.members) for group in groups), 'member')} can be read"
@@ -156,11 +158,10 @@ def assignments(world: DoctorContext) -> CheckCoverage:
     held = sum(len(member.assigned or ()) for group in groups for member in group.members)
     untold = [g.id for g in groups if not g.hidden and any(member.assigned is None for member in g.members)]
     moving = [g.id for g in groups if not g.hidden and g.id not in untold and g.state != STABLE]
-    topics = world.snapshot.topics
-    dark = [g.id for g in groups if any(name not in topics for name in world.detection.topics.get(g.id, ()))]
-    told = [f"assignments of {_groups(untold)} are not shown"] if untold else []
+    dark = _with_hidden_topics(world)
+    told = clause("assignments of {} are not shown", untold, _groups)
     told += [f"{_groups(moving)} {'is' if len(moving) == 1 else 'are'} not Stable"] if moving else []
-    told += [f"topics of {_groups(dark)} are not shown"] if dark else []
+    told += clause("topics of {} are not shown", dark, _groups)
     unseen = (*_hidden_groups(world), *told)
     return CheckCoverage(
         f"{all_of(held, 'assigned partition')} {'exists' if held == 1 else 'exist'}, each with one reader",
@@ -171,7 +172,7 @@ def assignments(world: DoctorContext) -> CheckCoverage:
 
 
 def task_copies(world: DoctorContext) -> CheckCoverage:
-    """Whether copies of tasks keep apart."""
+    """Whether copies of a task are in different racks."""
     streams = [group for group in world.groups if isinstance(group, StreamsGroup)]
     twice: set[tuple[str, TaskId]] = set()
     dark: list[str] = []
@@ -182,8 +183,7 @@ def task_copies(world: DoctorContext) -> CheckCoverage:
         rackless = any(process.rack.state is not RackState.KNOWN for process in group.processes)
         if not group.hidden and (broken or (rackless and copied)):
             dark.append(group.id)
-    hidden = _hidden_groups(world)
-    unseen = (*hidden, *([f"racks or tasks of {_groups(dark)} are not known"] if dark else []))
+    unseen = (*_hidden_groups(world), *clause("racks or tasks of {} are not known", dark, _groups))
     nothing = "" if twice or unseen else "no task with a second copy was seen"
     fine = (
         f"no two copies of a task share a rack or tag while another is free ({count(len(twice), 'task')} with standbys)"
@@ -199,14 +199,14 @@ def _copied(processes: Iterable[StreamsProcess]) -> list[TaskId]:
 def _of_members(
     world: DoctorContext, counts: Callable[[ReaderGroup, Member], bool], fine: str, nothing: str
 ) -> CheckCoverage:
-    """A check of members: which of them count, and whether any was seen."""
+    """The coverage of a check of members; ``counts`` selects its members."""
     racks = racks_matter(world.snapshot)
     if racks.nothing:
         return racks
     groups = world.groups
     seen = sum(counts(group, member) for group in groups if not group.hidden for member in group.members)
     broken = [group.id for group in groups if any(not _readable(group, m) for m in group.members) and not group.hidden]
-    told = [f"the subscriptions of some members of {_groups(broken)} cannot be read"] if broken else []
+    told = clause("the subscriptions of some members of {} cannot be read", broken, _groups)
     unseen = (*racks.unseen, *_hidden_groups(world), *told)
     return CheckCoverage(
         fine.format(count(seen, "member")),
@@ -214,6 +214,17 @@ def _of_members(
         "" if seen or unseen else nothing,
         who=(*racks.who, *_hiding(world), *broken),
     )
+
+
+def _rackless(world: DoctorContext) -> list[str]:
+    """Ids of live brokers whose rack is not known."""
+    return [str(broker.id) for broker in world.alive if broker.rack.state is not RackState.KNOWN]
+
+
+def _with_hidden_topics(world: DoctorContext) -> list[str]:
+    """Ids of groups that read topics which are not shown."""
+    shown, read = world.snapshot.topics.keys(), world.detection.topics
+    return [group.id for group in world.groups if not shown >= {*read.get(group.id, ())}]
 
 
 def _readable(group: ReaderGroup, member: Member) -> bool:

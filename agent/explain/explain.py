@@ -1,7 +1,7 @@
-"""Why this, and why not that? Every rule that was asked about a subject, with yes, no or wait, and the numbers.
+"""Explains a subject or proposal: every rule that was asked, with yes, no or wait, and its figures.
 
-A subject is ``topic/NAME``, ``topic/NAME/PARTITION``, ``group/NAME``, ``broker/ID`` or the id of a proposal. The
-answer is about the very plan it is given, never about a new one: the rules are shown as they stood for it.
+A subject is ``topic/NAME``, ``topic/NAME/PARTITION``, ``group/NAME``, ``broker/ID`` or a proposal id. The rules are
+those of the given plan, never of a new one.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ from agent.values.snapshot import (
 )
 from agent.values.weights import FigureBasis
 
-# The figures that a proposal rests on, each as a sentence with its unit; the name of a figure is for machines.
-#
-# A name that has no sentence here is written as it is called, so that no figure is ever left out.
+# Figures of a proposal as sentences with units; one without a sentence is shown by its name.
 
 _BASES = {
     FigureBasis.WEIGHTS.value: "figures rest on weights of the pipeline, in bytes per second",
@@ -49,8 +47,6 @@ _BASES = {
 }
 _BOUND = "lower_bound"
 _BEFORE, _AFTER, _LEADERS = "_before", "_after", "preferred_leaders_by"
-
-
 LABELS: Mapping[str, str] = {
     "basis": "figures rest on",
     "lags": "lags of warm-ups",
@@ -89,7 +85,7 @@ def facts_of(proposal: Proposal, now_ms: int) -> list[ExplainedRule]:
 
 
 def _unchanged(name: str, evidence: Mapping[str, Value]) -> bool:
-    """Whether it is one of the two sides of what the proposal leaves as it is."""
+    """Whether it is a preferred-leader figure that the proposal does not change."""
     stem = name.removesuffix(_BEFORE).removesuffix(_AFTER)
     before, after = evidence.get(stem + _BEFORE), evidence.get(stem + _AFTER)
     return stem != name and stem.startswith(_LEADERS) and before is not None and before == after
@@ -115,7 +111,7 @@ def _lower_bound(proposal: Proposal) -> list[ExplainedRule]:
 
 
 def _bound_in(proposal: Proposal, bound: float) -> tuple[str, str]:
-    """The unit of the lower bound, and what no other change can undercut."""
+    """The unit of the lower bound, and its sentence."""
     number = round(bound)
     if proposal.kind is ProposalKind.REASSIGN:
         return "copied_bytes", f"any reassignment with this result copies at least {sized(bound)}"
@@ -153,7 +149,6 @@ def _rate(text: str) -> Callable[[Value], str]:
 
 
 def _due(at_ms: float, now_ms: int) -> str:
-    """When an instant of epoch milliseconds is, by the look."""
     left_ms = at_ms - now_ms
     apart = lasted(abs(left_ms))
     due = f"is due in {apart}" if left_ms >= 0 else f"was due {apart} ago"
@@ -224,7 +219,7 @@ _SENTENCES: Mapping[str, Callable[[Value], str]] = {
 
 
 WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
-"""Reasons that pass by themselves."""
+"""Reasons that end by themselves."""
 _ABOUT_RACKS = frozenset({FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING})
 _RACKS_NOW = "replica_racks_before"
 _STABLE = "the rack has been stable"
@@ -238,7 +233,7 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
     proposals: Sequence[Proposal],
     limits: Limits,
 ) -> tuple[ExplainedRule, ...]:
-    """The rules about a subject, gravest part first; empty when nothing is known of it."""
+    """The rules about a subject, gravest part first; empty for an unknown subject."""
     plan = plan or Plan()
     named = next((proposal for proposal in proposals if proposal.id == subject), None)
     if named is not None:
@@ -267,7 +262,7 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
 
 
 def _predicted(kind: str, name: str, snapshot: Snapshot, plan: Plan, limits: Limits) -> Mapping[str, Prediction]:
-    """What the plan rests on; a group of which it knows nothing is asked about now."""
+    """The plan's predictions, with one for the group where the plan has none."""
     if kind != "group" or name in plan.predictions or name not in snapshot.groups:
         return plan.predictions
     return {**plan.predictions, name: predict(snapshot.groups[name], snapshot, limits)}
@@ -286,8 +281,8 @@ def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snaps
             str(finding.subject),
             finding.reason.value,
             RuleAnswer.WAIT if finding.held else RuleAnswer.FOUND,
-            f"{finding.sentence}; held until {_own_end(finding) or rest}"
-            if _ends_unsaid(finding)
+            f"{finding.sentence}; held until {_STABLE if finding.reason in _ABOUT_RACKS else rest}"
+            if finding.held and finding.reason is not FindingReason.BROKER_ABSENT  # whose own sentence has the end
             else finding.sentence,
         )
         for finding in findings
@@ -295,17 +290,8 @@ def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snaps
     ]
 
 
-def _ends_unsaid(finding: Finding) -> bool:
-    """Of a held finding, whether its own sentence leaves open until when: that of an absent broker has it."""
-    return finding.held and finding.reason is not FindingReason.BROKER_ABSENT
-
-
-def _own_end(finding: Finding) -> str | None:
-    return _STABLE if finding.reason in _ABOUT_RACKS else None
-
-
 def _until(findings: Iterable[Finding]) -> str:
-    """What ends a hold: of absent brokers, of racks, or of both."""
+    """The end of a hold: of absent brokers, of racks, or of both."""
     held = [finding for finding in findings if finding.held]
     away = sorted(int(finding.subject.name) for finding in held if finding.reason is FindingReason.BROKER_ABSENT)
     if not away:
@@ -317,19 +303,15 @@ def _until(findings: Iterable[Finding]) -> str:
 
 
 def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan, snapshot: Snapshot) -> list[ExplainedRule]:
-    """What was found or wanted here and is not planned, with its reason."""
+    """Findings and changes of the subject that are not planned, with the reason."""
     ids = {finding.id for finding in findings if _concerns(finding, kind, name, snapshot)}
     prefixes = (f"{kind}/{name}", f"{kind}/{name}-")
     rows: list[ExplainedRule] = []
     words = {Unplanned.HELD: f"held until {_until(findings)}"}
     for key, why in plan.unplanned:
-        mine = key in ids or key == prefixes[0] or (key.startswith(prefixes[1]) and key[len(prefixes[1]) :].isdecimal())
-        if mine:
-            rows.append(
-                ExplainedRule(
-                    key, "planned", RuleAnswer.WAIT if why in WAITING else RuleAnswer.NO, words.get(why, why.value)
-                )
-            )
+        if key in ids or key == prefixes[0] or (key.startswith(prefixes[1]) and key[len(prefixes[1]) :].isdecimal()):
+            answer = RuleAnswer.WAIT if why in WAITING else RuleAnswer.NO
+            rows.append(ExplainedRule(key, "planned", answer, words.get(why, why.value)))
     return rows
 
 
@@ -340,13 +322,13 @@ def _concerns(finding: Finding, kind: str, name: str, snapshot: Snapshot) -> boo
 
 
 def _about_proposal(proposal: Proposal, now_ms: int) -> list[ExplainedRule]:
-    """Its sentence and its figures; of a topic the rows of its partitions have the racks of now."""
+    """Its sentence and its figures; for a topic the rows of partitions have the present racks."""
     facts = [row for row in facts_of(proposal, now_ms) if row.rule != _RACKS_NOW or proposal.subject.kind != "topic"]
     return [ExplainedRule(proposal.id, proposal.reason.value, RuleAnswer.YES, proposal.sentence), *facts]
 
 
 def about_broker(name: str, snapshot: Snapshot) -> list[ExplainedRule]:
-    """What every rack locator says of a broker, and the rack that Kafka itself has."""
+    """A broker's rack by every locator, and the rack that Kafka itself has."""
     broker = next((broker for broker in snapshot.brokers if str(broker.id) == name), None)
     if broker is None:
         return []
@@ -358,7 +340,7 @@ def about_broker(name: str, snapshot: Snapshot) -> list[ExplainedRule]:
 
 
 def about_readers(name: str, snapshot: Snapshot) -> list[ExplainedRule]:
-    """The racks of a group's members, where they are not simply what the members tell."""
+    """The racks of a group's members that a locator gave or disputes."""
     group = snapshot.groups.get(name)
     if not isinstance(group, ReaderGroup) or not snapshot.rack_locators:
         return []
@@ -373,10 +355,10 @@ def about_readers(name: str, snapshot: Snapshot) -> list[ExplainedRule]:
 def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> ExplainedRule:
     if rack.state is RackState.KNOWN:
         said = f", where {setting} says {rack.sent}" if rack.source == LocatorKind.WIRE.value else ""
-        age = _age(rack.source, snapshot.rack_locators)
-        return ExplainedRule(
-            about, "rack known", RuleAnswer.YES, f"rack {rack.name}, from {rack_source(rack, setting)}{said}{age}"
+        sentence = (
+            f"rack {rack.name}, from {rack_source(rack, setting)}{said}{_age(rack.source, snapshot.rack_locators)}"
         )
+        return ExplainedRule(about, "rack known", RuleAnswer.YES, sentence)
     if rack.state is RackState.CONFLICTING:
         who = f"{rack.source} says" if rack.source else "its sources give"
         return ExplainedRule(
@@ -408,7 +390,7 @@ def _others(about: str, rack: Rack) -> list[ExplainedRule]:
 
 
 def _to_kafka(about: str, broker: BrokerState) -> ExplainedRule:
-    """Placement of new topics and consumers' choice of the nearest replica know nothing else."""
+    """Kafka places topics and chooses the nearest replica by broker.rack alone."""
     told = broker.rack.told if broker.alive else None
     if not broker.alive:
         sentence = "it is absent, and clients do not know its rack"

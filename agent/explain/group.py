@@ -1,4 +1,4 @@
-"""Why a group is or is not made to rebalance, and what each of its readers reads from where."""
+"""Explains a group: the rules of its rebalance, and the racks that each of its readers reads from."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOCAL_BY = {
 
 
 def about_group(name: str, scene: PlanContext, plan: Plan) -> list[ExplainedRule]:
-    """Locality, then the rules for a rebalance, then who reads what, then warm-ups."""
+    """Locality, then the rules for a rebalance, then reads, then warm-ups."""
     group = scene.snapshot.groups.get(name)
     assessment = scene.detection.assessments.get(name)
     if group is None:
@@ -95,7 +95,7 @@ def _locality(about: str, assessment: Assessment | None, what: str) -> list[Expl
 
 
 def _proven(assessment: Assessment, *, proven: bool) -> str:
-    """A bound proves nothing of reads whose racks are not known."""
+    """Whether the bound proves the optimum; it proves nothing about reads of unknown rack."""
     if not proven:
         return "not proven"
     return "proven" if assessment.at_optimum or assessment.improvable else "proven for the known racks alone"
@@ -113,12 +113,12 @@ def _shares(now: Locality, best: Locality) -> str:
 
 
 def _as_far_as_known(best: bool, unknown: float) -> RuleAnswer:  # noqa: FBT001 (two facts, one answer)
-    """Yes only where nothing is unknown: what is unknown may be better or worse."""
+    """Yes only where nothing is unknown."""
     return RuleAnswer.UNKNOWN if best and unknown else yes_or_no(best)
 
 
 def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: PlanContext) -> list[ExplainedRule]:
-    """Now, its own assignor, the optimum; what is assumed for it; whether it is worth it."""
+    """Reads across racks now, by its own assignor and at the optimum; assumptions; whether a rebalance pays."""
     prediction = scene.predictions.get(group.id)
     shown = group_comparison(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
     if shown.now is None or shown.optimum is None:
@@ -261,8 +261,7 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: PlanCon
         )
     rows = [ExplainedRule(about, "gain above the threshold", yes_or_no(enough), sentence)]
     given = own_answer(scene.predictions.get(group.id))
-    ground = group_ground(group, scene.snapshot, scene.memo)
-    does = assignment_gain(group, assessment, ground, given)
+    does = assignment_gain(group, assessment, group_ground(group, scene.snapshot, scene.memo), given)
     if given is not None and does is not None:
         own = yes_or_no(brings_worth(does.kafka, assessment, limits))
         brings = does.kafka.brings()
@@ -286,7 +285,7 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: PlanCon
 
 
 def _reads(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> list[ExplainedRule]:
-    """Each read: local, crossing or unknown by Kafka's measure, and who reads it at the optimum."""
+    """Each read: local, crossing or unknown by Kafka's measure, and its reader at the optimum."""
     ground = group_ground(group, scene.snapshot, scene.memo)
     racks = racks_by_partition(ground, LocalityMeasure.KAFKA)
     target = _owners(group, assessment)
@@ -309,7 +308,6 @@ def _reader(rack: Rack) -> str:
 
 
 def _replicas(racks: list[str]) -> str:
-    """Where the replicas are that count."""
     if not racks:
         return "no replica in a known rack"
     return f"replicas in rack{'' if len(racks) == 1 else 's'} {in_full(racks)}"

@@ -1,4 +1,4 @@
-"""Why each replica of a topic stays or moves, and why it went to that broker and to no other."""
+"""Explains a topic: why each replica stays or moves, and why to that broker."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def _movable(state: PartitionState, target: Replicas, scene: PlanContext) -> lis
         sentence = f"the rack of broker {unknown[0]} is not known, so no move is sure to help"
         rows.append(ExplainedRule(about, "all racks known", RuleAnswer.NO, sentence))
     away = [broker for broker in target if broker in states and not states[broker].alive]
-    rows += [ExplainedRule(about, "broker is there", _waits(b, scene), _absent(b, scene)) for b in away]
+    for broker in away:
+        answer = RuleAnswer.WAIT if broker in scene.held else RuleAnswer.NO
+        rows.append(ExplainedRule(about, "broker is there", answer, _absent(broker, scene)))
     held = [broker for broker in target if broker in scene.held and broker not in away]
     if held:
         sentence = f"the rack of broker {held[0]} has not been stable for long enough"
@@ -86,12 +88,8 @@ def _movable(state: PartitionState, target: Replicas, scene: PlanContext) -> lis
     return rows
 
 
-def _waits(broker: int, scene: PlanContext) -> RuleAnswer:
-    return RuleAnswer.WAIT if broker in scene.held else RuleAnswer.NO
-
-
 def _absent(broker: int, scene: PlanContext) -> str:
-    """What was found about an absent broker."""
+    """The sentence about an absent broker."""
     found = scene.found.about(FindingReason.BROKER_ABSENT, SubjectId("broker", str(broker)))
     return found[0].sentence if found else "not registered, as far as the brokers answered"
 
@@ -112,7 +110,7 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
     scene: PlanContext,
     change: PlacementChange | None,
 ) -> list[ExplainedRule]:
-    """One broker as a home of one partition, rule by rule."""
+    """One broker as a place for a replica of one partition, rule by rule."""
     about = f"{state.id} on broker {broker.id}"
     rack = room.rack_of.get(broker.id)
     before = original_replicas(state, scene.snapshot.reassignments.get(state.id))
@@ -141,7 +139,7 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
 
 
 def _held(broker: int, target: Replicas, before: Replicas) -> str:
-    """By the replicas from before the reassignment that runs, and from after it."""
+    """Whether it has a replica, by the lists before and after a running reassignment."""
     if (broker in before) == (broker in target):
         return "it has a replica now" if broker in before else "it has no replica now"
     if broker in target:

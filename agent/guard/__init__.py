@@ -1,1 +1,1 @@
-"""guard: what may be done now. What is not surely safe is held, with the reason and its numbers."""
+"""The guard: allows, holds or refuses proposals. What is not surely safe is held. Pure."""

@@ -1,9 +1,8 @@
-"""Is exactly this approved? By a person, by the default rule for triggers, or by a rule of the settings.
+"""Checks of approvals: by a person, by the default rule for triggers, or by a rule of the settings. Pure.
 
-Order: a person's approval of this very plan, or a person's no to it; the default rule; then the rules by name. The
-first that holds is the one that is recorded. What is unknown is above every upper bound and below every lower one, so
-no rule approves it. An approval is for one attempt, and what was attempted before is approved by persons alone: a rule
-would do again at once what a person has just rolled back or cancelled. Pure.
+Order: a person's approval or refusal of this very plan; the default rule; then the rules by name. The first that holds
+is recorded. An unknown figure is above every upper bound and below every lower one, so no rule approves it. An approval
+is for one attempt; a second attempt needs a person, because a rule would at once redo a rollback or a cancel.
 """
 
 from __future__ import annotations
@@ -29,8 +28,9 @@ _APPROVE = "rackwise proposals approve"
 
 
 def approved(proposal: Proposal, ground: GuardContext) -> Allow | Hold:
-    """By whom or by which rule it is approved, or why it is not."""
-    attempt = _attempt(proposal, ground)
+    """The person or rule that approves it, or a hold with the reason."""
+    # Only plans are attempts: a group that is triggered again has checks of its own.
+    attempt = PlanAttempt(proposal.id) if proposal.kind is ProposalKind.TRIGGER else ground.records.next(proposal.id)
     given = approval_of(ground.records.view, str(attempt))
     cancelled = given is not None and given.is_no_to(plan_hash(proposal))
     if given is not None and given.rule is not None:
@@ -71,18 +71,13 @@ def approved(proposal: Proposal, ground: GuardContext) -> Allow | Hold:
     return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
 
 
-def _attempt(proposal: Proposal, ground: GuardContext) -> PlanAttempt:
-    """Only plans are attempts: a group that is triggered again is watched by its own checks."""
-    return PlanAttempt(proposal.id) if proposal.kind is ProposalKind.TRIGGER else ground.records.next(proposal.id)
-
-
 def broken(rule: ApprovalRule, proposal: Proposal) -> str | None:
-    """The first bound of a rule that a proposal is not within; None when it is within all."""
+    """The first bound of a rule that a proposal breaks; None when it breaks none."""
     return next(_broken(rule, proposal), None)
 
 
 def kept(rule: ApprovalRule, proposal: Proposal) -> str:
-    """The numbers by which a rule approved it."""
+    """The figures of a proposal within a rule's bounds."""
     predicted = proposal.predicted
     told = [
         f"{predicted.moves:,} of {counted(rule.max_moves, 'move')}" if rule.max_moves is not None else "",
@@ -169,13 +164,12 @@ def _rate(bytes_per_s: float | None) -> str:
     return "an unknown number of bytes" if bytes_per_s is None else f"{sized(bytes_per_s)}/s"
 
 
-# Does the ground still hold on which a proposal was approved? It does until it was seen to be another.
-#
-# A planning that did not see everything proposes less, and its proposals are not the same: that voids nothing. Pure.
+# An approved proposal's preconditions hold until another state is seen: a planning with gaps proposes less and voids
+# nothing.
 
 
 def preconditions_hold(proposal: Proposal, fresh: Snapshot) -> bool:
-    """False when what the proposal rests on was seen, and is not what it was."""
+    """False when its preconditions were seen, and are others now."""
     if any(_concerns(gap, proposal, fresh) for gap in fresh.gaps):
         return True
     now = ProposalPreconditions(fresh, Memo()).hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
@@ -183,19 +177,14 @@ def preconditions_hold(proposal: Proposal, fresh: Snapshot) -> bool:
 
 
 def _concerns(gap: Gap, proposal: Proposal, fresh: Snapshot) -> bool:
-    """Whether it may be about something that the proposal rests on: any gap but one of another topic, or group."""
+    """Whether a gap may hide a precondition: any gap but one of another topic or group."""
     kind, name = proposal.subject.kind, proposal.subject.name
     others = fresh.groups if kind == "group" else fresh.topics
     return gap.subject == name or gap.subject not in others
 
 
-# What does a verdict mean for an approval that is given now? So that the answer says what the agent is going to do.
-#
-# Pure.
-
-
 def foreseen(verdict: Verdict) -> ExpectedVerdict:
-    """A refused proposal does not come: it is proposed anew, and approved then."""
+    """The expected verdict for the answer to an approval. A refused proposal is proposed and approved anew."""
     match verdict:
         case Allow():
             return ExpectedVerdict(allowed=True, sentence="")

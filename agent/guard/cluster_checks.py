@@ -1,9 +1,7 @@
-"""What holds a change of a cluster as it is, in every mode: the checks that need no journal.
+"""Checks of a proposal against the cluster, in every mode, without the journal.
 
-The order is from what could lose data to what is only impolite: a partition under its min ISR; a part that could not be
-seen; a broker that is absent and may be restarting; a proposal whose ground has changed or whose time is over; a
-reassignment that is running; a group that is not stable; a rack that has not held still; an act too short a time ago;
-advice, which only its owner can follow; the mode.
+Order, gravest first: under min ISR; a gap; an absent broker that may be restarting; changed preconditions or expiry; a
+running reassignment; an unstable group; a rack that changed lately; an act too short a time ago; advice; the mode.
 """
 
 from __future__ import annotations
@@ -20,8 +18,6 @@ from agent.values.replicas import under_min_isr_meanwhile
 from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
 from agent.values.verdict import Hold, HoldReason, Refuse, RefuseReason
 
-# --- what could lose data ---------------------------------------------------------------------------------------
-
 
 def _under_min_isr(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
     for state in _partitions(proposal, ground.fresh):
@@ -37,7 +33,7 @@ def _under_min_isr(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | 
 
 
 def _under_min_isr_meanwhile(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    """While it moves a partition has more replicas, and a min ISR above what it had before counts in full."""
+    """A moving partition has more replicas, so a min ISR above its former number of replicas counts in full."""
     if proposal.kind is not ProposalKind.REASSIGN:
         return None
     after = {row.key: row.value for row in proposal.after}
@@ -55,13 +51,12 @@ def _unknown(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
             return Hold(proposal.id, HoldReason.UNKNOWN, f"held: {what} unknown ({gap.cause.value})")
     for state in _partitions(proposal, ground.fresh):
         if ground.fresh.topics[state.id.topic].min_isr is None:
-            sentence = f"held: the min ISR of {state.id.topic} is unknown"
-            return Hold(proposal.id, HoldReason.UNKNOWN, sentence)
+            return Hold(proposal.id, HoldReason.UNKNOWN, f"held: the min ISR of {state.id.topic} is unknown")
     return None
 
 
 def _broker_absent(proposal: Proposal, ground: GuardContext) -> Hold | None:
-    """A broker that may be restarting: what moves because it is absent would have to move back."""
+    """A broker that may be restarting: moves away from it would have to be undone."""
     if not ground.absences or not rests_on_brokers(proposal):
         return None
     least_ms = ground.limits.racks.broker_absent_for_ms
@@ -79,9 +74,6 @@ def _broker_absent(proposal: Proposal, ground: GuardContext) -> Hold | None:
     return Hold(proposal.id, HoldReason.BROKER_ABSENT, sentence, ground.fresh.taken_ms + left_ms[broker])
 
 
-# --- what would be wrong by now ---------------------------------------------------------------------------------
-
-
 def _stale(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
     now = ground.rests.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     if now == proposal.snapshot_hash:
@@ -95,9 +87,6 @@ def _expired(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
     if late_ms <= 0:
         return None
     return Refuse(proposal.id, RefuseReason.EXPIRED, f"refused: it expired {lasted(late_ms)} ago")
-
-
-# --- what would get into the way of something -------------------------------------------------------------------
 
 
 def _reassignment_running(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
@@ -150,11 +139,7 @@ def _cooling_down(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | N
     return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, ground.fresh.taken_ms + left_ms)
 
 
-# --- what is not ours to do -------------------------------------------------------------------------------------
-
-
-def _owner_acts(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    del ground
+def _owner_acts(proposal: Proposal, _ground: GuardContext) -> Hold | Refuse | None:
     if proposal.kind is not ProposalKind.ADVISE:
         return None
     return Hold(proposal.id, HoldReason.OWNER_ACTS, "held: only the owner of the client or broker can follow advice")
@@ -198,7 +183,7 @@ _NEEDED: dict[ProposalKind, tuple[ObservationPart, ...]] = {
 
 
 def _needs(proposal: Proposal, gap: Gap, fresh: Snapshot) -> bool:
-    """Whether a gap leaves open something that this proposal needs; other topics and groups do not concern it."""
+    """Whether a gap hides something that the proposal needs; other topics and groups do not concern it."""
     if gap.part not in _NEEDED[proposal.kind]:
         return False
     if not gap.subject or gap.part is ObservationPart.REASSIGNMENTS:
@@ -208,7 +193,7 @@ def _needs(proposal: Proposal, gap: Gap, fresh: Snapshot) -> bool:
 
 
 def _partitions(proposal: Proposal, fresh: Snapshot) -> list[PartitionState]:
-    """The partitions that a proposal changes, as far as they are still there."""
+    """The partitions that a proposal changes, as far as they still exist."""
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return []
     topic = fresh.topics.get(proposal.subject.name)

@@ -1,8 +1,7 @@
-"""The checks of mode execute, whatever a change is worth: leadership, what was begun, settings.
+"""Checks of mode execute: leadership, plans already begun, pauses, excludes, windows; and the start of batches.
 
-Order: another agent leads, or its journal cannot be read; another cluster; what was begun already; what no plan can
-hold; a group that is not to be asked; warm-ups that are not worth asking for yet; a pause; what the settings leave out;
-the time of day.
+Order: another leader or an unreadable journal; another cluster; a plan already begun; its size; the group; warm-ups;
+a pause; excludes of the settings; the time of day.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def _cluster(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
 
 
 def _begun(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
-    """One attempt at a time; an ended one is in the way of none, and its approval is good for no other."""
+    """One attempt at a time; an ended one holds no other, and its approval covers no other."""
     if proposal.kind is ProposalKind.TRIGGER:
         return None
     newest = ground.records.newest(proposal.id)
@@ -68,7 +67,7 @@ def _begun(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | Non
 
 
 def _size(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
-    """What no plan can hold is not approved: an approval of it would lead to nothing."""
+    """A proposal too large for a plan: an approval of it would have no effect."""
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
     need = estimated_plan_size(proposal)
@@ -139,37 +138,24 @@ def _window(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
     )
 
 
-ACTING_CHECKS: tuple[Check, ...] = (
-    _leading,
-    _cluster,
-    _begun,
-    _size,
-    _group,
-    _probing,
-    _paused,
-    _left_out,
-    _window,
-)
+ACTING_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _size, _group, _probing, _paused, _left_out, _window)
 """Gravest first."""
 
 JOURNAL_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _size, _paused, _left_out, _window)
-"""Those whose answer may change without a look at the cluster."""
+"""Checks whose answer may change without a look at the cluster."""
 
 
-# May a new batch begin now, and of which plan? Asked again right before each one: what was accepted is judged again.
-#
-# What moves goes on: only beginning is held. Order: mode, pause, budget for all plans; then for each the time of day,
-# what the settings leave out, the racks that it rests on, and how long its approval lasts. What cannot be read holds.
-# Pure.
+# The start of a batch, checked right before each one; running moves go on. Order: mode, pause, budget of all plans;
+# then for each plan the window, excludes, racks and the approval's expiry. What is unreadable holds. Pure.
 
 Racks = Mapping[int, str | None]
 """Broker that is up -> its rack by the latest look; None: it is not known."""
 
 
 def may_begin(records: GuardJournal, limits: Limits, now_ms: int, racks: Racks | None = None) -> BatchPermission:
-    """Whether a new batch may begin, and of which of the plans that have not ended none may.
+    """Whether a new batch may begin, and the open plans that are held.
 
-    A batch that takes partitions back is one as well. ``racks`` is None before the first look.
+    A rollback's batch is one as well. ``racks`` is None before the first look.
     """
     if (why := _for_all(records, limits, now_ms)) is not None:
         return BatchPermission(begin=False, sentence=why, lapsed=_lapsed(records, limits.approve, now_ms))
@@ -195,7 +181,7 @@ def plan_held(plan: ReassignmentPlan, limits: Limits, now_ms: int, racks: Racks 
 
 
 def kind_of(plan: ReassignmentPlan) -> str:
-    """What a window calls it: a plan that only changes orders moves no data."""
+    """The plan's kind in windows: ``leaders`` when it only reorders replicas."""
     return ProposalKind.REASSIGN.value if plan_scope(plan.targets).moves_data else ProposalKind.LEADERS.value
 
 
@@ -215,7 +201,7 @@ def _for_all(records: GuardJournal, limits: Limits, now_ms: int) -> str | None:
 
 
 def _excluded(plan: ReassignmentPlan, execute: ExecuteLimits) -> str | None:
-    """The settings may be others than when it was accepted."""
+    """The settings may have changed since it was accepted."""
     excluded, included = any_of(execute.exclude_topics), any_of(execute.include_topics)
     for topic in plan_scope(plan.targets).topics:
         if excluded.fullmatch(topic):
@@ -226,7 +212,7 @@ def _excluded(plan: ReassignmentPlan, execute: ExecuteLimits) -> str | None:
 
 
 def _in_other_racks(plan: ReassignmentPlan, racks: Racks | None) -> str | None:
-    """What it brings was worked out for brokers in these racks. What takes it back does not rest on them."""
+    """A plan depends on the racks of its brokers; a rollback does not."""
     if not plan.racks or plan.state is PlanState.ROLLING_BACK:
         return None
     if racks is None:
@@ -241,7 +227,7 @@ def _in_other_racks(plan: ReassignmentPlan, racks: Racks | None) -> str | None:
 
 
 def _lapsed(records: GuardJournal, approve: ApproveLimits, now_ms: int) -> tuple[tuple[str, str], ...]:
-    """Of those of which no batch was sent; what has begun goes on."""
+    """(plan, why) of plans without a sent batch whose approval is over; begun plans go on."""
     if records.unreadable is not None:
         return ()
     sent = {one.batch.proposal_id for one in records.batches if one.batch.sendings}
@@ -251,7 +237,7 @@ def _lapsed(records: GuardJournal, approve: ApproveLimits, now_ms: int) -> tuple
 
 
 def _over(plan: ReassignmentPlan, approve: ApproveLimits, now_ms: int) -> str | None:
-    """Why it is too late for its first batch; None when it is not."""
+    """Why its approval is over before its first batch; None when it is not."""
     if plan.begin_by_ms is None:
         return None
     late_ms = now_ms - plan.begin_by_ms

@@ -1,7 +1,6 @@
-"""Is it worth doing, and does it pay? Least gain, a margin for what was acted upon lately, pay-back, cooldown.
+"""Checks of gain: least gain, hysteresis, pay-back and cooldown. Pure.
 
-Repairs are asked none of it: replicas that share a rack are mended for safety's sake, whatever that costs. What is
-claimed to save something must say how much: what is unknown is held. Pure.
+Repairs of rack spread pass whatever they cost. A claimed gain that is unknown is held.
 """
 
 from __future__ import annotations
@@ -21,35 +20,34 @@ SAVERS = frozenset((ProposalReason.REBALANCE_IMPROVES, ProposalReason.LEADERS_TO
 
 
 def saved_bytes_per_s(predicted: PredictedEffect) -> float | None:
-    """Cross-rack bytes per second that it saves; None when unknown."""
+    """Saved cross-rack bytes per second; None when unknown."""
     before, after = predicted.cross_rack_bytes_per_s_before, predicted.cross_rack_bytes_per_s_after
     return None if before is None or after is None else before - after
 
 
 def saved_usd_per_day(predicted: PredictedEffect) -> float | None:
-    """Money that it saves a day; None when unknown."""
+    """Saved dollars a day; None when unknown."""
     before, after = predicted.usd_per_day_before, predicted.usd_per_day_after
     return None if before is None or after is None else round(before - after, 6) + 0.0  # no noise, and no negative zero
 
 
 def local_gain(predicted: PredictedEffect, unit: str = "partitions") -> tuple[float, float] | None:
-    """(what becomes local by Kafka's measure, all of it) in that unit; None where that is not said."""
+    """(reads that become local by Kafka's measure, all reads) in that unit; None where not predicted."""
     before, after = _by_kafka(predicted.before, unit), _by_kafka(predicted.after, unit)
     return None if before is None or after is None else (after.local - before.local, before.total)
 
 
 def copying_usd(predicted: PredictedEffect, limits: Limits) -> float | None:
-    """What copying costs at most, were every byte to cross racks; None when bytes or price are unknown."""
+    """The cost of copying when every byte crosses racks; None when bytes or price are unknown."""
     if predicted.bytes_to_move == 0:
         return 0.0
     if predicted.bytes_to_move is None or limits.price.usd_per_gb is None:
         return None
-    dearest = max((limits.price.usd_per_gb, *limits.price.between.values()))
-    return predicted.bytes_to_move / BYTES_PER_GB * dearest
+    return predicted.bytes_to_move / BYTES_PER_GB * max((limits.price.usd_per_gb, *limits.price.between.values()))
 
 
 def _tried(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
-    """The same proposal about the same assignment again: the last rebalance did not change what it rests on."""
+    """The same trigger again: the last rebalance did not change its preconditions."""
     if proposal.reason is not ProposalReason.REBALANCE_IMPROVES:
         return None
     window_ms = ground.limits.execute.hysteresis_window_ms
@@ -127,7 +125,7 @@ def _payback(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | N
 
 
 def _cooled_down(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
-    """Triggers have their own cooldown among what is known against asking a group."""
+    """The cooldown of plans; triggers have their own among the refusals of groups."""
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
     cooldown_ms, last_ms = ground.limits.execute.cooldown_ms, ground.records.moved.get(proposal.subject.name)
@@ -142,7 +140,7 @@ def _cooled_down(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed
 
 
 def _margin(proposal: Proposal, ground: GuardContext) -> tuple[float, str]:
-    """By what the least gain grows for what was acted upon lately, and the words for it."""
+    """(factor, text) by which the least gain grows for a subject changed lately."""
     execute, name = ground.limits.execute, proposal.subject.name
     if proposal.kind is ProposalKind.TRIGGER:
         last_ms = max(acted_at(ground.records.view, name), default=None)

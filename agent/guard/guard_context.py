@@ -1,4 +1,4 @@
-"""What the guard judges by."""
+"""The context of the guard's checks, and the budgets per hour and day."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from agent.values.verdict import CheckPassed, Hold, HoldReason, Refuse
 
 
 class DatedPlan(NamedTuple):
-    """A plan in the journal, and when it was last heard of."""
+    """A plan in the journal, and the time of its last record."""
 
     plan: ReassignmentPlan
     at_ms: int
 
 
 class DatedBatch(NamedTuple):
-    """A batch in the journal, and when it was last heard of."""
+    """A batch in the journal, and the time of its last record."""
 
     batch: Batch
     at_ms: int
 
 
 class GuardJournal:
-    """What the journal says, each part read when it is first asked for. Plans that cannot be read hold everything."""
+    """The journal's plans and batches, read on first use. Unreadable plans hold everything."""
 
     def __init__(self, view: JournalState) -> None:
         self.view = view
@@ -63,16 +63,16 @@ class GuardJournal:
 
     @cached_property
     def moved(self) -> Mapping[str, int]:
-        """Topic -> epoch ms at which a plan of ours that moved its replicas was last heard of.
+        """Topic -> epoch ms of the last record of an ended plan that moved its replicas.
 
-        An ended plan may have lost its partitions, as there is no room for those of all: its batches still tell.
+        An ended plan may have dropped its partitions for want of room: then its batches have them.
         """
         last: dict[str, int] = {}
         ended = [begun for begun in self.plans.values() if begun.plan.ended]
         names = {plan.proposal_id for plan, _ in ended if plan.dropped}
-        told = [(plan.targets, at_ms) for plan, at_ms in ended]
-        told += [(batch.targets, at_ms) for batch, at_ms in self.batches if batch.proposal_id in names]
-        for targets, at_ms in told:
+        moves = [(plan.targets, at_ms) for plan, at_ms in ended]
+        moves += [(batch.targets, at_ms) for batch, at_ms in self.batches if batch.proposal_id in names]
+        for targets, at_ms in moves:
             for topic in plan_scope(targets).topics:
                 last[topic] = max(at_ms, last.get(topic, at_ms))
         return last
@@ -93,7 +93,7 @@ class GuardJournal:
 
 
 class GuardContext(NamedTuple):
-    """What the guard judges by."""
+    """The input of every check."""
 
     fresh: Snapshot
     memory: Memory
@@ -105,20 +105,18 @@ class GuardContext(NamedTuple):
     leads: bool
     now_ms: int
     granted: tuple[Proposal, ...] = ()
-    """What was allowed before it in the same round."""
+    """Proposals allowed earlier in the same round."""
     absences: Mapping[int, BrokerAbsence] = MappingProxyType({})
     """Absent brokers."""
 
 
 Check = Callable[[Proposal, GuardContext], Hold | Refuse | CheckPassed | None]
-"""A check: what holds a proposal, by which numbers nothing does, or None when it is not about it."""
+"""A check: a hold or refusal, a pass with its numbers, or None for proposals that it does not concern."""
 EMPTY: JournalState = {}
 
 
-# Is there budget left? Counted from the journal's triggers and batches, and from what this round allowed already.
-#
-# Invariant: what may have been asked counts as asked, so a budget is never overdrawn by a crash; entries are kept
-# longer than the longest budget looks back. Pure.
+# Budgets count the journal's triggers and batches and what this round allowed. Invariant: an entry that may have been
+# sent counts as sent, so no crash overdraws a budget; the journal keeps entries longer than a day. Pure.
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
@@ -133,10 +131,7 @@ def _triggers(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | 
         return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence)
     every = acted_at(ground.records.view)
     told: list[str] = []
-    for span_ms, word, budget in (
-        (HOUR_MS, "hour", limits.budget_per_hour),
-        (DAY_MS, "day", limits.budget_per_day),
-    ):
+    for span_ms, word, budget in ((HOUR_MS, "hour", limits.budget_per_hour), (DAY_MS, "day", limits.budget_per_day)):
         used, free_ms = _used(every, now_ms, span_ms, budget - granted)
         told.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
         if used + granted >= budget:
@@ -227,4 +222,4 @@ def _used(times: Sequence[int], now_ms: int, span_ms: int, budget: int) -> tuple
 
 
 BUDGET_CHECKS: tuple[Check, ...] = (_triggers, _group_triggers, _batches)
-"""In the order in which they are asked."""
+"""In their order."""

@@ -1,12 +1,7 @@
-"""May this proposal be acted on now? What is not surely safe is held.
+"""Judges proposals: the first check that does not pass, gravest first, gives the verdict. Pure.
 
-The order is from what could lose data to what is only impolite: what the cluster shows (`agent.guard.cluster_checks`),
-then, in mode execute, who leads, what was begun, what the settings and the schedule say, what it is worth
-(`acting_checks`, `worth`, `budgets`), and last whether it is approved (`approving`). The first reason found is
-the answer, so the sentence an operator reads is always the gravest one, also in a dry run.
-
-`Hold` may end by itself, `Refuse` is final for this proposal. Pure: it compares the proposals with a fresh snapshot and
-with what the journal says.
+Order: the cluster (`cluster_checks`); then, in mode execute, the journal and settings (`execute_checks`), gain
+(`gain_checks`), budgets and approval. `Hold` may end by itself, `Refuse` is final for this proposal.
 """
 
 from __future__ import annotations
@@ -31,11 +26,11 @@ from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, CheckPassed, Hold, Verdict
 
 ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *ACTING_CHECKS, *WORTH_CHECKS, *BUDGET_CHECKS)
-"""Gravest first; whether it is approved is asked after all of them."""
+"""Gravest first; approval comes after them."""
 _LEADING = ACTING_CHECKS[0]
-"""Where it holds there is no journal to read, and what rests on earlier plans and on approvals is unknown."""
+"""Where it holds there is no journal, so earlier plans and approvals are unknown."""
 _WITHOUT_JOURNAL = WORTH_CHECKS[-1:]
-"""Of what comes after it this can be asked all the same: when the copies of a move are paid back."""
+"""The later check that needs no journal: the pay-back of copies."""
 
 
 def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that leads has)
@@ -48,13 +43,13 @@ def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that le
 ) -> tuple[Verdict, ...]:
     """One verdict per proposal, in their order.
 
-    ``view`` is what the journal says, and None for an agent that does not lead. ``now_ms`` is the time by the wall
-    clock, by default that of the snapshot.
+    ``view`` is the journal's state, None for an agent that does not lead; ``now_ms`` is epoch milliseconds, by default
+    the snapshot's.
     """
     ground = guard_context(fresh, memory, limits, view, now_ms)
     verdicts: list[Verdict] = []
     for proposal in proposals:
-        verdict = _judge(proposal, ground)
+        verdict = _judge(proposal, ground, ALL_CHECKS)
         verdicts.append(verdict)
         if isinstance(verdict, Allow):
             ground = ground._replace(granted=(*ground.granted, proposal))
@@ -62,16 +57,12 @@ def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that le
 
 
 def recheck(proposal: Proposal, fresh: Snapshot, limits: Limits, view: JournalState | None, now_ms: int) -> Verdict:
-    """The verdict on what was allowed by that snapshot a moment ago, by what the journal says now.
+    """The verdict on a just allowed proposal by the journal's present state.
 
-    Operators may have paused acting, cancelled or approved otherwise since: asked right before it is carried out.
+    Called right before its execution: operators may have paused acting, cancelled or approved otherwise since.
     """
     ground = guard_context(fresh, Memory(), limits, view, now_ms)
-    for check in JOURNAL_CHECKS:
-        answer = check(proposal, ground)
-        if answer is not None and not isinstance(answer, CheckPassed):
-            return answer
-    return approved(proposal, ground)
+    return _judge(proposal, ground, JOURNAL_CHECKS)
 
 
 def explained(  # noqa: PLR0917 (as the guard is asked)
@@ -82,7 +73,7 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
     view: JournalState | None = None,
     now_ms: int | None = None,
 ) -> tuple[ExplainedRule, ...]:
-    """What every check says of one proposal, with its numbers, in the order in which they are asked; also in a dry run.
+    """The answers of all checks about one proposal, with their numbers, in their order; also in a dry run.
 
     Without a journal (``view`` is None) checks that need it are left out after ``leading``, which says so.
     """
@@ -94,7 +85,8 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
             continue
         answer = check(proposal, ground)
         if answer is not None:
-            lines.append(_line(proposal.id, _name(check), answer))
+            rule = getattr(check, "__name__", "check").strip("_").replace("_", " ")
+            lines.append(_line(proposal.id, rule, answer))
         readable = readable and not (check is _LEADING and isinstance(answer, Hold))
     return (*lines, _line(proposal.id, "approval", approved(proposal, ground))) if readable else tuple(lines)
 
@@ -102,7 +94,7 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
 def guard_context(
     fresh: Snapshot, memory: Memory, limits: Limits, view: JournalState | None, now_ms: int | None
 ) -> GuardContext:
-    """What verdicts are made of."""
+    """The context of all checks of one round."""
     steady = unsteady(sightings(memory, fresh), fresh.monotonic_ms, limits)
     at_ms = fresh.taken_ms if now_ms is None else now_ms
     records = GuardJournal(EMPTY if view is None else in_past(view, at_ms))
@@ -112,8 +104,8 @@ def guard_context(
     )
 
 
-def _judge(proposal: Proposal, ground: GuardContext) -> Verdict:
-    for check in ALL_CHECKS:
+def _judge(proposal: Proposal, ground: GuardContext, checks: Sequence[Check]) -> Verdict:
+    for check in checks:
         answer = check(proposal, ground)
         if answer is not None and not isinstance(answer, CheckPassed):
             return answer
@@ -130,7 +122,3 @@ def _line(about: str, rule: str, answer: Verdict | CheckPassed) -> ExplainedRule
             return ExplainedRule(about, rule, word, answer.sentence.removeprefix("held: "))
         case _:
             return ExplainedRule(about, rule, RuleAnswer.NO, answer.sentence.removeprefix("refused: "))
-
-
-def _name(check: Check) -> str:
-    return getattr(check, "__name__", "check").strip("_").replace("_", " ")

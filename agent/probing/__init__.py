@@ -1,1 +1,1 @@
-"""When is a rebalance of a Streams application worth asking for (KIP-441)? Pure."""
+"""Probing: when a rebalance of a Streams application is worth a trigger (KIP-441). Pure."""

@@ -1,4 +1,4 @@
-"""The guard's question about a trigger for warm-ups: is it time, by the fresh look? And what `explain` says of it."""
+"""The guard's check of triggers for warm-ups, its answer for `explain`, and the time of the next look."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ PROBED = frozenset((ProposalReason.WARMUP_PROMOTABLE,))
 """Reasons that probing decides about."""
 _ESTIMATES = (ProbingWaitReason.RESTORING, ProbingWaitReason.REBALANCING)
 """Reasons whose end has no known time."""
-
-
 _ENDS = {
     ProbingOffReason.SWITCHED_OFF: "this waits until probing.enabled is true",
     ProbingOffReason.NOT_CLASSIC: "this waits until it is a classic Streams application",
@@ -37,17 +35,17 @@ _ENDS = {
     ProbingOffReason.NO_WARMUPS: "this waits until a process of it has a warm-up",
     ProbingOffReason.NOTHING_WANTED: "this waits until its leader schedules one",
 }
-"""What ends it: time alone does not."""
+"""The change that ends each; time alone does not."""
 
 
 class ProbingHold(NamedTuple):
-    """Not now; the guard makes its own verdict of it."""
+    """A trigger is not due; the guard turns it into a verdict."""
 
     reason: str
-    """As `ProbingWaitReason` or `ProbingOffReason` say it."""
+    """A value of `ProbingWaitReason` or `ProbingOffReason`."""
     sentence: str
     until_ms: int | None
-    """Epoch milliseconds when it may be asked again; None when that is unknown."""
+    """Epoch milliseconds of its end; None when that is unknown."""
 
 
 def probing_check(
@@ -59,7 +57,7 @@ def probing_check(
     *,
     anchors: Anchors = NO_ANCHORS,
 ) -> ProbingHold | None:
-    """Why a trigger for warm-ups has to wait; None where nothing of probing is in the way, or it is another proposal.
+    """Why a trigger for warm-ups has to wait; None where probing does not hold it, or for other proposals.
 
     ``view`` is the journal; ``anchors`` are those of `past_triggers`, where the caller keeps them.
     """
@@ -81,14 +79,11 @@ def _wall_ms(wait: ProbingWait, fresh: Snapshot) -> int | None:
     return fresh.taken_ms + max(0, wait.until_ms - fresh.monotonic_ms)
 
 
-# Tells when to look again, so that a warm-up that has caught up does not wait for the next poll.
-#
-# The nearer the time of arrival, the oftener: at the earliest time that the readings allow, then each time after a
-# quarter of what is likely left. That is a handful of looks for each arrival, however long the restore takes. Looks
-# that take long are spread out so that they cost a bounded share of the time.
+# Looks for warm-ups: one at the earliest arrival that the readings allow, then one after each quarter of the likely
+# remaining time, so each arrival costs a handful. Slow looks are spread, so that they cost a bounded share of the time.
 
 LEAST_MS = 1_000
-"""Never sooner than this."""
+"""Least time between looks."""
 _SPREAD = 10
 """A look that took a second is not repeated within ten."""
 _PART = 4
@@ -97,11 +92,10 @@ _PART = 4
 def next_look_ms(
     decisions: Iterable[ProbingDecision], now_ms: int, *, poll_ms: int, took_ms: int = 0, acted: bool = False
 ) -> int | None:
-    """Milliseconds from now until the next look; None where the ordinary poll, every ``poll_ms``, is soon enough.
+    """Milliseconds from now until the next look; None where the next poll, every ``poll_ms``, is soon enough.
 
-    ``now_ms`` is the monotonic time of the snapshot that was decided upon, ``took_ms`` how long a cycle takes,
-    ``acted`` tells that a group was triggered in this cycle. A trigger that was decided upon and not carried out asks
-    for nothing: it is held for another reason.
+    ``now_ms``: monotonic time of the decided snapshot; ``took_ms``: duration of a cycle; ``acted``: whether a group was
+    triggered in this cycle. A decided trigger that was not sent is held for another reason and needs no look.
     """
     least_ms = max(LEAST_MS, _SPREAD * took_ms)
     soonest_ms = least_ms if acted else min((_wanted_ms(decision, now_ms) for decision in decisions), default=inf)
@@ -119,7 +113,7 @@ def _wanted_ms(decision: ProbingDecision, now_ms: int) -> float:
 
 
 def _arrival_ms(wait: ProbingWait) -> float:
-    """Until the next arrival is worth looking at."""
+    """Milliseconds until the next arrival is worth a look."""
     if not wait.arriving:
         return inf
     etas = [arrival.eta_s for arrival in wait.arriving]

@@ -1,13 +1,11 @@
-"""Decides whether an application is asked to rebalance now, so that warm-ups that have caught up take over (KIP-441).
+"""Decides whether a Streams application is triggered now, so that caught-up warm-ups take over (KIP-441).
 
-Kafka's leader looks at lags only in a rebalance, and asks for one every ``probing.rebalance.interval.ms``. What comes
-too early costs one cheap round, moves the application's own deadline, and brings fresh offset sums; what comes too late
-is lost time. So a trigger is asked for as soon as a warm-up has caught up, surely or probably, and is bounded by: a
-floor between two, a floor that grows while nothing is promoted, a budget per hour, and the application's own deadline.
+The group leader reads lags only in a rebalance, by default every ``probing.rebalance.interval.ms``. An early trigger
+costs one cheap round, moves the application's own deadline and brings fresh offset sums; a late one costs time. Bounds:
+a floor between triggers that grows while they promote nothing, a budget per hour, the application's own deadline.
 
 Invariants: only copies that their process hosts justify a trigger; every bound rests on the monotonic clock; of several
-bounds the one that ends last is named. Whether a trigger may be sent at all (static members, eager protocols, rolling
-restarts, windows) is decided elsewhere.
+bounds the one that ends last is named. The guard checks static members, eager protocols, rolling restarts and windows.
 """
 
 from __future__ import annotations
@@ -48,14 +46,14 @@ SETTLE_MS = 2_000
 JUDGED_WITHIN_MS = 60_000
 """A trigger whose effect is unknown after this long counts as one that promoted nothing."""
 AGAIN_MS = 1_000
-"""Soonest look at what can not be told yet."""
+"""Least time until the next look at an unknown."""
 STANDBY_EVERY_MS = HOUR_MS
 """Standbys fall behind for reasons that a rebalance seldom mends: one an hour is enough."""
 _NAMED = 3
 
 
 class ProbingContext(NamedTuple):
-    """What a decision rests on: one look, and what was known before it."""
+    """The input of a decision: one look, the memory before it, and the limits."""
 
     snapshot: Snapshot
     memory: Memory
@@ -109,7 +107,7 @@ class _Scene:
             self._join = current_join(known.join, group.join, self._now_ms, last_look_of(memory, group.id))
         if known.ready_ms is not None and self._join is known.join:
             self._waited_ms = max(0, self._now_ms - known.ready_ms)
-        # A trigger from the future is one whose time was told by a clock that jumped: it counts as one of now.
+        # A trigger in the future has the time of a clock that jumped: it counts as one of now.
         self._past = tuple(one._replace(at_ms=min(one.at_ms, self._now_ms)) for one in past)
         copies = snapshot.copies.get(group.id, ())
         self._warmups: WarmupReadiness = readiness(copies, settings.acceptable_recovery_lag)
@@ -119,7 +117,7 @@ class _Scene:
         )
 
     def wanted(self) -> ProbingDecision:
-        """What would justify a trigger; a wait or an off where nothing does."""
+        """The trigger that the group justifies, else a wait or an off."""
         warm = self._warmups
         if not any(warm):
             return self._about_standbys()
@@ -127,22 +125,20 @@ class _Scene:
             # A follow-up is on its way, or copies that were taken for warm-ups are standbys.
             return self._off(ProbingOffReason.NOTHING_WANTED, "its leader has scheduled no probing rebalance")
         if warm.caught_up:
-            told = f"{_copies(warm.caught_up)} caught up"
-            return self._now(ProbingReason.CAUGHT_UP, (*warm.caught_up, *warm.likely), told)
+            copies = (*warm.caught_up, *warm.likely)
+            return self._now(ProbingReason.CAUGHT_UP, copies, f"{_copies(warm.caught_up)} caught up")
         doubt = doubt_about(warm, self._join, self._now_ms)
-        if doubt is None:
-            return self._restoring()
-        return self._doubted(*doubt)
+        return self._restoring() if doubt is None else self._doubted(*doubt)
 
     def rebalancing(self) -> ProbingDecision:
-        """While nothing can be seen of the group; soon looked at again when it is on its way to somewhere."""
+        """The decision about a group that is not Stable: another look soon, unless its state is settled."""
         why = f"group {self._group.id} is {self._group.state}, not Stable"
         if self._group.state in SETTLED_STATES and not self._group.hidden:
             return self._off(ProbingOffReason.EMPTY, why)
         return self._wait(ProbingWaitReason.REBALANCING, self._again_ms(self._rebalancing_since_ms), why)
 
     def held(self, wanted: ProbingTrigger) -> ProbingWait | None:
-        """The bound that ends last; None when none is in the way."""
+        """The bound that ends last; None when none holds."""
         waits = [wait for wait in self._bounds(wanted) if wait.until_ms is None or wait.until_ms > self._now_ms]
         return max(waits, key=lambda wait: inf if wait.until_ms is None else wait.until_ms, default=None)
 
@@ -163,8 +159,6 @@ class _Scene:
         more = sum(arrival <= wait_ms for arrival in arrivals_ms)
         why = f"{counted(more, 'more warm-up')} will have caught up within {wait_ms / 1000:.1f} s and share the trigger"
         return self._wait(ProbingWaitReason.SHARING, self._now_ms + wait_ms, why)
-
-    # --- what justifies a trigger -------------------------------------------------------------------------------
 
     def _about_standbys(self) -> ProbingDecision:
         if not self._growing:
@@ -200,8 +194,7 @@ class _Scene:
             )
             return self._wait(ProbingWaitReason.RESTORING, self._now_ms + left_ms, why)
         if not warm.arriving:
-            behind = (*warm.stuck, *warm.unknown)
-            why = f"{_copies(behind)} not caught up, and the remaining time is unknown"
+            why = f"{_copies((*warm.stuck, *warm.unknown))} not caught up, and the remaining time is unknown"
             return self._wait(
                 ProbingWaitReason.RESTORING, self._again_ms(self._join.seen_ms if self._join else None), why
             )
@@ -209,8 +202,6 @@ class _Scene:
         eta = f"{first.eta_s.low:.0f} to {first.eta_s.high:.0f} s, likely {first.eta_s.likely:.0f} s"
         why = f"the first of {counted(len(warm.arriving), 'warm-up')} will have caught up in {eta}"
         return self._wait(ProbingWaitReason.RESTORING, self._now_ms + round(first.eta_s.likely * 1_000), why)
-
-    # --- what bounds it -----------------------------------------------------------------------------------------
 
     def _bounds(self, wanted: ProbingTrigger) -> Iterable[ProbingWait]:
         now_ms, probing = self._now_ms, self._probing
@@ -256,7 +247,7 @@ class _Scene:
     def _near_deadline(self) -> Iterable[ProbingWait]:
         near_ms = self._probing.near_deadline_ms
         due = self._deadline
-        # One that is long over was not kept, or was told by a clock that differs from ours: nothing to wait for.
+        # A deadline long past was not kept, or is of a clock that differs from ours: nothing to wait for.
         if due is None or not -near_ms <= due.left_ms <= near_ms:
             return
         when = f"in {_s(due.left_ms)}" if due.left_ms >= 0 else f"any moment, {_s(-due.left_ms)} overdue"
@@ -264,14 +255,11 @@ class _Scene:
         yield self._wait(ProbingWaitReason.DEADLINE, self._now_ms + due.left_ms + near_ms, why)
 
     def _again_ms(self, since_ms: int | None) -> int:
-        """When to look again at what has been so for that long: the longer, the later."""
-        lasted_ms = 0 if since_ms is None else self._now_ms - since_ms
-        return self._now_ms + max(AGAIN_MS, lasted_ms // 4)
+        """When to look again at a state that began then: the older, the later."""
+        return self._now_ms + (AGAIN_MS if since_ms is None else max(AGAIN_MS, (self._now_ms - since_ms) // 4))
 
-    # --- words --------------------------------------------------------------------------------------------------
-
-    def _now(self, reason: ProbingReason, copies: tuple[CopyKey, ...], told: str) -> ProbingTrigger:
-        return ProbingTrigger(self._group.id, reason, copies, f"rebalance {self._group.id} now: {told}")
+    def _now(self, reason: ProbingReason, copies: tuple[CopyKey, ...], why: str) -> ProbingTrigger:
+        return ProbingTrigger(self._group.id, reason, copies, f"rebalance {self._group.id} now: {why}")
 
     def _wait(self, reason: ProbingWaitReason, until_ms: int | None, why: str) -> ProbingWait:
         return ProbingWait(self._group.id, reason, until_ms, f"held: {why}", self._warmups.arriving)
@@ -301,10 +289,8 @@ def _s(duration_ms: int) -> str:
     return f"{duration_ms / 1000:.0f} s"
 
 
-# Tells when the application will rebalance by itself. A trigger shortly before would only be one rebalance more.
-#
-# Its leader tells a time on its own wall clock, and ours may jump or differ. The monotonic clock bounds it: the
-# deadline was set at the last join, one interval ahead. What lies outside of these bounds is not believed.
+# The application's own deadline is a wall-clock time of its group leader, whose clock may differ or jump. The last join
+# plus one interval bounds it on the monotonic clock; a time outside of these bounds is ignored.
 
 DISAGREE_MS = 30_000
 """Clocks that differ by more than this are not believed."""
@@ -315,16 +301,16 @@ class ProbingDeadline(NamedTuple):
 
     left_ms: int
     told: bool
-    """False where the join and the interval stand in for what the leader told."""
+    """False where it is the join plus the interval, not the time of the group leader."""
 
 
 def deadline(
     next_rebalance_ms: int | None, taken_ms: int, now_ms: int, join: Join | None, settings: GroupLimits
 ) -> ProbingDeadline | None:
-    """The deadline as far as it can be told; None where it cannot.
+    """The application's deadline; None where it is unknown.
 
-    ``taken_ms`` is the wall clock at the look, ``now_ms`` the monotonic clock. The interval bounds what was told only
-    where the user set it: an interval that is only assumed proves nothing.
+    ``taken_ms``: wall clock at the look, ``now_ms``: monotonic clock. Only an interval that the user set is a bound: an
+    assumed one proves nothing.
     """
     if next_rebalance_ms is None:
         return None
@@ -338,20 +324,15 @@ def deadline(
     return ProbingDeadline(left_ms, told=True)
 
 
-# Weighs whether waiting for more warm-ups is worth it, so that one rebalance serves them all.
-#
-# What a wait costs: those that have caught up wait for the others. What it saves: a rebalance of the whole group, and
-# for those that come next the floor between two triggers, which they would have to sit out. All three are counted in
-# milliseconds of waiting tasks; a rebalance counts as much as one task that waits for one floor.
-#
-# Invariant: the whole wait is bounded, counted from when the first warm-up had caught up; estimates that slip do not
-# prolong it.
+# A wait delays the warm-ups that have caught up; it saves a rebalance and, for the late ones, the floor between two
+# triggers. Costs are milliseconds of waiting tasks; a rebalance costs as much as one task that waits for one floor. The
+# whole wait is bounded, from when the first warm-up had caught up; slipping estimates do not prolong it.
 
 
 def worth_waiting_ms(
     ready: int, arrivals_ms: Sequence[float], *, floor_ms: int, longest_ms: int, waited_ms: int
 ) -> int | None:
-    """How long to wait for the others; None when the trigger had better come now.
+    """Milliseconds to wait for the others; None when the trigger is better sent now.
 
     ``ready`` warm-ups have caught up and have ``waited_ms``; the others arrive in ``arrivals_ms`` from now, sorted.
     """
@@ -366,7 +347,7 @@ def worth_waiting_ms(
 
 
 def _cost(wait_ms: float, ready: int, arrivals_ms: Sequence[float], floor_ms: int) -> float:
-    """Of a trigger after that wait: who waits for it, who is too late and waits for the next, and that one itself."""
+    """Cost of a trigger after that wait: tasks that wait for it, late ones that wait for the next, and the next one."""
     waiting = ready * wait_ms + sum(wait_ms - arrival for arrival in arrivals_ms if arrival <= wait_ms)
     late = [wait_ms + floor_ms - arrival for arrival in arrivals_ms if wait_ms < arrival < wait_ms + floor_ms]
     return waiting + sum(late) + (floor_ms if late else 0)

@@ -1,4 +1,4 @@
-"""What probing knows and says: earlier triggers, and one decision per application with its reason and its sentence."""
+"""Probing's values: earlier triggers of the journal on the monotonic clock, and decisions with their reasons."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from agent.values.proposal import ProposalReason
 
 
 class PastTrigger(NamedTuple):
-    """A trigger of the group, as far as bounds ask for it."""
+    """An earlier trigger of the group, for the bounds."""
 
     at_ms: int
-    """Monotonic, on the clock of the snapshot that is decided upon."""
+    """Monotonic time, on the clock of the decided snapshot."""
     promoted: bool | None
     """Whether a warm-up took over by it; None while that is not known."""
     probing: bool = True
-    """False for a trigger that was not for warm-ups: it counts for floor and budget, and says nothing of promotions."""
+    """False for a trigger that was not for warm-ups: it counts for floor and budget, not for promotions."""
 
 
 class ProbingReason(StrEnum):
@@ -30,7 +30,7 @@ class ProbingReason(StrEnum):
 
     CAUGHT_UP = "warm-ups have caught up"
     LIKELY = "warm-ups have probably caught up"
-    """By the model: fresh offset sums will tell, and a trigger that came too early costs one cheap round."""
+    """By the estimate; a trigger that is too early costs one cheap round and brings fresh offset sums."""
     LEARN = "the progress of the warm-ups is unknown"
     """No endpoint, and no restore rate or one that may be wrong by far: one rebalance gives fresh offset sums."""
     STANDBY = "a standby falls behind without bound"
@@ -105,24 +105,22 @@ def failures(past: Sequence[PastTrigger], now_ms: int, judged_within_ms: int) ->
     return count
 
 
-# Earlier triggers as the journal tells them, on the monotonic clock.
-#
-# The journal's times are those of a wall clock, which may jump. So each trigger is put on the monotonic clock once,
-# when it is first seen, and stays there: a jump can make a trigger of an earlier process older than it was, and never
-# one of this process. A time in the future counts as now.
+# The journal has wall-clock times, which may jump. A trigger is anchored on the monotonic clock when it is first read
+# and stays there: a jump can age a trigger of an earlier process, never one of this process. A future time counts as
+# now.
 
 Anchors = Mapping[tuple[str, str, int], int]
 """(group, proposal, epoch ms of the intent) -> monotonic ms."""
 NO_ANCHORS: Anchors = MappingProxyType({})
 
 _NOT_ASKED = (TriggerEffect.NOT_SENT, TriggerEffect.REFUSED)
-_UNTOLD = (TriggerVerdict.OVERTAKEN, TriggerVerdict.CANNOT_TELL)
+_UNKNOWN = (TriggerVerdict.OVERTAKEN, TriggerVerdict.CANNOT_TELL)
 
 
 def past_triggers(
     view: JournalState, anchors: Anchors, *, taken_ms: int, monotonic_ms: int
 ) -> tuple[Mapping[str, tuple[PastTrigger, ...]], Anchors]:
-    """(group -> its triggers, oldest first; the anchors to hand in next time, at first an empty mapping)."""
+    """(group -> its triggers, oldest first; the anchors for the next call, at first an empty mapping)."""
     kept: dict[tuple[str, str, int], int] = {}
     past: dict[str, list[PastTrigger]] = {}
     for entry in triggers(view):
@@ -135,7 +133,7 @@ def past_triggers(
 
 
 def _times(entry: TriggerEntry) -> list[tuple[int, bool | None]]:
-    """When it was asked, and what that brought. What is asked again under the same name had changed nothing."""
+    """(sent at, whether it promoted). Earlier sendings under the same name had promoted nothing."""
     earlier: list[tuple[int, bool | None]] = [(at_ms, False) for at_ms in entry.earlier_ms]
     if entry.effect in _NOT_ASKED:
         return earlier
@@ -143,6 +141,6 @@ def _times(entry: TriggerEntry) -> list[tuple[int, bool | None]]:
 
 
 def _promoted(entry: TriggerEntry) -> bool | None:
-    if entry.judgement is None or entry.judgement.verdict in _UNTOLD:
+    if entry.judgement is None or entry.judgement.verdict in _UNKNOWN:
         return None
     return entry.judgement.came > 0

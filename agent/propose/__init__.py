@@ -1,1 +1,1 @@
-"""Propose: each part of the plan as a value that says everything a reader needs to decide."""
+"""Proposals: each part of the plan with its before, after, gain, cost, evidence and expiry. Pure."""

@@ -1,4 +1,4 @@
-"""Proposals that only the owner of a client or broker can carry out: a sentence and the exact line."""
+"""Advice proposals, which the owner of a client or broker carries out: a sentence and the exact config line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from agent.values.snapshot import ConsumerGroup, Rack, ReaderGroup
 
 SHOWN = 50
 """Clients or brokers that are named one by one; all are counted."""
-
-
 _NEARER = frozenset((ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY))
 """Advice that promises nearer reads."""
 
@@ -54,16 +52,12 @@ def _draft(plan: AdvicePlan, scene: ProposeContext) -> tuple[ProposalDraft, str]
         kind=ProposalKind.ADVISE,
         reason=plan.reason,
         subject=subject,
-        sentence=_sentence(plan),
+        sentence=f"{_what(plan)}: {plan.why}",
         before=before,
         after=after,
         moves=tuple(ProposalMove("setting", name, plan.now, plan.wanted, None) for name in plan.who[:SHOWN]),
         predicted=predicted,
-        evidence=(
-            ("why", plan.why),
-            ("who", plan.who[:SHOWN]),
-            ("count", len(plan.who)),
-        ),
+        evidence=(("why", plan.why), ("who", plan.who[:SHOWN]), ("count", len(plan.who))),
         findings=plan.findings,
         line=plan.line,
         basis=basis_of_group(scene.detection.assessments.get(plan.subject)) if reads else None,
@@ -71,13 +65,9 @@ def _draft(plan: AdvicePlan, scene: ProposeContext) -> tuple[ProposalDraft, str]
     return draft, scene.rests.hash(plan.reason, subject, before, after)
 
 
-def _sentence(plan: AdvicePlan) -> str:
-    return f"{_what(plan)}: {plan.why}"
-
-
 def _what(plan: AdvicePlan) -> str:
     clients, brokers = counted(len(plan.who), "client"), counted(len(plan.who), "broker")
-    told = {
+    heads = {
         ProposalReason.SET_CLIENT_RACK: f"Set client.rack for {clients} of {plan.subject}",
         ProposalReason.UPGRADE_CLIENT: f"Upgrade {clients} of {plan.subject}",
         ProposalReason.USE_DROP_IN_ASSIGNOR: f"Give {clients} of {plan.subject} an assignor of assignors.clients",
@@ -87,7 +77,7 @@ def _what(plan: AdvicePlan) -> str:
     }
     if plan.reason is ProposalReason.REMOVE_THROTTLE and plan.subject_kind == "cluster":
         return f"Remove the throttles left behind on {counted(len(plan.who), plan.who[0].partition(' ')[0])}"
-    return told.get(plan.reason, f"Set {plan.setting}={plan.wanted} for {plan.subject}")
+    return heads.get(plan.reason, f"Set {plan.setting}={plan.wanted} for {plan.subject}")
 
 
 def _predicted(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
@@ -103,7 +93,7 @@ def _predicted(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
 
 
 def _nearer(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
-    """What a rack-aware assignor could reach at best."""
+    """The best that a rack-aware assignor can reach."""
     group = scene.snapshot.groups.get(plan.subject)
     assessment = scene.detection.assessments.get(plan.subject)
     if not isinstance(group, ReaderGroup) or assessment is None or assessment.result is None:
@@ -115,7 +105,7 @@ def _nearer(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
 
 
 def _with_racks(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
-    """The group's reads as they are assigned now, with each member in the rack that it means; unknown where that is."""
+    """The group's present reads with each member in the rack that it means; unknown where that rack is unknown."""
     group = scene.snapshot.groups.get(plan.subject)
     if not isinstance(group, ReaderGroup) or group.hidden:
         return PredictedEffect(moves=len(plan.who))
@@ -129,7 +119,7 @@ def _with_racks(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
 
 
 def _in_meant_racks(group: ReaderGroup, racks: Sequence[str]) -> ReaderGroup:
-    """The group with every reader in a rack of a broker, as far as the one that is meant is certain; else in none."""
+    """The group with every reader in the broker rack that its own spelling certainly means, else in none."""
 
     def meant(rack: Rack) -> Rack:
         return (

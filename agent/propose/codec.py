@@ -1,10 +1,10 @@
-"""A proposal as JSON and back: the document that the proposals topic, files and the command line speak.
+"""Proposals as JSON documents, and replica lists as JSON of kafka-reassign-partitions: written and read.
 
-Plain named fields instead of positions, so that a reader needs no code of ours. Fields come in the order of the classes
-below and the bytes are canonical: equal proposals give equal bytes. Additive changes only within a schema version; a
-reader leaves fields that it does not know aside, and refuses documents of a newer version.
+Proposal documents (docs/schemas/proposal.v1.json): fields in the order of the classes below, canonical bytes; changes
+are additive within a schema version, unknown fields are ignored, newer versions refused.
 
-The schema is committed as ``docs/schemas/proposal.v1.json``; a test keeps it the same as the code.
+Reassignment files: a reassignment moves replicas; a leaders proposal only reorders them, which Kafka applies at once
+(the leader follows at the next preferred election). The tool refuses a partition that is listed twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing_extensions import TypedDict
 from agent.values.assessment import LocalityMeasure
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.proposal import (
-    SCHEMA_ID,
     SCHEMA_VERSION,
     PlacementChange,
     Proposal,
@@ -31,12 +30,6 @@ from agent.values.proposal import (
 )
 from agent.values.typed_json import from_json, to_json
 from assignors.problem import TopicPartition
-
-# Replica lists as the JSON of ``kafka-reassign-partitions``, there and back, with the file that undoes them.
-#
-# Both kinds of placement proposals are such files: a reassignment moves replicas, a leaders proposal only reorders them
-# (Kafka applies that at once; the leader follows at the next preferred election). The tool refuses a partition that is
-# listed twice, so two proposals about one partition make no file.
 
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_NUMBER = 2**31 - 1
@@ -48,12 +41,12 @@ class BadReassignmentFile(ValueError):  # noqa: N818 (it names the file, as BadP
 
 
 def reassignment_json(proposals: Iterable[Proposal]) -> str:
-    """What carries the proposals out, as ``--reassignment-json-file`` reads it."""
+    """The replica lists after the proposals, as ``--reassignment-json-file`` reads them."""
     return _written(proposals, "after")
 
 
 def rollback_json(proposals: Iterable[Proposal]) -> str:
-    """What brings the placement back that the proposals started from."""
+    """The replica lists before the proposals, in the same form."""
     return _written(proposals, "before")
 
 
@@ -255,8 +248,7 @@ def proposal_from_json(document: str | bytes | Mapping[str, Any]) -> Proposal:
     Raises ``BadProposalDocument`` for anything that is not a proposal of this schema version or an older one.
     """
     try:
-        given = read_json(document) if isinstance(document, str | bytes) else dict(document)
-        read = _READER.validate_python(given)
+        read = _READER.validate_python(read_json(document) if isinstance(document, str | bytes) else dict(document))
     except ForeignJsonError as error:
         raise BadProposalDocument(f"not a proposal: {error}") from error
     except ValidationError as error:
@@ -271,17 +263,6 @@ def proposal_from_json(document: str | bytes | Mapping[str, Any]) -> Proposal:
     if not (is_time(read["created_ms"]) and is_time(read["expires_ms"])):
         raise BadProposalDocument("not a proposal: created_ms and expires_ms are not times in epoch milliseconds")
     return _proposal(read)
-
-
-def proposal_schema() -> dict[str, Any]:
-    """The JSON Schema of the document."""
-    schema = _READER.json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, **schema}
-
-
-def schema_text() -> str:
-    """The text of the committed schema file."""
-    return json.dumps(proposal_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 _READER: TypeAdapter[ProposalDocument] = TypeAdapter(ProposalDocument)

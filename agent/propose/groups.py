@@ -1,8 +1,10 @@
-"""Proposals to make one classic group rebalance once, so that its own assignor can place work nearer to its data.
+"""Trigger proposals: one rebalance of a classic group, for nearer work or to promote warm-ups (KIP-441).
 
-The figures are those that the group's own assignor is predicted to reach. Only where that is unknown the exact
-optimum at equal balance stands in for it; the sentence says which. Replication is the same before and after, so only
-reads are counted in bytes. Promotions of warm-ups, which are certain, are in `warmups`.
+The figures are the predicted result of the group's own assignor; where that is unknown, the exact optimum at equal
+balance, and the sentence says which. Replication does not change, so only reads are counted in bytes.
+
+Without a trigger warm-ups are promoted at the application's next probing rebalance, by default within ten minutes. A
+promotion restores nothing.
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ def _improvement(
 
 
 def _bound(assessment: Assessment, columns: GroupComparison) -> tuple[float, bool]:
-    """(No rebalance can leave less crossing, whether this one leaves as little): bytes by weights, else partitions."""
+    """(Least crossing of any rebalance, whether this one reaches it): bytes by weights, else partitions."""
     if assessment.weighing is None:
         crossing = assessment.optimal_crossing if columns.own is None else columns.own.crossing
         return float(assessment.lower_bound), crossing == assessment.lower_bound
@@ -140,7 +142,7 @@ def _bound(assessment: Assessment, columns: GroupComparison) -> tuple[float, boo
 
 
 def _sentence_in_bytes(columns: GroupComparison, weighing: WeightedAssessment | None) -> str | None:
-    """The same by weights of the pipeline; None where partitions are counted."""
+    """The sentence by weights of the pipeline; None where partitions are counted."""
     if weighing is None:
         return None
     now, total, what = weighing.crossing, f"{sized(weighing.total)}/s", _moved_in(columns)
@@ -169,7 +171,7 @@ def _moved_in(columns: GroupComparison) -> str:
 
 
 def _sentence(columns: GroupComparison, assessment: Assessment, total: int) -> str:
-    """What one rebalance brings: by the group's own assignor where that can be told, else at best."""
+    """The gain of one rebalance: by the group's own assignor where predicted, else at best."""
     what = _moved_in(columns)
     own, now = columns.own, assessment.crossing
     reads = counted(total, "read")
@@ -219,7 +221,7 @@ def _certainty(prediction: Prediction | None) -> str:
 
 
 def _bytes_to_move(work: ForecastInput, prediction: Prediction | None) -> int | None:
-    """What a consumer reads is not copied. What a task restores is known where it warms up and its size is known."""
+    """Consumers copy nothing; a task's restore is known where it warms up and its size is known."""
     if not isinstance(work.group, StreamsGroup):
         return 0
     return prediction.warmups.read_bytes if prediction is not None and prediction.warmups is not None else None
@@ -228,7 +230,7 @@ def _bytes_to_move(work: ForecastInput, prediction: Prediction | None) -> int | 
 def _rows(
     group: ReaderGroup, assessment: Assessment, given: PredictedAssignment | None
 ) -> tuple[tuple[ProposalRow, ...], tuple[ProposalRow, ...]]:
-    """What changes only: members with other partitions, or processes with other active tasks."""
+    """(before, after) of members with other partitions, or of processes with other active tasks."""
     if isinstance(group, ConsumerGroup):
         had = {member.id: tuple(sorted(member.assigned or ())) for member in group.members}
         return _changed(had, given.reads if given is not None else _assignment(assessment))
@@ -251,14 +253,6 @@ def _changed(
 
 def _assignment(assessment: Assessment) -> Mapping[str, tuple[TopicPartition, ...]]:
     return assessment.result.assignment if isinstance(assessment.result, ConsumerResult) else {}
-
-
-# Proposals to end the wait of warm-ups (KIP-441).
-#
-# The application would promote them itself, but only at its next probing rebalance, by default up to ten minutes later.
-# Where they have caught up, what follows is certain: a task moves to the process that has warmed up its state, nothing
-# is restored, and freed places for warm-ups are filled with the next tasks. Where only a rebalance can tell, the
-# proposal says so: it moves what has caught up, and tells how far the rest is.
 
 
 def promotion(plan: TriggerPlan, group: StreamsGroup, work: ForecastInput, scene: ProposeContext) -> ProposalDraft:

@@ -1,7 +1,7 @@
-"""What would rackwise do about what was found? Each part of the plan becomes one proposal that explains itself.
+"""Makes the proposals of a cycle: one for each part of the plan.
 
-Invariants: the same snapshot gives byte-same proposals; an id depends only on what the proposal changes and rests on,
-so that it survives cycles, restarts and a second agent; nothing is stated that is not known, and unknown is never zero.
+Invariants: the same snapshot gives byte-same proposals; an id depends only on the change and its preconditions, so it
+survives cycles, restarts and a second agent; unknown is never zero.
 """
 
 from __future__ import annotations

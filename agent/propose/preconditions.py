@@ -1,8 +1,7 @@
-"""What a proposal rests on, as one digest: when the digest of a fresh snapshot differs, the proposal is void.
+"""Preconditions of proposals: a digest of the facts that a proposal depends on, and the proposal's id.
 
-Exactly the facts that made the proposal, no more: a proposal outlives everything that has nothing to do with it, and
-its id stays the same over cycles, restarts and agents. Figures that always change (offsets, sizes, rates) are never
-part of it, nor is the ISR, which the guard judges by itself.
+A proposal is void when a fresh snapshot gives another digest. Offsets, sizes and rates always change and are no part
+of it, nor is the ISR, which the guard checks.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.memo import Memo
 from agent.values.proposal import ProposalReason, ProposalRow
 from agent.values.snapshot import (
-    BrokerState,
     ConsumerGroup,
     Member,
     Rack,
@@ -39,15 +37,14 @@ def digest(facts: object) -> str:
 
 
 def proposal_id(kind: str, subject: SubjectId, after: Iterable[ProposalRow], rests_on: str) -> str:
-    """``p-`` and 12 hex digits: two agents that see the same say the same."""
+    """``p-`` and 12 hex digits, equal for agents with the same snapshot."""
     return "p-" + digest((kind, str(subject), [(row.key, tuple(row.value)) for row in after], rests_on))[:12]
 
 
 class ProposalPreconditions:
-    """The facts of one snapshot, asked for by the proposals that rest on them."""
+    """The facts of one snapshot that its proposals depend on."""
 
     def __init__(self, snapshot: Snapshot, memo: Memo, assessments: Mapping[str, Assessment] | None = None) -> None:
-        """Take the snapshot, and what was judged of its groups where that has been done."""
         self.snapshot = snapshot
         self.memo = memo
         self.assessments = assessments or {}
@@ -86,8 +83,6 @@ class ProposalPreconditions:
                 facts = self._settings(reason, subject)
         return digest((self.snapshot.cluster_id, reason.name, str(subject), facts))
 
-    # --- replicas -----------------------------------------------------------------------------------------------
-
     def _replicas(self, topic_name: str, before: tuple[ProposalRow, ...], after: tuple[ProposalRow, ...]) -> object:
         """The topic's identity, the replica lists concerned, and every broker that is named before or after."""
         topic = self.snapshot.topics.get(topic_name)
@@ -100,7 +95,7 @@ class ProposalPreconditions:
         return (
             topic.topic_id,
             [(key, lists.get(key, GONE)) for key in sorted(keys)],
-            [_broker(broker) for broker in self.snapshot.brokers if broker.id in named],
+            [(b.id, _rack(b.rack), b.alive, b.fenced, b.cordoned) for b in self.snapshot.brokers if b.id in named],
             moving,
         )
 
@@ -111,10 +106,8 @@ class ProposalPreconditions:
         readers = readers_of(topic, self.readers.get(topic_name, ()))
         return [(str(tp), of.by_rack, of.unknown) for tp, of in readers.items() if str(tp) in keys]
 
-    # --- groups -------------------------------------------------------------------------------------------------
-
     def _assignment(self, group_id: str) -> object:
-        """Who is in the group, in which racks, with what, and in which racks that has replicas."""
+        """Members with racks and assignment, and the racks of the replicas that they read."""
         group = self.snapshot.groups.get(group_id)
         if not isinstance(group, ReaderGroup):
             return GONE
@@ -129,7 +122,7 @@ class ProposalPreconditions:
         return assessed_locality(group, self.assessments.get(group.id), self.snapshot, self.memo)
 
     def _warmups(self, group_id: str) -> object:
-        """Which tasks run where, and which warm-ups of them have caught up."""
+        """Active tasks by process, and warm-ups that have caught up."""
         group = self.snapshot.groups.get(group_id)
         if not isinstance(group, StreamsGroup):
             return GONE
@@ -141,10 +134,8 @@ class ProposalPreconditions:
         runs = [(process.id, [str(task) for task in process.active]) for process in group.processes]
         return (group.kind.value, runs, ready)
 
-    # --- settings -----------------------------------------------------------------------------------------------
-
     def _settings(self, reason: ProposalReason, subject: SubjectId) -> object:
-        """What the advice would change: the setting as it is, and the racks that it offers."""
+        """The present value of the advised setting, and the racks to choose from."""
         racks = sorted({str(_rack(broker.rack)) for broker in self.snapshot.brokers})
         match reason:
             case ProposalReason.SET_BROKER_RACK:
@@ -181,10 +172,6 @@ class ProposalPreconditions:
                 return sorted({(process.tags, _rack(process.rack)) for process in group.processes}, key=repr)
             case _:
                 return (group.kind.value, group.assignor)
-
-
-def _broker(broker: BrokerState) -> object:
-    return (broker.id, _rack(broker.rack), broker.alive, broker.fenced, broker.cordoned)
 
 
 def _rack(rack: Rack) -> str | None:

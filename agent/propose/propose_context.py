@@ -1,4 +1,4 @@
-"""All that proposing looks at, and the parts of a proposal that every kind fills in the same way."""
+"""The context of proposing, drafts with ids and dates, forecasts of reads, and the clause on absent brokers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from assignors.problem import TopicPartition
 
 
 class ProposeContext(NamedTuple):
-    """The snapshot with what was found in it, and what has been looked up in it so far."""
+    """The snapshot, its findings, and caches of the cycle."""
 
     snapshot: Snapshot
     detection: DetectionResult
@@ -61,13 +61,13 @@ class ProposalDraft(NamedTuple):
     line: str | None = None
     placements: tuple[PlacementChange, ...] = ()
     basis: FigureBasis | None = None
-    """On what its figures rest; None where nothing is claimed in reads or bytes."""
+    """Basis of its figures; None where nothing is claimed in reads or bytes."""
 
 
 def propose_context(
     snapshot: Snapshot, detection: DetectionResult, limits: Limits, memo: Memo | None
 ) -> ProposeContext:
-    """The scene of one cycle."""
+    """The context of one cycle."""
     memo = memo or Memo()
     racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
     return ProposeContext(
@@ -76,7 +76,7 @@ def propose_context(
 
 
 class DigestedDraft(NamedTuple):
-    """A draft with what it rests on: it stays as it is for as long as its subject does."""
+    """A draft with the digest of its preconditions; unchanged for as long as its subject is."""
 
     id: str
     draft: ProposalDraft
@@ -98,10 +98,10 @@ def dated(made: DigestedDraft, snapshot: Snapshot, limits: Limits) -> Proposal:
 
 def proposal_of(made: DigestedDraft, created_ms: int, ttl_ms: int) -> Proposal:
     """The proposal, made at ``created_ms`` (epoch milliseconds) and good for ``ttl_ms`` milliseconds."""
-    told = made.draft._asdict()
-    del told["basis"]
+    fields = made.draft._asdict()
+    del fields["basis"]
     return Proposal(
-        **told, id=made.id, snapshot_hash=made.rests_on, created_ms=created_ms, expires_ms=created_ms + ttl_ms
+        **fields, id=made.id, snapshot_hash=made.rests_on, created_ms=created_ms, expires_ms=created_ms + ttl_ms
     )
 
 
@@ -111,7 +111,7 @@ def finished(draft: ProposalDraft, rests_on: str, snapshot: Snapshot, limits: Li
 
 
 class ForecastInput(NamedTuple):
-    """A group, where its topics are, who reads what now, and how fast its partitions grow."""
+    """A group with the racks of its replicas, its present reads and the rates of its partitions."""
 
     group: ReaderGroup
     ground: GroupLocality
@@ -119,11 +119,11 @@ class ForecastInput(NamedTuple):
     rates: Mapping[TopicPartition, float] | None
     """None when the rate of one of its partitions is unknown."""
     now: Reads
-    """Who reads what now."""
+    """Present reads."""
 
 
 def work_of(group: ReaderGroup, scene: ProposeContext) -> ForecastInput:
-    """What is known of a group's work."""
+    """The forecast's input for a group."""
     ground = assessed_locality(group, scene.detection.assessments.get(group.id), scene.snapshot, scene.memo)
     topics = tuple([scene.snapshot.topics[name] for name in ground.masks])
     rates = group_rates(scene.detection.assessments.get(group.id), topics, scene.snapshot)
@@ -165,10 +165,7 @@ def _state(work: ForecastInput, reads: Reads, scene: ProposeContext) -> tuple[tu
     return shares, read_flows(rows, states, scene.racks, rates, selector=selector)
 
 
-# What a proposal says of absent brokers: it moves replicas or leaders, or work towards them, as they are without one.
-#
-# A restart takes a broker away for a while. A proposal that rests on the absence says how long it has lasted; made from
-# one look it also says until when an agent holds it.
+# Proposals that touch an absent broker: a restart takes it away for a while, so the sentence has the absence's age.
 
 _OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
 
@@ -182,16 +179,16 @@ def with_absences(proposals: tuple[Proposal, ...], scene: ProposeContext) -> tup
     }
     if not found:
         return proposals
-    return tuple([_telling(proposal, found, scene) for proposal in proposals])
+    return tuple([_with_absence(proposal, found, scene) for proposal in proposals])
 
 
 def rests_on_brokers(proposal: Proposal) -> bool:
-    """Whether another broker might make it another proposal. A warm-up that has caught up is promoted all the same."""
+    """Whether it depends on live brokers. A warm-up that has caught up is promoted all the same."""
     return proposal.kind in _OF_REPLICAS or proposal.reason is ProposalReason.REBALANCE_IMPROVES
 
 
 def touched_brokers(proposal: Proposal, rests: ProposalPreconditions) -> frozenset[int]:
-    """The brokers that it names, or that hold what its group reads."""
+    """The brokers in its rows, or those with replicas of its group's topics."""
     if proposal.kind in _OF_REPLICAS:
         return frozenset(
             broker for row in (*proposal.before, *proposal.after) for broker in row.value if isinstance(broker, int)
@@ -202,15 +199,15 @@ def touched_brokers(proposal: Proposal, rests: ProposalPreconditions) -> frozens
     return frozenset(broker for topic in topics for state in topic.partitions for broker in state.replicas)
 
 
-def _telling(proposal: Proposal, found: Mapping[int, Finding], scene: ProposeContext) -> Proposal:
+def _with_absence(proposal: Proposal, found: Mapping[int, Finding], scene: ProposeContext) -> Proposal:
     away = sorted(found.keys() & touched_brokers(proposal, scene.rests)) if rests_on_brokers(proposal) else []
     if not away:
         return proposal
     evidence = [dict(found[broker].evidence) for broker in away]
-    ages = [told["absent_s"] for told in evidence]
+    ages = [facts["absent_s"] for facts in evidence]
     known = [age for age in ages if isinstance(age, int)]
     many = len(away) > 1
-    if all(told.get("removed in this simulation") for told in evidence):
+    if all(facts.get("removed in this simulation") for facts in evidence):
         words = f"{'are' if many else 'is'} removed in this simulation"
     elif len(known) == len(ages):
         words = f"{'have' if many else 'has'} been absent for {lasted(min(known) * 1_000)}{' or more' if many else ''}"

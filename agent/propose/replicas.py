@@ -1,8 +1,11 @@
-"""Proposals about replica lists: replicas that move (KIP-455), or only another preferred leader.
+"""Proposals about replica lists: reassignments (KIP-455) and preferred leaders, with their side effects.
 
-The prediction covers the whole topic: reads by both measures, and bytes across racks from leader to follower and from
-leader (or near replica) to reader. After a move every new replica is taken to be in sync; the leader stays where it is
-unless it gave its place away, and is the preferred one where an election is part of the proposal.
+The forecast covers the whole topic: reads by both measures, and bytes across racks from leader to follower and from
+leader (or near replica) to reader. Every new replica is assumed in sync; the leader stays unless it lost its place,
+and is the preferred one where an election is part of the proposal.
+
+Side effects are preferred leaders by broker and rack, and traffic across racks. Where rates are unknown, fetches are
+counted: one for each follower and each reader of a partition that fetches from another rack.
 """
 
 from __future__ import annotations
@@ -37,11 +40,6 @@ from agent.values.replicas import settled_topic
 from agent.values.snapshot import PartitionState, TopicState
 from assignors.problem import TopicPartition
 
-# What a move of replicas or leaders does besides: preferred leaders by broker and rack, and traffic across racks.
-#
-# Said in every proposal about replica lists, before and after. Where rates are not known, fetches are counted instead:
-# one for each follower and each reader of a partition that fetches from another rack. Unknown is said, never zero.
-
 _SHOWN = 6
 _KEPT = 50
 _LEAST_RATE = 0.5
@@ -49,7 +47,7 @@ _LEAST_RATE = 0.5
 
 
 class CrossRackFetches(NamedTuple):
-    """How many fetch across racks; None where a rack or the selector is not known."""
+    """Fetches across racks; None where a rack or the selector is not known."""
 
     followers: int | None
     all: int | None
@@ -64,7 +62,7 @@ class SideEffects(NamedTuple):
 
 
 def fetches(topic: TopicState, rows: Iterable[RackReads], racks: Racks, *, selector: bool | None) -> CrossRackFetches:
-    """What is fetched across racks of a topic, counted."""
+    """The number of fetches of a topic across racks."""
     ones = dict.fromkeys((state.id for state in topic.partitions), 1.0)
     states = {state.id: state for state in topic.partitions}
     copied = replication_flows(topic.partitions, racks, ones)
@@ -87,7 +85,7 @@ def side_effects(
     predicted: PredictedEffect,
     scene: ProposeContext,
 ) -> SideEffects:
-    """What the plan does besides what its sentence begins with."""
+    """Preferred leaders and cross-rack traffic before and after the plan."""
     changed = [change for change in plan.changes if change.before[0] != change.after[0]]
     led = Counter(state.replicas[0] for state in before.partitions if state.replicas)
     then = led.copy()
@@ -162,7 +160,7 @@ def _traffic(now: CrossRackFetches, then: CrossRackFetches, predicted: Predicted
 
 
 def _rates(before: float, after: float) -> str:
-    """The change of a rate in bytes/s; one that its rounded figures would hide is said by its size."""
+    """The change of a rate in bytes/s; a change that rounded figures would hide has its size."""
     if abs(after - before) < _LEAST_RATE:
         return f"stays at {sized(after)}/s"
     if sized(before) == sized(after):
@@ -194,7 +192,7 @@ def _money(predicted: PredictedEffect, limits: Limits) -> str:
 
 
 def _worse_leaders(changed: list[PlacementChange], moves: int, scene: ProposeContext) -> list[str]:
-    """Brokers that lead more than now and more than an even share, where that could not be avoided."""
+    """Brokers that unavoidably lead more than now and more than an even share."""
     seats = LeaderCounts(scene.snapshot, frozenset(), scene.limits)
     most, _ = seats.most_even()
     now = seats.of_broker.copy()
@@ -215,9 +213,9 @@ def _worse_traffic(
     counts: tuple[CrossRackFetches, CrossRackFetches],
     predicted: PredictedEffect,
 ) -> list[str]:
-    """Where more crosses racks, what the choice of moves rests on: fetches, and not their bytes."""
+    """For rising traffic: moves are chosen by the number of fetches, not by bytes."""
     now, after = counts
-    states: dict[TopicPartition, PartitionState] = {state.id: state for state in before.partitions}
+    states = {state.id: state for state in before.partitions}
     led = all(states[change.id].leader == change.before[0] for change in plan.changes)
     if not led or now.all is None or after.all is None:
         return []
@@ -311,7 +309,7 @@ def _reads(readers: Mapping[TopicPartition, PartitionReaders], bits: RackBits) -
 
 
 def _replica_moves(plan: PlacementPlan, scene: ProposeContext) -> tuple[ProposalMove, ...]:
-    """One move per new replica, paired with the one that it stands in for."""
+    """One move per new replica, paired with the replica that it replaces."""
     moves: list[ProposalMove] = []
     for change in plan.changes:
         gone = [broker for broker in change.before if broker not in change.after]

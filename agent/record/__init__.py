@@ -1,1 +1,1 @@
-"""record: what was seen and decided, written to rackwise's own topics, a file and the log."""
+"""Recording: telemetry, proposals and weights in rackwise's own topics, a file and the log."""

@@ -1,7 +1,7 @@
-"""Telemetry in a file: one JSON line per event, to be replayed or looked into. What `observe` mode writes.
+"""Telemetry files: one JSON line per event, written in mode ``observe`` and read by replays.
 
-A look's lines are on disk when its cycle ends; a line that a crash cut in two is left out when the file is read. A full
-disk is a sentence in the next report, never an error in the loop.
+A look's lines are on disk when its cycle ends; a line that a crash cut is skipped by the reader. A full disk becomes a
+sentence of the next report, never an error in the loop.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def read_events(path: Path) -> Iterator[TelemetryEvent]:
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Raises UnreadableError for a line that no event has: a sparse file may be one line without end."""
+    """Raises UnreadableError for an overlong line: a sparse file may be one endless line."""
     while line := file.readline(MOST_LINE_BYTES + 1):
         if line.endswith(b"\n"):
             yield line

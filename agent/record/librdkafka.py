@@ -1,7 +1,7 @@
-"""What every client of librdkafka is given, and what its errors mean: each in one place, for agent and pipeline.
+"""librdkafka: common client configuration, mapping of errors to `agent.errors`, and the producer of own topics.
 
-Invariants: each client goes out under the configured ``client.id``, and none writes lines of its own to stderr; what
-it would write there comes as an error, and an error becomes one of `agent.errors` here.
+Invariants: each client has the configured ``client.id``; librdkafka writes nothing to stderr, its log lines become
+errors.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def client_settings(config: Mapping[str, Any], *more: Mapping[str, Any]) -> dict
 
 
 class ClientErrors:
-    """What a client told beside its answers, such as why it has no connection; give `settings` to the client."""
+    """A client's errors beside its answers, such as failed connections; `settings` go into the client's config."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,11 +72,11 @@ class ClientErrors:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What makes the client tell it here."""
+        """The client settings that report errors to this object."""
         return {"error_cb": self._note}
 
     def errors(self) -> tuple[KafkaError, ...]:
-        """The last ones, oldest first. A client tells only while it is polled."""
+        """The last errors, oldest first. A client reports them only while it is polled."""
         with self._lock:
             return self._errors
 
@@ -127,7 +127,7 @@ def refusal(
 
 
 def error_text(error: KafkaError) -> str:
-    """What the library says of an error, in words also where it has none for the broker's code."""
+    """The library's text of an error, in words also where it has none for the broker's code."""
     text = str(error.str())
     return unknown_error(error.code()) if _NO_WORDS.fullmatch(text) else text
 
@@ -137,13 +137,13 @@ def _clean(error: KafkaError) -> str:
 
 
 def _cause(error: KafkaError) -> str:
-    """What kept the library from one broker, as rackwise's own client words it."""
-    said = _clean(error)
-    if (found := _RESOLVE.fullmatch(said)) is not None:
+    """A failed connection to one broker in the sentence of rackwise's own client."""
+    text = _clean(error)
+    if (found := _RESOLVE.fullmatch(text)) is not None:
         return f"host {found['host']} does not resolve"
-    if (found := _CONNECT.fullmatch(said)) is not None:
+    if (found := _CONNECT.fullmatch(text)) is not None:
         return f"{found['named'] or found['address']}: {found['why'].lower()}"
-    return said
+    return text
 
 
 def reader_config(group: str) -> dict[str, str | int | float | bool]:
@@ -162,16 +162,13 @@ def reader_config(group: str) -> dict[str, str | int | float | bool]:
     }
 
 
-# Writes records to rackwise's own topics, and counts what became of each.
-#
-# Invariants: a call never waits longer than its deadline; what does not fit into the bounded queue is dropped and
-# counted, never kept in memory; nothing raises because of a broker. acks=all and one request in flight keep the order
-# without a producer id, so that writing is the only thing this client asks of a broker.
+# Invariants of the producer: no call outlasts its deadline; records that do not fit the bounded queue are dropped and
+# counted; no broker makes it raise. acks=all with one request in flight keeps the order without a producer id, so the
+# client needs no right but to write.
 
 _QUEUE_KBYTES = 65_536
 _WAIT_S = 0.05
 _BY_KEY = -1
-_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 librdkafka's own public codes begin with an underscore
 
 
 class ProducerRecord(NamedTuple):
@@ -243,12 +240,12 @@ class TopicPublisher:
         return left
 
     def counts(self) -> RecordCounts:
-        """What became of the records so far."""
+        """Records so far, by outcome."""
         with self._lock:
             return RecordCounts(self._written, self._failed, self._dropped)
 
     def begin(self) -> None:
-        """Forget what was wrong with earlier records: from now on `problems` is about those that come."""
+        """Clear the problems of earlier records."""
         with self._lock:
             self._problems = {name: problem for name, problem in self._problems.items() if not name}
 
@@ -258,7 +255,7 @@ class TopicPublisher:
             return tuple(f"{topic}: {problem}" if topic else problem for topic, problem in self._problems.items())
 
     def _queued(self, record: ProducerRecord) -> bool:
-        """False when there is no room; what can never be written counts as failed and is done with."""
+        """False when the queue is full; a record that can never be written counts as failed."""
         try:
             self._producer.produce(
                 record.topic,
@@ -280,7 +277,7 @@ class TopicPublisher:
             self._count(topic, written=1)
             return
         self._count(topic, failed=1, problem=error_text(error))
-        if error.code() in _GONE:
+        if error.code() in MISSING:
             self._on_gone(topic)
 
     def _on_error(self, error: KafkaError) -> None:

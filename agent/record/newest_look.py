@@ -1,10 +1,8 @@
-"""What does the running agent know? The newest events of some kinds that its telemetry topic holds.
+"""The newest telemetry of a cluster: events of given kinds from the topic's tail, and agents by cycle report.
 
-Commands ask this beside their own look: its memory is the base for rates, its limits are what it would act by. Only the
-topic's tail is read, in steps that grow, until an event of every kind is found or the time is over. Events of one kind
-whose subject is the cluster lie in one partition, so the last of them there is the newest.
-
-Invariant: nothing raises because of a broker or of what the topic holds; where nothing is known, a clause says why.
+Commands use it beside their own look: the agent's memory is the base of rates, its limits are those it acts by. The
+tail is read in growing steps until each kind is found or the deadline. Events about the cluster lie in one partition,
+so the last one is the newest. Invariant: no broker or record makes it raise; an unknown has a clause with the reason.
 """
 
 from __future__ import annotations
@@ -16,18 +14,16 @@ from typing import NamedTuple, TypeVar
 from confluent_kafka import KafkaException
 
 from agent.record.librdkafka import error_text
-from agent.record.reader import MEMORY_PARTITION, OffsetRange, TopicReader, open_reader
+from agent.record.reader import MEMORY_PARTITION, TopicReader, open_reader
 from agent.telemetry.derived import ReportData
 from agent.telemetry.events import EventKind, TelemetryEvent, from_lines
 from agent.values.clock import system_clock
 from agent.values.limits import AgentMode
 from agent.values.typed_json import UnreadableError, from_json
 
-# Which agents write telemetry of a cluster, and which of them leads? By their newest cycle reports.
-#
-# Several agents may write to one topic: a leader, agents that stand by, a dry run with other settings. Their clocks may
-# differ: a report is as old as the broker says that appended it, where the topic has its time (`message.timestamp.type=
-# LogAppendTime`), else as its agent says; a time of the future counts as now. Pure but for what reads the topic.
+# Agents by their newest cycle reports: a leader, standbys, a dry run with other settings. A report's age is the
+# broker's append time where the topic has it (message.timestamp.type=LogAppendTime), else the agent's own time; a
+# future time counts as now.
 
 WINDOW_MS = 120_000
 """An agent that is silent for longer, and for longer than three of its looks take, is not counted beside others."""
@@ -41,7 +37,7 @@ _MOST_RECORDS = 20_000
 
 
 class AgentRun(NamedTuple):
-    """One run of an agent, as its newest report tells."""
+    """One run of an agent by its newest report."""
 
     instance: str
     cluster: str
@@ -49,14 +45,14 @@ class AgentRun(NamedTuple):
     newest_ms: int
     """Epoch milliseconds of the newest report."""
     first: int
-    """Place of its first report among all that were read, and of its last: whatever the clocks say."""
+    """Index of its first report among all that were read, and of its last, independent of clocks."""
     last: int
     ahead_ms: int = 0
     """How far the newest one is in the future: by its agent's clock, or by the broker's that appended it."""
 
     @property
     def window_ms(self) -> int:
-        """How long it may be silent."""
+        """Milliseconds of silence after which it no longer counts."""
         return max(WINDOW_MS, _LOOKS * (self.report.poll_ms or 0))
 
     @property
@@ -82,7 +78,7 @@ def wall_ms() -> int:
 
 
 def runs_in_lines(lines: Iterable[TelemetryLine], cluster: str | None, now_ms: int) -> tuple[AgentRun, ...]:
-    """The agents that write now, the one to judge by first; what cannot be read is left out.
+    """The agents that write now, the leader first; unreadable reports are left out.
 
     ``lines`` in the order in which they were written, ``now_ms`` by the reader's clock.
     """
@@ -102,7 +98,7 @@ def runs_in_lines(lines: Iterable[TelemetryLine], cluster: str | None, now_ms: i
 
 
 class _Silences:
-    """For how long others have written since each agent's last report: by one clock each, so all may be wrong."""
+    """For each agent, for how long others have written since its last report: each by its own clock."""
 
     def __init__(self) -> None:
         self._since: dict[str, dict[str, int]] = {}
@@ -140,7 +136,7 @@ def _reports(lines: Iterable[TelemetryLine], cluster: str | None) -> Iterable[tu
 
 
 def _over(one: AgentRun, heard: Iterable[AgentRun]) -> bool:
-    """Whether its agent was started again: another run of the same name and host began after its last report.
+    """Whether the run has ended: another run of the same name and host began after its last report.
 
     An agent in mode execute is not ended by a dry run of the same name: its next report may only be due later.
     """
@@ -162,25 +158,23 @@ def agent_runs(reader: TopicReader, cluster: str | None) -> tuple[AgentRun, ...]
     heard: tuple[AgentRun, ...] = ()
     while spans:
         tail = tuple(span._replace(first=max(span.first, span.end - step)) for span in spans)
-        told = [read for read in reader.read(tail) if read.value is not None and b"report" in read.value]
+        reports = [read for read in reader.read(tail) if read.value is not None and b"report" in read.value]
         if not reader.in_time:
             break
-        now_ms, lines = (
-            wall_ms(),
-            [TelemetryLine(read.value, read.appended_ms) for read in told if read.value is not None],
-        )
+        now_ms = wall_ms()
+        lines = [TelemetryLine(read.value, read.appended_ms) for read in reports if read.value is not None]
         heard = runs_in_lines(lines, cluster, now_ms)
         whole = all(cut.first <= span.first for cut, span in zip(tail, spans, strict=True))
         if whole or step >= _MOST_RECORDS or _far_enough(lines, cluster, heard, now_ms):
             break
-        holding = {read.partition for read in told}
+        holding = {read.partition for read in reports}
         spans = tuple(span for span in spans if span.partition in holding) or spans
         step *= _STEP_GROWTH
     return heard
 
 
 def _far_enough(lines: Sequence[TelemetryLine], cluster: str | None, heard: Sequence[AgentRun], now_ms: int) -> bool:
-    """Whether no agent that counts can be further back: a leader may look seldom."""
+    """Whether no counted agent can be further back: a leader may look seldom."""
     times = [min(at_ms, now_ms) for _, at_ms in _reports(lines, cluster)]
     needed_ms = WINDOW_MS if any(one.report.leads for one in heard) else _FAR_MS
     return bool(times) and max(times) - min(times) > needed_ms
@@ -194,7 +188,7 @@ T = TypeVar("T")
 
 
 class NewestLook(NamedTuple):
-    """The newest event of each kind that was asked for, of one cluster."""
+    """The newest event of each requested kind, of one cluster."""
 
     events: Mapping[EventKind, TelemetryEvent]
     why_not: str | None = None
@@ -272,7 +266,7 @@ def agents_heard(config: Mapping[str, str | int], topic: str, *, prefix: str, ti
 def _asked(
     ask: Callable[[TopicReader], T], config: Mapping[str, str | int], topic: str, prefix: str, timeout_ms: int
 ) -> T | str:
-    """What the open reader answers; or why the topic could not be read, as one clause."""
+    """The answer with an open reader; or why the topic could not be read, as one clause."""
     try:
         with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
             return ask(reader)
@@ -299,8 +293,8 @@ def newest_of(
         if not reader.in_time:  # what came so far need not be the newest
             break
         left_out = []
-        found = _last_of_each(values.values(), cluster, kinds, left_out.append, instance)
-        whole = _covers(tail, spans)
+        found = newest_events(values.values(), cluster, kinds, left_out.append, instance)
+        whole = all(cut.first <= span.first for cut, span in zip(tail, spans, strict=True))
         step *= _GROWTH
     missing = kinds - found.keys()
     if not missing:
@@ -312,14 +306,14 @@ def newest_of(
     return NewestLook(found, why_not)
 
 
-def _last_of_each(
+def newest_events(
     partitions: Iterable[list[bytes]],
     cluster: str | None,
     kinds: AbstractSet[EventKind],
     left_out: Callable[[str], None],
     instance: str | None = None,
 ) -> dict[EventKind, TelemetryEvent]:
-    """The newest event of each kind; what is older is not even decoded, and what is no event hides none."""
+    """The newest event of each kind, given each partition's values in order; older events are not even decoded."""
     newest: dict[EventKind, TelemetryEvent] = {}
     for values in partitions:
         open_kinds = set(kinds)
@@ -332,7 +326,3 @@ def _last_of_each(
             if not open_kinds:
                 break
     return newest
-
-
-def _covers(tail: tuple[OffsetRange, ...], spans: tuple[OffsetRange, ...]) -> bool:
-    return all(cut.first <= span.first for cut, span in zip(tail, spans, strict=True))

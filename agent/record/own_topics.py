@@ -1,7 +1,6 @@
-"""Are rackwise's own topics there, and as they should be? Creates them rack-aware when they are not.
+"""Creates rackwise's own topics with replicas spread over racks, and checks those that exist.
 
-Creating them is one of the two mutating requests that leave the process in a dry run; writing them is the other. A
-topic that is there already is left as it is: what an administrator made is theirs.
+Creating and writing them are the only mutating requests of a dry run. An existing topic is never changed.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class OwnTopic:
 
 
 class OwnTopics:
-    """Creates what is missing, and remembers what is there."""
+    """Creates missing topics, and remembers existing ones."""
 
     def __init__(self, config: Mapping[str, str | int], topics: Sequence[OwnTopic], deadline_ms: int) -> None:
         self._config = config
@@ -59,9 +58,9 @@ class OwnTopics:
         """How the latest attempt to create a topic failed."""
 
     def ensure(self, observation: Observation) -> None:
-        """Make sure that each topic is there: shown by the observation, or created now."""
-        unseen = any(gap.part is ObservationPart.TOPICS and not gap.subject for gap in observation.gaps)
-        shown = {topic.name for topic in observation.topics if topic.error is None} & self._topics.keys()
+        """Create the topics that the observation lacks."""
+        unseen = _hides_topics(observation)
+        shown = _shown_topics(observation) & self._topics.keys()
         if not unseen:
             for name in self._shown - shown:  # it was deleted
                 self.forget(name)
@@ -75,22 +74,22 @@ class OwnTopics:
             self._create(missing, observation)
 
     def is_ready(self, name: str) -> bool:
-        """Whether that topic may be written: writing one that is missing could make a broker create it blindly."""
+        """Whether that topic exists: a write to a missing one could make a broker auto-create it."""
         return name in self._ready
 
     def take_new(self, name: str) -> bool:
-        """Whether it was created here and this was not asked since: nothing stands in it yet."""
+        """Whether it was created here since the last call, so that it is empty."""
         new = name in self._new
         self._new.discard(name)
         return new
 
     def forget(self, name: str) -> None:
-        """The topic turned out to be gone: it is looked for, and created, anew."""
+        """The topic was deleted: it is created anew."""
         self._ready.discard(name)
         self._next_try_ms = 0
 
     def problems(self) -> tuple[str, ...]:
-        """A sentence for each topic that cannot be had."""
+        """A sentence for each topic that does not exist."""
         return tuple(f"{name}: {problem}" for name, problem in self._problems.items())
 
     def _create(self, missing: Sequence[OwnTopic], observation: Observation) -> None:
@@ -105,7 +104,7 @@ class OwnTopics:
             self._take(name, answer)
 
     def _take(self, name: str, answer: Future[None]) -> None:
-        """The topic is there now, by this agent or not, or there is a problem."""
+        """Note the answer of one creation: the topic exists now, or there is a problem."""
         try:
             answer.result(timeout=self._timeout_s + 1)
             self._shown.add(name)
@@ -164,11 +163,8 @@ def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
     )
 
 
-# Where rackwise's own topics live: every replica of a partition in a rack of its own as long as racks are left.
-#
-# Pure and deterministic (KIP-36's rule, for topics that are created with explicit replica lists). Priorities: distinct
-# racks, then even load of brokers, then the lowest id. A broker without a rack counts as an unknown rack: it
-# comes last.
+# Replica placement by KIP-36's rule: distinct racks, then even load of brokers, then the lowest id. A broker without a
+# rack counts as an unknown rack and comes last. Deterministic.
 
 
 def place_replicas(
@@ -203,7 +199,7 @@ _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
 
 
 class TopicAnnouncement(NamedTuple):
-    """What is said before anything is created."""
+    """The announcement before the first creation."""
 
     sentence: str
     creates: tuple[str, ...]
@@ -214,16 +210,25 @@ class TopicAnnouncement(NamedTuple):
     """False while that is not known yet, or no broker is there to hold a topic: a later look tells what is created."""
 
 
+def _hides_topics(observation: Observation) -> bool:
+    """Whether the list of topics is a gap."""
+    return any(gap.part is ObservationPart.TOPICS and not gap.subject for gap in observation.gaps)
+
+
+def _shown_topics(observation: Observation) -> set[str]:
+    return {topic.name for topic in observation.topics if topic.error is None}
+
+
 def announce(topics: Sequence[OwnTopic], observation: Observation, mode: str) -> TopicAnnouncement:
-    """By the first look; without topics to be written it says that none is created, and why."""
+    """The announcement by a look; without own topics it gives the reason."""
     if not topics:
         why = "mode is observe" if mode == "observe" else "the settings publish none"
         return TopicAnnouncement(f"creates no topic: {why}", (), ())
     names = tuple(topic.name for topic in topics)
-    if any(gap.part is ObservationPart.TOPICS and not gap.subject for gap in observation.gaps):
+    if _hides_topics(observation):
         sentence = f"creates no topic before the brokers list topics; needs {_listed(names)}"
         return TopicAnnouncement(sentence, (), (), settled=False)
-    shown = {topic.name for topic in observation.topics if topic.error is None}
+    shown = _shown_topics(observation)
     missing = [topic for topic in topics if topic.name not in shown]
     exist = tuple(name for name in names if name in shown)
     if missing and not usable_brokers(observation):
@@ -241,7 +246,7 @@ def announce(topics: Sequence[OwnTopic], observation: Observation, mode: str) ->
 
 
 def _fewer_replicas(missing: Sequence[OwnTopic], observation: Observation) -> list[str]:
-    """What an outage does to the topics for good: they have fewer replicas than the settings say, also after it."""
+    """The lasting effect of an outage: topics with fewer replicas than configured, also after it."""
     usable = {broker.id for broker in usable_brokers(observation)}
     named = {
         replica for topic in observation.topics for partition in topic.partitions for replica in partition.replicas

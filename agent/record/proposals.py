@@ -1,9 +1,7 @@
-"""What to write to the proposals topic, so that its compacted state is what rackwise would do now.
+"""Records for the proposals topic: new, changed and refreshed proposals, and void ones.
 
-A proposal is written when it is new or changed, again where its figures have changed materially, and again before it
-expires; one that no longer holds is written as void. The key is the proposal's slot (subject, kind and reason), so
-compaction keeps one state per slot, and what two agents write about the same snapshot is the same record. Pure but for
-the two functions that read the topic.
+A proposal is written when new or changed, when its figures changed materially, and before it expires. The key is its
+slot (subject, kind, reason), so compaction keeps one state per slot, equal for two agents with the same snapshot.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _EXPIRED = "void: it expired unused, and it is no longer proposed"
 
 
 class PublishedProposal(NamedTuple):
-    """A proposal that stands in the topic."""
+    """The state of a slot in the topic."""
 
     id: str
     kind: str
@@ -52,7 +50,7 @@ class PublishedProposal(NamedTuple):
 
 
 class ProposalStates(NamedTuple):
-    """What the topic says."""
+    """The topic's state."""
 
     states: tuple[Proposal | LifecycleStep, ...]
     """The newest state of every slot, sorted by key: a proposal, or the step that ended it. After them the steps that
@@ -62,7 +60,7 @@ class ProposalStates(NamedTuple):
 
 
 class ProposalsUpdate(NamedTuple):
-    """What to write, and what then stands in the topic by slot."""
+    """The records to write, and the topic's state by slot after them."""
 
     records: tuple[ProducerRecord, ...]
     standing: Mapping[str, PublishedProposal]
@@ -90,12 +88,9 @@ def update(
             life = LifecycleStep(old.id, old.kind, old.subject, "void", sentence, now_ms)
             void.append(_void(life, key, topic, here))
     created = [
-        _created(proposal, key, topic, here)
+        ProducerRecord(topic, key, proposal_to_bytes(proposal), created_headers(proposal, here))
         for key, proposal in after.items()
-        if key not in standing
-        or standing[key].id != proposal.id
-        or _ages(standing[key], now_ms)
-        or _stale(standing[key], proposal, now_ms)
+        if key not in standing or standing[key].id != proposal.id or _stale(standing[key], proposal, now_ms)
     ]
     written = {record.key for record in created}
     stands = {key: _published(proposal) if key in written else standing[key] for key, proposal in after.items()}
@@ -103,10 +98,9 @@ def update(
 
 
 def standing_in(records: Iterable[ConsumerRecord], cluster: str) -> dict[str, PublishedProposal]:
-    """The topic's state by slot, as its records tell in their order.
+    """The topic's state by slot after its records, in their order.
 
-    Records of other clusters are left aside, and so is what is no proposal and no step of one, so that its slot is
-    written anew.
+    Records of other clusters are ignored; an unreadable record clears its slot, which is then written anew.
     """
     standing: dict[str, PublishedProposal] = {}
     for read in records:
@@ -121,7 +115,7 @@ def standing_in(records: Iterable[ConsumerRecord], cluster: str) -> dict[str, Pu
 
 
 def proposals_in(records: Iterable[ConsumerRecord], cluster: str) -> ProposalStates:
-    """What the topic says of a cluster, whatever else it holds: a topic may be mirrored, and slots are named alike."""
+    """The topic's proposals of one cluster: a topic may be mirrored, and slots of clusters have equal names."""
     every = tuple(read for read in records if _is_of(read, cluster))
     newest = {read.key: read for read in every}
     states = [_state(read, read.value) for _, read in sorted(newest.items()) if read.value is not None]
@@ -137,14 +131,14 @@ def _is_of(read: ConsumerRecord, cluster: str) -> bool:
 
 
 def _replaced(records: Sequence[ConsumerRecord], known: AbstractSet[str]) -> Iterable[LifecycleStep]:
-    """The latest step of each proposal that is not ``known``; records that cannot be read are left aside."""
+    """The latest step of each proposal that is not ``known``; unreadable records are ignored."""
     steps = (read for read in records if read.value is not None and read.headers.get("ce_type") != CREATED)
     lives = (state for read in steps if isinstance(state := _state(read, read.value or b""), LifecycleStep))
     return {life.id: life for life in lives if life.id not in known}.values()
 
 
 def _state(read: ConsumerRecord, value: bytes) -> Proposal | LifecycleStep | str:
-    """What a record says, or why it cannot be read."""
+    """A record's proposal or step, or why it is unreadable."""
     try:
         return proposal_from_json(value) if read.headers.get("ce_type") == CREATED else _life(value)
     except (UnreadableError, BadProposalDocument) as error:
@@ -161,17 +155,12 @@ def _life(value: bytes) -> LifecycleStep:
     return life
 
 
-def _ages(published: PublishedProposal, now_ms: int) -> bool:
-    """More than half of its time is over: it is written again, so that a standing proposal never looks expired."""
-    return now_ms - published.created_ms > (published.expires_ms - published.created_ms) / 2
-
-
 def _stale(published: PublishedProposal, proposal: Proposal, now_ms: int) -> bool:
-    """Its figures are others now: the same plan, with the same id and hash, is written with the figures of now."""
-    now = figures_of(proposal)
-    return now.adds_to(published.figures) or (
-        now_ms - published.created_ms >= FIGURES_MS and differ(published.figures, now)
-    )
+    """Whether half of its time is over, so that it never looks expired, or its figures have changed."""
+    now, age_ms = figures_of(proposal), now_ms - published.created_ms
+    if age_ms > (published.expires_ms - published.created_ms) / 2 or now.adds_to(published.figures):
+        return True
+    return age_ms >= FIGURES_MS and differ(published.figures, now)
 
 
 def _published(proposal: Proposal) -> PublishedProposal:
@@ -183,10 +172,6 @@ def _published(proposal: Proposal) -> PublishedProposal:
         proposal.expires_ms,
         figures_of(proposal),
     )
-
-
-def _created(proposal: Proposal, key: str, topic: str, here: str) -> ProducerRecord:
-    return ProducerRecord(topic, key, proposal_to_bytes(proposal), created_headers(proposal, here))
 
 
 def _void(life: LifecycleStep, key: str, topic: str, here: str) -> ProducerRecord:

@@ -1,10 +1,8 @@
-"""Reads rackwise's own topics back, without joining a group and without committing anything.
+"""Reads rackwise's own topics without a group and without commits, and the agent's last memory.
 
-Whether a topic is there is asked without a consumer: the library's consumers look for their group's coordinator, and on
-a cluster that has never had a group the brokers would make `__consumer_offsets` for it.
-
-Every read is bounded in time and in records; what could not be read in that time is missing from the answer, which says
-so. Used after a restart, by `proposals` and by commands that show what was published.
+Topics are looked up by the admin client: a consumer looks for its group's coordinator, and on a cluster that has never
+had a group the brokers would create `__consumer_offsets`. Reads are bounded in time and records; an incomplete answer
+says so.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import closing
 from typing import NamedTuple
 
 from confluent_kafka import (
@@ -27,7 +25,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from agent.memory.codec import after_restart
-from agent.record.librdkafka import client_settings, error_text, reader_config
+from agent.record.librdkafka import MISSING, client_settings, error_text, reader_config
 from agent.telemetry.events import EventKind, from_lines
 from agent.telemetry.looks import memory_of
 from agent.values.clock import ClockReading
@@ -37,12 +35,11 @@ from agent.values.typed_json import UnreadableError
 
 _POLL_S = 0.5
 _BATCH = 500
-_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 librdkafka's own public codes begin with an underscore
 _LEADERLESS = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 as above
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 librdkafka's own public codes begin with an underscore
 )
 _RETRY_S = 0.2
 _LEAST_S = 0.1
@@ -79,7 +76,7 @@ class TopicReader:
         self._opened: Consumer | None = None
 
     def spans(self, only: AbstractSet[int] | None = None) -> tuple[OffsetRange, ...]:
-        """The partitions, or ``only`` those, with what they hold; none without such a topic. Raises KafkaException."""
+        """Offset ranges of the partitions, or of ``only`` those; none without such a topic. Raises KafkaException."""
         partitions = partitions_of(AdminClient(client_settings(self._config)), self._topic, self._left())
         return tuple(self._span(partition) for partition in partitions if only is None or partition in only)
 
@@ -107,11 +104,11 @@ class TopicReader:
 
     @property
     def in_time(self) -> bool:
-        """False once the time is over: what was read may not be everything."""
+        """False once the deadline has passed: the records read may not be all."""
         return self._left() > 0
 
     def close(self) -> None:
-        """Let the brokers go."""
+        """Close the consumer."""
         if self._opened is not None:
             self._opened.close()
 
@@ -121,7 +118,7 @@ class TopicReader:
         return self._opened
 
     def _span(self, partition: int) -> OffsetRange:
-        """Raises KafkaException; a partition whose leader is just being chosen is asked again while there is time."""
+        """Raises KafkaException; a partition without leader is retried until the deadline."""
         while True:
             try:
                 offsets = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), self._left())
@@ -138,14 +135,9 @@ class TopicReader:
         return max(0.0, self._deadline - time.monotonic())
 
 
-@contextmanager
-def open_reader(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> Iterator[TopicReader]:
+def open_reader(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> closing[TopicReader]:
     """A reader of one topic for at most that long. Raises KafkaException when the brokers do not answer."""
-    reader = TopicReader(config, topic, prefix, time.monotonic() + timeout_ms / 1_000)
-    try:
-        yield reader
-    finally:
-        reader.close()
+    return closing(TopicReader(config, topic, prefix, time.monotonic() + timeout_ms / 1_000))
 
 
 def partitions_of(admin: AdminClient, topic: str, timeout_s: float) -> tuple[int, ...]:
@@ -154,7 +146,7 @@ def partitions_of(admin: AdminClient, topic: str, timeout_s: float) -> tuple[int
     try:
         described = asked[topic].result()
     except KafkaException as failed:
-        if failed.args[0].code() in _MISSING:
+        if failed.args[0].code() in MISSING:
             return ()
         raise
     return tuple(sorted(partition.id for partition in described.partitions))
@@ -182,11 +174,8 @@ def _number(value: int | None) -> int:
     return -1 if value is None else value
 
 
-# What did the agent know before it was restarted? The last memory that its telemetry holds.
-#
-# Memory events always lie in partition 0, so a restart reads one partition from its end, in steps that grow, until a
-# whole memory is found or the time is over. Without one the agent starts with an empty memory; `agent.memory` says what
-# that forgets. The memory found is the one that went *into* the last look that was recorded in full.
+# Memory events lie in partition 0, which is read from its end in growing steps until a whole memory is found or the
+# deadline. It is the memory that went *into* the last look recorded in full; without one the agent starts empty.
 
 MEMORY_PARTITION = 0
 _FIRST_STEP = 500
@@ -194,7 +183,7 @@ _GROWTH = 8
 
 
 class RestoredMemory(NamedTuple):
-    """The memory to begin with, and a sentence that says where it is from."""
+    """The restored memory, and a sentence with its origin."""
 
     memory: Memory
     sentence: str
@@ -224,7 +213,7 @@ def restore(
 
 
 def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool, list[str]]:
-    """The newest memory of that cluster, whether everything was looked through, and what could not be read."""
+    """The newest memory of that cluster, whether the whole partition was read, and why records were unreadable."""
     left_out: list[str] = []
     span = next((span for span in reader.spans() if span.partition == MEMORY_PARTITION), None)
     if span is None:
@@ -242,7 +231,7 @@ def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool
 
 
 def newest_memory(values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]) -> Memory | None:
-    """The last memory of that cluster that can be read; what cannot is reported, and hides no older one."""
+    """The last readable memory of that cluster; an unreadable one is reported, and hides no older one."""
     told = [one for one in from_lines(values, left_out) if one.kind is EventKind.MEMORY and one.cluster == cluster]
     for event in reversed(told):
         try:

@@ -1,7 +1,7 @@
-"""record: every cycle leaves the process as telemetry, proposals leave it when they change. The straight line's end.
+"""Records each cycle: telemetry of every cycle, proposals when they change.
 
-Invariants: in mode observe no topic is created or written; recording never raises because of brokers or disks, it
-answers with sentences; it holds the loop no longer than its deadline.
+Invariants: mode observe creates and writes no topic; brokers and disks never make it raise, they give sentences; it
+holds the loop no longer than its deadline.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RESTORE_MS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordPlan:
-    """Where a cycle is written. A topic that is None is neither created nor written."""
+    """Topics and file of the recording. A topic that is None is neither created nor written."""
 
     telemetry: OwnTopic | None = None
     proposals: OwnTopic | None = None
@@ -58,7 +58,7 @@ class RecordPlan:
 
 
 class RecordingResult(NamedTuple):
-    """What became of one cycle's records."""
+    """The outcome of one cycle's records."""
 
     full: bool
     counts: RecordCounts
@@ -91,7 +91,7 @@ class CycleRecorder:
         self._last_full_ms: int | None = None
 
     def restore(self, observation: Observation, now: ClockReading) -> RestoredMemory:
-        """What an earlier process knew, from the telemetry topic; nothing is read where there is none yet."""
+        """The memory of an earlier process from the telemetry topic, where that exists."""
         if self._plan.telemetry is None:
             return RestoredMemory(Memory(), "no memory was restored: no telemetry topic is written", found=False)
         name = self._plan.telemetry.name
@@ -101,13 +101,13 @@ class CycleRecorder:
         return restore(self._config, name, cluster, now, prefix=prefix, timeout_ms=RESTORE_MS)
 
     def record(self, cycle: Cycle) -> RecordingResult:
-        """Write the cycle. Never raises because of a broker or a disk; what went wrong is in the answer."""
+        """Write the cycle. Never raises because of a broker or a disk; problems are in the result."""
         full = self._is_full(cycle)
         lines = _lines(
             cycle, AgentIdentity(self._plan.agent, socket.gethostname(), os.getpid(), self._plan.poll_ms), full=full
         )
         if self._publisher is None:
-            self._write_file(lines)
+            deque(self._copied(lines), maxlen=0)
             return RecordingResult(full, self.counts(), 0, self._problems())
         self._publisher.begin()
         before = self._publisher.counts()
@@ -121,7 +121,7 @@ class CycleRecorder:
         return RecordingResult(full, self.counts(), waiting, (*unread, *late, *self._problems()))
 
     def counts(self) -> RecordCounts:
-        """What became of all records since the start."""
+        """All records since the start, by outcome."""
         topic = self._publisher.counts() if self._publisher else RecordCounts(0, 0, 0)
         if self._file is None:
             return topic
@@ -150,9 +150,6 @@ class CycleRecorder:
             if topic is not None and writable:
                 partition = MEMORY_PARTITION if line.kind is EventKind.MEMORY else None
                 yield ProducerRecord(topic.name, line.subject, line.text.encode(), (), partition)
-
-    def _write_file(self, lines: Iterable[_Line]) -> None:
-        deque(self._copied(lines), maxlen=0)
 
     def _copied(self, lines: Iterable[_Line]) -> Iterable[_Line]:
         return self._file.copied(lines) if self._file is not None else lines
@@ -194,14 +191,14 @@ class CycleRecorder:
         return (*self._topics.problems(), *published, *([filed] if filed else []))
 
 
-def _lines(cycle: Cycle, teller: AgentIdentity, *, full: bool) -> Iterator[_Line]:
-    """What rebuilds the look, when it is written in full, then what was made of it; one event in memory at a time."""
+def _lines(cycle: Cycle, agent: AgentIdentity, *, full: bool) -> Iterator[_Line]:
+    """The look's events where it is written in full, then the derived ones; one event in memory at a time."""
     number = 0
     if full:
         for event in observation_to_events(cycle.observation, cycle.before, cycle.limits, look=cycle.look):
             number += 1
             yield from _written(event)
-    for event in derived_events(cycle, number, full=full, teller=teller):
+    for event in derived_events(cycle, number, full=full, agent=agent):
         yield from _written(event)
 
 

@@ -1,14 +1,14 @@
-"""By which settings does the agent that runs judge, and what does it remember? As its newest telemetry tells.
+"""Limits and memory of the running agent, from its newest telemetry.
 
-Read from the tail of the telemetry topic, or of the telemetry file of this machine, whichever is newer. Nothing raises
-because of a broker, a file or what they hold: where no agent is known to run, a clause says why.
+Read from the tail of the telemetry topic or of this machine's telemetry file, whichever is newer. No broker, file or
+record makes it raise; without a running agent a clause has the reason.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +19,11 @@ from agent.record.newest_look import (
     TelemetryLine,
     leading_look,
     leading_of,
+    newest_events,
     runs_in_lines,
     wall_ms,
 )
-from agent.telemetry.events import EventKind, LimitsData, TelemetryEvent, from_lines
+from agent.telemetry.events import EventKind, LimitsData
 from agent.telemetry.limits_names import limits_from_record
 from agent.telemetry.looks import checked, memory_of
 from agent.values.limits import AgentMode, Limits
@@ -39,7 +40,7 @@ _MOST_BYTES = 256 * 1024 * 1024
 
 
 class RunningAgent(NamedTuple):
-    """An agent as its newest telemetry tells of it."""
+    """An agent by its newest telemetry."""
 
     limits: Limits
     memory: Memory
@@ -58,15 +59,15 @@ class RunningAgent(NamedTuple):
     leads: bool | None = None
     """Mode execute: whether it led after its newest cycle; None in the other modes."""
     others: tuple[AgentRun, ...] = ()
-    """Other agents that write to the same telemetry, by what they are to it: one in mode execute first."""
+    """Other agents that write to the same telemetry, those in mode execute first."""
     poll_ms: int | None = None
     """Milliseconds between two of its looks, as it is set; None from an older agent."""
     ahead_ms: int = 0
-    """How far its newest look is in the future, by the clock of which that is told."""
+    """How far its newest look is in the future, by the clock of ``taken_ms``."""
 
 
 class TelemetrySource(NamedTuple):
-    """Where to read."""
+    """The telemetry topic and file to read."""
 
     config: Mapping[str, str | int]
     """confluent-kafka's configuration."""
@@ -80,8 +81,8 @@ def running_agent(source: TelemetrySource, cluster: str | None) -> RunningAgent 
     """The agent, or why none is known, as one clause. ``cluster`` None takes any cluster's."""
     found: list[RunningAgent] = []
     why_not: list[str] = []
-    for told, heard in _told(source, cluster):
-        agent = _agent(told, heard)
+    for newest, heard in _newest(source, cluster):
+        agent = _agent(newest, heard)
         if isinstance(agent, RunningAgent):
             found.append(agent)
         else:
@@ -95,26 +96,22 @@ def _rank(one: RunningAgent) -> tuple[bool, bool, bool, int]:
     return one.leads is True, one.limits.mode is AgentMode.EXECUTE, one.ahead_ms <= WINDOW_MS, one.taken_ms
 
 
-def _told(source: TelemetrySource, cluster: str | None) -> Iterable[tuple[NewestLook, tuple[AgentRun, ...]]]:
+def _newest(source: TelemetrySource, cluster: str | None) -> Iterable[tuple[NewestLook, tuple[AgentRun, ...]]]:
     if source.file is not None:
-        yield _leading_in_file(source.file, cluster, time.monotonic() + source.timeout_ms / 1_000)
+        path, deadline = source.file, time.monotonic() + source.timeout_ms / 1_000
+        yield leading_of(
+            lambda whose, instance: newest_in_file(path, whose, deadline, instance),
+            lambda: runs_in_lines([TelemetryLine(value) for value in _tail(path)], cluster, wall_ms()),
+            cluster,
+        )
     if source.topic is not None:
         yield leading_look(
             source.config, source.topic, cluster, KINDS, prefix=source.prefix, timeout_ms=source.timeout_ms
         )
 
 
-def _leading_in_file(path: Path, cluster: str | None, deadline: float) -> tuple[NewestLook, tuple[AgentRun, ...]]:
-    """As `leading_look`, of a file."""
-    return leading_of(
-        lambda whose, instance: newest_in_file(path, whose, deadline, instance),
-        lambda: runs_in_lines([TelemetryLine(value) for value in _tail(path)], cluster, wall_ms()),
-        cluster,
-    )
-
-
 def _tail(path: Path) -> list[bytes]:
-    """The last whole lines of a file; none where it cannot be read any more."""
+    """The last whole lines of a file; none where it is unreadable."""
     try:
         with open_plain(path) as file:
             size = file.seek(0, os.SEEK_END)
@@ -137,7 +134,7 @@ def newest_in_file(path: Path, cluster: str | None, deadline: float, instance: s
                 whole = step >= size
                 # The first may be the end of a line, and what follows the last line break is one that is being written.
                 left_out: list[str] = []
-                events = _newest(reversed(lines[0 if whole else 1 : -1]), cluster, left_out.append, instance)
+                events = newest_events([lines[0 if whole else 1 : -1]], cluster, KINDS, left_out.append, instance)
                 missing = ", ".join(sorted(KINDS - events.keys()))
                 if not missing or whole or step > _MOST_BYTES or time.monotonic() > deadline:
                     why_not = f"{path} shows no {missing}" if missing else None
@@ -149,29 +146,15 @@ def newest_in_file(path: Path, cluster: str | None, deadline: float, instance: s
         return NewestLook({}, f"{path} cannot be read ({error.strerror})")
 
 
-def _newest(
-    lines: Iterable[bytes], cluster: str | None, left_out: Callable[[str], None], instance: str | None
-) -> dict[EventKind, TelemetryEvent]:
-    """The newest event of each kind; what is no event hides none."""
-    found: dict[EventKind, TelemetryEvent] = {}
-    for event in from_lines(lines, left_out):
-        mine = cluster in (None, event.cluster) and instance in (None, event.instance)
-        if event.kind in KINDS and event.kind not in found and mine:
-            found[event.kind] = event
-        if len(found) == len(KINDS):
-            break
-    return found
-
-
-def _agent(told: NewestLook, heard: tuple[AgentRun, ...]) -> RunningAgent | str:
-    if told.why_not is not None:
-        return told.why_not
-    limits_event, first = told.events[EventKind.LIMITS], heard[0]
+def _agent(newest: NewestLook, heard: tuple[AgentRun, ...]) -> RunningAgent | str:
+    if newest.why_not is not None:
+        return newest.why_not
+    limits_event, first = newest.events[EventKind.LIMITS], heard[0]
     report = first.report
     try:
-        told_limits = from_json(LimitsData, limits_event.data)
-        limits = checked(limits_from_record(told_limits.limits))
-        memory = memory_of(told.events[EventKind.MEMORY])
+        recorded = from_json(LimitsData, limits_event.data)
+        limits = checked(limits_from_record(recorded.limits))
+        memory = memory_of(newest.events[EventKind.MEMORY])
     except UnreadableError as error:
         return f"its telemetry cannot be read ({error})"
     return RunningAgent(
@@ -181,7 +164,7 @@ def _agent(told: NewestLook, heard: tuple[AgentRun, ...]) -> RunningAgent | str:
         first.newest_ms,
         report.agent,
         report.host,
-        any(one.report.limits_digest != told_limits.digest for one in heard),
+        any(one.report.limits_digest != recorded.digest for one in heard),
         report.pid,
         report.leads,
         heard[1:],

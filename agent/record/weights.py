@@ -1,9 +1,8 @@
-"""Reads the weights topic beside the looks: a thread of its own follows it, and a look takes what is known by then.
+"""Follows the weights topic in a thread of its own; a look takes the weights known by then.
 
-Invariants: a look waits for it once, at the start and no longer than `FIRST_WAIT_MS`; nothing that stands in the topic
-raises, and no more than `MOST_BYTES` of it are kept, whatever that is; it joins no group, commits nothing and creates
-nothing. A record that cannot be read counts as one, with a sentence, until its key is written anew; a topic that is
-gone takes its weights with it.
+Invariants: only the first look waits for it, at most `FIRST_WAIT_MS`; no record raises; at most `MOST_BYTES` are kept;
+no group, commit or topic is made. An unreadable record counts as one, with a sentence, until its key is written anew;
+a deleted topic takes its weights along.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION
 
 
 class _Kept(NamedTuple):
-    """What one key says."""
+    """The newest record of one key."""
 
     cluster: str
     size: int
@@ -65,7 +64,7 @@ class KeptWeights:
         self._told: dict[str, WeightsReading] = {}
 
     def put(self, key: bytes, kept: _Kept | None) -> None:
-        """What one record says; None forgets its key."""
+        """Keep one record; None deletes its key."""
         before = self._kept.pop(key, None)
         self._told.clear()
         if before is not None:
@@ -79,13 +78,13 @@ class KeptWeights:
         self._bytes += kept.size
 
     def clear(self) -> None:
-        """The topic is gone, or another one has its name."""
+        """Forget all: the topic was deleted or recreated."""
         self._kept.clear()
         self._told.clear()
         self._bytes = self._left_out = 0
 
     def told(self, cluster: str) -> WeightsReading:
-        """What is known of that cluster; the same object for as long as no record comes."""
+        """The weights of that cluster; the same object for as long as no record comes."""
         known = self._told.get(cluster)
         if known is None:
             known = self._told[cluster] = self._tell(cluster)
@@ -122,7 +121,7 @@ class WeightsReader:
         self._thread: threading.Thread | None = None
 
     def beside(self, look: Callable[[], Observation]) -> Observation:
-        """The look's answer with what is known of weights by then."""
+        """The look's observation with the weights known by then."""
         self._start()
         observation = look()
         self._first.wait(FIRST_WAIT_MS / 1_000)
@@ -136,7 +135,7 @@ class WeightsReader:
         return replace(observation, weights=told, gaps=gaps)
 
     def close(self) -> None:
-        """End the thread; one that waits for a broker which does not answer ends with the process."""
+        """End the thread; one that waits for a silent broker ends with the process."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_CLOSE_S)
@@ -147,7 +146,7 @@ class WeightsReader:
             self._thread.start()
 
     def _run(self) -> None:
-        """Until the end: read; what fails becomes a gap and is tried anew."""
+        """Read until `close`; a failure becomes a gap and is retried."""
         while not self._stop.is_set():
             try:
                 self._read_once()
@@ -170,7 +169,7 @@ class WeightsReader:
             consumer.close()
 
     def _follow(self, consumer: Consumer, partitions: tuple[int, ...], admin: AdminClient) -> None:
-        """Read all of it, and then what comes, as long as the topic stays. Raises KafkaException."""
+        """Read the topic, then follow it for as long as it exists unchanged. Raises KafkaException."""
         consumer.assign([TopicPartition(self._topic, number, 0) for number in partitions])
         unread, kept = set(partitions), KeptWeights(self._topic)
         check = time.monotonic() + _CHECK_S
@@ -201,7 +200,7 @@ class WeightsReader:
         return ()
 
     def _failed(self, why: str, *, denied: bool) -> None:
-        """What was read stays, and ages; where nothing was, that is a gap."""
+        """Records read before stay, and age; without any the failure is a gap."""
         cause = GapCause.NOT_ALLOWED if denied else GapCause.UNREACHABLE
         with self._lock:
             if self._missing is not None:
@@ -211,7 +210,7 @@ class WeightsReader:
 
 
 def read_record(key: bytes, value: bytes) -> _Kept:
-    """What a record says, or why it cannot be read. Raises nothing."""
+    """A record's rates, or why it is unreadable. Raises nothing."""
     name = key.decode("utf-8", "replace")
     size = len(key) + len(value)
     try:
@@ -223,7 +222,7 @@ def read_record(key: bytes, value: bytes) -> _Kept:
 
 
 def _of_message(message: Message, unread: set[int]) -> tuple[bytes, _Kept | None] | None:
-    """(Key, what it says); None for the end of a partition, which is then read. Raises KafkaException."""
+    """(key, its record); None for the end of a partition, which is then read. Raises KafkaException."""
     error = message.error()
     if error is None:
         key, value = _bytes(message.key()) or b"", _bytes(message.value())
@@ -240,7 +239,7 @@ def _bytes(data: str | bytes | None) -> bytes | None:
 
 @contextmanager
 def observe_with_weights(settings: Settings) -> Iterator[Callable[[Callable[[], Observation]], Observation]]:
-    """What a look is taken through, so that it has the weights of the pipeline where they are asked for."""
+    """A wrapper of looks that adds the pipeline's weights where ``weights.enabled``."""
     if not settings.weights.enabled:
         yield lambda look: look()
         return

@@ -1,1 +1,1 @@
-"""The pure stages outside of the loop: on the look of a command, a recorded look, and a changed cluster. Pure."""
+"""Simulation: the pure stages on one look, a recorded look or a changed snapshot. Pure."""

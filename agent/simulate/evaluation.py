@@ -1,6 +1,6 @@
-"""One look seen through: the stages from decode to propose, once. Nothing is remembered, judged or done.
+"""Evaluates one look by the stages from decode to propose; replays recorded looks; learns record sizes.
 
-What a command shows of a live cluster, and what a recorded look gives again: equal input gives equal answers.
+Equal input gives equal answers; nothing is remembered, guarded or done.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class StageEvaluation(NamedTuple):
     took_ms: int = 0
     """The look and all stages; 0 for a recorded look."""
     rates: RateMeasurement = UNKNOWN_RATES
-    """Where its bytes per second come from."""
+    """Source of its bytes per second."""
     agent: AgentDocument | None = None
-    """What the running agent reports of itself, where that was asked for."""
+    """The running agent's report of itself, where requested."""
 
 
 def evaluate(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> StageEvaluation:
-    """What the observation shows, what is wrong, and what would be proposed."""
+    """Snapshot, findings, plan and proposals of an observation."""
     snapshot = build_snapshot(observation, decode_members(observation, None), memory, limits, None)
     detection = detect(snapshot, memory, limits, None)
     plan = make_plan(snapshot, detection, limits, None) if planning else None
@@ -64,25 +64,22 @@ def evaluate(observation: Observation, memory: Memory, limits: Limits, *, planni
 
 
 def keeping_leaders(seen: StageEvaluation) -> StageEvaluation:
-    """The same look, with what would be proposed if no preferred leader may change."""
+    """The same look, with the proposals that change no preferred leader."""
     limits = replace(seen.limits, plan=replace(seen.limits.plan, keep_leaders=True))
     plan = make_plan(seen.snapshot, seen.detection, limits, None)
     return seen._replace(limits=limits, plan=plan, proposals=propose(seen.snapshot, plan, seen.detection, limits, None))
 
 
 def is_partial(snapshot: Snapshot) -> bool:
-    """Whether something that was asked for, and that these brokers offer, did not answer."""
+    """Whether a part that these brokers offer did not answer."""
     return any(gap.is_missed for gap in snapshot.gaps)
 
 
-# Lives through a recorded look again: the same events give the same proposals, byte for byte.
-#
-# The recorded observation, memory and limits go through the very stages of the loop, with empty memos. No broker is
-# asked.
+# Replay: the recorded observation, memory and limits go through the loop's own stages with empty memos.
 
 
 def replay(events: Iterable[TelemetryEvent]) -> tuple[Proposal, ...]:
-    """The proposals of the look that the events tell. Raises IncompleteLookError and UnreadableError."""
+    """The proposals of the recorded look. Raises IncompleteLookError and UnreadableError."""
     return replay_look(observation_from_events(events)).proposals
 
 
@@ -92,7 +89,7 @@ def replay_look(recorded: CycleInputs) -> StageEvaluation:
 
 
 def recorded_looks(events: Iterable[TelemetryEvent]) -> Iterator[CycleInputs]:
-    """Every look that the events tell in full, in their order; looks that are not whole are left out."""
+    """Every complete look among the events, in their order."""
     for look in looks_in(events):
         try:
             yield observation_from_events(look)
@@ -100,26 +97,24 @@ def recorded_looks(events: Iterable[TelemetryEvent]) -> Iterator[CycleInputs]:
             continue
 
 
-# A look that follows another one: with rates, although the size of a record is learned from these very two.
-#
-# The agent knows the size of a record one look later than it could: its loop learns it when it remembers. A command
-# that looks twice has no third look, so it learns first.
+# The loop learns the size of a record when it remembers a look, and uses it in the next one. A command looks only
+# twice, so it learns before its second look is evaluated.
 
 OLDEST_BASE_MS = 600_000
-"""What the agent saw longer ago says nothing of the traffic now."""
+"""Older figures of the agent say nothing about present traffic."""
 _AHEAD_MS = 1_000
-"""Two clocks differ by as much; where they differ by more, bytes per second would be those of another time."""
+"""Tolerated difference of two clocks; above it bytes per second would be of another time."""
 
 
 def first_memory(observation: Observation, limits: Limits) -> Memory:
-    """What the second look is to know of the first: as the agent's loop remembers it, in a cluster of any size."""
+    """The memory of the first look for the second, as the agent's loop makes it, in a cluster of any size."""
     first = evaluate(observation, Memory(), limits, planning=False)
     after = remember(Memory(), first.snapshot, first.detection)
     return replace(after, rate_bases=(rate_base(first.snapshot),), size_base=size_base(first.snapshot))
 
 
 def second_look(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> StageEvaluation:
-    """What the second look shows, with rates."""
+    """The evaluation of the second look, with rates."""
     snapshot = build_snapshot(observation, decode_members(observation, None), memory, limits, None)
     knowing = replace(memory, bytes_per_record=learned_bytes_per_record(memory, snapshot))
     seen = evaluate(observation, knowing, limits, planning=planning)
@@ -138,10 +133,10 @@ def next_look(observation: Observation, memory: Memory, limits: Limits) -> tuple
 
 
 def base_of_agent(memory: Memory, look: str, taken_ms: int, now: ClockReading) -> tuple[Memory, RateMeasurement]:
-    """Of the agent's memory what rates need, on this process's clock, and who measured; else why there is none.
+    """The rate bases of the agent's memory on this process's clock, with their measurement; else the reason.
 
-    ``look``, ``taken_ms``: the look that the memory went into. The rest of what the agent remembers stays with it: what
-    this command finds is what this command sees.
+    ``look``, ``taken_ms``: the look that the memory went into. No other memory of the agent is used: findings of a
+    command are of its own look.
     """
     age_ms = max(0, now.wall_ms - taken_ms)
     if (ahead_ms := taken_ms - now.wall_ms) > _AHEAD_MS:
@@ -154,8 +149,7 @@ def base_of_agent(memory: Memory, look: str, taken_ms: int, now: ClockReading) -
             why_not=f"the newest full look in the agent's telemetry {_no_base(moved, age_ms)}"
         )
     kept = Memory(rate_bases=bases, bytes_per_record=moved.bytes_per_record)
-    seconds = (now.monotonic_ms - bases[0].monotonic_ms) / 1000
-    return kept, RateMeasurement(RateSource.AGENT, seconds, look, age_ms)
+    return kept, RateMeasurement(RateSource.AGENT, (now.monotonic_ms - bases[0].monotonic_ms) / 1000, look, age_ms)
 
 
 def _no_base(memory: Memory, age_ms: int) -> str:

@@ -1,19 +1,16 @@
-"""What does losing a rack cost? Partitions without leader or under min ISR, tasks that must restore, load on the rest.
+"""The cost of losing a rack: partitions without leader or under min ISR, tasks to restore, load on the rest.
 
-A rack is lost when all its brokers and all readers in it are gone at once and nothing else changes: no replica outside
-the ISR takes over (an unclean election loses records), and nothing has been reassigned or rebalanced yet. Only what the
-loss adds is counted: a partition that has no leader now, or is under min ISR now, costs nothing more.
+All brokers and readers of the rack are gone at once and nothing else changes: no unclean election, no reassignment, no
+rebalance yet. Only what the loss adds is counted, not partitions that are leaderless or under min ISR now.
 
-Invariant: what is listed holds whatever is unknown. Where it depends on something unknown (a broker's or a process's
-rack, min.insync.replicas, whether a standby has caught up, whether a task has state), it is listed as untold instead.
-What was not seen at all (topics or groups that are hidden, brokers that did not answer) is named: without it no loss
-is without cost.
+Invariant: what depends on an unknown (rack of a broker or process, min.insync.replicas, whether a standby has caught up
+or a task has state) is listed as untold. Hidden topics or groups and silent brokers are named: no loss is free then.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -43,7 +40,7 @@ class LostTask(NamedTuple):
     task: TaskId
     process: str
     why: str = ""
-    """What is not known, where the effect is not; empty for a task that must restore for certain."""
+    """The unknown that makes the effect unknown; empty for a task that certainly restores."""
 
 
 class SurvivingBroker(NamedTuple):
@@ -63,7 +60,7 @@ class SurvivingBroker(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackLoss:
-    """What one rack takes along."""
+    """The loss of one rack."""
 
     rack: str
     brokers: tuple[int, ...]
@@ -73,19 +70,19 @@ class RackLoss:
     under_min_isr: tuple[TopicPartition, ...] = ()
     """At or above min ISR now; still led afterwards, but closed to writes with acks=all."""
     untold: tuple[TopicPartition, ...] = ()
-    """One of the two, or neither."""
+    """Unknown: one of the two, or neither."""
     tasks: tuple[LostTask, ...] = ()
     """Stateful tasks without a caught-up standby elsewhere."""
     untold_tasks: tuple[LostTask, ...] = ()
     untold_groups: tuple[str, ...] = ()
-    """Streams groups of which no task can be told."""
+    """Streams groups whose tasks are all unknown."""
     survivors: tuple[SurvivingBroker, ...] = ()
     replicas: int = 0
     """Replicas on its live brokers."""
     runs: int = 0
     """Tasks that run in it for certain, with state or without."""
     unseen: tuple[str, ...] = ()
-    """What else may be in it: the parts of the cluster that were not seen, and why."""
+    """Unseen parts of the cluster, which may be in it, with the reason."""
 
     @property
     def costs_nothing(self) -> bool:
@@ -99,21 +96,21 @@ class RackLoss:
 
     @property
     def holds_nothing(self) -> bool:
-        """True when no replica and no task was seen in it: then its loss shows nothing."""
+        """True when no replica and no task was seen in it."""
         return not (self.replicas or self.runs)
 
 
 def rack_losses(snapshot: Snapshot) -> tuple[RackLoss, ...]:
-    """What each rack would take along, for every rack with a live broker or a reader; sorted by name."""
+    """The loss of every rack with a live broker or a reader; sorted by name."""
     rack_of = {broker.id: broker.rack.name for broker in snapshot.brokers if broker.alive}
     partitions = [state for topic in snapshot.topics.values() for state in topic.partitions if state.leader is not None]
     min_isr = {name: topic.min_isr for name, topic in snapshot.topics.items()}
     groups = [group for group in snapshot.groups.values() if isinstance(group, StreamsGroup)]
     racks = {name for name in rack_of.values() if name is not None}
     racks |= {p.rack.name for group in groups for p in group.processes if p.rack.name is not None}
-    told = {rack: _Told([], [], []) for rack in racks}
+    partitions_of = {rack: _LostPartitions([], [], []) for rack in racks}
     for state in partitions:
-        _judge(state, min_isr[state.id.topic], rack_of, told)
+        _judge(state, min_isr[state.id.topic], rack_of, partitions_of)
     loads = {broker: _Load() for broker in rack_of}
     led_in: dict[str | None, list[PartitionState]] = {}
     for state in partitions:
@@ -121,7 +118,7 @@ def rack_losses(snapshot: Snapshot) -> tuple[RackLoss, ...]:
             loads[state.leader].add(state, snapshot)
             led_in.setdefault(rack_of[state.leader], []).append(state)
     world = _World(snapshot, rack_of, loads, led_in, groups, _replicas_in(snapshot, rack_of), unseen_parts(snapshot))
-    return tuple(_loss(rack, told[rack], world) for rack in sorted(racks))
+    return tuple(_loss(rack, partitions_of[rack], world) for rack in sorted(racks))
 
 
 def _of(gap: Gap) -> str:
@@ -181,39 +178,36 @@ class _World(NamedTuple):
     unseen: tuple[str, ...]
 
 
-class _Told(NamedTuple):
+class _LostPartitions(NamedTuple):
     leaderless: list[TopicPartition]
     under: list[TopicPartition]
     untold: list[TopicPartition]
 
 
 def _judge(
-    state: PartitionState, min_isr: int | None, rack_of: Mapping[int, str | None], told: Mapping[str, _Told]
+    state: PartitionState, min_isr: int | None, rack_of: Mapping[int, str | None], lost: Mapping[str, _LostPartitions]
 ) -> None:
-    """Note the partition under every rack whose loss it would feel, or might."""
+    """Note the partition under every rack whose loss affects it, or may."""
     in_sync = [rack_of[broker] for broker in state.isr if broker in rack_of and broker not in state.offline]
     unknown = in_sync.count(None)
-    for rack in told if unknown else {rack for rack in in_sync if rack is not None}:
+    for rack in lost if unknown else {rack for rack in in_sync if rack is not None}:
         stay = sum(name is not None and name != rack for name in in_sync)
         if not stay + unknown:
-            told[rack].leaderless.append(state.id)
-        elif not stay:
-            told[rack].untold.append(state.id)
-        elif min_isr is None:
-            # With every replica in sync there is some min ISR that the loss would break.
-            told[rack].untold.append(state.id)
+            lost[rack].leaderless.append(state.id)
+        elif not stay or min_isr is None:  # with every replica in sync some min ISR would be broken
+            lost[rack].untold.append(state.id)
         elif len(in_sync) >= (least := min(min_isr, len(state.replicas))) > stay:
-            (told[rack].untold if stay + unknown >= least else told[rack].under).append(state.id)
+            (lost[rack].untold if stay + unknown >= least else lost[rack].under).append(state.id)
 
 
-def _loss(rack: str, told: _Told, world: _World) -> RackLoss:
+def _loss(rack: str, partitions: _LostPartitions, world: _World) -> RackLoss:
     lost, untold, blank = _tasks(rack, world)
     return RackLoss(
         rack=rack,
         brokers=tuple(sorted(broker for broker, name in world.rack_of.items() if name == rack)),
-        leaderless=tuple(sorted(told.leaderless)),
-        under_min_isr=tuple(sorted(told.under)),
-        untold=tuple(sorted(told.untold)),
+        leaderless=tuple(sorted(partitions.leaderless)),
+        under_min_isr=tuple(sorted(partitions.under)),
+        untold=tuple(sorted(partitions.untold)),
         tasks=tuple(sorted(lost)),
         untold_tasks=tuple(sorted(untold)),
         untold_groups=tuple(blank),
@@ -225,7 +219,7 @@ def _loss(rack: str, told: _Told, world: _World) -> RackLoss:
 
 
 def _tasks(rack: str, world: _World) -> tuple[list[LostTask], list[LostTask], list[str]]:
-    """Tasks that are surely not covered, those that may not be, and the groups that tell nothing."""
+    """Tasks certainly without a caught-up standby, tasks possibly without, and groups with unknown tasks."""
     lost: list[LostTask] = []
     untold: list[LostTask] = []
     blank: list[str] = []
@@ -261,7 +255,7 @@ def _not_known(*, here: bool | None, stateful: bool | None) -> str:
 
 
 def _cover(group: StreamsGroup, rack: str, snapshot: Snapshot) -> dict[TaskId, tuple[frozenset[str], frozenset[str]]]:
-    """Task -> processes that surely hold a caught-up copy elsewhere, and those that may."""
+    """Task -> processes that certainly have a caught-up copy elsewhere, and those that may."""
     places = {process.id: _in(process, rack) for process in group.processes}
     sure: dict[TaskId, set[str]] = {}
     maybe: dict[TaskId, set[str]] = {}
@@ -269,8 +263,7 @@ def _cover(group: StreamsGroup, rack: str, snapshot: Snapshot) -> dict[TaskId, t
         here = places.get(copy.process_id)
         if copy.role is TaskRole.ACTIVE or here is True or copy.caught_up is False or copy.process_id not in places:
             continue
-        kept = sure if copy.caught_up and here is False else maybe
-        kept.setdefault(copy.task, set()).add(copy.process_id)
+        (sure if copy.caught_up and here is False else maybe).setdefault(copy.task, set()).add(copy.process_id)
     return {task: (frozenset(sure.get(task, ())), frozenset(maybe.get(task, ()))) for task in {*sure, *maybe}}
 
 
@@ -286,9 +279,9 @@ def _stateful(task: TaskState | None) -> bool | None:
 
 
 def _survivors(rack: str, world: _World) -> tuple[SurvivingBroker, ...]:
-    """Every broker outside the rack; the controller gives a partition to its first in-sync replica that is left.
+    """Every broker outside the rack; the controller elects the first remaining in-sync replica as leader.
 
-    None where no topic was seen and some may be hidden: what they lead is not known, and not nothing.
+    Empty where no topic was seen and some may be hidden: their leaders are unknown, not none.
     """
     if known_part(len(world.snapshot.topics), world.snapshot, ObservationPart.TOPICS) is None:
         return ()
@@ -326,7 +319,7 @@ def loss_label(loss: RackLoss) -> str:
     """The risk by its name, with the partitions: ``losing rack a leaves 2 partitions without a leader: t-0, t-1``."""
     tasks = [f"{one.group} {one.task}" for one in loss.tasks]
     parts = [
-        f"{verb} {_named(names, noun, what)}"
+        f"{verb} {counted(len(names), noun)} {what}: {few(names, SHOWN)}"
         for verb, names, noun, what in (
             ("leaves", loss.leaderless, "partition", "without a leader"),
             ("leaves", loss.under_min_isr, "partition", "under min ISR"),
@@ -344,14 +337,14 @@ def loss_label(loss: RackLoss) -> str:
 
 
 def loss_details(loss: RackLoss) -> tuple[str, ...]:
-    """What the label leaves open: for what the effect is unknown, and the load on the racks that are left."""
+    """Beside the label: unknown effects, and the load on the remaining racks."""
     if loss.holds_nothing and not loss.uncertain:
         return ("no replica and no task was seen in it",)
     return tuple([part for part in (", ".join(_unknown(loss)), _load(loss)) if part])
 
 
 def loss_sentence(loss: RackLoss) -> str:
-    """Partitions that stop, tasks that restore, what is unknown, and the load on the racks that are left."""
+    """Stopped partitions, restoring tasks, unknown effects, and the load on the remaining racks."""
     parts = [
         f"{number} {what}"
         for number, what in (
@@ -384,7 +377,7 @@ def _unknown(loss: RackLoss) -> list[str]:
 
 
 def _untold(loss: RackLoss) -> str:
-    """The first of each kind, what is not known of tasks, and how to see all where some are left out."""
+    """The first of each kind, the unknowns of tasks, and the command that shows all."""
     parts = [few(loss.untold, SHOWN)] if loss.untold else []
     if loss.untold_tasks:
         reasons = ", ".join(dict.fromkeys(one.why for one in loss.untold_tasks))
@@ -396,7 +389,7 @@ def _untold(loss: RackLoss) -> str:
 
 
 def _load(loss: RackLoss) -> str:
-    """Leaders, and bytes where all are known, of the racks that are left, now and afterwards."""
+    """Leaders, and bytes where all are known, of the remaining racks, now and afterwards."""
     leaders: Counter[str] = Counter()
     after: Counter[str] = Counter()
     for survivor in loss.survivors:
@@ -414,11 +407,6 @@ def _load(loss: RackLoss) -> str:
         most, least = max(value or 0 for value in then), max(value or 0 for value in now)
         told.append(f"the busiest remaining broker takes in {sized(least)}/s -> {sized(most)}/s")
     return ", ".join(told)
-
-
-def _named(names: Sequence[object], noun: str, what: str) -> str:
-    """``6 partitions without a leader: t-0, t-1, t-2 and 3 more``."""
-    return f"{counted(len(names), noun)} {what}: {few(names, SHOWN)}"
 
 
 def _plural(number: int, word: str) -> str:

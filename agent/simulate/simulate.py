@@ -1,8 +1,7 @@
-"""What would be, if: the world as it is and as it would be, through the very stages of the agent; nothing is asked.
+"""Simulates changes of a snapshot with the agent's own stages: groups in three columns, findings, rack losses.
 
-Every group that a change concerns gets three columns: now, what its own assignor would give it after the change, and
-the best that is possible then. Beside them what would be found that is not found now and the other way round, what
-would be proposed, and what losing each rack would cost.
+Columns of a group that a change concerns: now, its own assignor after the change, the best then. The present
+assignment is none of the changed group (leavers' partitions wait, newcomers read nothing), so both are made anew.
 """
 
 from __future__ import annotations
@@ -41,11 +40,6 @@ from agent.values.proposal import Proposal
 from agent.values.snapshot import ConsumerGroup, OtherGroup, RackState, ReaderGroup, Snapshot, StreamsGroup
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import BadProblem, TaskId, TopicPartition
-
-# Three columns for a group that a change concerns: now, what its own assignor gives after the change, the best then.
-#
-# The present assignment is not one of the changed group: who left read something that waits now, and who came reads
-# nothing. So both answers are asked for anew, of everything that the group subscribes to.
 
 
 class StandbyCounts(NamedTuple):

@@ -1,11 +1,10 @@
-"""A snapshot as it would be: members, racks, brokers and replicas that come or go, other strategies, RF, standbys.
+"""What-if changes of a snapshot: members, racks, brokers, replicas, strategies, RF, standbys. Pure.
 
-Pure: snapshot and settings in, snapshot and settings out, for the agent's own stages to look at. What goes, goes before
-what comes; settings change last. Nothing moves by itself: replicas stay where they are, and what has no reader any more
-waits for the group's assignor.
+Removals come first, settings last. Nothing moves by itself: replicas stay, and partitions without reader wait for the
+group's assignor. Two changes contradict each other when they touch the same thing, or one touches what the other needs.
 
-Invariants: what nothing was asked about is the same object as before; changes that contradict each other, or that the
-snapshot has no place for, are refused with a sentence, and nothing is simulated then.
+Invariants: an unchanged part is the same object as before; contradictory or impossible changes are refused with a
+sentence, and nothing is simulated.
 """
 
 from __future__ import annotations
@@ -37,16 +36,12 @@ from agent.values.observation import ObservationPart
 from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
 from assignors.problem import TopicPartition
 
-# What may be asked "what if" about: small values, each with its words, and which of them contradict each other.
-#
-# Two changes contradict each other when they touch the same thing, or one touches what the other needs.
-
 Keys = tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedChange:
-    """One change of the world."""
+    """One change of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +179,12 @@ _TOUCHED: Mapping[type[SimulatedChange], Callable[[Any], Keys]] = {
 
 
 def touched(change: SimulatedChange) -> Keys:
-    """What no other change may touch."""
-    keys_of = _TOUCHED.get(type(change))
-    return () if keys_of is None else keys_of(change)
+    """Keys that no other change may touch."""
+    return _TOUCHED.get(type(change), lambda _: ())(change)
 
 
 def needed(change: SimulatedChange) -> Keys:
-    """What no change may touch."""
+    """Keys that another change may not remove."""
     match change:
         case AddRack() | AddBroker() | AddMember():
             return (("no rack", change.rack),)
@@ -203,7 +197,7 @@ def needed(change: SimulatedChange) -> Keys:
 
 
 def check_changes(changes: Sequence[SimulatedChange]) -> None:
-    """Raise ``BadInput`` where nothing is asked, and for two changes that cannot both be meant."""
+    """Raise ``BadInput`` for no change, and for two that contradict each other."""
     if not changes:
         raise BadInput("there is nothing to simulate", why="no change is named", todo="See: rackwise simulate --help")
     for one, other in permutations(changes, 2):
@@ -223,7 +217,7 @@ class SimulatedCluster(NamedTuple):
 
 
 def what_if(world: SimulatedCluster, changes: Sequence[SimulatedChange]) -> SimulatedCluster:
-    """The world after all changes. Raises ``BadInput`` for none, for contradictions, and for what is not there."""
+    """The cluster after all changes. Raises ``BadInput`` for none, contradictions and unknown names."""
     check_changes(changes)
     kinds = list(_APPLY)
     for change in sorted(changes, key=lambda change: kinds.index(type(change))):

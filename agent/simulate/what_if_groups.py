@@ -1,7 +1,10 @@
-"""Members that come and go, other strategies and standbys: groups and settings as they would be before a rebalance.
+"""What-if groups and brokers: members, strategies, standbys, brokers and replica lists after a change.
 
-Who leaves takes nothing over: what it read has no reader until the group's assignor is asked. Who comes is like the
-members that are there: the same client, subscription and number of threads, with nothing assigned yet.
+A leaving member's partitions have no reader until the assignor runs. A new member is like the present ones (client,
+subscription, threads), with no assignment.
+
+A removed broker keeps its replicas, leaves every ISR, and the first remaining in-sync replica leads. An added broker is
+empty, or brings back its replicas in sync; a new replica is in sync. Unchanged topics are the same objects.
 """
 
 from __future__ import annotations
@@ -33,19 +36,11 @@ from agent.values.snapshot import (
 )
 from assignors.problem import TopicPartition
 
-# Brokers that come and go, and replica lists that change: a snapshot as it would be once that has settled.
-#
-# A broker that goes is away with its replicas still on it, as Kafka has it: it leaves every ISR, and the first in-sync
-# replica that is left leads. A broker that comes is empty, or brings back in sync what it had; a new replica is in
-# sync.
-#
-# Invariant: topics of which nothing changes are the same objects as before.
-
 SIMULATED_HOST = "(simulated)"
 
 
 def without_brokers(snapshot: Snapshot, gone: frozenset[int]) -> Snapshot:
-    """Those brokers are away."""
+    """The snapshot without those brokers, which keep their replicas."""
     brokers = tuple(b._replace(alive=False, fenced=True) if b.id in gone else b for b in snapshot.brokers)
     controller = None if snapshot.controller in gone else snapshot.controller
     away = frozenset(broker.id for broker in brokers if not broker.alive)
@@ -54,7 +49,7 @@ def without_brokers(snapshot: Snapshot, gone: frozenset[int]) -> Snapshot:
 
 
 def with_brokers(snapshot: Snapshot, new: Mapping[int, str | None]) -> Snapshot:
-    """Brokers with their racks are there, set up as the others are; ids of absent brokers come back."""
+    """The snapshot with those brokers (id -> rack), configured like the others; absent ids come back."""
     old = {broker.id: broker for broker in snapshot.brokers}
     like = next((broker.id for broker in snapshot.brokers if broker.alive), None)
     made = {
@@ -74,7 +69,7 @@ def with_brokers(snapshot: Snapshot, new: Mapping[int, str | None]) -> Snapshot:
 
 
 def with_replicas(snapshot: Snapshot, lists: Mapping[TopicPartition, tuple[int, ...]]) -> Snapshot:
-    """Those partitions have these replicas, all of live brokers in sync."""
+    """The snapshot with these replica lists, new replicas on live brokers in sync."""
     alive = {broker.id for broker in snapshot.brokers if broker.alive}
     return _each_partition(
         snapshot, lambda state: _placed(state, lists[state.id], alive) if state.id in lists else state
@@ -86,7 +81,7 @@ def resized(snapshot: Snapshot, topic: TopicState, replication_factor: int) -> d
 
     Raises ``BadInput`` for a factor below 1 and above the brokers that can take replicas.
     """
-    rows = _brokers(snapshot)
+    rows = {b.id: _Row(b.rack.name, b.alive and not b.fenced and not b.cordoned) for b in snapshot.brokers}
     usable = sum(row.takes for row in rows.values())
     if not 1 <= replication_factor <= usable:
         raise BadInput(
@@ -119,10 +114,6 @@ def resized(snapshot: Snapshot, topic: TopicState, replication_factor: int) -> d
 class _Row(NamedTuple):
     rack: str | None
     takes: bool
-
-
-def _brokers(snapshot: Snapshot) -> dict[int, _Row]:
-    return {b.id: _Row(b.rack.name, b.alive and not b.fenced and not b.cordoned) for b in snapshot.brokers}
 
 
 def _each_partition(snapshot: Snapshot, change: Callable[[PartitionState], PartitionState]) -> Snapshot:
@@ -175,7 +166,7 @@ MOST_STANDBYS = 1_000
 
 
 def reader_group(snapshot: Snapshot, name: str) -> ReaderGroup:
-    """The group of that name, if something can be asked about it. Raises ``BadInput``."""
+    """The group of that name, if it can be simulated. Raises ``BadInput``."""
     group = snapshot.groups.get(name)
     if group is None:
         raise unknown_group(name, snapshot)
@@ -297,7 +288,7 @@ def _member(member_id: str, like: Member, rack: str | None) -> Member:
 
 
 def _process(process_id: str, like: StreamsProcess, rack: str | None, number: int) -> StreamsProcess:
-    """Tags that name the rack of the process they are taken from name the new one."""
+    """A new process like another one; tags with the other's rack get the new rack."""
     old = like.rack.name
     tags = tuple((key, rack if value == old and rack is not None else value) for key, value in like.tags)
     return StreamsProcess(

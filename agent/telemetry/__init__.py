@@ -1,4 +1,4 @@
-"""telemetry: what a cycle leaves for others, as plain events; written by record, read by replays and the pipeline.
+"""Telemetry: the events of a cycle, for replays and the pipeline. Pure.
 
-Pure. A look's events rebuild exactly what went into its cycle.
+A look's events rebuild exactly the input of its cycle.
 """

@@ -1,4 +1,4 @@
-"""The shape of what a cycle made of a look, as telemetry tells it: for history and reports, never to rebuild a look."""
+"""Telemetry's rows of derived values (findings, assessments, verdicts): for history and reports, not for replay."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ DERIVED_SHAPES: Mapping[EventKind, type] = {
     EventKind.ASSESSMENT: AssessmentData,
     EventKind.TASK_COPIES: TaskCopiesData,
 }
-"""Kinds that tell what was made of a look, with the shape of their data."""
+"""Kinds of events derived from a look, with the shape of their data."""
 
 
 class AgentIdentity(NamedTuple):
-    """Whose cycle it is."""
+    """The agent of a cycle."""
 
     agent: str | None = None
     host: str | None = None
@@ -111,21 +111,21 @@ class AgentIdentity(NamedTuple):
     poll_ms: int | None = None
 
 
-_UNTOLD = AgentIdentity()
+_UNNAMED = AgentIdentity()
 
 
 def derived_events(
-    cycle: Cycle, first: int, *, full: bool, teller: AgentIdentity = _UNTOLD
+    cycle: Cycle, first: int, *, full: bool, agent: AgentIdentity = _UNNAMED
 ) -> Iterator[TelemetryEvent]:
-    """Events after the ``first`` ones that rebuild the look. One that is not full has lags and the report alone."""
+    """Events after the ``first`` ones that rebuild the look; without ``full`` only lags and the report."""
     n = first
-    for kind, subject, data in _rows(cycle, teller, full=full):
+    for kind, subject, data in _rows(cycle, agent, full=full):
         shape = to_json(DERIVED_SHAPES[kind], data)
         yield TelemetryEvent(kind, subject, cycle.snapshot.cluster_id, cycle.look, n, cycle.snapshot.taken_ms, shape)
         n += 1
 
 
-def _rows(cycle: Cycle, teller: AgentIdentity, *, full: bool) -> Iterator[tuple[EventKind, str, Any]]:
+def _rows(cycle: Cycle, agent: AgentIdentity, *, full: bool) -> Iterator[tuple[EventKind, str, Any]]:
     for group, copies in cycle.snapshot.copies.items():
         yield EventKind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies)
     if full:
@@ -133,7 +133,7 @@ def _rows(cycle: Cycle, teller: AgentIdentity, *, full: bool) -> Iterator[tuple[
             yield EventKind.FINDING, str(finding.subject), _finding(finding)
         for group, assessment in cycle.detection.assessments.items():
             yield EventKind.ASSESSMENT, f"group/{group}", _assessment(assessment)
-    yield EventKind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, teller, full=full)
+    yield EventKind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, agent, full=full)
 
 
 def _finding(finding: Finding) -> FindingData:
@@ -162,7 +162,7 @@ def _assessment(found: Assessment) -> AssessmentData:
     )
 
 
-def _report(cycle: Cycle, teller: AgentIdentity, *, full: bool) -> ReportData:
+def _report(cycle: Cycle, agent: AgentIdentity, *, full: bool) -> ReportData:
     plan, acting = cycle.plan, cycle.acting
     rests_on, why_not = basis(cycle.snapshot)
     return ReportData(
@@ -183,12 +183,12 @@ def _report(cycle: Cycle, teller: AgentIdentity, *, full: bool) -> ReportData:
         limits_digest(cycle.limits),
         rests_on.value,
         why_not,
-        teller.agent,
-        teller.host,
+        agent.agent,
+        agent.host,
         None if acting is None else acting.leads,
         () if acting is None else (*acting.reasons, *filter(None, (acting.waits,)), *acting.notices),
-        teller.pid,
-        teller.poll_ms,
+        agent.pid,
+        agent.poll_ms,
     )
 
 

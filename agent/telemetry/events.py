@@ -1,8 +1,7 @@
-"""What is written to the telemetry topic and file: events, one JSON object each, and the shape of their data by kind.
+"""Telemetry events: one JSON object each, kinds, the shape of their data, fragments.
 
-Events of one look share its id and are numbered; the `LOOK` event comes last of those that rebuild it and counts them.
-An event that is too large for a record of Kafka's default size travels in fragments. Additive only: a reader leaves
-aside what it does not know, and refuses a newer major version.
+Events of one look share its id and are numbered; `LOOK` comes last of those that rebuild it and counts them. An event
+above Kafka's default record size travels in fragments. Additive: unknown fields are ignored, a newer major is refused.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ MAX_RECORD_CHARS = 900_000
 """A record below Kafka's default ``max.message.bytes`` of 1,048,588, with room for key and headers."""
 MOST_LINE_BYTES = 2 * MAX_RECORD_CHARS
 _MOST_PARTS = 128
-"""Pieces of one event, and of all that are not whole yet. What a look remembers of 100,000 partitions has 40."""
+"""Fragments of one event, and of all incomplete ones. The memory of 100,000 partitions has 40."""
 _FIELD_TYPES = (str, str, str, str, int, int, dict, int)
 """Of `TelemetryEvent` as JSON."""
 
 
 class EventKind(StrEnum):
-    """What an event tells. Those of `INPUTS` rebuild a look; the others are what was made of it."""
+    """Kinds of events. Those of `INPUT_SHAPES` rebuild a look; the others are derived from it."""
 
     LOOK = "look"
     GAPS = "gaps"
@@ -247,8 +246,8 @@ def to_lines(event: TelemetryEvent) -> Iterator[str]:
 def from_lines(lines: Iterable[str | bytes], left_out: Callable[[str], None] | None = None) -> Iterator[TelemetryEvent]:
     """Events of lines or record values, fragments joined.
 
-    Events of kinds that this version does not know are left out. What is no event, or of a newer major version, raises
-    UnreadableError; with ``left_out`` that is reported instead, and the others are read.
+    Events of unknown kinds are skipped. A line that is no event, or of a newer major version, raises UnreadableError;
+    with ``left_out`` that is reported instead, and the others are read.
     """
     open_events: dict[tuple[str, int], dict[int, str]] = {}
     for line in lines:
@@ -288,9 +287,8 @@ def from_pieces(pieces: Mapping[int, str]) -> TelemetryEvent | None:
 
 
 def _dumps(event: TelemetryEvent) -> str:
-    fields = {"v": event.v, **event._asdict()}
     # Kept to ASCII: foreign text may hold half a surrogate pair or a line separator.
-    return json.dumps(fields, separators=(",", ":"), allow_nan=False, check_circular=False)
+    return json.dumps({"v": event.v, **event._asdict()}, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
 def _loads(line: str | bytes, most_bytes: int) -> TelemetryEvent | None:

@@ -1,7 +1,7 @@
-"""The names that limits have in telemetry and in strategies: older than the sections of the settings, and kept.
+"""Names of limits in telemetry and in strategies; format 1 is nearly flat and older than the settings' sections.
 
-Format 1 is nearly flat. A limit that has no name here is written under its section and its setting's name, so a new one
-needs no line. Pure; `limits_from_record` of `limits_to_record` gives equal limits.
+A limit without a name here is written under its section and its setting's name. Pure; `limits_from_record` of
+`limits_to_record` gives equal limits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""All that must be written down of a look so that it can be lived through again.
+"""Looks as telemetry events and back: observation, memory and limits, exactly. Pure.
 
-The observation, the memory and the limits that went into it, exactly. Pure; `observation_from_events` of
-`observation_to_events` gives equal values.
-
-One event per broker, topic, group and part, each a row that a pipeline can use by itself; the rest is in `events`.
+One event per broker, topic, group and part; `observation_from_events` of `observation_to_events` gives equal values.
 """
 
 from __future__ import annotations
@@ -52,17 +49,15 @@ from agent.values.typed_json import UnreadableError, from_json, to_json
 from agent.values.windows import DAY_MINUTES
 from assignors.problem import TopicPartition
 
-# Bounds of the limits that telemetry holds; the settings check their own when they are read.
-#
-# The right to write the telemetry topic, or a file of it, is the right to write any limits: a negative budget, a time
-# zone that does not exist. They are refused here, so that no stage fails on them. Pure.
+# Bounds of limits in telemetry, whose topic or file anyone with the right to write may fill: a negative budget or an
+# unknown time zone is refused here, before a stage fails on it.
 
 _MOST = 2**63
 """As a float it is the same; the largest number of 64 bits is not."""
 
 
 def checked(limits: Limits) -> Limits:
-    """The same limits. Raises UnreadableError, which names the first that is out of bounds."""
+    """The same limits. Raises UnreadableError with the first that is out of bounds."""
     for name, path in recorded_names().items():
         for at, number in _numbers(name, reduce(getattr, path, limits)):
             if not 0 <= number <= _MOST:
@@ -100,7 +95,7 @@ def _numbers(name: str, value: Any) -> Iterator[tuple[str, int | float]]:
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]]:
-    """What a value is made of, by name."""
+    """The parts of a value, by name."""
     if is_dataclass(value):
         return [(f".{field.name}", getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, Mapping):
@@ -116,7 +111,7 @@ class IncompleteLookError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleInputs:
-    """Everything that a cycle's pure stages were given."""
+    """The input of a cycle's pure stages."""
 
     look: str
     observation: Observation
@@ -142,7 +137,7 @@ def observation_to_events(
 
 
 def observation_from_events(events: Iterable[TelemetryEvent]) -> CycleInputs:
-    """The look that the events tell. They may come in any order, twice, and among events of other kinds.
+    """The look of these events, in any order, repeated or among events of other kinds.
 
     Raises IncompleteLookError when some are missing, UnreadableError when one cannot be read.
     """
@@ -180,7 +175,7 @@ def looks_in(events: Iterable[TelemetryEvent]) -> Iterator[tuple[TelemetryEvent,
 
 
 def memory_of(event: TelemetryEvent) -> Memory:
-    """The memory that a `MEMORY` event tells. Raises UnreadableError."""
+    """The memory of a `MEMORY` event. Raises UnreadableError."""
     return _read_memory(from_json(MemoryData, event.data))
 
 
@@ -196,16 +191,13 @@ def limits_digest(limits: Limits) -> str:
     return limits_data(limits).digest
 
 
-# --- writing -------------------------------------------------------------------------------------------------
-
-
 def _event(row: _Row, seen: Observation, look: str, n: int) -> TelemetryEvent:
     data = to_json(INPUT_SHAPES[row.kind], row.data)
     return TelemetryEvent(row.kind, row.subject, seen.cluster_id, look, n, seen.taken_ms, data)
 
 
 _OF_LOOK = tuple(name for name in LookData._fields if name != "events")
-"""What the last event of a look tells of the observation, under the same names."""
+"""Fields that the last event of a look has in common with the observation."""
 
 
 def _look_row(seen: Observation, events: int) -> _Row:
@@ -255,9 +247,6 @@ def _topic_rows(seen: Observation) -> Iterator[_Row]:
     for name in dict.fromkeys((*configs, *ends, *sizes)):
         beside = configs.get(name), tuple(ends.get(name, ())), tuple(sizes.get(name, ()))
         yield _Row(EventKind.TOPIC, f"topic/{name}", TopicData(name, None, *beside))
-
-
-# --- reading -------------------------------------------------------------------------------------------------
 
 
 def _observation(cluster_id: str, head: LookData, data: Mapping[EventKind, list[Any]]) -> Observation:

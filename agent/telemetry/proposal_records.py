@@ -1,4 +1,4 @@
-"""A proposal as a record of the proposals topic: its key, its CloudEvents attributes, and the steps of its life."""
+"""Proposals as records of the proposals topic: key, CloudEvents attributes, steps of a proposal's life."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LifecycleStep(NamedTuple):
 
 
 def slot(proposal: Proposal) -> str:
-    """The record's key: the same question about the same subject has the same slot."""
+    """The record's key: subject, kind and reason."""
     return f"{proposal.subject}#{proposal.kind.value}/{proposal.reason.name.lower()}"
 
 
@@ -88,11 +88,11 @@ def life_headers(life: LifecycleStep, source: str) -> Sequence[tuple[str, bytes]
 
 
 MATERIAL_SHARE = 0.2
-"""A figure that differs by more than this part of what it was is another one for a person who decides by it."""
+"""A figure that changes by more than this share has changed materially."""
 
 
 class ProposalFigures(NamedTuple):
-    """What changes from look to look. None is unknown, never zero."""
+    """Figures that change from look to look. None is unknown, never zero."""
 
     bytes_to_move: int | None = None
     cross_rack_bytes_per_s_before: float | None = None
@@ -101,7 +101,7 @@ class ProposalFigures(NamedTuple):
     usd_per_day_after: float | None = None
 
     def adds_to(self, before: ProposalFigures) -> bool:
-        """Whether something that was unknown is known."""
+        """Whether a figure that was unknown is known now."""
         return any(old is None and new is not None for old, new in zip(before, self, strict=True))
 
 
@@ -111,6 +111,6 @@ def figures_of(proposal: Proposal) -> ProposalFigures:
 
 
 def differ(before: ProposalFigures, after: ProposalFigures) -> bool:
-    """Whether a figure that both know differs materially; what is no longer known leaves the older figure in place."""
+    """Whether a figure known in both differs materially; an unknown one leaves the older figure in place."""
     pairs = zip(before, after, strict=True)
     return any(old is not None and new is not None and abs(new - old) > MATERIAL_SHARE * abs(old) for old, new in pairs)

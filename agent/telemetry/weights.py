@@ -1,9 +1,8 @@
-"""Which bytes stand for weights, under which key, and which weights stand for bytes.
+"""Weights as records of the weights topic and back.
 
-Invariants: `weights_of` gives for every record of `to_records(weights)` what was written; equal weights
-give equal bytes. Foreign bytes raise `UnreadableWeightsError` with a sentence, and nothing else; rates that no cluster
-has (negative, infinite, not a number) are unreadable, because a plan would rest on them. Fields that this version does
-not know are left aside; a newer version is refused.
+Invariants: `weights_of` reads all that `to_records` writes; equal weights give equal bytes. Bad bytes raise only
+`UnreadableWeightsError`, as do impossible rates (negative, infinite, NaN), because plans rest on them. Unknown fields
+are ignored; a newer version is refused.
 """
 
 from __future__ import annotations
@@ -77,8 +76,7 @@ def to_records(weights: Weights) -> Iterator[tuple[str, bytes]]:
 def key_of(weights: Weights) -> str:
     """``cluster/topic/name`` or ``cluster/group/name``; with many rows ``cluster/topic.1/name`` and so on follow."""
     kind, _, name = weights.subject.partition("/")
-    part = f".{weights.part}" if weights.part else ""
-    return f"{weights.cluster}/{kind}{part}/{name}"
+    return f"{weights.cluster}/{kind}{f'.{weights.part}' if weights.part else ''}/{name}"
 
 
 def weights_of(key: str, value: bytes) -> Weights:
@@ -151,7 +149,7 @@ def _group(key: str, data: dict[str, Any]) -> GroupWeights:
 
 
 def _checked(key: str, record: TopicRecord | GroupRecord) -> tuple[str, int]:
-    """(Name of the subject, part), where the key and the times agree with it."""
+    """(name of the subject, part). Raises ValueError where key, subject and times contradict each other."""
     kind, _, name = record.subject.partition("/")
     if record.v != VERSION or kind != record.kind or not 0 < len(name) <= _NAME_CHARS.get(kind, 0):
         raise ValueError(f"version {record.v}, kind {record.kind[:20]!r}, subject {record.subject[:80]!r}")

@@ -1,7 +1,7 @@
-"""``/livez``, ``/readyz`` and ``/metrics``: the loop's health in JSON and its figures for Prometheus.
+"""``/livez``, ``/readyz`` and ``/metrics``: health as JSON and metrics for Prometheus, and the server's bounds.
 
-Every answer is made of the loop's last state; nothing here asks a broker. A request whose Host is a name that is not
-known is refused, so that a web page cannot read a loopback address through a name of its own (DNS rebinding).
+Answers are made from the loop's last state, never from a broker. A request with an unknown Host is refused, against
+DNS rebinding.
 """
 
 from __future__ import annotations
@@ -39,10 +39,8 @@ from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
 
-# What strangers may take of the server: connections, time, size and rate are bounded, and health always has room.
-#
-# Invariants: a new connection is always taken, as the one that has been idle for longest makes room for it; ``/livez``
-# waits for no other request and is never refused; every other wait for a client has an end.
+# Bounds of the server: a new connection is always taken, for which the longest idle one is closed; ``/livez`` waits for
+# no other request and is never refused; every other wait for a client ends.
 
 LIVE = "/livez"
 _ADDRESSES = 1_024
@@ -50,7 +48,7 @@ _REFUSED_HEADERS = {"cache-control": "no-store", "connection": "close"}
 
 
 class ServerBounds(NamedTuple):
-    """How much at once, how long and how often."""
+    """Bounds of connections, sizes, times and rates."""
 
     connections: int = 64
     head_s: float = 5.0
@@ -67,7 +65,7 @@ class ServerBounds(NamedTuple):
 
 
 class BoundedConnection(H11Protocol):
-    """A connection that ends when its client keeps it waiting, or another one needs its place."""
+    """A connection that is closed when its client is too slow, or a new one needs its place."""
 
     def __init__(self, *, bounds: ServerBounds, **more: Any) -> None:
         super().__init__(**more)
@@ -83,7 +81,7 @@ class BoundedConnection(H11Protocol):
         return self.cycle is not None and (not self.cycle.response_complete or self._is_taken_slowly)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Take it; where it is one too many, the one that has been idle for longest goes, or else the oldest."""
+        """Accept it; above the bound the longest idle connection is closed, else the oldest."""
         super().connection_made(transport)
         self._wait(self._bounds.head_s)
         others = [one for one in self.connections if isinstance(one, BoundedConnection) and one is not self]
@@ -91,7 +89,7 @@ class BoundedConnection(H11Protocol):
             min(others, key=lambda one: (one.is_busy, one.since)).end()
 
     def handle_events(self) -> None:
-        """Go on with what was received; bytes that complete no head win no time."""
+        """Handle received bytes; bytes that complete no head extend no deadline."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
@@ -99,9 +97,8 @@ class BoundedConnection(H11Protocol):
             self._wait(self._bounds.answer_s)
 
     def on_response_complete(self) -> None:
-        """An answer was made; once the client has taken it, the next head is waited for."""
-        left_s = self._answer_until - self.loop.time()
-        self._wait(left_s if self._is_taken_slowly else self._bounds.head_s)
+        """Start the deadline of the next head once the client has taken the answer."""
+        self._wait(self._answer_until - self.loop.time() if self._is_taken_slowly else self._bounds.head_s)
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -127,7 +124,7 @@ class BoundedConnection(H11Protocol):
 
 
 class RequestLimiter:
-    """Refuses what is too much at once (503) or comes too fast from one address (429); never ``/livez``."""
+    """Refuses too many requests at once (503) or from one address (429); never ``/livez``."""
 
     def __init__(self, app: ASGIApp, bounds: ServerBounds, clock_s: Callable[[], float] = monotonic) -> None:
         self._app = app
@@ -187,7 +184,7 @@ def make_app(
 ) -> Starlette:
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
-    ``acting`` tells of mode execute at this moment: that this agent lost its lead does not wait for the next look.
+    ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look.
     """
 
     def now() -> LoopState:
@@ -263,7 +260,7 @@ def _health(health: HealthStatus, document: dict[str, object]) -> Response:
 
 
 def _sight(state: LoopState) -> dict[str, object]:
-    """What is seen, and what is not, in the words of the last look."""
+    """The last cycle and its gaps."""
     cycle, recording = state.cycle, state.recording
     if cycle is None:
         return {"cycle": None, "last_success_ms": None, "not_seen": [], "not_recorded": []}
@@ -285,7 +282,7 @@ def _sight(state: LoopState) -> dict[str, object]:
 
 
 def _acting(state: LoopState) -> dict[str, object]:
-    """Mode execute: whether this agent leads, what open plans wait for, and what is no reason not to be ready."""
+    """Mode execute: leadership, open plans and their wait, and notices, which do not affect readiness."""
     now = state.acting
     if now is None:
         return {}
@@ -298,7 +295,6 @@ def _safe(sentences: Iterable[str]) -> list[str]:
 
 
 DEFAULTS = ServerBounds()
-
 _STOP_S = 1.0
 
 

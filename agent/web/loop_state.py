@@ -1,8 +1,4 @@
-"""What the loop is doing, for those who look in from another thread: health, metrics, the page.
-
-One frozen value that is replaced as a whole, so a reader never sees half a cycle. Unknown is None: before the first
-look nothing is counted as zero.
-"""
+"""The loop's state for other threads: one frozen value that is replaced as a whole. Unknown is None, not zero."""
 
 from __future__ import annotations
 
@@ -127,25 +123,24 @@ def _added(acts: Mapping[tuple[str, str], int], cycle: Cycle) -> Mapping[tuple[s
 
 
 class HealthStatus(NamedTuple):
-    """An answer to "are you well", with every reason against it."""
+    """Whether the agent is well, with every reason against it."""
 
     well: bool
     reasons: tuple[str, ...]
 
 
 def live(state: LoopState, now: ClockReading, stall_ms: int) -> HealthStatus:
-    """Whether the loop still turns: cycles end, with whatever result. An agent that is not live should be restarted."""
-    since = state.last_end or state.started
-    silent_ms = now.monotonic_ms - since.monotonic_ms
+    """Whether cycles end, with any result, within ``stall_ms``. An agent that is not live should be restarted."""
+    silent_ms = now.monotonic_ms - (state.last_end or state.started).monotonic_ms
     if silent_ms <= stall_ms:
         return HealthStatus(well=True, reasons=())
     return HealthStatus(well=False, reasons=(f"no cycle has ended for {silent_ms // 1_000} s",))
 
 
 def ready(state: LoopState, now: ClockReading, fresh_ms: int) -> HealthStatus:
-    """Whether this agent does its work: the last look succeeded, not too long ago, and in mode execute it can act.
+    """Whether the last look succeeded within ``fresh_ms`` and, in mode execute, this agent can lead and act.
 
-    An agent that stands by is ready; one that could not lead if it were chosen is not.
+    A standby agent is ready.
     """
     reasons: list[str] = []
     if state.stopping:

@@ -1,8 +1,7 @@
-"""Prometheus metrics, read off the last cycle at each scrape; nothing is counted twice or kept in between.
+"""Prometheus metrics of the last cycle, computed at each scrape.
 
-Series are bounded: groups and tasks beyond the largest are summed up as ``other``, and no label is ever a member id, a
-client id, a process id or a topic. A series vanishes with its subject. What is unknown has no sample; it is never 0.
-`METRICS` is the table of docs/metrics.md, and the test compares the two.
+Series are bounded: groups and tasks beyond the largest are summed up as ``other``; no label is a member, client or
+process id or a topic. A series ends with its subject; an unknown has no sample. docs/metrics.md has `METRICS`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agent.values.assessment import Assessment, Locality
+from agent.values.assessment import Locality
 from agent.values.cycle import Cycle
 from agent.values.last_known import LastKnown, is_listed
 from agent.values.observation import ObservationPart
@@ -22,7 +21,16 @@ from agent.values.progress import ExecuteState
 from agent.values.snapshot import Snapshot, TaskCopy, TaskRole
 from agent.values.verdict import Allow, Verdict
 from agent.web.loop_state import LoopState
-from agent.web.money_metrics import MONEY_METRICS, OTHER, CycleCosts, MetricDescription, label, split_top, unique_labels
+from agent.web.money_metrics import (
+    MONEY_METRICS,
+    OTHER,
+    CycleCosts,
+    MetricDescription,
+    Sample,
+    label,
+    split_top,
+    unique_labels,
+)
 
 METRICS: tuple[MetricDescription, ...] = (
     MetricDescription("rackwise_build_info", "gauge", ("version",), "Always 1; the version is a label."),
@@ -31,19 +39,13 @@ METRICS: tuple[MetricDescription, ...] = (
     ),
     MetricDescription("rackwise_cycles_total", "counter", ("outcome",), "Cycles by outcome: succeeded or failed."),
     MetricDescription(
-        "rackwise_looks_skipped_total",
-        "counter",
-        (),
-        "Looks skipped because the previous cycle was still running.",
+        "rackwise_looks_skipped_total", "counter", (), "Looks skipped because the previous cycle was still running."
     ),
     MetricDescription("rackwise_cycles_overrun_total", "counter", (), "Cycles that took longer than poll.interval."),
     MetricDescription("rackwise_stage_seconds_total", "counter", ("stage",), "Seconds spent in each stage."),
     MetricDescription("rackwise_cycle_seconds", "gauge", (), "Duration of the last cycle, without recording."),
     MetricDescription(
-        "rackwise_records_total",
-        "counter",
-        ("outcome",),
-        "Telemetry and proposal records written, failed or dropped.",
+        "rackwise_records_total", "counter", ("outcome",), "Telemetry and proposal records written, failed or dropped."
     ),
     MetricDescription(
         "rackwise_records_waiting",
@@ -62,10 +64,7 @@ METRICS: tuple[MetricDescription, ...] = (
     MetricDescription("rackwise_partitions", "gauge", (), "Partitions observed."),
     MetricDescription("rackwise_groups", "gauge", ("kind",), "Consumer groups by kind."),
     MetricDescription(
-        "rackwise_gaps",
-        "gauge",
-        ("part", "cause"),
-        "Parts of the last look that are unknown, by part and cause.",
+        "rackwise_gaps", "gauge", ("part", "cause"), "Parts of the last look that are unknown, by part and cause."
     ),
     MetricDescription("rackwise_findings", "gauge", ("reason", "severity"), "Current findings by reason and severity."),
     MetricDescription("rackwise_proposals", "gauge", ("kind",), "Proposals of the last planning by kind."),
@@ -162,10 +161,7 @@ METRICS: tuple[MetricDescription, ...] = (
         "1 when a warm-up of the task has certainly caught up, 0 when none has; no sample when unknown.",
     ),
     MetricDescription(
-        "rackwise_task_copies_lag_unknown",
-        "gauge",
-        ("group",),
-        "Copies of stateful tasks whose lag is unknown.",
+        "rackwise_task_copies_lag_unknown", "gauge", ("group",), "Copies of stateful tasks whose lag is unknown."
     ),
     MetricDescription(
         "rackwise_task_series_left_out",
@@ -175,8 +171,6 @@ METRICS: tuple[MetricDescription, ...] = (
     ),
     *MONEY_METRICS,
 )
-
-Sample = tuple[tuple[str, ...], float]
 
 
 class SeriesCaps(NamedTuple):
@@ -212,7 +206,9 @@ class RackwiseCollector(Collector):
         state = self._state()
         found: dict[str, Sequence[Sample]] = {"rackwise_build_info": [((self._version,), 1)], **_loop(state)}
         if state.cycle is not None:
-            found |= _of_look(state.cycle)
+            gaps = Counter((gap.part.value, gap.cause.value) for gap in state.cycle.snapshot.gaps)
+            found["rackwise_cycle_seconds"] = [((), state.cycle.took_ms / 1_000)]
+            found["rackwise_gaps"] = _by_many(gaps)
             found |= _groups(state.cycle, self._caps.groups)
             found |= _tasks(state.cycle.snapshot, self._caps.tasks)
             found |= self._money.samples(state.cycle, self._caps.groups)
@@ -252,7 +248,7 @@ def _loop(state: LoopState) -> dict[str, Sequence[Sample]]:
 
 
 def _acting(now: ExecuteState) -> dict[str, Sequence[Sample]]:
-    told = {
+    values = {
         "rackwise_leads": float(now.leads),
         "rackwise_plans_open": now.plans,
         "rackwise_plan_partitions_left": now.partitions_left,
@@ -260,13 +256,13 @@ def _acting(now: ExecuteState) -> dict[str, Sequence[Sample]]:
         "rackwise_plans_waiting": now.waiting,
         "rackwise_journal_records_ignored": now.records_ignored,
     }
-    found: dict[str, Sequence[Sample]] = {name: [((), value)] for name, value in told.items() if value is not None}
+    found: dict[str, Sequence[Sample]] = {name: [((), value)] for name, value in values.items() if value is not None}
     troubles = [((trouble.value,), float(trouble in now.troubles)) for trouble in sorted(now.told)]
     return {**found, "rackwise_acting_fails": troubles}
 
 
 def _known(known: LastKnown) -> dict[str, Sequence[Sample]]:
-    """What a look did not see is what it last was; the time of that is beside it."""
+    """Last confirmed figures, with the time of their look."""
     found: dict[str, Sequence[Sample]] = {"rackwise_findings": _by_many(known.count_findings())}
     if known.brokers is not None:
         brokers = Counter((rack, "alive" if alive else "absent") for rack, alive in known.brokers.values())
@@ -284,13 +280,6 @@ def _known(known: LastKnown) -> dict[str, Sequence[Sample]]:
     return found
 
 
-def _of_look(cycle: Cycle) -> dict[str, Sequence[Sample]]:
-    return {
-        "rackwise_cycle_seconds": [((), cycle.took_ms / 1_000)],
-        "rackwise_gaps": _by_many(Counter((gap.part.value, gap.cause.value) for gap in cycle.snapshot.gaps)),
-    }
-
-
 def _planned(cycle: Cycle) -> dict[str, Sequence[Sample]]:
     unplanned = cycle.plan.unplanned if cycle.plan is not None else ()
     return {
@@ -301,16 +290,14 @@ def _planned(cycle: Cycle) -> dict[str, Sequence[Sample]]:
 
 
 def _verdict(verdict: Verdict) -> tuple[str, str]:
-    return (
-        ("allow", "rule" if verdict.rule is not None else "approved")
-        if isinstance(verdict, Allow)
-        else (type(verdict).__name__.lower(), verdict.reason.value)
-    )
+    if isinstance(verdict, Allow):
+        return "allow", "rule" if verdict.rule is not None else "approved"
+    return type(verdict).__name__.lower(), verdict.reason.value
 
 
 def _groups(cycle: Cycle, most: int) -> dict[str, Sequence[Sample]]:
     judged = {name: found for name, found in cycle.detection.assessments.items() if found.why_not is None}
-    shown, others = split_top(judged, most, _size)
+    shown, others = split_top(judged, most, lambda one: max((share.total for share in one.current), default=0.0))
     labels = unique_labels(shown)
     found: dict[str, list[Sample]] = {}
     for name, assessment in shown.items():
@@ -319,10 +306,6 @@ def _groups(cycle: Cycle, most: int) -> dict[str, Sequence[Sample]]:
         current = _summed(assessment.current for assessment in others)
         _add_localities(found, OTHER, current, _summed(assessment.optimal for assessment in others))
     return dict(found)
-
-
-def _size(assessment: Assessment) -> float:
-    return max((locality.total for locality in assessment.current), default=0.0)
 
 
 def _summed(all_localities: Iterable[Sequence[Locality]]) -> tuple[Locality, ...]:

@@ -1,7 +1,7 @@
-"""What crosses racks, what it costs a day and how far behind groups are, as metrics of the last cycle.
+"""Metrics of cross-rack traffic, its daily cost and groups' lag in the last cycle.
 
-What is known only in part is exported as the least that it can be, with the number of unknown reads and copies beside
-it; what is unknown has no sample.
+A partly known figure is exported as its lower bound, beside the number of unknown reads and copies; an unknown one has
+no sample.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from agent.values.snapshot import Snapshot
 from config.foreign_text import safe_text
 from config.secrets import without_url_secrets
 
-# Which subjects get series of their own? The largest, and the rest summed up: a label never grows with the cluster.
-#
-# Pure. Label values are foreign text: they are cut and freed of control characters before they leave.
+# Labels: the largest subjects have series of their own, the rest is summed up. Names are foreign text: they are cut and
+# freed of control characters.
 
 OTHER = "other"
 _MAX_LABEL = 200
@@ -93,7 +92,7 @@ Sample = tuple[tuple[str, ...], float]
 
 
 class CycleCosts:
-    """Works a cycle's costs out once, however often it is asked."""
+    """Costs of a cycle, computed once for all scrapes."""
 
     def __init__(self) -> None:
         self._of: Cycle | None = None
@@ -118,7 +117,7 @@ def _samples(snapshot: Snapshot, limits: Limits, most: int) -> Mapping[str, Sequ
 
 
 def _paths(snapshot: Snapshot, costs: CrossRackCosts, limits: Limits) -> dict[str, list[Sample]]:
-    """Nothing of a path of which a topic or a group may not be listed: a sum over a part would look like a fall."""
+    """No sample of a path with unlisted topics or groups: a partial sum would look like a fall."""
     found: dict[str, list[Sample]] = {}
     lists = {
         "replicate": (costs.replicate, (ObservationPart.TOPICS,)),

@@ -20,7 +20,6 @@ from agent.act.journal.kafka_journal import KafkaJournal
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.codec import MAX_VALUE_BYTES
 from agent.journal.leader import LEADER, leader_in
-from agent.journal.schema import journal_schema
 from agent.values.journal import JournalState, JournalWrite
 from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
 from testbed.cluster.driver import ClusterDriver
@@ -37,6 +36,7 @@ from tests.act.journals import (
     told,
 )
 from tests.conftest import WatchedCluster
+from tests.docs.schemas import journal_schema
 from tests.observe.live import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.drill]

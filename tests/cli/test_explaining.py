@@ -52,7 +52,7 @@ def told(observation: Observation, limits: Limits, look: str, teller: AgentIdent
         CycleStages(limits), lambda: observation, observation, Memory(), number=1, name=look, planning=True
     )
     inputs = list(observation_to_events(observation, cycle.before, limits, look=look))
-    return *inputs, *derived_events(cycle, len(inputs), full=True, teller=teller)
+    return *inputs, *derived_events(cycle, len(inputs), full=True, agent=teller)
 
 
 def telemetry(

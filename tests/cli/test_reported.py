@@ -43,7 +43,7 @@ def report(
     others: Iterable[TelemetryEvent] = (),
 ) -> Any:
     """What a command learns beside a look, where the telemetry holds that agent's cycle."""
-    events = derived_events(replace(CYCLE, acting=acting), 0, full=False, teller=AgentIdentity("rw-1", "host-1"))
+    events = derived_events(replace(CYCLE, acting=acting), 0, full=False, agent=AgentIdentity("rw-1", "host-1"))
     told = [event for event in (*events, *others) if event.kind is EventKind.REPORT]
     lines = [TelemetryLine(line.encode()) for event in told for line in to_lines(event)]
     heard = () if why else runs_in_lines(lines, None, observation.taken_ms)
@@ -128,7 +128,7 @@ def test_a_dry_run_beside_the_leader_is_told_after_it(monkeypatch: pytest.Monkey
         name="m-1",
         planning=False,
     )
-    others = list(derived_events(dry, 0, full=False, teller=AgentIdentity("rw-2", "host-1", 12)))
+    others = list(derived_events(dry, 0, full=False, agent=AgentIdentity("rw-2", "host-1", 12)))
     later = replace(WITH_TOPIC, taken_ms=WITH_TOPIC.taken_ms + 4_000)
     agent = report(monkeypatch, HELD, later, others=others)
     assert (agent["leads"], agent["age_ms"]) == (True, 4_000)

@@ -54,7 +54,7 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
         before = memory or Memory()
         cycle = run_cycle(CycleStages(limits), lambda: then, then, before, number=1, name="i-1", planning=True)
         inputs = list(observation_to_events(then, before, limits, look="i-1"))
-        events = (*inputs, *derived_events(cycle, len(inputs), full=True, teller=AgentIdentity("rw-1", "kafka-host")))
+        events = (*inputs, *derived_events(cycle, len(inputs), full=True, agent=AgentIdentity("rw-1", "kafka-host")))
         file.write_text("".join(f"{line}\n" for event in events for line in to_lines(event)))
         return "--set", "weights.enabled=false", "--set", f"record.file={file}", "-b", "127.0.0.1:1", "-o", "json"
 

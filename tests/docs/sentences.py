@@ -25,9 +25,6 @@ PACKAGES = ("agent", "assignors", "config", "pipeline", "testbed")
 # Texts of schemas are kept in docs/schemas and docs/tables.md.
 NOT_READ = (
     "agent.cli.documents",
-    "agent.journal.schema",
-    "agent.telemetry.schema",
-    "agent.telemetry.schema",
     "pipeline.schemas",
 )
 # Modules whose single words are answers that people read: rules, checks and their verdicts.

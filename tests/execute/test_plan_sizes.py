@@ -13,7 +13,6 @@ from agent.guard.approval_checks import foreseen
 from agent.guard.judge import explained
 from agent.journal import plan_entries
 from agent.journal.commands import CommandVerb
-from agent.journal.schema import journal_schema
 from agent.journal.targets import (
     MOST_OPEN_BYTES,
     MOST_TARGETS,
@@ -28,6 +27,7 @@ from agent.values.proposal import ProposalRow
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.verdict import Allow, HoldReason
 from assignors.problem import TopicPartition
+from tests.docs.schemas import journal_schema
 from tests.execute.test_obey import LIMITS, MOVE, NOW_MS, STANDING, TARGET, ask, done, in_journal, plan
 from tests.guarded import NOBODY, held, limits_of, only
 from tests.journals import journal

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from agent.propose.codec import (
     BadProposalDocument,
     proposal_from_json,
-    proposal_schema,
     proposal_to_bytes,
     proposal_to_json,
 )
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from tests.docs.schemas import proposal_schema
 from tests.plan.test_properties import proposed
 from tests.plan.worlds import random_world, worlds
 
@@ -55,7 +55,8 @@ def test_a_proposal_survives_the_way_there_and_back(proposal):
 def test_the_committed_schema_is_the_code():
     assert json.loads(SCHEMA_FILE.read_text()) == proposal_schema(), (
         f"{SCHEMA_FILE.name} differs from the code: if the change is additive, write it anew with "
-        "python -c 'from agent.propose.codec import schema_text; print(schema_text(), end=\"\")'"
+        "python -c 'import json; from tests.docs.schemas import proposal_schema; "
+        "print(json.dumps(proposal_schema(), indent=2, ensure_ascii=False))'"
     )
 
 

@@ -49,7 +49,7 @@ def reports(
         cycle = replace(cycle, acting=None if leads is None else ExecuteState(leads=leads))
         found += [
             event
-            for event in derived_events(cycle, 0, full=False, teller=AgentIdentity("rw-1", "kafka-1", pid, poll_ms))
+            for event in derived_events(cycle, 0, full=False, agent=AgentIdentity("rw-1", "kafka-1", pid, poll_ms))
             if event.kind is EventKind.REPORT
         ]
     return found

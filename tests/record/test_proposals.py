@@ -11,14 +11,14 @@ import pytest
 from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
 
 from agent.journal.approvals import plan_hash
-from agent.propose.codec import proposal_from_json, proposal_schema, proposal_to_bytes
+from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.record.librdkafka import ProducerRecord
 from agent.record.proposals import ProposalsUpdate, PublishedProposal, proposals_in, standing_in, update
 from agent.record.reader import ConsumerRecord
 from agent.telemetry.proposal_records import CREATED, VOID, LifecycleStep, slot
-from agent.telemetry.schema import life_schema
 from agent.values.finding import SubjectId
 from agent.values.proposal import PredictedEffect, Proposal, ProposalKind, ProposalReason
+from tests.docs.schemas import life_schema, proposal_schema
 
 NOW = 1_760_000_000_123
 TTL = 900_000

@@ -10,7 +10,7 @@ import pytest
 
 from agent.errors import BadInput
 from agent.record.files import read_events
-from agent.record.newest_look import _last_of_each
+from agent.record.newest_look import newest_events
 from agent.record.reader import newest_memory
 from agent.record.running_agent import KINDS, newest_in_file
 from agent.telemetry.events import MAX_RECORD_CHARS, MOST_LINE_BYTES, EventKind, TelemetryEvent, from_lines, to_lines
@@ -84,7 +84,7 @@ def test_the_memory_before_a_junk_record_is_restored(junk: bytes) -> None:
 @pytest.mark.parametrize("junk", JUNK)
 def test_the_newest_events_are_found_among_junk(junk: bytes) -> None:
     left_out: list[str] = []
-    found = _last_of_each([[*LINES, junk]], None, {EventKind.MEMORY, EventKind.LIMITS}, left_out.append)
+    found = newest_events([[*LINES, junk]], None, {EventKind.MEMORY, EventKind.LIMITS}, left_out.append)
     assert set(found) == {EventKind.MEMORY, EventKind.LIMITS}
     assert len(left_out) == 1
 

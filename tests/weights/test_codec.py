@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.telemetry.schema import weights_schema
 from agent.telemetry.weights import MAX_ROWS, UnreadableWeightsError, key_of, to_records, weights_of
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, group_rates
+from tests.docs.schemas import weights_schema
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schemas" / "weights.v1.json"
 HOUR = 3_600_000

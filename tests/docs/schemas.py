@@ -1,6 +1,6 @@
-"""The JSON Schema of telemetry events, read off the same types as their codec, so that the two cannot differ.
+"""JSON Schemas of telemetry, journal, weights and proposals, derived from the types of their codecs.
 
-Committed in docs/schemas (telemetry.v1.json, proposal-life.v1.json); additive changes only within a version.
+Committed in docs/schemas; additive changes only within a version.
 """
 
 from __future__ import annotations
@@ -15,12 +15,20 @@ from enum import Enum
 from functools import reduce
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from agent.journal.codec import SCHEMA_ID as JOURNAL_ID
+from agent.journal.codec import JournalRecord, TargetColumns
+from agent.journal.targets import NOT_SAID, TargetManifest
+from agent.propose.codec import ProposalDocument
 from agent.telemetry import weights
 from agent.telemetry.derived import DERIVED_SHAPES
 from agent.telemetry.events import INPUT_SHAPES, VERSION, EventKind, FragmentData, LimitsData, TelemetryEvent
 from agent.telemetry.limits_names import recorded_names
 from agent.telemetry.proposal_records import LIFE_SCHEMA, LifecycleStep
 from agent.values.limits import Limits
+from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
+from agent.values.reassignment import ReassignmentPlan
 from assignors.problem import TopicPartition
 
 SCHEMA_ID = f"urn:rackwise:telemetry:v{VERSION}"
@@ -47,7 +55,6 @@ def telemetry_schema() -> dict[str, Any]:
         }
         for kind, shape in shapes.items()
     ]
-    definitions[LimitsData.__name__]["properties"]["limits"] = _limits(definitions)
     definitions[LimitsData.__name__]["properties"]["limits"] = _limits(definitions)
     properties = {name: {"type": "string"} for name in ("subject", "cluster", "look")}
     properties |= {name: {"type": "integer"} for name in ("v", "n", "taken_ms")}
@@ -187,3 +194,37 @@ def weights_schema() -> dict[str, Any]:
         "oneOf": choices,
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def journal_schema() -> dict[str, Any]:
+    """The schema of one record's value; the shape of what it says goes by its key and kind.
+
+    The shapes of a plan are among the definitions: its header, and the columns that its partitions stand in.
+    """
+    definitions: dict[str, Any] = {}
+    for kind in (JournalRecord, ReassignmentPlan, TargetManifest, TargetColumns):
+        schema_of(kind, definitions)
+    record, plan, split = definitions["JournalRecord"], definitions["ReassignmentPlan"], definitions["TargetManifest"]
+    record["properties"]["value"] = {"type": "object"}
+    said = {name: one for name, one in plan["properties"].items() if name not in NOT_SAID}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": JOURNAL_ID,
+        "title": "rackwise journal entry",
+        **record,
+        "$defs": {
+            "PlanHeader": {
+                "description": "The value under plan/<plan>.",
+                "type": "object",
+                "properties": {**said, **split["properties"]},
+                "required": [*(name for name in plan["required"] if name in said), *split["required"]],
+            },
+            "Targets": {**definitions["TargetColumns"], "description": "The value under targets/<plan>/<number>."},
+        },
+    }
+
+
+def proposal_schema() -> dict[str, Any]:
+    """The schema of a proposal's document."""
+    schema = TypeAdapter(ProposalDocument).json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": PROPOSAL_ID, **schema}
