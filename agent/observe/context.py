@@ -206,14 +206,7 @@ def ask_together(context: ObserveContext, asks: Sequence[ObserveQuery[Any]], *, 
 # Invariant: a carried answer was whole. A config that is missing in it is asked for at every look, and its gap
 # repeated.
 
-TOPIC_KEYS = (
-    CLEANUP_POLICY,
-    FOLLOWER_REPLICAS,
-    LEADER_REPLICAS,
-    MIN_INSYNC_REPLICAS,
-    REMOTE_STORAGE,
-    UNCLEAN_ELECTION,
-)
+TOPIC_KEYS = (CLEANUP_POLICY, FOLLOWER_REPLICAS, LEADER_REPLICAS, MIN_INSYNC_REPLICAS, REMOTE_STORAGE, UNCLEAN_ELECTION)
 BROKER_KEYS = (
     AUTO_CREATE_TOPICS,
     AUTO_LEADER_REBALANCE,

@@ -57,10 +57,7 @@ def interned_observation(new: Observation, last: Observation | None) -> Observat
 
 
 def interned(
-    rows: tuple[R, ...],
-    last: tuple[R, ...],
-    key: Callable[[R], Hashable],
-    inner: Callable[[R, R], R] | None = None,
+    rows: tuple[R, ...], last: tuple[R, ...], key: Callable[[R], Hashable], inner: Callable[[R, R], R] | None = None
 ) -> tuple[R, ...]:
     """The rows, each the last look's object where equal; the very tuple of the last look when all are.
 
@@ -125,9 +122,7 @@ def no_answer(failure: CallFailed, timeout_ms: int, passed_ms: float) -> Rackwis
         )
     waited = f" within {timeout_ms / 1000:g} s" if round(passed_ms) >= timeout_ms else ""
     return ClusterUnreachable(
-        f"No broker answered{waited}",
-        why=failure.detail,
-        todo="Check bootstrap.servers and that the brokers run.",
+        f"No broker answered{waited}", why=failure.detail, todo="Check bootstrap.servers and that the brokers run."
     )
 
 

@@ -75,14 +75,7 @@ class LastKnown:
 
 
 FAILED = frozenset(
-    (
-        GapCause.TIMED_OUT,
-        GapCause.UNREACHABLE,
-        GapCause.ERROR,
-        GapCause.UNUSABLE,
-        GapCause.DOUBTED,
-        GapCause.TOO_LARGE,
-    )
+    (GapCause.TIMED_OUT, GapCause.UNREACHABLE, GapCause.ERROR, GapCause.UNUSABLE, GapCause.DOUBTED, GapCause.TOO_LARGE)
 )
 """Causes that pass: the question was asked and not answered well."""
 _LISTS = (ObservationPart.BROKERS, ObservationPart.TOPICS, ObservationPart.GROUPS)

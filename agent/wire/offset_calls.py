@@ -124,8 +124,7 @@ def _ask_ends(
         isolation_level=_READ_UNCOMMITTED,
         topics=[
             topic_row(
-                name=topic,
-                partitions=[partition_row(partition_index=number, timestamp=_LATEST) for number in numbers],
+                name=topic, partitions=[partition_row(partition_index=number, timestamp=_LATEST) for number in numbers]
             )
             for topic, numbers in by_topic.items()
         ],
