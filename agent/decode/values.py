@@ -277,9 +277,9 @@ def truncated(data: bytes, at: int, needed_bytes: int, what: str) -> NoReturn:
     raise UndecodableFieldError(UndecodableReason.TRUNCATED, sentence, min(at, len(data)))
 
 
-# Java's text outside of UTF-8. ``DataOutputStream.writeUTF`` encodes each UTF-16 code unit on its own: a character beyond
-# U+FFFF becomes two surrogates of three bytes each, and NUL becomes two bytes. Overlong forms are taken, as Java's reader
-# does; a surrogate without its partner is refused, because no later output could hold it.
+# Java's text outside of UTF-8. ``DataOutputStream.writeUTF`` encodes each UTF-16 code unit on its own: a character
+# beyond U+FFFF becomes two surrogates of three bytes each, and NUL becomes two bytes. Overlong forms are taken, as
+# Java's reader does; a surrogate without its partner is refused, because no later output could hold it.
 
 _WHOLE = re.compile(rb"(?:[\x00-\x7f]|[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2})*+")
 _NO_BEGINNING = re.compile(rb"[\xf0-\xff]")
