@@ -1,4 +1,4 @@
-"""Calls about groups: who is there, and the bytes of classic groups exactly as the coordinator keeps them."""
+"""Calls about groups: ListGroups, and DescribeGroups with the untouched bytes of classic members."""
 
 from __future__ import annotations
 
@@ -25,21 +25,18 @@ from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, error_name
 _TYPES_SINCE = 5
 _STATES_SINCE = 4
 _NEWER_KINDS = frozenset((68, 76, 88, *(call.api.key for call in EPOCH_GROUP_CALLS.values())))
-"""Calls of KIP-848, KIP-932 and KIP-1071: ConsumerGroupHeartbeat and -Describe, ShareGroupHeartbeat, StreamsGroup...
-
-A broker that offers none of them (Kafka before 3.7) has classic groups and no others, whether it tells types or not.
-"""
+"""Calls of KIP-848, KIP-932 and KIP-1071; a broker without any of them (before Kafka 3.7) has classic groups alone."""
 _GONE = "Dead: the coordinator does not know the group any more"
 
 
 class ListedGroups(NamedTuple):
-    """All groups we may see, with the broker that listed each (its coordinator)."""
+    """All visible groups, with the broker that listed each (its coordinator)."""
 
     groups: tuple[RawListedGroup, ...]
     """Sorted by id."""
     coordinators: Mapping[str, int]
     silent: tuple[int, ...]
-    """Brokers that did not answer: the groups they coordinate are missing."""
+    """Brokers that did not answer: their groups are missing."""
     gaps: tuple[Gap, ...]
 
 
@@ -73,7 +70,7 @@ def list_groups(pool: ConnectionPool, deadline: Deadline) -> ListedGroups:
             f"ListGroups v{min(untold)} reports no group types, so the types of groups that are not classic are unknown"
         )
         gaps.append(Gap(ObservationPart.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
-    silent = tuple(sorted(broker for broker, answer in answers.items() if isinstance(answer, CallFailed)))
+    silent = tuple(broker for broker, answer in sorted(answers.items()) if isinstance(answer, CallFailed))
     return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, silent, tuple(gaps))
 
 
@@ -93,7 +90,7 @@ def describe_groups(
     ]
     for group, (broker, row) in answers.values.items():
         if isinstance(row, RawClassicGroup) and row.state == DEAD:
-            # Before v6 this is how "no such group" reads (KIP-1043).
+            # Before v6 this means "no such group" (KIP-1043).
             gaps.append(Gap(ObservationPart.GROUPS, GapCause.VANISHED, group, _GONE))
         else:
             found.append(row._replace(coordinator=broker))
