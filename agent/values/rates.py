@@ -81,8 +81,8 @@ def _unmeasured(rates: RateMeasurement, snapshot: Snapshot) -> RateMeasurement:
 def sentence(rates: RateMeasurement, snapshot: Snapshot) -> str:
     """The source of the rates in one sentence."""
     weighed = len(snapshot.weighed.bytes_per_s)
-    of_all = f"{weighed:,} of {counted(len(snapshot.bytes_per_s), 'partition')}"
-    also = f"; weights of the pipeline for {of_all}" if weighed else ""
+    of_all = counted(len(snapshot.bytes_per_s), "partition")
+    also = f"; weights of the pipeline for {weighed:,} of {of_all}" if weighed else ""
     match rates.measured:
         case RateSource.COMMAND:
             return f"rates: measured over {rates.seconds:.0f} s by this command{also}"

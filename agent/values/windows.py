@@ -67,9 +67,8 @@ def closed_window(windows: TimeWindowSet, kind: str, now_ms: int) -> ClosedWindo
         named = ", ".join(window.name for window in _of(windows.allow, kind))
         why = f"outside the windows that allow it ({named})"
     opens = next_opening(windows, kind, now)
-    if opens is None:
-        return ClosedWindow(f"{why}, and no opening within {HORIZON_DAYS} days", None)
-    return ClosedWindow(f"{why}, until {opens:%Y-%m-%d %H:%M} UTC", round(opens.timestamp() * 1_000))
+    when = f"until {opens:%Y-%m-%d %H:%M UTC}" if opens is not None else f"and no opening within {HORIZON_DAYS} days"
+    return ClosedWindow(f"{why}, {when}", None if opens is None else round(opens.timestamp() * 1_000))
 
 
 def is_open(windows: TimeWindowSet, kind: str, now: datetime) -> bool:
