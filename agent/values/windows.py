@@ -61,11 +61,7 @@ def closed_window(windows: TimeWindowSet, kind: str, now_ms: int) -> ClosedWindo
     blackout = next((window for window in _of(windows.blackout, kind) if within(window, now)), None)
     if blackout is None and is_open(windows, kind, now):
         return None
-    if blackout is not None:
-        why = f"blackout {blackout.name} is on"
-    else:
-        named = ", ".join(window.name for window in _of(windows.allow, kind))
-        why = f"outside the windows that allow it ({named})"
+    why = f"blackout {blackout.name} is on" if blackout is not None else _outside(windows, kind)
     opens = next_opening(windows, kind, now)
     when = f"until {opens:%Y-%m-%d %H:%M UTC}" if opens is not None else f"and no opening within {HORIZON_DAYS} days"
     return ClosedWindow(f"{why}, {when}", None if opens is None else round(opens.timestamp() * 1_000))
@@ -103,6 +99,11 @@ def next_opening(windows: TimeWindowSet, kind: str, now: datetime) -> datetime |
 
 def _of(windows: Iterable[TimeWindow], kind: str) -> tuple[TimeWindow, ...]:
     return tuple(window for window in windows if not window.kinds or kind in window.kinds)
+
+
+def _outside(windows: TimeWindowSet, kind: str) -> str:
+    named = ", ".join(window.name for window in _of(windows.allow, kind))
+    return f"outside the windows that allow it ({named})"
 
 
 def _begins_on(window: TimeWindow, day: date) -> bool:

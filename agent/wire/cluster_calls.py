@@ -23,6 +23,7 @@ from agent.wire.protocol import (
     METADATA,
     error_name,
     operations,
+    raise_on_error,
 )
 from agent.wire.settings import BrokerAddress
 from assignors.problem import TopicPartition
@@ -64,7 +65,7 @@ def describe_brokers(pool: ConnectionPool, deadline: Deadline) -> ClusterAnswer:
         message = DESCRIBE_CLUSTER.request(include_cluster_authorized_operations=True, include_fenced_brokers=True)
         version = connection.version(DESCRIBE_CLUSTER)
         answer = connection.call(DESCRIBE_CLUSTER, message, until, version=version)
-        _raise_on(answer.error_code, answer.error_message)
+        raise_on_error(answer.error_code, answer.error_message)
         return answer, version
 
     _, (answer, version) = pool.ask_any(ask, deadline)
@@ -113,7 +114,7 @@ def list_reassignments(pool: ConnectionPool, deadline: Deadline) -> tuple[RawRea
         message = api.request(timeout_ms=max(1, int(until.left_s * 1000)), topics=None)
         with passed_on():
             answer = connection.call(api, message, until, version=connection.version(api))
-        _raise_on(answer.error_code, answer.error_message)
+        raise_on_error(answer.error_code, answer.error_message)
         return answer
 
     _, answer = pool.ask_any(ask, deadline)
@@ -183,7 +184,7 @@ def _kafka_uuid(value: UUID | None) -> str | None:
 def _ask_log_dirs(connection: BrokerConnection, until: Deadline) -> Any:
     version = connection.version(DESCRIBE_LOG_DIRS)
     answer = connection.call(DESCRIBE_LOG_DIRS, DESCRIBE_LOG_DIRS.request(topics=None), until, version=version)
-    _raise_on(answer.error_code, None)
+    raise_on_error(answer.error_code)
     if version < 3 and not answer.results:
         # Before v3 the answer has no error for a missing right (KIP-784).
         raise CallFailed(GapCause.NOT_ALLOWED, "the broker lists no log dir; DESCRIBE on the cluster may be missing")
@@ -196,12 +197,6 @@ def _add_sizes(sizes: dict[tuple[int, TopicPartition], int], broker: int, log_di
             for row in topic.partitions:
                 if not row.is_future_key:
                     sizes[broker, TopicPartition(topic.name, row.partition_index)] = row.partition_size
-
-
-def _raise_on(code: int, message: str | None) -> None:
-    name = error_name(code)
-    if name is not None:
-        raise from_error_name(name, message)
 
 
 Sizes = dict[tuple[TopicPartition, int], int]

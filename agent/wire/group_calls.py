@@ -20,7 +20,7 @@ from agent.wire.connection import BrokerConnection
 from agent.wire.epoch_group_calls import EPOCH_GROUP_CALLS, DescribeCall
 from agent.wire.failure import CallFailed, Deadline, from_error_name
 from agent.wire.pool import ConnectionPool
-from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, error_name
+from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, raise_on_error
 
 _TYPES_SINCE = 5
 _STATES_SINCE = 4
@@ -54,24 +54,25 @@ def list_groups(pool: ConnectionPool, deadline: Deadline) -> ListedGroups:
     rows: dict[str, RawListedGroup] = {}
     coordinators: dict[str, int] = {}
     gaps: list[Gap] = []
-    untold: set[int] = set()
+    silent: list[int] = []
+    older: set[int] = set()
     for broker, answer in sorted(answers.items()):
         if isinstance(answer, CallFailed):
             gaps.append(Gap(ObservationPart.GROUPS, answer.cause, f"broker {broker}", answer.detail))
+            silent.append(broker)
             continue
         version, listed = answer
         if any(row.group_type is None for row in listed):
-            untold.add(version)
+            older.add(version)
         for row in listed:
             rows[row.group_id] = row
             coordinators[row.group_id] = broker
-    if untold:
+    if older:
         detail = (
-            f"ListGroups v{min(untold)} reports no group types, so the types of groups that are not classic are unknown"
+            f"ListGroups v{min(older)} reports no group types, so the types of groups that are not classic are unknown"
         )
         gaps.append(Gap(ObservationPart.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
-    silent = tuple(broker for broker, answer in sorted(answers.items()) if isinstance(answer, CallFailed))
-    return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, silent, tuple(gaps))
+    return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, tuple(silent), tuple(gaps))
 
 
 def describe_groups(
@@ -114,9 +115,7 @@ def _ask_list(connection: BrokerConnection, until: Deadline) -> tuple[int, list[
     version = connection.version(LIST_GROUPS)
     classic_alone = _NEWER_KINDS.isdisjoint(connection.versions)
     answer = connection.call(LIST_GROUPS, LIST_GROUPS.request(), until, version=version)
-    refusal = error_name(answer.error_code)
-    if refusal is not None:
-        raise from_error_name(refusal)
+    raise_on_error(answer.error_code)
     return version, [
         RawListedGroup(
             row.group_id,

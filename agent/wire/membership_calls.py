@@ -14,7 +14,7 @@ from zlib import crc32
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE
 from agent.values.observation import RawClassicGroup
 from agent.wire.connection import BrokerConnection, open_connection
-from agent.wire.failure import CallFailed, Deadline, from_error_name, gather
+from agent.wire.failure import CallFailed, Deadline, gather
 from agent.wire.group_calls import describe_group
 from agent.wire.pool import ConnectionPool
 from agent.wire.protocol import (
@@ -24,6 +24,7 @@ from agent.wire.protocol import (
     LEAVE_GROUP,
     LIST_TRANSACTIONS,
     error_name,
+    raise_on_error,
 )
 from agent.wire.settings import BrokerAddress, WireSettings
 from assignors.problem import TopicPartition
@@ -169,9 +170,7 @@ def _find_coordinator(group_id: str, connection: BrokerConnection, until: Deadli
     version = connection.version(FIND_COORDINATOR, oldest=4)  # as agent.wire.batches
     message = FIND_COORDINATOR.request(key_type=_KEY_TYPE_GROUP, coordinator_keys=[group_id])
     (row,) = connection.call(FIND_COORDINATOR, message, until, version=version).coordinators
-    refusal = error_name(row.error_code)
-    if refusal is not None:
-        raise from_error_name(refusal, row.error_message)
+    raise_on_error(row.error_code, row.error_message)
     return BrokerAddress(row.host, row.port)
 
 
@@ -179,9 +178,7 @@ def _ask_list(connection: BrokerConnection, until: Deadline) -> list[tuple[str, 
     version = connection.version(LIST_TRANSACTIONS)
     message = LIST_TRANSACTIONS.request(state_filters=[], producer_id_filters=[])
     answer = connection.call(LIST_TRANSACTIONS, message, until, version=version)
-    refusal = error_name(answer.error_code)
-    if refusal is not None:
-        raise from_error_name(refusal)
+    raise_on_error(answer.error_code)
     return [(row.transactional_id, row.transaction_state) for row in answer.transaction_states]
 
 

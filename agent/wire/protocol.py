@@ -65,7 +65,7 @@ from kafka.protocol.sasl import (
 from agent.values.kafka import UNKNOWN_SERVER_ERROR
 from agent.values.number_format import UNKNOWN_ERROR, unknown_error
 from agent.values.observation import GapCause
-from agent.wire.failure import UnusableAnswer
+from agent.wire.failure import UnusableAnswer, from_error_name
 
 _OWN = "agent.wire.messages"
 
@@ -176,6 +176,13 @@ def error_name(code: int) -> str | None:
     found = kafka_errors.for_code(code)
     name = getattr(found, "message", None)
     return str(name) if name and name != "UNKNOWN" else unknown_error(code)
+
+
+def raise_on_error(code: int, message: str | None = None) -> None:
+    """Raises CallFailed for an error code other than 0."""
+    name = error_name(code)
+    if name is not None:
+        raise from_error_name(name, message)
 
 
 def is_unknown_error(name: str) -> bool:
