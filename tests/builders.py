@@ -10,13 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from agent.decode.encode import (
-    encode_assignment,
-    encode_assignment_info,
-    encode_sticky,
-    encode_subscription,
-    encode_subscription_info,
-)
+from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.members import decode_members
 from agent.decode.values import (
     Assignment,
@@ -61,6 +55,7 @@ from agent.values.observation import (
 )
 from agent.values.snapshot import Snapshot, TaskCopy
 from assignors.problem import TaskId, TopicPartition
+from tests.decode.assignments import encode_assignment, encode_assignment_info
 from tests.snapshots import tasks, tp, tps
 
 TAKEN_MS = 1_760_000_000_000

@@ -16,7 +16,7 @@ from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.simulate.evaluation import recorded_looks, replay, replay_look
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.values.cycle import MOST_TOLD, Cycle, finding_news, sentence
+from agent.values.cycle import MOST_LOGGED, Cycle, finding_news, sentence
 from agent.values.finding import FindingSeverity
 from agent.values.journal import JournalState
 from agent.values.limits import AgentMode, GainLimits, Limits, TriggerLimits, TriState
@@ -139,7 +139,7 @@ def test_new_findings_are_told_the_worst_first_and_not_without_end() -> None:
         replace(made, detection=replace(made.detection, findings=findings), changes=made.changes._replace(new=new))
     )
     assert [finding.detail for finding in told] == [str(n) for n in range(5, 29, 3)]
-    assert len(told) == MOST_TOLD
+    assert len(told) == MOST_LOGGED
     assert more == 1 + 10, "all that are left of the critical ones and every warning"
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from agent.decode.encode import encode_assignment, encode_sticky, encode_subscription
+from agent.decode.encode import encode_sticky, encode_subscription
 from agent.decode.values import Assignment, StickyUserData, Subscription
 from agent.values.observation import (
     Observation,
@@ -25,6 +25,7 @@ from agent.values.observation import (
     RawTopic,
 )
 from assignors.problem import TopicPartition
+from tests.decode.assignments import encode_assignment
 
 RACKS = ("eu-1a", "eu-1b", "eu-1c")
 PARTITIONS = 10

@@ -1,1 +1,1 @@
-"""What do the members' bytes say? Foreign bytes become a value or `Undecodable`, never an exception."""
+"""Decoders of members' bytes: a blob becomes a value or `Undecodable`, never an exception."""

@@ -1,4 +1,4 @@
-"""What did the Kafka Streams leader give a member? AssignmentInfo, the user data of the assignor ``stream``.
+"""AssignmentInfo: what the leader of a classic Streams group gives a member, as user data of assignor ``stream``.
 
 ==========================  =====================================================================  ========
 part                        bytes                                                                  versions
@@ -57,7 +57,7 @@ NEVER = (1 << 63) - 1
 
 
 def decode_assignment_info(data: bytes, reading: DecodeContext | None = None) -> StreamsAssignment | Undecodable:
-    """What the Streams leader gave a member."""
+    """The AssignmentInfo in these bytes, or why they cannot be read."""
     try:
         return _assignment_info(data, reading or DecodeContext())
     except UndecodableFieldError as broken:
@@ -99,12 +99,11 @@ def _active(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple
     size = _task_bytes(version)
     items = reading.count(data, at, size, "the active tasks", NUMBER)
     at += 4
+    end = at + size * items
     known = reading.names.tasks
     if version < 10:
-        end = at + size * items
         return tuple([known[data[i : i + size]] for i in range(at, end, size)]), end
     # Named topologies are rare: try without, when every task is equally long.
-    end = at + size * items
     plain = [known[task] for task, units in _NAMED_TASK.iter_unpack(data[at:end]) if units <= 0]
     if len(plain) == items:
         return tuple(plain), end
@@ -161,7 +160,7 @@ def _partitions(data: bytes, at: int, reading: DecodeContext, what: str) -> tupl
 
 
 def _hosts(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[Hosts, int]:
-    """Who hosts what: every member of a group gets the same, so it is read once for all of them."""
+    """The partitions by host: every member of a group gets the same, so they are read once for all of them."""
     if reading.hosts is not None:
         known_version, raw, known = reading.hosts
         if known_version == version and data.startswith(raw, at):
@@ -170,24 +169,30 @@ def _hosts(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[
     active: tuple[HostPartitions, ...] = ()
     standby: tuple[HostPartitions, ...] = ()
     if 2 <= version <= 4:
-        active, at = _partitions_by_host(data, at, reading)
+        active, at = _partitions_by_host(data, at, None, reading)
     elif version > 4:
         topics, at = _dictionary(data, at, reading)
-        active, at = _indexed_partitions_by_host(data, at, topics, reading)
+        active, at = _partitions_by_host(data, at, topics, reading)
         if version > 5:
-            standby, at = _indexed_partitions_by_host(data, at, topics, reading)
+            standby, at = _partitions_by_host(data, at, topics, reading)
     reading.hosts = version, data[start:at], (active, standby)
     return (active, standby), at
 
 
-def _partitions_by_host(data: bytes, at: int, reading: DecodeContext) -> tuple[tuple[HostPartitions, ...], int]:
+def _partitions_by_host(
+    data: bytes, at: int, topics: dict[int, str] | None, reading: DecodeContext
+) -> tuple[tuple[HostPartitions, ...], int]:
+    """Partitions by host; with a dictionary each names its topic by index."""
     items = reading.count(data, at, 10, "the partitions by host", HOST)
     at += 4
     hosts = {}
     for _ in range(items):
         host, at = reading.java_name(data, at, "a host")
         port = int32(data, at, "a host's port")
-        partitions, at = _partitions(data, at + 4, reading, "the partitions of a host")
+        if topics is None:
+            partitions, at = _partitions(data, at + 4, reading, "the partitions of a host")
+        else:
+            partitions, at = _indexed_partitions(data, at + 4, topics, reading)
         hosts[host, port] = HostPartitions(host, port, partitions)
     return tuple(hosts.values()), at
 
@@ -202,24 +207,16 @@ def _dictionary(data: bytes, at: int, reading: DecodeContext) -> tuple[dict[int,
     return topics, at
 
 
-def _indexed_partitions_by_host(
+def _indexed_partitions(
     data: bytes, at: int, topics: dict[int, str], reading: DecodeContext
-) -> tuple[tuple[HostPartitions, ...], int]:
-    items = reading.count(data, at, 10, "the partitions by host", HOST)
+) -> tuple[tuple[TopicPartition, ...], int]:
+    pairs = reading.count(data, at, 8, "the partitions of a host", NUMBER)
     at += 4
-    hosts = {}
-    for _ in range(items):
-        host, at = reading.java_name(data, at, "a host")
-        port = int32(data, at, "a host's port")
-        pairs = reading.count(data, at + 4, 8, "the partitions of a host", NUMBER)
-        at += 8
-        numbers = int32s(data, at, 2 * pairs)
-        known = reading.names.partitions
-        try:
-            partitions = tuple([known[topics[t]][p] for t, p in zip(numbers[::2], numbers[1::2], strict=True)])
-        except KeyError as missing:
-            sentence = f"a host's partition points at topic {missing.args[0]}, which the dictionary lacks"
-            raise UndecodableFieldError(UndecodableReason.UNKNOWN_TOPIC, sentence, at) from None
-        at += 8 * pairs
-        hosts[host, port] = HostPartitions(host, port, partitions)
-    return tuple(hosts.values()), at
+    numbers = int32s(data, at, 2 * pairs)
+    known = reading.names.partitions
+    try:
+        found = tuple([known[topics[t]][p] for t, p in zip(numbers[::2], numbers[1::2], strict=True)])
+    except KeyError as missing:
+        sentence = f"a host's partition points at topic {missing.args[0]}, which the dictionary lacks"
+        raise UndecodableFieldError(UndecodableReason.UNKNOWN_TOPIC, sentence, at) from None
+    return found, at + 8 * pairs

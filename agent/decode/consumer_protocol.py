@@ -1,7 +1,7 @@
-"""What do a member's subscription and assignment say? The consumer protocol that travels inside the group protocol.
+"""The embedded consumer protocol of classic groups: subscriptions, assignments, and user data of sticky assignors.
 
-Both blobs are a 16-bit version and a body that is never flexible. A reader takes a version above 3 for 3, because newer
-versions may only append, and ignores what follows the fields it knows.
+Both blobs are a 16-bit version and a body that is never flexible. A version above 3 is read as 3, because newer
+versions may only append, and what follows the known fields is ignored.
 
 ====================  =======================================  ============================
 Subscription field    type                                     since version
@@ -44,18 +44,9 @@ _KEPT_TAIL_BYTES = 256
 
 
 def decode_subscription(data: bytes, reading: DecodeContext | None = None) -> Subscription | Undecodable:
-    """A member's subscription."""
+    """A member's subscription with its user data unread, or why it cannot be read."""
     try:
         value, user_data = read_subscription(data, reading or DecodeContext())
-    except UndecodableFieldError as broken:
-        return broken.value
-    return value._replace(user_data=user_data)
-
-
-def decode_assignment(data: bytes, reading: DecodeContext | None = None) -> Assignment | Undecodable:
-    """A member's assignment."""
-    try:
-        value, user_data = read_assignment(data, reading or DecodeContext())
     except UndecodableFieldError as broken:
         return broken.value
     return value._replace(user_data=user_data)
@@ -139,7 +130,7 @@ def _known(generation: int) -> int | None:
     return generation if generation >= 0 else None
 
 
-# What the sticky assignors remember in a member's user data.
+# User data of the sticky assignors; null and empty both mean that the member has no history.
 #
 # ===================  ==============================================================================================
 # sticky, V1           array of {topic, array of int32}, then the generation (int32)
@@ -147,14 +138,13 @@ def _known(generation: int) -> int | None:
 # cooperative-sticky   Java writes the generation alone (4 bytes), librdkafka the V1 layout of sticky
 # ===================  ==============================================================================================
 #
-# Null and empty user data both mean that the member has no history. Kafka reads what it cannot parse as "no history" as
-# well; here it is `Undecodable`, because a person may want to know.
+# Kafka takes what it cannot parse for "no history" as well; here it is `Undecodable`, so that it can be reported.
 
 _NO_GENERATION = -1
 
 
 def decode_sticky(data: bytes, reading: DecodeContext | None = None) -> StickyUserData | Undecodable:
-    """The user data of the ``sticky`` assignor, which says what the member owned before it joined."""
+    """The user data of the ``sticky`` assignor: the partitions that the member owned before it joined."""
     try:
         owned, at = (reading or DecodeContext()).partitions(data, 0)
     except UndecodableFieldError as broken:

@@ -1,13 +1,9 @@
-"""What is shared while members are read: names, arrays that repeat, and how much a group may still build.
+"""State shared while members are decoded: interned names, repeated arrays, and bounds of time and memory.
 
-Invariant: sharing never changes a value. Names, partitions and tasks are looked up by their content. An array is taken
-from an earlier member only where the bytes in front of the reader begin with that array's own bytes: every layout says
-its own length, so equal bytes are an equal array.
-
-Two things are bounded beside the bytes, because an item costs a hundred bytes and more where the wire needs four. What
-reading one group may cost in time is charged before anything is built, as if nothing were known yet, so that it is the
-same whatever other groups say. What all groups together keep in memory is counted as it is built, in one
-`DecodeBudget`.
+Sharing never changes a value: names, partitions and tasks are looked up by their content, and an array is taken from an
+earlier member only where the bytes begin with that array's own bytes. An item costs a hundred bytes and more where the
+wire needs four, so two things are bounded: the time of one group, charged before anything is built and as if nothing
+were known yet, and the memory of all groups, counted as it is built (`DecodeBudget`).
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ from agent.values.number_format import counted
 from assignors.problem import TaskId, TopicPartition
 
 Hosts = tuple[tuple[HostPartitions, ...], tuple[HostPartitions, ...]]
-"""Who hosts which partitions as active, and who as standby."""
+"""The hosts with their partitions of active tasks, and of standby tasks."""
 
 _EMPTY_ARRAY = bytes(4)
 _NO_PARTITIONS: tuple[TopicPartition, ...] = ()
@@ -45,24 +41,24 @@ _SMALL_ARRAYS = tuple(Struct(f">{items}i").unpack_from for items in range(65))
 
 
 class DecodeLimits(NamedTuple):
-    """How much foreign bytes may make this process hold and do; what is beyond reads as too large."""
+    """How much time and memory members' bytes may cost; what is beyond is `Undecodable` as too large."""
 
     member_bytes: int = 1 << 20
     """Subscription and assignment of one member together."""
     group_bytes: int = 16 << 20
     group_work: int = 40_000_000
-    """What reading one group may cost: nanoseconds, about, ..."""
+    """Nanoseconds, about, that one group may cost, ..."""
     work_per_member: int = 300_000
     """... and as much more for each of its members: honest groups are large because they have many of them."""
     pool_bytes: int = 256 << 20
-    """What all groups together may keep in memory: 20,000 members of Streams applications, half a million of others."""
+    """Memory of all groups together: 20,000 members of Streams applications, half a million of others."""
 
 
 BOUNDS = DecodeLimits()
 
 
 class ArrayItemCost(NamedTuple):
-    """What one item of an array costs: measured, and rounded up."""
+    """The cost of one item of an array: measured, and rounded up."""
 
     work: int
     """Nanoseconds, where nothing of it is known yet."""
@@ -80,7 +76,7 @@ HOST = ArrayItemCost(3_000, 400)
 PAIR_OF_TEXTS = ArrayItemCost(2_000, 100)
 
 MOST_WORK_PER_BYTE = 600
-"""That of empty names, which take two bytes each, and a little more."""
+"""Nanoseconds; that of empty names, which take two bytes each, and a little more."""
 _NAMED_WORK = 2_500
 """A task of a named topology, beside what any task costs."""
 _NEW_NUMBER_BYTES = 220
@@ -93,11 +89,11 @@ _WORK_PER_SLOW_CHARACTER = 500
 
 
 class DecodeBudgetError(Exception):
-    """What all groups may keep is used up; it never leaves this package."""
+    """The memory that all groups may keep is used up; it never leaves this package."""
 
 
 class DecodeBudget:
-    """What may still be kept in memory. One object, so that what makes a name needs no other."""
+    """Memory that all groups together may still keep."""
 
     __slots__ = ("left_bytes",)
 
@@ -105,7 +101,7 @@ class DecodeBudget:
         self.left_bytes = left_bytes
 
     def take(self, kept_bytes: int) -> None:
-        """Raises PoolUsedUpError."""
+        """Count these bytes as kept. Raises DecodeBudgetError."""
         self.left_bytes -= kept_bytes
         if self.left_bytes < 0:
             raise DecodeBudgetError
@@ -152,7 +148,7 @@ class _Tasks(dict[bytes, TaskId]):
 
 
 class InternedNames:
-    """One object for each name, partition and task, however many members say it.
+    """One object for each name, partition and task, however many members send it.
 
     Subclasses of ``dict`` with ``__missing__`` let whole arrays be looked up by ``map`` without running any Python code
     for what is known already.
@@ -170,7 +166,7 @@ class InternedNames:
 
 
 class DecodeContext:
-    """What the members of one group share while they are read."""
+    """State that the members of one group share while they are read."""
 
     __slots__ = (
         "_array",
@@ -197,16 +193,19 @@ class DecodeContext:
         self.tails: dict[bytes, tuple[int | None, str | None]] = {}
         """Of earlier subscriptions: the bytes of their end, and the generation and rack in them."""
         self.hosts: tuple[int, bytes, Hosts] | None = None
-        """Of the member before: AssignmentInfo version, bytes and value of the part that says who hosts what."""
+        """Of the member before: AssignmentInfo version, bytes and value of the partitions by host."""
         self.generation: tuple[bytes, StickyUserData | Undecodable] | None = None
-        """Of the member before: what cooperative-sticky put in, as bytes and as read."""
+        """Of the member before: user data of cooperative-sticky, as bytes and as read."""
         self._array_raw, self._array = _EMPTY_ARRAY, _NO_PARTITIONS
         self._array_head: tuple[bytes, _PartitionsOfTopic] | None = None
 
     def count(self, data: bytes, at: int, smallest_bytes: int, what: str, cost: ArrayItemCost) -> int:
-        """How many items an array claims, once it is sure that they can be there and may be built."""
+        """The number of items of an array, which fit into the bytes that are left and into the group's bounds.
+
+        Raises UndecodableFieldError.
+        """
         try:
-            items: int = INT32(data, at)[0]
+            items = INT32(data, at)[0]
         except struct.error:
             truncated(data, at, 4, what)
         left = len(data) - at - 4
@@ -292,13 +291,13 @@ class DecodeContext:
     def partitions(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
         """The array of topics with their partitions, in the order of the bytes.
 
-        What a member owned, remembers and is given is mostly the same array; and the members of a group mostly have
-        one topic, so that their arrays begin alike.
+        The partitions that a member owned and is given are mostly the same array, and the members of a group mostly
+        have one topic, so that their arrays begin alike.
         """
         if data.startswith(self._array_raw, at):
             return self._array, at + len(self._array_raw)
         head = self._array_head
-        # Where not even the count fits behind the topic, the long way says what is wrong, as if nothing had been read.
+        # Where not even the count fits behind the topic, the long way raises the same error as for a first member.
         if head is not None and data.startswith(head[0], at) and at + len(head[0]) + 4 <= len(data):
             found, end = self._partitions_of(head[1], data, at + len(head[0]))
         else:

@@ -1,10 +1,8 @@
-"""What do the members of every classic group say? Raw rows in, the same rows with their bytes read out.
+"""Decodes the members of every classic group: raw rows in, the same rows with decoded bytes out.
 
-Invariant: each member stands alone. Whatever one member's bytes are, the others of its group and all other groups are
-read as if it were not there, unless the group as a whole is beyond its bounds; then the smallest members come first.
-
-Which layout the assignor's own bytes have follows from the group's protocol name. Of assignors that are not known here
-the bytes are handed on unread.
+Each member stands alone: its bytes never change how others are read, unless the group as a whole is beyond its bounds;
+then the smallest members come first. The group's protocol name decides the layout of the assignor's own bytes; those of
+unknown assignors are passed on as they are.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ from agent.values.observation import Observation, RawClassicGroup, RawMember
 
 _ID = itemgetter(0)
 _MEMBER_BYTES = 400
-"""What a member keeps in memory beside its arrays."""
+"""Memory of a member beside its arrays."""
 _NO_STREAMS_DATA = Undecodable(UndecodableReason.EMPTY, "a Streams member has no data of its assignor", 0)
 
 
@@ -56,8 +54,8 @@ def decode_members(observation: Observation, memo: Memo | None = None, bounds: D
 
     @cache
     def names() -> InternedNames:
-        told = observation.topics, observation.brokers
-        return InternedNames(memo.of(("names",), told, lambda: _known_names(observation)), pool)
+        inputs = observation.topics, observation.brokers
+        return InternedNames(memo.of(("names",), inputs, lambda: _known_names(observation)), pool)
 
     try:
         read = each(memo, "decode", classic, _ID, lambda raw: _weighed(raw, names(), bounds), context=(bounds,))
@@ -65,24 +63,24 @@ def decode_members(observation: Observation, memo: Memo | None = None, bounds: D
             return DecodedGroups(tuple([group for group, _ in read]))
     except DecodeBudgetError:
         pass
-    # Not all of it can be kept. What was read so far is let go, and what earlier looks have left here as well.
+    # Not all of it can be kept. The groups read so far are released, and those of earlier looks as well.
     read = []
     memo.turn()
     memo.turn()
-    known = _known_names(observation)
     names.cache_clear()
-    return _decode_while_room(classic, InternedNames(known, DecodeBudget(bounds.pool_bytes)), bounds)
+    budget = DecodeBudget(bounds.pool_bytes)
+    return _decode_while_room(classic, InternedNames(_known_names(observation), budget), bounds)
 
 
 def _weighed(raw: RawClassicGroup, names: InternedNames, bounds: DecodeLimits) -> tuple[DecodedGroup, int]:
-    """The group as read, and how many bytes it keeps in memory. Raises PoolUsedUpError."""
+    """The decoded group, and how many bytes it keeps in memory. Raises DecodeBudgetError."""
     before_bytes = names.pool.left_bytes
     group = _decode_group(raw, names, bounds)
     return group, before_bytes - names.pool.left_bytes
 
 
 def _decode_while_room(groups: Sequence[RawClassicGroup], names: InternedNames, bounds: DecodeLimits) -> DecodedGroups:
-    """Those whose members hold the fewest bytes first: ordinary groups are small or have many members."""
+    """Groups whose members hold the fewest bytes come first: ordinary groups are small or have many members."""
     decoded: dict[int, DecodedGroup] = {}
     order = sorted(range(len(groups)), key=lambda i: (_bytes_per_member(groups[i]), groups[i].group_id))
     full = False
@@ -100,19 +98,19 @@ def _bytes_per_member(raw: RawClassicGroup) -> float:
 
 
 def _unread(raw: RawClassicGroup, bounds: DecodeLimits) -> DecodedGroup:
-    """Members whose bytes were not read, which is said of each: a group that is not read is never an empty one."""
+    """The group with every member `Undecodable` as too large: a group that is not read is never an empty one."""
     sentence = f"the members' bytes of all groups need more than {bounds.pool_bytes >> 20} MiB of memory when read"
     return DecodedGroup(raw, tuple([_too_large(member, sentence) for member in raw.members]))
 
 
 def _known_names(observation: Observation) -> Mapping[bytes, str]:
-    """Names that the brokers told as well, by their bytes: members' names become the same objects."""
+    """Topics and racks that the brokers report, by their bytes: members' names become the same objects."""
     racks = [broker.rack for broker in observation.brokers if broker.rack]
     return {name.encode(): name for name in (*[topic.name for topic in observation.topics], *racks) if name.isascii()}
 
 
 def _decode_group(raw: RawClassicGroup, names: InternedNames, bounds: DecodeLimits) -> DecodedGroup:
-    """The group as read. Raises PoolUsedUpError."""
+    """The decoded group. Raises DecodeBudgetError."""
     if raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
         unread = tuple([DecodedMember(member, None, None, None, None) for member in raw.members])
         return DecodedGroup(raw, unread)

@@ -1,4 +1,4 @@
-"""What does a Kafka Streams member tell its leader? SubscriptionInfo, the user data of the assignor ``stream``.
+"""SubscriptionInfo: what a member of a classic Streams group sends its leader, as user data of assignor ``stream``.
 
 =======================  ==========================================================  =============
 field                    type                                                        versions
@@ -16,7 +16,7 @@ error code               int32                                                  
 client tags              array of {bytes, bytes} in UTF-8                            11+ (KIP-708)
 =======================  ==========================================================  =============
 
-The offset sums are those of the member's last join: between rebalances they stand still.
+The offset sums are those of the member's last join: between rebalances they do not change.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SUM_OF_PARTITION = Struct(">iq").iter_unpack
 def decode_subscription_info(
     data: bytes, reading: DecodeContext | None = None
 ) -> StreamsSubscription | StreamsSubscriptionHeader | Undecodable:
-    """A Streams member's subscription, or its header when it is newer than any layout known here."""
+    """The SubscriptionInfo in these bytes, its header where no layout here is as new, or why it cannot be read."""
     try:
         return _subscription_info(data, reading or DecodeContext())
     except UndecodableFieldError as broken:
@@ -155,7 +155,7 @@ def _sums_by_subtopology(data: bytes, at: int, reading: DecodeContext) -> tuple[
 
 
 def _sums(data: bytes, at: int, reading: DecodeContext) -> tuple[dict[TaskId, int], int]:
-    """One line for the usual case, in which no task has a named topology and every item is equally long."""
+    """Offset sums by task; one line for the usual case, in which no task has a named topology."""
     items = reading.count(data, at, _SUM_BYTES, "the offset sums", OFFSET_SUM)
     start = at + 4
     end = start + _SUM_BYTES * items

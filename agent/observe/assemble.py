@@ -1,4 +1,4 @@
-"""Puts the answers of one look together: rights, doubts, ages and gaps in their places."""
+"""Assembles the observation of one look: rights, vanished names, ages and gaps of its answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING_JUDGED = VanishedNames(frozenset(), frozenset(), ())
 
 
 class ObservationAnswers(NamedTuple):
-    """All three waves."""
+    """The answers of all three waves."""
 
     world: ClusterListing
     insides: ClusterDetails
@@ -24,14 +24,14 @@ class ObservationAnswers(NamedTuple):
 
 
 class VanishedNamesByKind(NamedTuple):
-    """What to believe about names that are no longer shown."""
+    """The judgement on topics and groups that are no longer shown."""
 
     topics: VanishedNames
     groups: VanishedNames
 
 
 def judge_names(context: ObserveContext, answers: ObservationAnswers) -> VanishedNamesByKind:
-    """Who is gone and who is hidden; a part that did not answer is not judged, and all of it stays known."""
+    """Topics and groups that are gone or hidden; those of a part that did not answer stay known."""
     return VanishedNamesByKind(_judge_topics(context, answers), _judge_groups(context, answers))
 
 
@@ -68,7 +68,7 @@ def assemble(context: ObserveContext, answers: ObservationAnswers, judged: Vanis
 
 
 def asked_whole(answers: ObservationAnswers) -> tuple[ObservationPart, ...]:
-    """Slow parts that were asked for as a whole in this look and answered."""
+    """Slow parts that were requested as a whole in this look and answered."""
     world, insides, _ = answers
     fresh = {
         ObservationPart.LOG_DIRS: world.log_dirs_fresh and not world.log_dirs.gaps,
@@ -84,7 +84,7 @@ def _judge_topics(context: ObserveContext, answers: ObservationAnswers) -> Vanis
     if world.topics is None:
         return _NOTHING_JUDGED
     shown = frozenset(topic.name for topic in world.topics)
-    # What only log dirs hold may be a topic made or deleted just now; it counts only when a broker says "not allowed".
+    # A topic that only log dirs have may be new or just deleted; it counts only where a broker denies DESCRIBE.
     stored = frozenset(name for name in names_on_disk(world) if insides.topic_words.get(name) is NameVisibility.HIDDEN)
     known = context.recall.known_topics | stored
     share = context.scope.shrink_share
@@ -107,11 +107,11 @@ def _judge_groups(context: ObserveContext, answers: ObservationAnswers) -> Vanis
 
 
 def _rights(context: ObserveContext, judged: VanishedNamesByKind) -> PrincipalRights:
-    """Rights with hidden counts: a count of zero needs the right to know, else it is unknown."""
-    told = rights_of(context.cluster.operations, topics_hidden=None, groups_hidden=None)
-    none_hidden = 0 if told.cluster_describe else None
+    """Rights with hidden counts: a count of zero needs DESCRIBE on the cluster, else it is unknown."""
+    operations = context.cluster.operations
+    none_hidden = 0 if operations is not None and _DESCRIBE in operations else None
     return rights_of(
-        context.cluster.operations,
+        operations,
         topics_hidden=len(judged.topics.hidden) or none_hidden,
         groups_hidden=len(judged.groups.hidden) or none_hidden,
     )
@@ -136,7 +136,7 @@ def _all_gaps(answers: ObservationAnswers, judged: VanishedNamesByKind) -> tuple
 
 
 def _rights_gaps(world: ClusterListing, rights: PrincipalRights) -> tuple[Gap, ...]:
-    # No group while a broker is silent says nothing about rights.
+    # An empty list while a broker does not answer is no evidence about rights.
     unclear = world.groups is None or (not world.groups and not world.groups_complete)
     return rights_gaps(
         rights,
@@ -150,7 +150,7 @@ _NAMED = 3
 
 
 def folded(gaps: Iterable[Gap], *, most: int = MOST_OF_A_KIND) -> tuple[Gap, ...]:
-    """Sorted and without duplicates; more than ``most`` of one part and cause become one that counts them."""
+    """Gaps sorted, each once; more than ``most`` of one part and cause become one with their number."""
     by_kind: dict[tuple[ObservationPart, GapCause], list[Gap]] = defaultdict(list)
     for gap in sorted(set(gaps)):
         by_kind[gap.part, gap.cause].append(gap)
@@ -164,14 +164,11 @@ def folded(gaps: Iterable[Gap], *, most: int = MOST_OF_A_KIND) -> tuple[Gap, ...
 
 def _counted(part: ObservationPart, cause: GapCause, same: list[Gap]) -> Gap:
     names = ", ".join(gap.subject for gap in same[:_NAMED])
-    # Not the empty subject: that would say that the whole part is missing.
+    # The empty subject would mean the whole part.
     return Gap(part, cause, f"{len(same)} of them", f"among them {names}: {same[0].detail}")
 
 
-# What the principal may do, and what its rights keep it from seeing.
-#
-# Invariant: a list that is empty, or may be cut short, because a right is missing is never without a gap that says so.
-
+# Kafka's AclOperation codes. A list that is empty or may be cut short for want of a right always has a gap.
 _ALTER = 7
 _DESCRIBE = 8
 _DESCRIBE_CONFIGS = 10
@@ -180,7 +177,7 @@ _DESCRIBE_CONFIGS = 10
 def rights_of(
     operations: frozenset[int] | None, *, topics_hidden: int | None, groups_hidden: int | None
 ) -> PrincipalRights:
-    """Rights on the cluster as the broker told them; None where it did not."""
+    """Rights on the cluster by the broker's operation codes; None where it does not report them."""
     if operations is None:
         return PrincipalRights(topics_hidden=topics_hidden, groups_hidden=groups_hidden)
     return PrincipalRights(
@@ -193,17 +190,11 @@ def rights_of(
 
 
 def rights_gaps(rights: PrincipalRights, *, topics_shown: int | None, groups_shown: int | None) -> tuple[Gap, ...]:
-    """What may be hidden for want of rights; a count is None when that part did not answer (it has its own gap)."""
+    """Gaps for want of rights; a count is None when that part did not answer (it has its own gap)."""
     gaps: list[Gap] = []
     if rights.cluster_describe is None:
-        gaps.append(
-            Gap(
-                ObservationPart.RIGHTS,
-                GapCause.UNSUPPORTED,
-                "",
-                "the broker does not report rackwise's authorized operations",
-            )
-        )
+        detail = "the broker does not report rackwise's authorized operations"
+        gaps.append(Gap(ObservationPart.RIGHTS, GapCause.UNSUPPORTED, "", detail))
     if groups_shown is not None and not rights.cluster_describe:
         gaps.append(_groups_gap(groups_shown))
     if topics_shown == 0 and not rights.cluster_describe:

@@ -1,4 +1,4 @@
-"""The second wave: what the names of topics and groups lead to; then the end offsets."""
+"""Second wave of a look: groups described, committed offsets, configs, vanished names by name; then end offsets."""
 
 from __future__ import annotations
 
@@ -34,40 +34,36 @@ from agent.wire.group_calls import DESCRIBE_CALLS, DescribedGroups
 from agent.wire.offset_calls import CommittedOffsets, EndOffsets
 from assignors.problem import TopicPartition
 
-# Tells names that really vanished from those that we are only no longer shown.
-#
-# Brokers answer without rights as if there were nothing, and a broker that lags behind answers as of yesterday. So
-# names that were known and are not shown are asked about *by name*: then a broker must say "no such topic" or "not
-# allowed". That answer is the second witness. Pure: who is asked and how is `agent.observe.cluster_details`.
-#
-# Invariant: a name stays known until a broker said that it is gone, or it vanished alone and in a complete answer.
+# Brokers without rights answer as if there were nothing, and a lagging broker answers with old metadata. So known names
+# that are no longer shown are described *by name*, where a broker must answer "no such topic" or "not allowed". A name
+# stays known until a broker reports it as gone, or it vanished alone and from a complete answer.
 
 _NAMED = 3
 
 
 class NameVisibility(Enum):
-    """What a witness said about a name."""
+    """A broker's answer about a name."""
 
     GONE = auto()
-    """There is no such thing."""
+    """It does not exist."""
     HIDDEN = auto()
-    """Not allowed to see it: it may well be there."""
+    """DESCRIBE is denied: it may exist."""
     THERE = auto()
-    """It is there: the first answer was not the whole truth."""
+    """It exists: the list was incomplete."""
 
 
 class VanishedNames(NamedTuple):
-    """What to believe about the names that are no longer shown."""
+    """The judgement on names that are no longer shown."""
 
     gone: frozenset[str]
-    """A broker said so."""
+    """Reported as gone by a broker."""
     hidden: frozenset[str]
     """Still known, not shown: remembered for the next look and counted in the rights."""
     gaps: tuple[Gap, ...]
 
 
 def names_to_ask(known: frozenset[str], shown: frozenset[str], most: int) -> tuple[str, ...]:
-    """Names to ask a witness about, sorted; no more than ``most``, so that a lost right does not make a storm."""
+    """Names to describe one by one, sorted; at most ``most``, so that a lost right does not cause a storm."""
     return tuple(sorted(known - shown)[:most])
 
 
@@ -80,35 +76,34 @@ def vanished_names(
     complete: bool,
     shrink_share: float,
 ) -> VanishedNames:
-    """Who is gone and who is hidden, of the names that are known and not shown.
+    """The known names that are not shown, as gone or hidden.
 
-    ``words`` holds what witnesses said; a name without a word is believed gone only when the answer was complete and
-    no more than ``shrink_share`` of all known names vanished unexplained.
+    A name without an answer in ``words`` counts as gone only when the list was complete and no more than
+    ``shrink_share`` of all known names vanished without an answer.
     """
     missing = known - shown
-    said = {word: frozenset(name for name in missing if words.get(name) is word) for word in NameVisibility}
-    silent = missing - said[NameVisibility.GONE] - said[NameVisibility.HIDDEN] - said[NameVisibility.THERE]
+    gone, hidden, there = (
+        frozenset(name for name in missing if words.get(name) is word)
+        for word in (NameVisibility.GONE, NameVisibility.HIDDEN, NameVisibility.THERE)
+    )
+    silent = missing - gone - hidden - there
     shrunk = len(silent) > shrink_share * len(known)
     kept_silent = silent if shrunk or not complete else frozenset()
     gaps: list[Gap] = []
-    if said[NameVisibility.HIDDEN]:
-        detail = (
-            f"{_are(part, said[NameVisibility.HIDDEN])} no longer visible: DESCRIBE is denied; grant DESCRIBE on {part}"
-        )
-        gaps.append(Gap(part, GapCause.NOT_ALLOWED, _subject(part, said[NameVisibility.HIDDEN]), detail))
-    if said[NameVisibility.THERE]:
-        detail = f"{_are(part, said[NameVisibility.THERE])} still there, but missing from the list of all {part}"
-        gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, said[NameVisibility.THERE]), detail))
+    if hidden:
+        detail = f"{_are(part, hidden)} no longer visible: DESCRIBE is denied; grant DESCRIBE on {part}"
+        gaps.append(Gap(part, GapCause.NOT_ALLOWED, _subject(part, hidden), detail))
+    if there:
+        detail = f"{_are(part, there)} still there, but missing from the list of all {part}"
+        gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, there), detail))
     if shrunk:
         detail = f"{_are(part, silent)} no longer listed, and it is unknown whether they were deleted"
         gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, silent), detail))
-    return VanishedNames(
-        said[NameVisibility.GONE], said[NameVisibility.HIDDEN] | said[NameVisibility.THERE] | kept_silent, tuple(gaps)
-    )
+    return VanishedNames(gone, hidden | there | kept_silent, tuple(gaps))
 
 
 def _subject(part: ObservationPart, names: frozenset[str]) -> str:
-    """Never empty: that would say that the whole part is missing."""
+    """Never empty: the empty subject would mean the whole part."""
     return next(iter(names)) if len(names) == 1 else f"{len(names)} {part}"
 
 
@@ -120,15 +115,15 @@ def _are(part: ObservationPart, names: frozenset[str]) -> str:
 
 
 _NOT_CLASSIC = "not a classic"
-"""How a coordinator words that a group is there, but of another type."""
+"""In a coordinator's message for a group of another type."""
 
 
 def ask_about_topics(
     wire: WireClient, names: Sequence[str], timeout_ms: int, *, answered_by: int | None
 ) -> Mapping[str, NameVisibility]:
-    """What another broker than the one that answered before says of each topic; absent where no other answered.
+    """The answer about each topic of another broker than ``answered_by``; absent where no other answered.
 
-    A broker that is behind leaves a topic out, and does not know it by name either.
+    A lagging broker leaves a topic out, and does not know it by name either.
     """
     alone = len(wire.broker_ids) <= 1
     if not names or (answered_by is None and not alone):
@@ -150,7 +145,7 @@ def ask_about_topics(
 def ask_about_groups(
     wire: WireClient, names: Sequence[str], timeout_ms: int, *, listed: Iterable[RawListedGroup]
 ) -> Mapping[str, NameVisibility]:
-    """What each group's coordinator says; ``listed`` tells of which type a group was when it was last seen."""
+    """The answer of each group's coordinator; ``listed`` has the last known types of groups."""
     types = {row.group_id: row.group_type or CLASSIC_GROUP for row in listed}
     by_type: dict[str, list[str]] = {}
     for name in names:
@@ -179,7 +174,7 @@ _COMMITTING_PROTOCOLS = (CONSUMER_PROTOCOL_TYPE, "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDetails:
-    """Groups described, their offsets, configs, and what was said about names that are no longer shown."""
+    """Groups described, their offsets, configs, and answers about names that are no longer shown."""
 
     groups: tuple[RawGroup, ...]
     committed: Mapping[str, Mapping[TopicPartition, int]]
@@ -315,7 +310,7 @@ def _words_on_groups(context: ObserveContext, world: ClusterListing) -> Mapping[
 
 
 def _unanswerable(context: ObserveContext, what: str, *parts: ObservationPart) -> tuple[Gap, ...]:
-    """Gaps of parts that could not be asked about, as what they hang on did not answer."""
+    """Gaps of parts that could not be requested, as the list of their topics or groups did not answer."""
     wanted = (
         Gap(part, GapCause.ERROR, "", f"the list of {what} is unknown in this look")
         for part in parts

@@ -1,4 +1,4 @@
-"""The first wave: what can be asked at once, knowing no more than who the brokers are."""
+"""First wave of a look: topics, groups, reassignments, log dirs, broker configs, application lags, rack tables."""
 
 from __future__ import annotations
 
@@ -42,17 +42,13 @@ from agent.wire.group_calls import ListedGroups
 from assignors.problem import TaskId, TopicPartition
 from config.secrets import MASK, without_url_secrets
 
-# Reads what Streams applications tell of their own lags: ``GET`` on each configured URL, JSON back.
-#
-# ::
+# Lags of Streams applications: ``GET`` on each configured URL, bounded in time and size, without redirects and proxy::
 #
 #     {"v": 1, "application": "orders", "observed_ms": 1730000000000, "instances": [
 #         {"process_id": "<uuid>", "client_id": "...", "rack": "a",
 #          "tasks": [{"task": "0_1", "role": "active", "lag": 0}, {"task": "1_0", "role": "standby", "lag": 123}]}]}
 #
-# The answer is foreign: a time limit for all of it, a size limit, no redirects, no proxy, and anything that is not of
-# this form is a gap that says where it differs. A lag that the application does not know may be null or left out; then
-# the task is left out here, as unknown is never zero.
+# An answer of another form is a gap. A task without a lag (null or absent) is left out, as unknown is never zero.
 
 _SHORT = 4
 _VERSION = 1
@@ -62,7 +58,7 @@ _LARGEST_LAG = 2**63
 
 
 class ApplicationLags(NamedTuple):
-    """Lags that one endpoint told, sorted, or the gap in their place."""
+    """The sorted lags of one endpoint, or the gap in their place."""
 
     lags: tuple[RawApplicationLag, ...]
     gaps: tuple[Gap, ...]
@@ -78,7 +74,7 @@ class _Unusable(Exception):  # noqa: N818 it never leaves this module
 
 
 def read_application_lags(url: str, *, timeout_ms: int, max_bytes: int) -> ApplicationLags:
-    """What that endpoint tells; never raises."""
+    """The lags of that endpoint; never raises."""
     try:
         body = _get(urlsplit(url), time.monotonic() + timeout_ms / 1000, max_bytes)
         return ApplicationLags(parse_application_lags(body), ())
@@ -150,13 +146,13 @@ def _connection(target: SplitResult, until: float) -> http.client.HTTPConnection
 
 
 def _break_off(sock: socket.socket) -> None:
-    """Wake the reader: what it waits for ends now."""
+    """Shut the socket down, which wakes its reader."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
 
 
 def hide_in(detail: str, url: str) -> str:
-    """A sentence in which nothing of the URL's query is quoted: errors, and answers, may repeat it."""
+    """The sentence with all values of the URL's query masked, as errors and answers may quote them."""
     query = urlsplit(url).query
     values = [value for _, value in parse_qsl(query, keep_blank_values=True)]
     for secret in sorted({query, *values, *map(quote, values)}, key=len, reverse=True):
@@ -218,13 +214,13 @@ def _count(value: object, name: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterListing:
-    """Topics and groups by name, and what does not depend on them."""
+    """The answers of the first wave."""
 
     topics: tuple[RawTopic, ...] | None
-    """None when they did not answer or were not asked for."""
+    """None when they did not answer or were not requested."""
     topics_answered_by: int | None
     groups: tuple[RawListedGroup, ...] | None
-    """None when they were not asked for; a broker that did not list its groups is a gap."""
+    """None when they were not requested; a broker that did not list its groups is a gap."""
     groups_complete: bool
     coordinators: Mapping[str, int]
     reassignments: tuple[RawReassignment, ...]
@@ -260,7 +256,7 @@ def ask_listing(context: ObserveContext) -> ClusterListing:
     tables, gaps = answered_tables(context, locators, gaps)
     found = listed.answer
     dirs, fresh = disks.answer
-    told = [ask.answer for ask in lags]
+    applications = [ask.answer for ask in lags]
     return ClusterListing(
         topics=tuple(row for row in topics.answer.topics if scope.takes_topic(row.name)) if topics.answer else None,
         topics_answered_by=topics.answer.answered_by if topics.answer else None,
@@ -271,14 +267,14 @@ def ask_listing(context: ObserveContext) -> ClusterListing:
         log_dirs=LogDirs(_sizes_in_scope(dirs, context), dirs.cordoned, dirs.gaps),
         log_dirs_fresh=fresh,
         broker_configs=configs.answer,
-        application_lags=tuple(sorted(lag for one in told for lag in one.lags)),
+        application_lags=tuple(sorted(lag for one in applications for lag in one.lags)),
         rack_tables=tables,
         gaps=(
             *gaps,
             *(found.gaps if found else ()),
             *dirs.gaps,
             *configs.answer.gaps,
-            *(gap for one in told for gap in one.gaps),
+            *(gap for one in applications for gap in one.gaps),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What every question of one look needs: whom to ask, how far, how long, and what the last look knew."""
+"""Context of one look: clients, scope, deadlines, the last look's state, and slow parts carried with their age."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ SLOW_PARTS_REFRESH_MS: Mapping[ObservationPart, int] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserveScope:
-    """The limits of a look; the defaults see everything."""
+    """The limits of a look; by default there are none."""
 
     include_topics: tuple[str, ...] = ()
-    """Shell-style patterns, case-sensitive; empty sees all. What is left out here is not seen at all."""
+    """Shell-style patterns, case-sensitive; empty: all. Excluded topics and groups are not observed at all."""
     exclude_topics: tuple[str, ...] = ()
     include_groups: tuple[str, ...] = ()
     exclude_groups: tuple[str, ...] = ()
@@ -57,32 +57,32 @@ class ObserveScope:
     deadline_ms: int = 30_000
     """Hard deadline of a whole look."""
     parts: frozenset[ObservationPart] = frozenset(ObservationPart)
-    """Parts that are asked for; any other is a gap that says so. Brokers are always asked for."""
+    """Requested parts; any other is a gap of NOT_ASKED. Brokers are always requested."""
     refresh_ms: Mapping[ObservationPart, int] = field(default_factory=lambda: SLOW_PARTS_REFRESH_MS)
-    """Part -> how old its answer may get before it is asked again; a part that is absent is asked at every look."""
+    """Part -> age at which it is requested again; absent parts are requested at every look."""
     expected_cluster_id: str | None = None
-    """The look is refused when the brokers tell another cluster id."""
+    """A look at another cluster id raises WrongCluster."""
     application_urls: tuple[str, ...] = ()
-    """Where applications tell their own lags."""
+    """Endpoints of applications' own lags."""
     application_max_bytes: int = 4 * 1024 * 1024
     rack_locators: tuple[LocatorQuestion, ...] = ()
-    """Rack locators outside of the process, in the order of ``rack.locator.class``."""
+    """External rack locators, in the order of ``rack.locator.class``."""
     shrink_share: float = 0.2
-    """Part of the known topics or groups that may vanish unexplained before the smaller world is doubted."""
+    """Share of the known topics or groups that may vanish without an answer before the list is doubted."""
     names_asked: int = 1_000
-    """Vanished names that are asked about one by one, at most, in one look."""
+    """Vanished names that one look describes one by one, at most."""
 
     def takes_topic(self, name: str) -> bool:
-        """Whether that topic is seen."""
+        """Whether that topic is observed."""
         return _takes(name, self.include_topics, self.exclude_topics)
 
     def takes_group(self, name: str) -> bool:
-        """Whether that group is seen."""
+        """Whether that group is observed."""
         return _takes(name, self.include_groups, self.exclude_groups)
 
     @property
     def takes_all_topics(self) -> bool:
-        """True when no pattern leaves a topic out."""
+        """True when no pattern excludes a topic."""
         return not self.include_topics and not self.exclude_topics
 
 
@@ -94,39 +94,39 @@ def _takes(name: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> boo
 
 @dataclass(slots=True)
 class ObserverState:
-    """Belongs to one observer and is updated at the end of each look. A new one knows nothing."""
+    """State of one observer, updated at the end of each look."""
 
     last: Observation | None = None
     known_topics: frozenset[str] = frozenset()
-    """Shown in the last look, or hidden since; a caller that remembers more may fill it in."""
+    """Shown in the last look, or hidden since; a caller may add remembered names."""
     known_groups: frozenset[str] = frozenset()
     taken_ms: dict[ObservationPart, int] = field(default_factory=dict)
     """Part -> monotonic time of its last complete answer."""
     rack_tables: dict[str, tuple[bytes, tuple[RawRackRow, ...]]] = field(default_factory=dict)
     """Rack locator -> (digest of the text of its last good answer, the rows of it): not read twice."""
     asked_locators: set[str] = field(default_factory=set)
-    """Rack locators whose question has not come back."""
+    """Rack locators that have not yet answered."""
 
     def age_ms(self, part: ObservationPart, now_ms: int) -> int | None:
-        """How old the last complete answer to that part is; None when there is none."""
+        """Age of the last complete answer of that part; None without one."""
         taken = self.taken_ms.get(part)
         return None if taken is None or self.last is None else now_ms - taken
 
     def is_due(self, part: ObservationPart, now_ms: int, refresh_ms: Mapping[ObservationPart, int]) -> bool:
-        """Whether that part is to be asked again now."""
+        """Whether that part is requested again now."""
         age = self.age_ms(part, now_ms)
         return age is None or age >= refresh_ms.get(part, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ObserverClients:
-    """What a look asks with; a context manager that closes all connections."""
+    """The clients of a look; a context manager that closes all connections."""
 
     wire: WireClient
 
     @classmethod
     def open(cls, config: KafkaClientConfig) -> Self:
-        """The client of that configuration; connects nothing yet. Raises ConfigError for what cannot be used."""
+        """The client of that configuration, not yet connected. Raises ConfigError."""
         return cls(WireClient(config.kafka_python()))
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class ObserverClients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserveContext:
-    """One look's surroundings."""
+    """Inputs of every query of one look."""
 
     clients: ObserverClients
     scope: ObserveScope
@@ -159,26 +159,26 @@ class ObserveContext:
 
     @property
     def timeout_ms(self) -> int:
-        """What the next call may take."""
+        """Limit of the next call."""
         return max(1, min(self.scope.call_timeout_ms, int(self.deadline.left_s * 1000)))
 
     def wants(self, part: ObservationPart) -> bool:
-        """Whether that part is asked for in this look."""
+        """Whether that part is requested in this look."""
         return part in self.scope.parts
 
     def not_asked(self, part: ObservationPart) -> tuple[Gap, ...]:
-        """The gap of a part that is not wanted; nothing for one that is wanted."""
+        """The gap of a part that is not requested; empty for one that is."""
         return () if self.wants(part) else (Gap(part, GapCause.NOT_ASKED, "", "not requested in this look"),)
 
 
 T = TypeVar("T")
 
 _MARGIN_MS = 1_000
-"""So that a question that ends at its own deadline, with what came by then, is never cut off by this one."""
+"""Added to the deadline of queries, so that one that ends at its own deadline is not cut off."""
 
 
 class ObserveQuery(Generic[T]):
-    """One question; ``answer`` is the empty value until `ask_together` has run it, and stays so when it failed."""
+    """One query; ``answer`` is ``empty`` until `ask_together` has run it, and stays so when it failed."""
 
     def __init__(self, part: ObservationPart, question: Callable[[], T], empty: T, *, subject: str = "") -> None:
         self.part = part
@@ -188,7 +188,7 @@ class ObserveQuery(Generic[T]):
 
 
 def ask_together(context: ObserveContext, asks: Sequence[ObserveQuery[Any]], *, name: str) -> tuple[Gap, ...]:
-    """Run the questions that are wanted, side by side, and be back by the deadline; returns the gaps of the others."""
+    """Run the requested queries side by side, by the deadline; returns the gaps of all others."""
     wanted = [ask for ask in asks if context.wants(ask.part)]
     jobs = {number: ask.question for number, ask in enumerate(wanted)}
     gaps = [gap for part in dict.fromkeys(ask.part for ask in asks) for gap in context.not_asked(part)]
@@ -201,25 +201,16 @@ def ask_together(context: ObserveContext, asks: Sequence[ObserveQuery[Any]], *, 
     return tuple(gaps)
 
 
-# Parts that change seldom and cost much: asked now and then, carried in between, with their age.
-#
-# Invariant: a carried answer was whole. A config that is missing in it is asked for at every look, and its gap
-# repeated.
+# Slow parts are requested at intervals and carried in between, with their age. A carried answer was complete; a config
+# that is missing in it is requested at every look, and its gap repeated.
 
-TOPIC_KEYS = (
-    CLEANUP_POLICY,
-    FOLLOWER_REPLICAS,
-    LEADER_REPLICAS,
-    MIN_INSYNC_REPLICAS,
-    REMOTE_STORAGE,
-    UNCLEAN_ELECTION,
-)
+TOPIC_KEYS = (CLEANUP_POLICY, FOLLOWER_REPLICAS, LEADER_REPLICAS, MIN_INSYNC_REPLICAS, REMOTE_STORAGE, UNCLEAN_ELECTION)
 BROKER_KEYS = (
     AUTO_CREATE_TOPICS,
     AUTO_LEADER_REBALANCE,
     DEFAULT_REPLICATION_FACTOR,
     FOLLOWER_RATE,
-    STREAMS_INITIAL_DELAY,  # which brokers have from 4.2 on
+    STREAMS_INITIAL_DELAY,  # Kafka 4.2
     GROUP_STANDBYS_DEFAULT,
     LEADER_RATE,
     MIN_INSYNC_REPLICAS,
@@ -261,7 +252,7 @@ def topic_configs(context: ObserveContext, topics: Iterable[str]) -> CachedConfi
 
 
 def broker_configs(context: ObserveContext) -> CachedConfigs:
-    """Configs of the brokers that serve."""
+    """Configs of the live brokers."""
     last = context.recall.last
     wire = context.clients.wire
     return _refreshed(
@@ -287,7 +278,7 @@ def group_configs(context: ObserveContext, groups: Iterable[str]) -> CachedConfi
 
 
 def log_dirs(context: ObserveContext) -> tuple[LogDirs, bool]:
-    """Sizes on disk and whether they were asked for now; carried only when the last answer was whole."""
+    """Sizes on disk and whether they are of this look; carried only when the last answer was complete."""
     last = context.recall.last
     if last is None or context.recall.is_due(ObservationPart.LOG_DIRS, context.now_ms, context.scope.refresh_ms):
         return context.clients.wire.describe_log_dirs(context.timeout_ms), True
@@ -297,7 +288,7 @@ def log_dirs(context: ObserveContext) -> tuple[LogDirs, bool]:
 def _refreshed(
     context: ObserveContext, part: ObservationPart, names: Iterable[str], carried: ByName, fetch: Fetch
 ) -> CachedConfigs:
-    """All names when due, else the carried ones and what is not known yet."""
+    """All configs when due, else the carried ones and those that are not known yet."""
     wanted = tuple(sorted(names))
     due = context.recall.is_due(part, context.now_ms, context.scope.refresh_ms)
     known = {} if due else {name: carried[name] for name in wanted if name in carried}

@@ -1,10 +1,7 @@
-"""One look at the cluster: who it is, then everything else side by side, each part with its own deadline and failure.
+"""One look at the cluster, in three waves of calls side by side, each part with its own deadline and failure.
 
-Three waves, as some questions need the answers of others: topics, groups, configs of brokers, reassignments, log dirs
-and the lags that applications tell; then the groups' insides, configs, and names that vanished; end offsets last.
-Committed offsets come before end offsets: read later, a lag could be negative.
-
-Invariant: a field that is empty because no broker answered, or the rights are missing, is named by a gap.
+First topics, groups, broker configs, reassignments, log dirs, application lags; then group members, offsets, other
+configs and vanished names; end offsets last, as lag could be negative if committed offsets were read after them.
 """
 
 from __future__ import annotations
@@ -25,17 +22,13 @@ from agent.wire.cluster_calls import ClusterAnswer
 from agent.wire.failure import CallFailed, Deadline
 from config.kafka_client import KafkaClientConfig
 
-# Gives rows that are equal to last look's rows back as the same objects, so that later stages reuse by identity.
-#
-# Invariant: the result is equal to what came in; only which objects it is made of differs.
-
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 V = TypeVar("V")
 
 
 def interned_observation(new: Observation, last: Observation | None) -> Observation:
-    """The observation, made of the last look's objects as far as they are equal."""
+    """The equal observation with the last look's objects for equal rows, so that later stages reuse by identity."""
     if last is None:
         return new
     return replace(
@@ -57,14 +50,11 @@ def interned_observation(new: Observation, last: Observation | None) -> Observat
 
 
 def interned(
-    rows: tuple[R, ...],
-    last: tuple[R, ...],
-    key: Callable[[R], Hashable],
-    inner: Callable[[R, R], R] | None = None,
+    rows: tuple[R, ...], last: tuple[R, ...], key: Callable[[R], Hashable], inner: Callable[[R, R], R] | None = None
 ) -> tuple[R, ...]:
     """The rows, each the last look's object where equal; the very tuple of the last look when all are.
 
-    ``inner`` makes a changed row of the last look's unchanged parts.
+    ``inner`` replaces the unchanged parts of a changed row by the last look's objects.
     """
     before = {key(row): row for row in last}
     same = len(rows) == len(last)
@@ -107,16 +97,8 @@ def _group(new: RawGroup, old: RawGroup) -> RawGroup:
     return new._replace(members=members)
 
 
-# Is the cluster there, and does it let this user in? The first question of a command that goes on with librdkafka.
-#
-# librdkafka tries again until a deadline, whatever it is that keeps it out; here the cause is named at once.
-
-
 def no_answer(failure: CallFailed, timeout_ms: int, passed_ms: float) -> RackwiseError:
-    """The error for a cluster that did not even report its id, after ``passed_ms``.
-
-    A time is named only when it has passed: refused connections and unknown hosts end a call long before its deadline.
-    """
+    """The error for a cluster that did not report its id in ``passed_ms``; it names a time that has passed."""
     if failure.error is not None:
         return failure.error
     if failure.cause is GapCause.UNSUPPORTED:
@@ -125,14 +107,12 @@ def no_answer(failure: CallFailed, timeout_ms: int, passed_ms: float) -> Rackwis
         )
     waited = f" within {timeout_ms / 1000:g} s" if round(passed_ms) >= timeout_ms else ""
     return ClusterUnreachable(
-        f"No broker answered{waited}",
-        why=failure.detail,
-        todo="Check bootstrap.servers and that the brokers run.",
+        f"No broker answered{waited}", why=failure.detail, todo="Check bootstrap.servers and that the brokers run."
     )
 
 
 def wrong_cluster(told: str, expected: str) -> WrongCluster:
-    """The error for a cluster that is not the one that was meant."""
+    """The error for a cluster with another id than expected."""
     return WrongCluster(
         f"The brokers belong to cluster {told}",
         why=f"cluster {expected} is expected",
@@ -141,7 +121,7 @@ def wrong_cluster(told: str, expected: str) -> WrongCluster:
 
 
 def reach_cluster(config: KafkaClientConfig, timeout_ms: int, *, expected_cluster: str | None = None) -> str:
-    """The id of the cluster. Raises what `agent.observe.observe` raises when nothing answers, and WrongCluster."""
+    """The cluster id, before librdkafka is used, which would retry without a cause. Raises as `observe`."""
     with ObserverClients.open(config) as clients:
         told = first_answer(clients, timeout_ms).cluster_id
     if expected_cluster is not None and told != expected_cluster:
@@ -150,7 +130,7 @@ def reach_cluster(config: KafkaClientConfig, timeout_ms: int, *, expected_cluste
 
 
 def first_answer(clients: ObserverClients, timeout_ms: int) -> ClusterAnswer:
-    """The first answer of a cluster. Raises what `agent.observe.observe` raises when nothing answers."""
+    """The first answer of a cluster. Raises as `observe` when no broker answers."""
     began = time.monotonic()
     try:
         return clients.wire.describe_brokers(timeout_ms)
@@ -161,23 +141,18 @@ def first_answer(clients: ObserverClients, timeout_ms: int) -> ClusterAnswer:
 def observe(
     clients: ObserverClients, clock: Clock, scope: ObserveScope | None = None, recall: ObserverState | None = None
 ) -> Observation:
-    """Everything the brokers tell now, with a gap for each thing that they do not.
+    """The observation of one look, with a gap for each missing answer.
 
-    ``recall`` is what the last look left behind, and is updated; without one nothing is carried and nothing doubted.
-    Raises ClusterUnreachable, NoBrokersYet, AuthenticationFailed, TlsFailed or UnsupportedCluster when nothing
-    answered, and WrongCluster when the brokers are not those of the expected cluster, or of the last look.
+    ``recall`` is the state of the last look, and is updated; without one no answer is carried and no name doubted.
+    Raises ClusterUnreachable, NoBrokersYet, AuthenticationFailed, TlsFailed or UnsupportedCluster when no broker
+    answered, and WrongCluster when the cluster id is not the expected one, or that of the last look.
     """
     scope = scope or ObserveScope()
     recall = recall or ObserverState()
-    began = clock()
-    deadline = Deadline.after_ms(scope.deadline_ms)
+    began, deadline = clock(), Deadline.after_ms(scope.deadline_ms)
+    cluster = _expected_cluster(clients, scope, recall)
     context = ObserveContext(
-        clients=clients,
-        scope=scope,
-        recall=recall,
-        began=began,
-        cluster=_who_is_there(clients, scope, recall),
-        deadline=deadline,
+        clients=clients, scope=scope, recall=recall, began=began, cluster=cluster, deadline=deadline
     )
     world = ask_listing(context)
     insides = ask_details(context, world)
@@ -189,7 +164,7 @@ def observe(
     return observation
 
 
-def _who_is_there(clients: ObserverClients, scope: ObserveScope, recall: ObserverState) -> ClusterAnswer:
+def _expected_cluster(clients: ObserverClients, scope: ObserveScope, recall: ObserverState) -> ClusterAnswer:
     cluster = first_answer(clients, scope.call_timeout_ms)
     last_id = recall.last.cluster_id if recall.last else None
     expected = scope.expected_cluster_id or last_id or cluster.cluster_id
@@ -201,7 +176,7 @@ def _who_is_there(clients: ObserverClients, scope: ObserveScope, recall: Observe
 def _remember(
     context: ObserveContext, observation: Observation, answers: ObservationAnswers, judged: VanishedNamesByKind
 ) -> None:
-    """Leave behind what the next look compares with. A part that did not answer leaves what was known."""
+    """Update the state for the next look. A part that did not answer keeps its known names."""
     recall = context.recall
     recall.last = observation
     if answers.world.topics is not None:

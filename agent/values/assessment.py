@@ -1,6 +1,6 @@
-"""Assessments: how local a group's work is now, and how local the best possible assignment would make it.
+"""Assessments: the locality of a group's work now and at the best possible assignment.
 
-Two measures, always named: Kafka's own (any replica in the rack; what its assignors look at, for predictions) and
+Two measures, always named: Kafka's (any replica in the rack, which its assignors look at; for predictions) and
 read-local (where bytes are really read; for bytes and money). The optimum is exact and carries its lower bound.
 """
 
@@ -15,24 +15,19 @@ from agent.values.finding import Finding
 from agent.values.snapshot import BrokerState, PartitionState, Rack, RackState, TopicState
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
-# Which replicas count as near to a rack, by either measure, as one small integer per partition.
-#
-# A rack is a bit, a partition is a mask of the racks in which reading it is local: comparing 100,000 readers with their
-# partitions must cost next to nothing in every cycle. Three masks a partition: *Kafka's* (any replica, also one on an
-# absent broker whose rack is remembered), *read-local* for clients that send their rack, and what is *possibly*
-# read-local while it is unknown whether the brokers have a rack-aware selector (KIP-392).
-#
-# Invariant: an unknown rack sets the bit ``UNKNOWN`` and no other, so a partition with an unknown replica is local to
-# the racks that are certain and of unknown locality, never "crossing", for all others.
+# A rack is a bit, and a partition a mask of the racks in which reading it is local. Three masks a partition: *Kafka's*
+# (any replica, also on an absent broker whose rack is remembered), *read-local* for clients that send their rack, and
+# *possibly* read-local while the brokers' selector is unknown (KIP-392). An unknown rack sets the bit ``UNKNOWN`` and
+# no other: the partition is local to the known racks and of unknown locality, never "crossing", for all others.
 
 UNKNOWN = 1
 """Mask bit of a partition that has a replica (or leader) whose rack is unknown."""
 NOWHERE = 2
-"""Bit of a reader whose rack is known and has no broker in it: nothing is local to it."""
+"""Bit of a reader whose rack is known and has no broker: nothing is local to it."""
 
 
 class _Masks(dict[tuple[int, ...], int]):
-    """Brokers -> the bits of their racks; a cluster has far fewer different lists of replicas than partitions."""
+    """Brokers -> the bits of their racks; made once per distinct list of replicas."""
 
     __slots__ = ("_bits",)
 
@@ -81,7 +76,7 @@ class RackBits:
         """Broker id -> bit of its rack, or ``UNKNOWN``."""
         self.selector_is_rack_aware = selector_is_rack_aware
         self.told_in = told_in or {}
-        """Rack name -> what the brokers in it tell of themselves."""
+        """Rack name -> values of ``broker.rack`` in it."""
         self.masks: Mapping[tuple[int, ...], int] = _Masks(broker_bits)
         """The racks of any brokers; ``UNKNOWN`` is set when one of them is unknown, or when there are none."""
         self.names: Mapping[int, frozenset[str]] = _Names(bit_of)
@@ -96,17 +91,16 @@ class RackBits:
     def serves(self, racks: Iterable[Rack]) -> bool | None:
         """Whether the nearest replica serves readers in these racks; None when it serves some, or is unknown.
 
-        A selector compares what a client tells with what brokers tell (KIP-392). Where only a locator knows one of the
-        two, or an alias makes them one, the leader serves.
+        A selector compares ``client.rack`` with ``broker.rack`` (KIP-392). Where only a locator knows one of the two,
+        or an alias makes them one, the leader serves.
         """
         if self.selector_is_rack_aware is False:
             return False
-        heard: set[bool] = set()
+        equal: set[bool] = set()
         for rack in racks:
-            told = self.told_in.get(rack.name) if rack.name is not None else None
-            if told is not None:
-                heard |= {rack.told is not None and rack.told == one for one in told}
-        return self.selector_is_rack_aware if heard <= {True} else None if True in heard else False
+            told = self.told_in.get(rack.name, ()) if rack.name is not None else ()
+            equal |= {rack.told is not None and rack.told == one for one in told}
+        return self.selector_is_rack_aware if equal <= {True} else None if True in equal else False
 
     def bit(self, rack_name: str) -> int:
         """The bit of a known rack."""
@@ -121,14 +115,14 @@ class TopicMasks(NamedTuple):
     read: tuple[int, ...]
     """Racks in which a read is local for certain, for clients that the bits' selector serves."""
     read_possible: tuple[int, ...]
-    """Racks in which a read may be local; the same object as ``read`` unless the selector is unknown."""
+    """Racks in which a read may be local; ``read`` itself unless the selector is unknown."""
     kafka_histogram: tuple[tuple[int, int], ...]
     """(mask by Kafka's measure, number of partitions), sorted."""
     read_histogram: tuple[tuple[int, int], ...]
 
 
 class GroupLocality(NamedTuple):
-    """What a group stands on: the cluster's racks, and where its topics have replicas."""
+    """The cluster's racks, and the masks of a group's topics."""
 
     bits: RackBits
     masks: Mapping[str, TopicMasks]
@@ -136,19 +130,17 @@ class GroupLocality(NamedTuple):
 
     @property
     def blurred(self) -> bool:
-        """True when some replica's rack is unknown: a better assignment may be hidden behind it."""
+        """True when some replica's rack is unknown, so that a better assignment may be hidden."""
         return any(mask & UNKNOWN for of in self.masks.values() for mask, _ in of.kafka_histogram)
 
 
 def rack_bits(brokers: Iterable[BrokerState], *, selector_is_rack_aware: bool | None) -> RackBits:
-    """Racks as bits, in the order of their names; an absent broker counts in the rack that is remembered of it."""
+    """Racks as bits, in the order of their names; an absent broker counts in its remembered rack."""
     brokers = tuple(brokers)
-    names = sorted({b.rack.name for b in brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None})
+    known = {b.id: b.rack.name for b in brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
+    names = sorted(set(known.values()))
     bit_of = {name: NOWHERE << (index + 1) for index, name in enumerate(names)}
-    broker_bits = {
-        b.id: bit_of[b.rack.name] if b.rack.state is RackState.KNOWN and b.rack.name is not None else UNKNOWN
-        for b in brokers
-    }
+    broker_bits = {b.id: bit_of[known[b.id]] if b.id in known else UNKNOWN for b in brokers}
     told = {name: frozenset(b.rack.told for b in brokers if b.alive and b.rack.name == name) for name in names}
     return RackBits(bit_of, broker_bits, selector_is_rack_aware=selector_is_rack_aware, told_in=told)
 
@@ -177,7 +169,7 @@ def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:
 
 
 def _all_in_sync(partitions: Sequence[PartitionState], bits: RackBits) -> tuple[int, ...] | None:
-    """The usual case, in which both measures say the same; None where a replica or a number is missing."""
+    """The masks where all replicas are in sync and both measures agree; None where a replica or number is missing."""
     masks: list[int] = []
     of_brokers = bits.masks
     for (_, number), leader, replicas, isr, _ in partitions:
@@ -206,17 +198,17 @@ def _histogram(masks: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 class LocalityMeasure(StrEnum):
-    """By which rule a partition counts as local. Every share names its measure."""
+    """The rule by which a partition counts as local. Every share names its measure."""
 
     KAFKA = "kafka"
-    """Any replica is in the rack: what Kafka's assignors look at. For predictions."""
+    """Any replica is in the rack, as Kafka's assignors count. For predictions."""
     READ_LOCAL = "read-local"
     """The leader is in the rack; or an in-sync replica is, where the brokers have a rack-aware selector and the client
     sends its rack. For bytes and money."""
 
 
 class Locality(NamedTuple):
-    """How much of a subject's work is local, by one named measure."""
+    """The local part of a subject's work, by one named measure."""
 
     measure: LocalityMeasure
     unit: str
@@ -228,7 +220,7 @@ class Locality(NamedTuple):
 
 
 class WeightedAssessment(NamedTuple):
-    """A group against its optimum by bytes, where every partition has a fresh weight; bytes per second throughout."""
+    """A group against its optimum by bytes, where every partition has a fresh weight; all in bytes per second."""
 
     total: float
     crossing: float
@@ -236,13 +228,13 @@ class WeightedAssessment(NamedTuple):
     optimal_crossing: float
     lower_bound: float
     gained: float
-    """What leaves "crossing" and arrives in "local" at the optimum; 0.0 below one byte per second."""
+    """Bytes per second that the optimum makes local; 0.0 below one byte per second."""
     rates: Mapping[TopicPartition, float]
-    """What the group reads of each partition."""
+    """Bytes per second that the group reads of each partition."""
 
 
 class NotAssessed(StrEnum):
-    """Why a group has no assessment; never silently left out."""
+    """Why a group has no assessment."""
 
     HIDDEN = "a rebalance is running, so no assignment is shown"
     EMPTY = "the group has no members"
@@ -281,16 +273,16 @@ class Assessment:
     """Readers (members, or Streams processes) in a rack that no broker has: all that they read crosses racks.
     None is counted where a replica may be in any rack."""
     ground: GroupLocality | None = field(default=None, repr=False, compare=False)
-    """What all of it was judged on, for later stages; None where nothing was judged."""
+    """Racks and masks of this assessment, for later stages; None where there is none."""
 
     @property
     def gap(self) -> int:
-        """Crossing partitions that the optimum would bring home; by bytes it may be below 0."""
+        """Crossing partitions that the optimum would make local; by bytes it may be below 0."""
         return self.crossing - self.optimal_crossing
 
     @property
     def unknown(self) -> float:
-        """Reads of which it is unknown whether they cross, in partitions by Kafka's measure."""
+        """Partitions of unknown locality by Kafka's measure."""
         return max(
             (of.unknown for of in self.current if (of.measure, of.unit) == (LocalityMeasure.KAFKA, "partitions")),
             default=0.0,
@@ -298,7 +290,7 @@ class Assessment:
 
     @property
     def at_optimum(self) -> bool:
-        """Whether nothing can be gained, for certain: what is unknown may be gained as well as not."""
+        """Whether there is certainly no gain: unknown locality may hide one."""
         if self.why_not is not None or self.improvable or self.unknown:
             return False
         return not self.crossing or (self.ground is not None and not self.ground.blurred)
@@ -311,7 +303,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionResult:
-    """What `detect` returns: findings sorted by (severity, id), and every group's assessment."""
+    """Result of `detect`: findings sorted by (severity, id), and every group's assessment."""
 
     findings: tuple[Finding, ...] = ()
     assessments: Mapping[str, Assessment] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Time as a value that is handed in: nothing in the straight line reads a clock by itself."""
+"""The clock as a value: pure stages get a `ClockReading` and never read a clock themselves."""
 
 from __future__ import annotations
 
@@ -17,22 +17,19 @@ class ClockReading(NamedTuple):
 
 
 Clock = Callable[[], ClockReading]
-_AWAKE_OR_NOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def system_clock() -> ClockReading:
-    """Now."""
+    """Both clocks now."""
     return ClockReading(time.time_ns() // 1_000_000, elapsed_ns() // 1_000_000)
 
 
 def elapsed_ns() -> int:
-    """Nanoseconds on a clock that never runs backwards and also counts while the machine sleeps, where there is one.
-
-    Python's own monotonic clock stands still then: what was decided before a sleep would look fresh after it.
-    """
-    return time.clock_gettime_ns(_AWAKE_OR_NOT)
+    """Nanoseconds of CLOCK_BOOTTIME, which unlike Python's monotonic clock also counts while the machine sleeps."""
+    return time.clock_gettime_ns(_BOOT_CLOCK)
 
 
 def elapsed_s() -> float:
-    """The same in seconds."""
+    """`elapsed_ns` in seconds."""
     return elapsed_ns() / 1e9

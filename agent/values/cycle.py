@@ -1,6 +1,6 @@
-"""What came of one cycle: the value that is logged, published, counted and shown, with the sentence that says it.
+"""One finished cycle as a value, with its one-sentence summary and the basis of the figures of its proposals.
 
-Pure. A cycle is a look and what was found in it; a planning cycle goes on to proposals and verdicts.
+Pure. A cycle is an observation and its findings; a planning cycle also has proposals and verdicts.
 """
 
 from __future__ import annotations
@@ -26,17 +26,13 @@ from agent.values.weights import FigureBasis
 if TYPE_CHECKING:
     from agent.values.last_known import LastKnown
 
-# On what a proposal's figures rest: weights of the pipeline, the agent's own rates, or counts; and why not weights.
-#
-# Each proposal has it in its evidence. An answer of many proposals says it once, wherever weights are asked for.
-
 _NAMED_PROPOSALS = 5
-"""Proposals that are named where the figures of an answer rest on different things."""
+"""Proposals that are named where the figures of an answer have different bases."""
 _NO_WEIGHT = "some of the partitions that it is about have none"
 
 
 def basis_of_group(assessment: Assessment | None) -> FigureBasis:
-    """On what the figures of a group rest."""
+    """The basis of a group's figures: weights of the pipeline, the agent's own rates, or counts."""
     if assessment is None:
         return FigureBasis.COUNTS
     if assessment.weighing is not None:
@@ -45,7 +41,7 @@ def basis_of_group(assessment: Assessment | None) -> FigureBasis:
 
 
 def basis_of_topic(topic: TopicState, snapshot: Snapshot) -> FigureBasis:
-    """On what the figures of a topic rest."""
+    """The basis of a topic's figures."""
     ids = [state.id for state in topic.partitions]
     if ids and all(partition in snapshot.weighed.bytes_per_s for partition in ids):
         return FigureBasis.WEIGHTS
@@ -53,7 +49,7 @@ def basis_of_topic(topic: TopicState, snapshot: Snapshot) -> FigureBasis:
 
 
 def basis_evidence(basis: FigureBasis, snapshot: Snapshot) -> Evidence:
-    """Rows of evidence: the basis, the age of weights, or why there are none where they were asked for."""
+    """Rows of evidence: the basis, and the age of weights or, where they are configured, why there are none."""
     rows: Evidence = (("basis", basis.value),)
     state = snapshot.weights
     if state is None:
@@ -66,16 +62,16 @@ def basis_evidence(basis: FigureBasis, snapshot: Snapshot) -> Evidence:
 
 
 def figures_rest_on(proposals: Iterable[Proposal]) -> str | None:
-    """On what the figures of an answer rest, once for all of its proposals; None where weights are not asked for."""
-    told: dict[str, list[str]] = {}
+    """The basis of all proposals' figures as one sentence; None where weights are not configured."""
+    by_basis: dict[str, list[str]] = {}
     for proposal in proposals:
-        basis = _told(dict(proposal.evidence))
+        basis = _basis_sentence(dict(proposal.evidence))
         if basis is not None:
-            told.setdefault(basis, []).append(proposal.id)
-    if len(told) < 2:
-        return next((f"figures: {each}" for each in told), None)
-    # The basis of most comes first; of as many, by its words.
-    ordered = sorted(told.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+            by_basis.setdefault(basis, []).append(proposal.id)
+    if len(by_basis) < 2:
+        return next((f"figures: {each}" for each in by_basis), None)
+    # The basis of most proposals comes first; of as many, in alphabetical order.
+    ordered = sorted(by_basis.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     return "; ".join(f"figures of {_named(ids)}: {each}" for each, ids in ordered)
 
 
@@ -85,7 +81,7 @@ def _named(ids: list[str]) -> str:
     return in_full([*ids[:_NAMED_PROPOSALS], counted(len(ids) - _NAMED_PROPOSALS, "more proposal")])
 
 
-def _told(evidence: Mapping[str, object]) -> str | None:
+def _basis_sentence(evidence: Mapping[str, object]) -> str | None:
     age_s, why = evidence.get("weights_age_s"), evidence.get("why_not_weights")
     if isinstance(age_s, int):
         return f"weights of the pipeline, {lasted(1_000 * age_s)} old"
@@ -100,45 +96,37 @@ Counted = TypeVar("Counted")
 
 
 def gaps_of(snapshot: Snapshot, parts: Iterable[ObservationPart]) -> list[Gap]:
-    """Gaps in these parts; what vanished between two calls is none. What rights may hide of groups counts as groups."""
+    """Gaps in these parts, those of VANISHED left out. A gap of rights about groups counts as one of groups."""
     wanted = frozenset(parts)
+    about_groups = (ObservationPart.RIGHTS, "groups") if ObservationPart.GROUPS in wanted else None
     return [
         gap
         for gap in snapshot.gaps
-        if gap.cause is not GapCause.VANISHED
-        and (
-            gap.part in wanted
-            or (
-                ObservationPart.GROUPS in wanted
-                and gap.part is ObservationPart.RIGHTS
-                and gap.subject == ObservationPart.GROUPS.value
-            )
-        )
+        if gap.cause is not GapCause.VANISHED and (gap.part in wanted or (gap.part, gap.subject) == about_groups)
     ]
 
 
 def known_part(counted: Counted, snapshot: Snapshot, *parts: ObservationPart) -> Counted | None:
-    """A number of things in these parts, or the things; None where there are none, and some may be hidden."""
+    """A count or collection of these parts' things; None where it is empty and some may be hidden by a gap."""
     return counted if counted or not gaps_of(snapshot, parts) else None
 
 
 def hidden_groups(snapshot: Snapshot, limits: Limits) -> tuple[str, ...]:
-    """Groups that rebalance and show no racks or assignments of their members; without those the settings exclude."""
+    """Ids of groups that rebalance, so their members' racks and assignments are unknown; excluded groups left out."""
     groups = snapshot.groups.values()
     hidden = [group.id for group in groups if not isinstance(group, OtherGroup) and group.hidden]
     return tuple([name for name in hidden if not limits.excludes_group(name)])
 
 
 _NAMED = 3
-MOST_TOLD = 8
+MOST_LOGGED = 8
 """Findings that one cycle logs each by itself."""
-_ANYWAY = (HoldReason.DRY_RUN, HoldReason.OWNER_ACTS)
 _DRY_RUN = "a dry run carries nothing out"
-_TOLD = (FindingSeverity.CRITICAL, FindingSeverity.WARNING)
+_LOGGED = (FindingSeverity.CRITICAL, FindingSeverity.WARNING)
 
 
 class ClusterSize(NamedTuple):
-    """How much there is."""
+    """Numbers of live brokers, their racks, topics, partitions, groups and members."""
 
     brokers: int
     racks: int
@@ -149,7 +137,7 @@ class ClusterSize(NamedTuple):
 
 
 class FindingChanges(NamedTuple):
-    """Findings that were not known at the last look, and those that are known to be gone."""
+    """Ids of findings that are new since the last look, and of those that are known to be gone."""
 
     new: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
@@ -160,7 +148,7 @@ _NO_CHANGES = FindingChanges()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """One finished cycle with everything that its stages answered. ``plan`` is None when nothing was planned."""
+    """One finished cycle with the results of its stages. ``plan`` is None when nothing was planned."""
 
     number: int
     look: str
@@ -168,7 +156,7 @@ class Cycle:
     limits: Limits
     observation: Observation
     before: Memory
-    """The memory that went into it."""
+    """Memory at its start."""
     after: Memory
     snapshot: Snapshot
     detection: DetectionResult
@@ -178,25 +166,25 @@ class Cycle:
     verdicts: tuple[Verdict, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     known: LastKnown | None = None
-    """What is known after this look; None before it was compared with what was known before."""
+    """Counts and findings last confirmed; None before `last_known` has run."""
     acting: ExecuteState | None = None
-    """Mode execute as it is after it; None in the other modes."""
+    """State of mode execute after it; None in the other modes."""
     stages_ms: Mapping[str, int] = field(default_factory=dict)
-    """Stage -> how long it took."""
+    """Stage -> milliseconds."""
 
     @property
     def planned(self) -> bool:
-        """Whether proposals were worked out."""
+        """True when proposals were made."""
         return self.plan is not None
 
     @property
     def took_ms(self) -> int:
-        """How long the whole cycle took, recording not included."""
+        """Milliseconds of the whole cycle, without recording."""
         return sum(self.stages_ms.values())
 
 
 def cluster_size(snapshot: Snapshot) -> ClusterSize:
-    """The size of what the snapshot shows."""
+    """The size of a snapshot."""
     groups = [group for group in snapshot.groups.values() if not isinstance(group, OtherGroup)]
     return ClusterSize(
         brokers=sum(broker.alive for broker in snapshot.brokers),
@@ -209,15 +197,15 @@ def cluster_size(snapshot: Snapshot) -> ClusterSize:
 
 
 def finding_news(cycle: Cycle) -> tuple[tuple[Finding, ...], int]:
-    """(New findings that are critical or warnings, the worst first and at most `MOST_TOLD`; how many more)."""
+    """(New findings that are critical or warnings, the worst first and at most `MOST_LOGGED`; how many more)."""
     new = frozenset(cycle.changes.new)
-    told = [one for one in cycle.detection.findings if one.id in new and one.severity in _TOLD]
-    told.sort(key=lambda one: _TOLD.index(one.severity))
-    return tuple(told[:MOST_TOLD]), max(0, len(told) - MOST_TOLD)
+    found = [one for severity in _LOGGED for one in cycle.detection.findings if one.severity is severity]
+    found = [one for one in found if one.id in new]
+    return tuple(found[:MOST_LOGGED]), max(0, len(found) - MOST_LOGGED)
 
 
 def basis(snapshot: Snapshot) -> tuple[FigureBasis, str | None]:
-    """(On what optima and bytes rest, why not on weights of the pipeline where they were asked for)."""
+    """(The basis of optima and bytes; where weights of the pipeline are configured and unused, why)."""
     state = snapshot.weights
     if state is not None and state.why_not is None:
         return FigureBasis.WEIGHTS, None
@@ -226,23 +214,22 @@ def basis(snapshot: Snapshot) -> tuple[FigureBasis, str | None]:
 
 
 def sentence(cycle: Cycle) -> str:
-    """What happened, for a person who reads nothing else."""
-    parts = [_seen(cluster_size(cycle.snapshot)), _found(cycle)]
+    """The cycle in one sentence."""
+    parts = [_size_sentence(cluster_size(cycle.snapshot)), _found(cycle)]
     if cycle.planned:
-        parts.append(_proposed(cycle))
-        figures = figures_rest_on(cycle.proposals)
-        parts += [figures] if figures is not None else []
+        parts += filter(None, (_proposed(cycle), figures_rest_on(cycle.proposals)))
     hidden = hidden_groups(cycle.snapshot, cycle.limits)
     if hidden:
         parts.append(
             f"{counted(len(hidden), 'group rebalances and shows', 'groups rebalance and show')} no racks or assignments"
         )
     if cycle.snapshot.gaps:
-        parts.append(_not_seen(cycle.snapshot.gaps))
+        missing = Counter(gap.part.value for gap in cycle.snapshot.gaps)
+        parts.append(f"incomplete: {few([part for part, _ in missing.most_common()], _NAMED)}")
     return "; ".join(parts)
 
 
-def _seen(size: ClusterSize) -> str:
+def _size_sentence(size: ClusterSize) -> str:
     return (
         f"saw {counted(size.brokers, 'broker')} in {counted(size.racks, 'rack')}, "
         f"{counted(size.topics, 'topic')} and {counted(size.groups, 'group')}"
@@ -256,7 +243,7 @@ def _found(cycle: Cycle) -> str:
         return "no findings in what was observed" if in_part else "no findings"
     worst = Counter(finding.severity for finding in findings)
     critical = f", {worst[FindingSeverity.CRITICAL]} critical" if worst[FindingSeverity.CRITICAL] else ""
-    # Those are not logged one by one: without their number a reader of the log misses them.
+    # Findings of severity info are not logged one by one.
     info = f", {worst[FindingSeverity.INFO]} info" if worst[FindingSeverity.INFO] else ""
     news = f" ({len(cycle.changes.new)} new{critical}{info})" if cycle.changes.new or critical else ""
     return f"{counted(len(findings), 'finding')}{news}"
@@ -266,12 +253,12 @@ def _proposed(cycle: Cycle) -> str:
     if not cycle.proposals:
         return "no proposals"
     kinds = Counter(proposal.kind.value for proposal in cycle.proposals)
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return f"proposed {told}: {', '.join(_acted(cycle.outcomes)) or _held(cycle)}"
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return f"proposed {counts}: {', '.join(_outcome_words(cycle.outcomes)) or _held(cycle)}"
 
 
-def _acted(outcomes: Sequence[Outcome]) -> list[str]:
-    """How much was done, and why the rest was not."""
+def _outcome_words(outcomes: Sequence[Outcome]) -> list[str]:
+    """The number of proposals done, and why the others were not."""
     done = sum(outcome.done for outcome in outcomes)
     failed = [outcome.sentence for outcome in outcomes if not outcome.done]
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
@@ -279,12 +266,13 @@ def _acted(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _held(cycle: Cycle) -> str:
-    """Why nothing was done: the one reason, or that of each kind of proposal. A dry run is the reason of all kinds."""
+    """Why nothing was done: the one reason, or one for each kind. In a dry run that is the reason of all kinds."""
     kinds = {proposal.id: proposal.kind.value for proposal in cycle.proposals}
     reasons: dict[str, Counter[str]] = {}
     for verdict in cycle.verdicts:
         if not isinstance(verdict, Allow):
-            dry = cycle.limits.mode is not AgentMode.EXECUTE and verdict.reason in _ANYWAY
+            either = (HoldReason.DRY_RUN, HoldReason.OWNER_ACTS)
+            dry = cycle.limits.mode is not AgentMode.EXECUTE and verdict.reason in either
             reason = _DRY_RUN if dry else verdict.reason.value
             reasons.setdefault(kinds[verdict.proposal_id], Counter())[reason] += 1
     every = {reason for counts in reasons.values() for reason in counts}
@@ -296,8 +284,3 @@ def _held(cycle: Cycle) -> str:
 def _most_frequent(reasons: Counter[str]) -> str:
     (first, _), *others = reasons.most_common()
     return first + (f" (and {counted(len(others), 'other reason')})" if others else "")
-
-
-def _not_seen(gaps: Sequence[Gap]) -> str:
-    parts = Counter(gap.part.value for gap in gaps)
-    return f"incomplete: {few([part for part, _ in parts.most_common()], _NAMED)}"

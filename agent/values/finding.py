@@ -1,4 +1,4 @@
-"""Findings: what is wrong with the racks, each with a typed reason, a sentence, its evidence and an age."""
+"""Findings: faults of racks, replicas and groups, each with a typed reason, a sentence, its evidence and an age."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class FindingReason(StrEnum):
-    """Every reason a finding can have. The value is what an operator reads in tables and metrics."""
+    """The reasons of findings. Tables and metrics show the value."""
 
     BROKER_ABSENT = "broker absent"
     BROKER_RACK_CHANGED = "broker rack changed"
@@ -49,7 +49,7 @@ class FindingReason(StrEnum):
 
 
 class FindingSeverity(StrEnum):
-    """How urgent it is."""
+    """The urgency of a finding."""
 
     INFO = "info"
     WARNING = "warning"
@@ -57,7 +57,7 @@ class FindingSeverity(StrEnum):
 
 
 class SubjectId(NamedTuple):
-    """What a finding or a proposal is about, written ``kind/name``."""
+    """The subject of a finding or proposal, written ``kind/name``."""
 
     kind: str
     """``cluster``, ``broker``, ``rack``, ``topic``, ``group``, ``member`` or ``task``."""
@@ -69,18 +69,18 @@ class SubjectId(NamedTuple):
 
 
 Evidence = tuple[tuple[str, str | int | float | bool | tuple[str | int, ...] | None], ...]
-"""Named facts in the order in which a reader wants them."""
+"""Named facts in their order of display."""
 
 
 class _Named:
-    """Room for the id beside the fields: it is asked for in every cycle, and findings live for many."""
+    """A slot for the cached id beside the fields."""
 
     __slots__ = ("_id",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding(_Named):
-    """One thing that is wrong or worth knowing now."""
+    """One fault or notable fact."""
 
     reason: FindingReason
     subject: SubjectId
@@ -88,9 +88,9 @@ class Finding(_Named):
     evidence: Evidence
     severity: FindingSeverity
     since_ms: int
-    """When it was first seen, epoch milliseconds; as far back as rackwise remembers."""
+    """Epoch milliseconds of the first look that found it, as far as memory reaches."""
     held: bool = False
-    """True while hysteresis holds it down: it is shown, but nothing is planned from it."""
+    """True while hysteresis holds it: it is shown, but nothing is planned from it."""
     detail: str = ""
     """Tells findings of one reason and subject apart (a partition, a tag key); part of the id."""
 

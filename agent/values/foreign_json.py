@@ -1,12 +1,9 @@
-"""Reads JSON that something else wrote: records of rackwise's own topics, lines of its files, documents of operators.
+"""Bounded JSON reader for foreign input: records of own topics, lines of files, documents of operators.
 
-Invariant: foreign bytes give a value or `ForeignJsonError`, and nothing else, in time and memory linear in their
-length. A value is bounded in every direction, so that no later arithmetic, sorting, copying or writing can fail on it:
-
-- UTF-8 within a size and a number of values that the caller names, nested at most `MOST_DEPTH` deep;
-- whole numbers of 64 bits, as Kafka and Java have them; fractions of that size, none of them so small that a division
-  by it leaves the range of a double; no NaN, no infinity;
-- text without half a surrogate pair, and no name twice in an object, unless the caller keeps names as they were seen.
+Invariant: any bytes give a value or `ForeignJsonError`, in time and memory linear in their length. A value is bounded
+so that later arithmetic, sorting or writing cannot fail on it: UTF-8 within a size and a number of values that the
+caller names, nested at most `MOST_DEPTH` deep; integers of 64 bits; fractions of that size and not below 1e-100; no
+NaN, no infinity; no half surrogate pair and no name twice in an object, unless ``as_seen``.
 """
 
 from __future__ import annotations
@@ -17,9 +14,9 @@ from itertools import chain
 from typing import Any
 
 MOST_BYTES = 1_048_588
-"""What a broker takes as one record by default."""
+"""A broker's default limit for one record (``message.max.bytes``)."""
 MOST_VALUES = 1 << 22
-"""A value takes 60 bytes of memory and more where its text takes two."""
+"""Bounded because a value takes 60 bytes of memory and more where its text takes two."""
 MOST_DEPTH = 64
 LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
 LATEST_MS = 253_402_300_799_999
@@ -39,24 +36,23 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class ForeignJsonError(ValueError):
-    """The bytes are not JSON that is read here; the sentence says why and shows none of them."""
+    """The bytes are no such JSON; the sentence has the reason and quotes none of them."""
 
 
 def read_json(
     data: bytes | str, *, most_bytes: int = MOST_BYTES, most_values: int = MOST_VALUES, as_seen: bool = False
 ) -> Json:
-    """The value that the bytes stand for. Raises ForeignJsonError.
+    """The value in the bytes. Raises ForeignJsonError.
 
-    ``as_seen`` is for what rackwise saw and wrote down itself: names may hold half a surrogate pair, as some client may
-    have sent them; a sum of offsets may have two bits more than an offset; and an object is not searched for names that
-    come twice, which takes as long as reading it.
+    ``as_seen`` is for documents that rackwise wrote itself: names may hold half a surrogate pair, as clients may send
+    them, sums of offsets may have 66 bits, and objects are not checked for double names.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > most_bytes:
         raise ForeignJsonError(f"it has {len(raw):,} bytes, and at most {most_bytes:,} are read")
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > most_values:
         raise ForeignJsonError(f"it has more than {most_values:,} values")
-    # A function per number costs more than all the rest: only where a long row of digits is there.
+    # A function per number costs more than all else: only where there is a long row of digits.
     decoder = _DECODERS[as_seen, _LONG in raw.translate(_DIGITS)]
     try:
         value = decoder.decode(data if isinstance(data, str) else data.decode("utf-8-sig"))
@@ -88,7 +84,7 @@ def _int(text: str) -> int:
 
 
 def _sum(text: str) -> int:
-    """A sum or a difference of numbers that members and brokers told, which have 64 bits each."""
+    """A sum or a difference of numbers of 64 bits."""
     value = int(text) if len(text) <= _INT_CHARS else 2**66
     if abs(value) >= 2**66:
         raise ForeignJsonError("a number in it has more than 66 bits")

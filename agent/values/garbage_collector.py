@@ -1,9 +1,8 @@
-"""Python's cyclic collector, told what kind of garbage there is here.
+"""Settings of Python's cyclic garbage collector for the agent's cycles.
 
-A cycle makes a million small values without cycles among them and frees them by reference count. With the default
-threshold the collector walks all of them again and again, which is 40 % of the time of decoding 100,000 members. So the
-pure stages run without it, what they leave is set aside, and all of it is walked once in half an hour: the few cycles
-that there are (exceptions, closed clients) go then.
+A cycle makes a million small values without reference cycles. With the default threshold the collector walks all of
+them again and again: 40 % of the time of decoding 100,000 members. So the pure stages run without it, their values are
+frozen, and everything is walked once in `CYCLES_BETWEEN_WALKS` cycles.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ CYCLES_BETWEEN_WALKS = 180
 
 
 def collect_seldom() -> None:
-    """Let the collector walk after 50,000 new objects instead of 700; for a whole process, once at its start."""
+    """Let the collector walk after `YOUNG_OBJECTS` new objects instead of 700; called once, at process start."""
     gc.set_threshold(YOUNG_OBJECTS, MIDDLE_WALKS, OLD_WALKS)
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """No walk while values are made that live on or have no cycles; afterwards they are set aside."""
+    """No walk inside the block; afterwards all objects are frozen (left out of later walks)."""
     walks = gc.isenabled()
     gc.disable()
     try:
@@ -37,11 +36,11 @@ def no_collection() -> Iterator[None]:
 
 
 def stop_collecting() -> None:
-    """For a process that ends: Python would walk all modules and values once more before it lets them go."""
+    """For a process that ends: saves the walk of all modules and values at exit."""
     gc.freeze()
 
 
 def collect_all() -> None:
-    """Walk everything, also what was set aside."""
+    """Walk everything, frozen objects included."""
     gc.unfreeze()
     gc.collect()

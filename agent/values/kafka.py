@@ -1,7 +1,4 @@
-"""Kafka's own names, each spelled here alone: config keys, assignors, protocols, states, errors and first releases.
-
-Which assignors are cooperative (KIP-429) and which look at racks (KIP-881) are facts of Kafka as well.
-"""
+"""Kafka's own names, spelled only here: config keys, assignors (KIP-429, KIP-881), protocols, states and errors."""
 
 from __future__ import annotations
 

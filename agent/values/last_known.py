@@ -1,9 +1,8 @@
-"""Which counts and findings did the looks last confirm? What a look did not see is kept as it was, with its time.
+"""Last confirmed counts and findings, for metrics: a part that a look did not see keeps its value and its time.
 
-Metrics show it, so that a count never falls, and an alert never resolves, because a question failed. Pure; nothing is
-planned from it.
-
-Invariant: what is left out or lower here than in the look before is known to be gone, or was seen as it is.
+Metrics show these, so that a count never falls, and an alert never resolves, because a call failed. Nothing is planned
+from them. Invariant: a value that is missing or lower than in the look before was seen so, or is known to be gone.
+Pure.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from agent.values.snapshot import ConsumerGroup, OtherGroup, Snapshot
 
 
 class GapKey(NamedTuple):
-    """A gap, as far as it stays the same from look to look."""
+    """The part of a gap that stays the same from look to look."""
 
     part: ObservationPart
     subject: str
     passes: bool
-    """Whether the question failed."""
+    """Whether the cause passes: the call failed."""
 
     @property
     def hides_others(self) -> bool:
-        """Whether the same words may hide another thing in each look: what a silent broker has, or is counted only."""
+        """Whether the same gap may hide other subjects in each look: those of a silent broker, or only counted ones."""
         of_broker = self.subject.startswith("broker ") and self.part is not ObservationPart.BROKER_CONFIGS
         return self.passes and (of_broker or self.subject.startswith("some "))
 
@@ -42,21 +41,21 @@ class KnownFinding(NamedTuple):
     seen_ms: int
     """Epoch milliseconds of the last look that found it."""
     gaps: frozenset[GapKey]
-    """What that look did not see."""
+    """Gaps of that look."""
     shown: frozenset[ObservationPart] = frozenset()
-    """Parts of which that look had what is the subject's own; asked only of gaps that were there already."""
+    """Parts of which that look had the subject's own rows; used only for gaps that were there already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastKnown:
-    """What metrics count. A count that no look has confirmed yet is None. Times are epoch milliseconds."""
+    """Counts and findings for metrics. A count that no look has confirmed is None. Times are epoch milliseconds."""
 
     brokers: Mapping[int, tuple[str, bool]] | None = None
     """Broker -> its rack ("" is unknown), and whether it is alive."""
     brokers_ms: int | None = None
-    """When all of it was last confirmed, as below."""
+    """Time of the last confirmation of all of it, as below."""
     topics: tuple[int, int] | None = None
-    """How many topics and partitions."""
+    """Numbers of topics and partitions."""
     topics_ms: int | None = None
     groups: Mapping[str, str] | None = None
     """Group -> its kind."""
@@ -66,28 +65,21 @@ class LastKnown:
 
     @property
     def findings_ms(self) -> int | None:
-        """When the finding that was not confirmed for longest was last seen; None where there is none."""
+        """Last time of the finding with the oldest confirmation; None without findings."""
         return min((known.seen_ms for known in self.findings.values()), default=None)
 
     def count_findings(self) -> Counter[tuple[str, str]]:
-        """(reason, severity) -> how many."""
+        """(reason, severity) -> number."""
         return Counter((one.finding.reason.value, one.finding.severity.value) for one in self.findings.values())
 
 
 FAILED = frozenset(
-    (
-        GapCause.TIMED_OUT,
-        GapCause.UNREACHABLE,
-        GapCause.ERROR,
-        GapCause.UNUSABLE,
-        GapCause.DOUBTED,
-        GapCause.TOO_LARGE,
-    )
+    (GapCause.TIMED_OUT, GapCause.UNREACHABLE, GapCause.ERROR, GapCause.UNUSABLE, GapCause.DOUBTED, GapCause.TOO_LARGE)
 )
-"""Causes that pass: the question was asked and not answered well."""
+"""Causes that pass: the call was made and failed."""
 _LISTS = (ObservationPart.BROKERS, ObservationPart.TOPICS, ObservationPart.GROUPS)
 _ABOUT_ITSELF = frozenset((FindingReason.PART_MISSING, FindingReason.RIGHTS_MISSING))
-"""Made of the gaps, so that a gap never hides them."""
+"""Findings about gaps, which a gap never hides."""
 _OF_GROUPS = frozenset(("group", "member", "task"))
 _NOT_OF_GROUPS = frozenset((ObservationPart.LOG_DIRS, ObservationPart.REASSIGNMENTS, ObservationPart.RIGHTS))
 _NOT_OF_OTHERS = frozenset(
@@ -107,11 +99,11 @@ _ONLY_OF: Mapping[FindingReason, frozenset[ObservationPart]] = {
 """Findings that rest on these parts and on no other."""
 _COUNTED = re.compile(r"\d+ (of them|topics|groups)")
 _OF_NO_ONE = frozenset(("cluster", "rack"))
-"""Kinds of subjects that rest on all that there is."""
+"""Kinds of subjects without rows of their own."""
 
 
 def last_known(before: LastKnown | None, cycle: Cycle) -> LastKnown:
-    """What is known after this look."""
+    """The counts and findings after this cycle."""
     before = before or LastKnown()
     snapshot, now_ms = cycle.snapshot, cycle.snapshot.taken_ms
     brokers, whole_brokers = _brokers(before, snapshot)
@@ -129,29 +121,29 @@ def last_known(before: LastKnown | None, cycle: Cycle) -> LastKnown:
 
 
 def is_listed(snapshot: Snapshot, part: ObservationPart) -> bool:
-    """Whether the list of brokers, topics or groups is whole, as far as rights let it be seen."""
+    """Whether the list of brokers, topics or groups is complete, within the principal's rights."""
     return not any(gap.part is part and _cuts_the_list(gap) for gap in snapshot.gaps)
 
 
 def is_failed(snapshot: Snapshot) -> bool:
-    """Whether the list of brokers, topics or groups as a whole was asked for and not answered."""
+    """Whether listing brokers, topics or groups failed as a whole."""
     return any(gap.part in _LISTS and not gap.subject and gap.cause in FAILED for gap in snapshot.gaps)
 
 
 def _cuts_the_list(gap: Gap) -> bool:
-    """A broker that did not list its groups hides them; a group that was not described is listed all the same."""
+    """A broker that did not list its groups hides them; a group that was not described is still listed."""
     return not gap.subject or gap.subject.startswith("broker ") or gap.cause is GapCause.DOUBTED
 
 
 def _brokers(before: LastKnown, snapshot: Snapshot) -> tuple[Mapping[int, tuple[str, bool]] | None, bool]:
-    """Absent brokers are known from the replicas of topics: without topics those that were absent still are."""
+    """Absent brokers are known from the replicas of topics: without topics those that were absent stay."""
     if not is_listed(snapshot, ObservationPart.BROKERS):
         return before.brokers, False
     now = {broker.id: (broker.rack.name or "", broker.alive) for broker in snapshot.brokers}
     if is_listed(snapshot, ObservationPart.TOPICS):
         return now, True
     was = before.brokers or {}
-    # One that is not told of any more may have gone absent; unless it was known, nothing says so.
+    # A broker that is no longer listed may have become absent.
     return {**{broker: (rack, False) for broker, (rack, _) in was.items()}, **now}, False
 
 
@@ -160,11 +152,9 @@ def _topics(snapshot: Snapshot) -> tuple[int, int]:
 
 
 def _groups(before: LastKnown, cycle: Cycle) -> tuple[Mapping[str, str] | None, bool]:
-    """A group that could not be described keeps the kind that it had; one that was not listed is still there."""
+    """A group that could not be described keeps its kind; one that was not listed stays."""
     snapshot, was = cycle.snapshot, before.groups or {}
-    undescribed = any(
-        gap.part is ObservationPart.GROUPS and gap.cause is not GapCause.VANISHED for gap in snapshot.gaps
-    )
+    undescribed = _hides(snapshot, ObservationPart.GROUPS)
     now = {
         name: was[name] if undescribed and isinstance(group, OtherGroup) and name in was else group.kind.value
         for name, group in snapshot.groups.items()
@@ -193,7 +183,7 @@ def _findings(before: Mapping[str, KnownFinding], cycle: Cycle) -> Mapping[str, 
 
 
 def _gaps(snapshot: Snapshot) -> frozenset[GapKey]:
-    """How many of a kind are missing may change from look to look; it stays the same gap."""
+    """Gaps without their numbers of subjects, which may change from look to look."""
     return frozenset(
         GapKey(gap.part, _COUNTED.sub(r"some \1", gap.subject), gap.cause in FAILED)
         for gap in snapshot.gaps
@@ -202,7 +192,7 @@ def _gaps(snapshot: Snapshot) -> frozenset[GapKey]:
 
 
 class _Shown:
-    """Of what a look has what: a gap that stays (a silent broker, "120 of them") may hide others in the next one."""
+    """The parts that a look has of a subject: a lasting gap ("120 of them") may hide others in the next look."""
 
     def __init__(self, cycle: Cycle) -> None:
         self._seen, self._snapshot = cycle.observation, cycle.snapshot
@@ -212,7 +202,7 @@ class _Shown:
         self._lags = {row.group_id for row in self._seen.application_lags}
 
     def of(self, finding: Finding) -> frozenset[ObservationPart]:
-        """The parts that show what is its subject's own."""
+        """The parts that have rows of the finding's subject."""
         kind, name = finding.subject
         if kind == "topic":
             found = self._of_topics([name])
@@ -245,7 +235,7 @@ class _Shown:
         }
 
     def _topics_of(self, name: str) -> frozenset[str]:
-        """The topics that a group reads, as far as it shows them."""
+        """Known topics that a group reads."""
         if name not in self._read:
             group = self._snapshot.groups.get(name)
             members = group.members if isinstance(group, ConsumerGroup) else ()
@@ -255,57 +245,50 @@ class _Shown:
 
 
 def _is_gone(finding: Finding, cycle: Cycle) -> bool:
-    """Whether what it is about is known not to be there any more, or it is made of gaps."""
+    """Whether its subject is known to be gone, or the finding is about gaps."""
     kind, name = finding.subject
     if finding.reason in _ABOUT_ITSELF:
         return True
+    snapshot, seen = cycle.snapshot, cycle.observation
     if kind == "topic":
-        shown = name in cycle.snapshot.topics
-        return name in cycle.observation.vanished_topics or (
-            not shown and not _hides(cycle.snapshot, ObservationPart.TOPICS)
-        )
+        return name in seen.vanished_topics or not (name in snapshot.topics or _hides(snapshot, ObservationPart.TOPICS))
     if kind in _OF_GROUPS:
         group = name if kind == "group" else name.split("/", 1)[0]
-        shown = group in cycle.snapshot.groups
-        return group in cycle.observation.vanished_groups or (
-            not shown and not _hides(cycle.snapshot, ObservationPart.GROUPS)
+        return group in seen.vanished_groups or not (
+            group in snapshot.groups or _hides(snapshot, ObservationPart.GROUPS)
         )
     if kind == "broker":  # one that is absent is shown by its replicas
-        shown = any(str(broker.id) == name for broker in cycle.snapshot.brokers)
-        return not (
-            shown or _hides(cycle.snapshot, ObservationPart.BROKERS) or _hides(cycle.snapshot, ObservationPart.TOPICS)
-        )
+        shown = any(str(broker.id) == name for broker in snapshot.brokers)
+        return not (shown or _hides(snapshot, ObservationPart.BROKERS, ObservationPart.TOPICS))
     return False
 
 
-def _hides(snapshot: Snapshot, part: ObservationPart) -> bool:
-    """Whether something of that list may be there and not shown: also for want of a right."""
-    return any(gap.part is part and gap.cause is not GapCause.VANISHED for gap in snapshot.gaps)
+def _hides(snapshot: Snapshot, *parts: ObservationPart) -> bool:
+    """Whether a gap of these parts, also one for want of a right, may hide something of their lists."""
+    return any(gap.part in parts and gap.cause is not GapCause.VANISHED for gap in snapshot.gaps)
 
 
 def _may_be_hidden(known: KnownFinding, gaps: frozenset[GapKey], shown: _Shown, snapshot: Snapshot) -> bool:
-    """Whether this look lacks something that the look which found it had, and that it may rest on.
+    """Whether a gap of this look may hide the finding: a new gap, or an old one that now hides the subject's own rows.
 
-    A gap that was there already lacks more than it did when the subject's own is not shown any more. What rests on all
-    that there is has nothing of its own: it stays while what a gap hides may be another thing.
+    A finding about the cluster or a rack has no rows of its own: it stays while a gap may hide other subjects.
     """
     finding = known.finding
     lost = known.shown - shown.of(finding)
     of_no_one = finding.subject.kind in _OF_NO_ONE
-    wider = (
-        hole not in known.gaps or hole.part in lost or (of_no_one and hole.hides_others)
-        for hole in gaps
-        if _bears_on(finding, hole, snapshot)
+    return any(
+        gap not in known.gaps or gap.part in lost or (of_no_one and gap.hides_others)
+        for gap in gaps
+        if _bears_on(finding, gap, snapshot)
     )
-    return any(wider)
 
 
-def _bears_on(finding: Finding, hole: GapKey, snapshot: Snapshot) -> bool:
+def _bears_on(finding: Finding, gap: GapKey, snapshot: Snapshot) -> bool:
     kind, name = finding.subject
-    part, subject, _ = hole
+    part, subject, _ = gap
     if part is ObservationPart.LOG_DIRS or part not in _ONLY_OF.get(finding.reason, (part,)):
-        return False  # none rests on sizes
-    if kind in ("cluster", "rack"):
+        return False  # no finding rests on sizes
+    if kind in _OF_NO_ONE:
         return True
     if part in (_NOT_OF_GROUPS if kind in _OF_GROUPS else _NOT_OF_OTHERS):
         return False

@@ -1,8 +1,8 @@
-"""Limits: everything the pure stages may know of the settings, taken from them once at start.
+"""Limits: the settings that pure stages read, as frozen values without `config`.
 
-A mirror of the settings: each class is a section of `config`, each field the setting of that name there, with its type,
-its default and the sentence that explains it (docs/operations.md has them all). So pure code and tests build limits
-without settings. None is "no bound" or "not set", never zero. What is no setting, or has another form, says so here.
+Each class is a section of `config`, each field the setting of that name there, with its type, default and meaning
+(docs/operations.md). None is "no bound" or "not set", never zero. A field that is no setting, or has another form, has
+a docstring here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agent.values.windows import TimeWindowSet
 
 
 class TriState(StrEnum):
-    """What the user says about a group; unknown leaves it to what is seen."""
+    """A setting about a group; unknown leaves it to what its members show."""
 
     UNKNOWN = "unknown"
     YES = "yes"
@@ -29,7 +29,7 @@ class TriState(StrEnum):
 
 
 class AgentMode(StrEnum):
-    """How far the agent may go. Only the guard asks."""
+    """How far the agent may go; only the guard reads it."""
 
     OBSERVE = "observe"
     PROPOSE = "propose"
@@ -38,7 +38,7 @@ class AgentMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLimits:
-    """The cluster that is expected."""
+    """The expected cluster."""
 
     id: str | None = None
     """The only cluster that may be acted upon; None: whichever the observer looks at."""
@@ -61,7 +61,7 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeLimits:
-    """What has no findings and no proposals; it is still observed."""
+    """Topics and groups without findings and proposals; they are still observed."""
 
     exclude_topics: tuple[str, ...] = ()
     exclude_groups: tuple[str, ...] = ()
@@ -126,12 +126,12 @@ class ProposalLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecuteLimits:
-    """What may be touched, and how fast, in mode ``execute``."""
+    """Topics and groups that mode ``execute`` may change, and its rates and budgets."""
 
     request_timeout_ms: int = 10_000
     tick_ms: int = 1_000
     intent_valid_ms: int = 2_000
-    """No setting: how long an intent is good for at least; longer where the journal answers slowly (`messages`)."""
+    """No setting: least validity of an intent; longer where the journal answers slowly (`messages`)."""
     include_topics: tuple[str, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     include_groups: tuple[str, ...] = ()
@@ -217,9 +217,9 @@ class ApprovalRule:
     min_gain_usd_per_day: float | None = None
     min_gain_bytes_per_s: float | None = None
     topics: tuple[str, ...] = ()
-    """Asked of proposals about topics."""
+    """For proposals about topics."""
     groups: tuple[str, ...] = ()
-    """Asked of proposals about groups."""
+    """For proposals about groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,7 @@ class ApproveLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyHint:
-    """What the user says about a Streams application; it overrides what is inferred."""
+    """The configured topology of a Streams application; it overrides the inferred one."""
 
     source_changelogs: tuple[str, ...] = ()
     """Source topics that serve as changelog (optimised KTables)."""
@@ -248,7 +248,7 @@ class TopologyHint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """Settings of one group that its bytes do not tell: of a Streams application, but for the client's name."""
+    """Settings of one group that its members do not send: of a Streams application, but for the client's name."""
 
     acceptable_recovery_lag: int = 10_000
     max_warmup_replicas: int = 2
@@ -262,13 +262,13 @@ class GroupLimits:
     """``task.assignor.class``; None: Kafka's default, which assigns for high availability."""
     topology: TopologyHint = field(default_factory=TopologyHint)
     client_software_name: str | None = None
-    """Which client all members of a consumer group run; None: told by their client ids alone."""
+    """Client that all members of a consumer group run; None: inferred from their client ids."""
     known: bool = False
-    """True when the user set any of these for the group; False: Kafka's defaults are assumed, and it is said so."""
+    """True when any of these is configured for the group; False: Kafka's defaults are assumed."""
 
 
 class LocatorKind(StrEnum):
-    """How a rack locator knows (KIP-36's RackLocator)."""
+    """The source of a rack locator's racks (KIP-36's RackLocator)."""
 
     WIRE = "wire"
     """``broker.rack`` and ``client.rack``."""
@@ -277,7 +277,7 @@ class LocatorKind(StrEnum):
     REGEX = "regex"
     CIDR = "cidr"
     ALIAS = "alias"
-    """Other names of racks; it translates what all others tell."""
+    """Other names of racks; it translates the racks of all other locators."""
 
 
 class RackPattern(NamedTuple):
@@ -300,7 +300,7 @@ class RackLocator:
     networks: tuple[tuple[str, str], ...] = ()
     """(network, rack); two that overlap have the same rack."""
     aliases: tuple[tuple[str, str], ...] = ()
-    """(other name, the name that is meant)."""
+    """(other name, canonical name)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +309,7 @@ class Limits:
 
     mode: AgentMode = AgentMode.PROPOSE
     groups: Mapping[str, GroupLimits] = field(default_factory=dict)
-    """Group id -> its settings, what it does not set taken from ``default_group``."""
+    """Group id -> its settings; unset ones are those of ``default_group``."""
     default_group: GroupLimits = field(default_factory=GroupLimits)
     """For all other groups: the Streams settings at the top of a file."""
     cluster: ClusterLimits = field(default_factory=ClusterLimits)
@@ -317,7 +317,7 @@ class Limits:
     scope: ScopeLimits = field(default_factory=ScopeLimits)
     racks: RackLimits = field(default_factory=RackLimits)
     rack_locators: tuple[RackLocator, ...] = ()
-    """In the order in which they are asked, the first that knows wins; none: ``wire`` alone (``rack.locator``)."""
+    """In order, the first that knows a rack wins; none: ``wire`` alone (``rack.locator``)."""
     detect: DetectLimits = field(default_factory=DetectLimits)
     gain: GainLimits = field(default_factory=GainLimits)
     price: PriceLimits = field(default_factory=PriceLimits)
@@ -326,7 +326,7 @@ class Limits:
     execute: ExecuteLimits = field(default_factory=ExecuteLimits)
     trigger: TriggerLimits = field(default_factory=TriggerLimits)
     group_triggers: Mapping[str, GroupTriggerLimits] = field(default_factory=lambda: MappingProxyType({}))
-    """Group id -> its own settings of trigger (``groups.<id>.trigger``), the others taken from ``trigger``."""
+    """Group id -> its own trigger settings (``groups.<id>.trigger``); unset ones are those of ``trigger``."""
     probing: ProbingLimits = field(default_factory=ProbingLimits)
     approve: ApproveLimits = field(default_factory=ApproveLimits)
     windows: TimeWindowSet = field(default_factory=TimeWindowSet)
@@ -337,19 +337,19 @@ class Limits:
         return self.groups.get(group_id, self.default_group)
 
     def trigger_of(self, group_id: str) -> GroupTriggerLimits:
-        """When that group may be triggered."""
+        """The trigger settings of that group, or those of all."""
         return self.group_triggers.get(group_id, self.trigger)
 
     def excludes_topic(self, topic: str) -> bool:
-        """True for a topic that the settings leave out; rackwise's own topics are left out unless asked for."""
+        """True for a topic that the settings exclude; its own topics are excluded unless included."""
         return self.owns(topic) or _matches(topic, self.scope.exclude_topics)
 
     def excludes_group(self, group_id: str) -> bool:
-        """True for a group that the settings leave out; rackwise's own groups are left out like its topics."""
+        """True for a group that the settings exclude; rackwise's own groups are excluded like its topics."""
         return self.owns(group_id) or _matches(group_id, self.scope.exclude_groups)
 
     def owns(self, name: str) -> bool:
-        """True for a topic or group of rackwise itself, unless the settings take them for any other."""
+        """True for a topic or group of rackwise itself, unless ``scope.include_own_topics`` is set."""
         prefix = self.topics.prefix
         if self.scope.include_own_topics or not name.startswith(prefix):
             return False
@@ -362,8 +362,5 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=64)
 def any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """One expression for all shell-style patterns; that of none matches nothing.
-
-    ``translate`` writes ``*`` so that matching stays linear.
-    """
+    """One expression for all shell-style patterns, matched in linear time; that of none matches nothing."""
     return re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")

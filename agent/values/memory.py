@@ -1,8 +1,7 @@
-"""What is remembered between two looks: one frozen value, small enough to travel with every cycle's telemetry.
+"""Memory: facts of earlier looks as one frozen value of each cycle's telemetry, and ages of absent brokers.
 
-Two clocks: ``*_since_ms`` of findings are epoch milliseconds because people read them; everything that a duration is
-taken from is on the monotonic clock and says so. Nothing here is needed to be right, only to be patient: with an empty
-memory the same faults are found, but with no age, no cause of a change and no rate.
+``since_ms`` of findings is epoch milliseconds; every time from which a duration is taken is monotonic, as its docstring
+names it. With an empty memory the same faults are found, without ages, causes of changes, or rates.
 """
 
 from __future__ import annotations
@@ -12,30 +11,27 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agent.values.number_format import lasted
 from agent.values.observation import ObservationPart
-from agent.values.snapshot import Snapshot
+from agent.values.snapshot import Snapshot, TopicState
 from assignors.problem import TaskId, TopicPartition
-
-if TYPE_CHECKING:
-    from agent.values.snapshot import TopicState
 
 Replicas = tuple[int, ...]
 CopyKey = tuple[str, TaskId]
-"""(process id, task): where a copy of a task lives."""
+"""(process id, task): one copy of a task."""
 
 
 class RackSighting(NamedTuple):
-    """What a broker has told about its rack over the looks; kept while the broker is absent."""
+    """A broker's ``broker.rack`` over the looks; kept while the broker is absent."""
 
     rack: str | None
-    """The last claim; None when the broker was there and told no rack."""
+    """The last claim; None when the broker was there and had no rack."""
     known: str | None
-    """The last rack that it told at all: what is remembered of an absent broker."""
+    """The last rack that it had: the remembered rack of an absent broker."""
     previous: str | None
-    """The rack that it told before ``known``; None when it never told another."""
+    """The rack before ``known``; None when there was no other."""
     since_ms: int
     """Monotonic: the first look of the present claim."""
     polls: int
@@ -45,7 +41,7 @@ class RackSighting(NamedTuple):
 
 
 class TopicMemory(NamedTuple):
-    """What a topic looked like."""
+    """A topic's id and replicas at the last look."""
 
     topic_id: str | None
     replicas: tuple[Replicas, ...]
@@ -53,7 +49,7 @@ class TopicMemory(NamedTuple):
 
 
 class ChangeCause(StrEnum):
-    """Why the racks of a partition's replicas are not what they were."""
+    """Why the racks of a partition's replicas have changed."""
 
     RELABELLED = "a broker came back in another rack"
     REASSIGNED = "a reassignment that rackwise did not make"
@@ -63,7 +59,7 @@ class ChangeCause(StrEnum):
 
 
 class PartitionChange(NamedTuple):
-    """One partition whose replicas live in other racks than before."""
+    """One partition whose replicas are in other racks than before."""
 
     id: TopicPartition
     before: Replicas
@@ -71,7 +67,7 @@ class PartitionChange(NamedTuple):
 
 
 class RackChange(NamedTuple):
-    """Partitions whose replica racks changed for one cause; kept for a while so that it can be read."""
+    """Partitions whose replica racks changed for one cause; kept for a while, for display."""
 
     cause: ChangeCause
     subject: str
@@ -99,10 +95,10 @@ class RunningReassignment(NamedTuple):
 
 
 class Join(NamedTuple):
-    """The last rebalance of a Streams group, as far as looks can place it in time."""
+    """The last rebalance of a Streams group, with its time as far as looks tell."""
 
     key: str
-    """Tells it from the one before."""
+    """Differs from that of the rebalance before."""
     after_ms: int | None
     """Monotonic: the last look that still saw the join before. None when rackwise came later than the join."""
     seen_ms: int
@@ -112,12 +108,12 @@ class Join(NamedTuple):
 
 
 class RestoreRate(NamedTuple):
-    """How fast a whole process was seen to restore, in records per second, as far as the clock can tell."""
+    """Measured restore rate of a whole process, in records per second."""
 
     low: float
     """At least this fast."""
     high: float | None
-    """At most this fast; None where it was through before the first look."""
+    """At most this fast; None where it had finished before the first look."""
 
 
 class CopyMemory(NamedTuple):
@@ -128,56 +124,56 @@ class CopyMemory(NamedTuple):
     samples: tuple[tuple[int, int], ...]
     """(monotonic ms, lag) of the latest readings, oldest first; estimates are not kept."""
     warmup: bool
-    """True when the last look took it for a warm-up."""
+    """True when the last look classified it as a warm-up."""
     nearest: tuple[int, int] | None = None
     """(monotonic ms, lag) of the reading that was nearest to the end so far; None before the first."""
 
 
 class StreamsMemory(NamedTuple):
-    """What is remembered of one Kafka Streams application."""
+    """Memory of one Kafka Streams application."""
 
     join: Join | None
     sums: Mapping[CopyKey, int]
-    """Offset sums at the last join of every copy that was not running as active; 0 where nothing was told."""
+    """Offset sums at the last join of every copy that was not running as active; 0 where none was sent."""
     copies: Mapping[CopyKey, CopyMemory]
     rates: tuple[RestoreRate, ...]
     """The latest restores that were measured, oldest first."""
     ready_ms: int | None = None
-    """Monotonic: the first look since the last join that took a warm-up for caught up; None while none did."""
+    """Monotonic: the first look since the last join with a caught-up warm-up; None while there is none."""
 
 
 class PredictionMemory(NamedTuple):
-    """What was predicted of one group's next rebalance, as little of it as can be compared."""
+    """The comparable part of a prediction of one group's next rebalance."""
 
     rebalance: str
     """The rebalance after which it was predicted."""
     subject: int
-    """Digest of the readers and the placement for which it holds."""
+    """Digest of the readers and the placement that it was made for."""
     by: str
     """The assignor with its settings."""
     basis: str
-    """Whence these are known."""
+    """Source of these (`PredictionBasis`)."""
     crossing: int
-    """Reads across racks in the end."""
+    """Reads across racks after all rebalances."""
     outcomes: tuple[str, ...]
     """Digests of the first and the last assignment; one when they are equal."""
     exact: bool
     missed: str | None = None
-    """How the rebalance turned out otherwise; None as long as nothing says so."""
+    """How the rebalance differed; None while it has not."""
 
 
 class RateBase(NamedTuple):
-    """End offsets at one look, from which rates are taken later."""
+    """End offsets at one look, the base of later rates."""
 
     monotonic_ms: int
     end_offsets: Mapping[TopicPartition, int]
     size_bytes: Mapping[TopicPartition, int] = MappingProxyType({})
-    """Sizes that were asked in the same look; empty where only end offsets are needed."""
+    """Sizes of the same look; empty where only end offsets are needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Everything that outlives a cycle."""
+    """All state that outlives a cycle."""
 
     cycle: int = 0
     """Looks so far; 0 before the first."""
@@ -188,21 +184,21 @@ class Memory:
     first_seen: Mapping[str, int] = field(default_factory=dict)
     """Id of each finding of the last cycle -> epoch milliseconds."""
     gone: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Id of a finding that went away lately -> (epoch ms first seen, monotonic ms last seen): it may come back."""
+    """Id of a recently ended finding -> (epoch ms first seen, monotonic ms last seen)."""
     brokers: Mapping[int, RackSighting] = field(default_factory=dict)
     absent: Mapping[int, int] = field(default_factory=dict)
     """Absent broker -> monotonic ms of the first look that missed it."""
     topics: Mapping[str, TopicMemory] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
-    """Ids of the groups that were there; like topics, one that is only no longer shown stays."""
+    """Ids of known groups; like a topic, one that is hidden but not gone stays."""
     changes: tuple[RackChange, ...] = ()
     reassignments: Mapping[TopicPartition, RunningReassignment] = field(default_factory=dict)
     own_reassignments: frozenset[TopicPartition] = frozenset()
-    """Moves that rackwise itself has in flight, as its journal knows them."""
+    """Reassignments of rackwise itself in flight, by its journal."""
     widened: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
-    """Partitions that the last look found with all replicas they had and more, though nothing was said to move."""
+    """Partitions that gained replicas at the last look without a listed reassignment."""
     rebalancing: Mapping[str, int] = field(default_factory=dict)
-    """Group -> monotonic ms since when every look found it out of Stable."""
+    """Group -> monotonic ms since when it is out of Stable at every look."""
     streams: Mapping[str, StreamsMemory] = field(default_factory=dict)
     throttles: Mapping[str, int] = field(default_factory=dict)
     """``topic/name`` or ``broker/id`` -> monotonic ms since when it is throttled with no reassignment running."""
@@ -211,49 +207,42 @@ class Memory:
     rate_bases: tuple[RateBase, ...] = ()
     """At most two, oldest first."""
     size_base: RateBase | None = None
-    """A look in which sizes were asked, from which the size of a record is learned."""
+    """A look with sizes, from which the size of a record is learned."""
     foretold: Mapping[str, PredictionMemory] = field(default_factory=dict)
-    """Group -> what was last predicted of it, where a wrong guess would show."""
+    """Group -> its last prediction, where a miss is detectable."""
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
     """Topic -> size on disk per record, as learned so far."""
     removed: frozenset[int] = frozenset()
-    """Brokers that a simulation takes away. Never written down."""
+    """Brokers that a simulation removes. Never written."""
     last_live: Mapping[int, int] = field(default_factory=dict)
-    """Broker that the agent beside a command has seen -> monotonic ms until when it was live, as far as the agent's
-    memory tells. Never written down.
-    """
+    """Broker -> monotonic ms until when it was live by the running agent's memory; for commands. Never written."""
     topic_states: Mapping[str, TopicState] = field(default_factory=dict, compare=False, repr=False)
-    """The very objects of the last snapshot: an unchanged topic costs one identity check. Never written down; without
-    them every topic is compared by value, with the same result."""
+    """The objects of the last snapshot, so that an unchanged topic costs one identity check. Never written."""
 
 
-# Which brokers are absent, and since when: a restart takes a broker away for a while, and most of them come back.
-#
-# A broker is absent while a replica list names it, or an earlier look saw it, and it is not among the live brokers: it
-# is not registered, or it is fenced (KIP-631). One look cannot tell a restart from a broker that is gone for good, so
-# nothing is moved because of an absence until it has lasted ``racks.broker_absent_for``.
-#
-# Invariant: while the brokers did not answer, none is absent, and what was known of absences stays.
+# A broker is absent while a replica list names it, or an earlier look saw it, and it is not registered or is fenced
+# (KIP-631). Nothing is moved because of an absence until it has lasted ``racks.broker_absent_for``. While the brokers
+# did not answer, none is absent, and known absences stay.
 
 
 class BrokerAbsence(NamedTuple):
-    """What is known of a broker that is absent."""
+    """The state of an absent broker."""
 
     for_ms: int | None
-    """How long, as far as looks tell; None where only one look was taken."""
+    """Observed length of the absence; None after a single look."""
     seen_before: bool
-    """True where an earlier look saw it: then the absence began with the first look that did not."""
+    """True where an earlier look saw it: the absence began with the first look that did not."""
     fenced: bool
     """True where it is registered and fenced."""
     has_replicas: bool
     """True where a replica list names it."""
     removed: bool = False
-    """True where a simulation takes it away: it is absent in no look."""
+    """True where a simulation removes it: no look saw it absent."""
     live_ago_ms: int | None = None
-    """How long ago an agent saw it live, where a command's one look knows no more."""
+    """How long ago the running agent saw it live; only for commands."""
 
     def awaited(self, absent_for_ms: int) -> bool:
-        """Whether it may well be a restart: nothing is moved because of it yet. One look cannot tell: then False."""
+        """Whether it may be a restart, so that nothing is moved because of it yet; False after a single look."""
         return self.has_replicas and self.for_ms is not None and self.for_ms < absent_for_ms
 
 
@@ -279,7 +268,7 @@ def absences(memory: Memory, snapshot: Snapshot) -> dict[int, BrokerAbsence]:
 
 
 def awaited(found: Mapping[int, BrokerAbsence], absent_for_ms: int) -> frozenset[int]:
-    """Brokers that are waited for: nothing is moved because of their absence yet."""
+    """Brokers whose absence may be a restart: nothing is moved because of it yet."""
     return frozenset(broker for broker, absence in found.items() if absence.awaited(absent_for_ms))
 
 
@@ -291,7 +280,7 @@ def absent_since(memory: Memory, snapshot: Snapshot) -> Mapping[int, int]:
 
 
 def gone_for_good(memory: Memory, snapshot: Snapshot, absent_for_ms: int, gone: Iterable[int]) -> Memory:
-    """The memory in which those brokers have been absent for long enough: a simulation is about what is so then."""
+    """The memory with those brokers absent for ``absent_for_ms`` and removed, for simulations."""
     since_ms = snapshot.monotonic_ms - absent_for_ms
     brokers = frozenset(gone)
     return replace(memory, absent={**memory.absent, **dict.fromkeys(brokers, since_ms)}, removed=brokers)
@@ -304,7 +293,7 @@ def _absent(memory: Memory, snapshot: Snapshot) -> list[int]:
 
 
 def _named(snapshot: Snapshot, away: list[int]) -> frozenset[int]:
-    """Those that a replica list names; of one that is not registered nothing else tells."""
+    """Absent brokers that a replica list names; one that is not registered is known from such a list alone."""
     if not away:
         return frozenset()
     registered = {broker.id for broker in snapshot.brokers if broker.host is not None}
@@ -315,9 +304,6 @@ def _named(snapshot: Snapshot, away: list[int]) -> frozenset[int]:
 
 def _unanswered(snapshot: Snapshot) -> bool:
     return any(gap.part is ObservationPart.BROKERS for gap in snapshot.gaps)
-
-
-# --- words ------------------------------------------------------------------------------------------------------
 
 
 def absence_words(broker: int, absence: BrokerAbsence) -> str:

@@ -1,6 +1,6 @@
-"""How a count, a size, a duration and a sum of money are written in every sentence and table of the product. Pure.
+"""Number formats of all sentences and tables: counts, sizes, durations and money. Pure.
 
-Invariants: one of a thing has no plural; what costs something is never written as nothing; nothing has no sign.
+Invariants: one of a thing has no plural; a cost above zero is never written as $0.00; zero has no sign.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CENT = 0.01
 _LEAST_USD = 0.000_001
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _NEXT_UNIT, _WHOLE = 999.5, 99.95
-"""From here on a figure would be written with more than three digits before its tenths, or with tenths beside them."""
+"""Bounds from which a figure takes the next unit, and has no tenths."""
 _MINUS = "\N{MINUS SIGN}"
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
@@ -25,7 +25,7 @@ UNKNOWN_ERROR = "an unknown error code"
 
 
 def unknown_error(code: int) -> str:
-    """An error code of Kafka that no table here has, as in a sentence."""
+    """An error code of Kafka without a known name, as sentences write it."""
     return f"{UNKNOWN_ERROR} ({code})"
 
 
@@ -35,7 +35,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def few(names: Sequence[object], most: int) -> str:
-    """``t-0, t-1, t-2 and 1,200 more``: the first ones, and how many are left out."""
+    """``t-0, t-1, t-2 and 1,200 more``: the first names, and the number of the others."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{', '.join(map(str, names[:most]))}{more}"
 
@@ -71,13 +71,13 @@ def sized(size_bytes: float) -> str:
 
 
 def sized_apart(one: float, other: float) -> tuple[str, str]:
-    """Both as `sized` has them; by the byte where they differ and would read the same, as a figure beside its bound."""
+    """Both as `sized` writes them; in bytes where they differ and would read the same."""
     words = sized(one), sized(other)
     return words if words[0] != words[1] or one == other else (f"{one:,.12g} B", f"{other:,.12g} B")
 
 
 def usd_per_gb(price: float) -> str:
-    """``$0.02/GB``: a price as it is set, with all its digits."""
+    """``$0.02/GB``: a configured price with all its digits."""
     return f"${price:,.10f}".rstrip("0").rstrip(".") + "/GB"
 
 

@@ -1,8 +1,7 @@
-"""What the brokers answered, as they answered it: the value that ``observe`` returns and ``decode`` reads.
+"""Observations: the brokers' raw answers of one look, which `observe` returns and `decode` reads.
 
-Raw rows are named tuples: a cluster has a hundred thousand of them, and comparing this cycle's rows with the last
-cycle's must cost next to nothing. Member bytes are kept untouched. A part that did not answer is a `Gap`, and the
-field is then empty *and named by the gap*: an empty field without a gap is a true answer.
+Rows are named tuples, so that comparing 100,000 of them with the last cycle's is cheap. Member bytes are untouched. A
+part that did not answer is a `Gap` and its field is empty; an empty field without a gap is a true answer.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from assignors.problem import TaskId, TopicPartition
 
 
 class ObservationPart(StrEnum):
-    """A part of an observation that can be missing on its own."""
+    """The parts of an observation; each can be missing on its own."""
 
     BROKERS = "brokers"
     TOPICS = "topics"
@@ -36,7 +35,7 @@ class ObservationPart(StrEnum):
 
 
 class GapCause(StrEnum):
-    """Why a part is missing; the word decides what a reader may conclude."""
+    """Why a part is missing."""
 
     TIMED_OUT = "no answer in time"
     UNREACHABLE = "could not be reached"
@@ -51,21 +50,18 @@ class GapCause(StrEnum):
 
 
 class Gap(NamedTuple):
-    """A part of the world that did not answer."""
+    """A missing part of an observation."""
 
     part: ObservationPart
     cause: GapCause
     subject: str
-    """What is missing: a broker (``broker 2``), a group, a topic, or ``""`` for the whole part."""
+    """The missing broker (``broker 2``), group or topic, or ``""`` for the whole part."""
     detail: str
-    """One sentence with the error as the client gave it."""
+    """One sentence with the client's error."""
 
     @property
     def is_missed(self) -> bool:
-        """Whether it was asked for, is offered, and did not answer.
-
-        Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
-        """
+        """Whether the part was requested, is offered, and did not answer; never of weights, which are no part of it."""
         return self.cause not in _NOT_MISSED and self.part is not ObservationPart.WEIGHTS
 
 
@@ -80,7 +76,7 @@ class RawBroker(NamedTuple):
     port: int
     rack: str | None
     fenced: bool | None
-    """None where the broker is too old to tell (DescribeCluster below v2)."""
+    """None below DescribeCluster v2."""
 
 
 class RawPartition(NamedTuple):
@@ -104,7 +100,7 @@ class RawTopic(NamedTuple):
 
 
 class RawMember(NamedTuple):
-    """A member of a classic group; both byte strings exactly as the broker stored them."""
+    """A member of a classic group; both byte strings as the broker stores them."""
 
     member_id: str
     instance_id: str | None
@@ -203,7 +199,7 @@ class RawStreamsGroup(NamedTuple):
 
 
 RawGroup = RawClassicGroup | RawConsumerGroup | RawStreamsGroup
-"""A group as its coordinator described it; its class says which kind it is."""
+"""A described group; its class is its kind."""
 DescribedKind = TypeVar("DescribedKind", RawClassicGroup, RawConsumerGroup, RawStreamsGroup)
 
 
@@ -226,86 +222,86 @@ class RawReassignment(NamedTuple):
 
 
 class RawApplicationLag(NamedTuple):
-    """A task's lag as the application itself tells it."""
+    """A task's lag from the application's own endpoint."""
 
     group_id: str
     process_id: str
     """The process id (a UUID) where the endpoint gives it, else the client id."""
     task: TaskId
     role: str
-    """``active`` or ``standby``; the application itself does not know a warm-up from a standby."""
+    """``active`` or ``standby``; the application does not distinguish warm-ups from standbys."""
     lag: int
     observed_ms: int
 
 
 class RawRackRow(NamedTuple):
-    """One row of a rack table: who is where."""
+    """One row of a rack table."""
 
     of: str
-    """What ``name`` is: ``broker`` (its id), ``host``, ``client.id`` or ``group.instance.id``."""
+    """Kind of ``name``: ``broker`` (its id), ``host``, ``client.id`` or ``group.instance.id``."""
     name: str
     rack: str
 
 
 class RawRackTable(NamedTuple):
-    """What one rack locator (a file, a command, an entry point) told."""
+    """The rack table of one locator (a file, a command, an entry point)."""
 
     locator: str
     """Its name in ``rack.locator.class``."""
     rows: tuple[RawRackRow, ...]
-    """Sorted, each once; one name may stand there with two racks, which is then a contradiction."""
+    """Sorted, each once; one name with two racks is a contradiction."""
     age_ms: int
-    """0 when it answered in this look; else how old its last good answer is, which stands in, beside a gap."""
+    """0 when it answered in this look; else the age of its last good answer, which is used beside a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalRights:
-    """What the principal may do, as the brokers answered it; None where they did not tell."""
+    """The principal's authorized operations on the cluster; None where the brokers do not report them."""
 
     cluster_describe: bool | None = None
     cluster_describe_configs: bool | None = None
     cluster_alter: bool | None = None
     topics_hidden: int | None = None
-    """Topics the brokers are known to hold (rackwise saw them before) that are no longer shown."""
+    """Number of known topics that are no longer shown for want of a right."""
     groups_hidden: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One look at the cluster: every raw answer, and a gap for each that is missing."""
+    """One look at the cluster: every raw answer, and a gap for each missing one."""
 
     cluster_id: str
     controller: int | None
     brokers: tuple[RawBroker, ...]
     topics: tuple[RawTopic, ...]
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Topic -> the configs that matter, with the value in force (``min.insync.replicas``, throttled replicas, ...)."""
+    """Topic -> configs in force (``min.insync.replicas``, throttled replicas, ...)."""
     broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    """Broker -> the configs that matter (``replica.selector.class``, throttle rates, defaults for new topics)."""
+    """Broker -> configs in force (``replica.selector.class``, throttle rates, defaults for new topics)."""
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     committed_offsets: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
-    """Group -> committed offsets, asked *before* the end offsets so that lag is never negative."""
+    """Group -> committed offsets, fetched *before* the end offsets so that lag is never negative."""
     end_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     listed_groups: tuple[RawListedGroup, ...] = ()
     groups: tuple[RawGroup, ...] = ()
-    """Groups of every kind that could be described, one after the other by kind, each kind sorted by id."""
+    """Described groups by kind, each kind sorted by id."""
     reassignments: tuple[RawReassignment, ...] = ()
     replica_bytes: Mapping[tuple[int, TopicPartition], int] = field(default_factory=dict)
-    """(broker, partition) -> bytes on disk, future replicas left out."""
+    """(broker, partition) -> bytes on disk, without future replicas."""
     cordoned: frozenset[int] = frozenset()
     """Brokers whose log dirs are all cordoned (KIP-1066)."""
     application_lags: tuple[RawApplicationLag, ...] = ()
     rack_tables: tuple[RawRackTable, ...] = ()
-    """In the order of ``rack.locator.class``; one that never answered is missing here and named by a gap."""
+    """In the order of ``rack.locator.class``; one that never answered is only a gap."""
     weights: WeightsReading | None = None
-    """What the pipeline tells of traffic and restores; None when it was not asked for."""
+    """The pipeline's traffic and restore rates; None when not requested."""
     rights: PrincipalRights = field(default_factory=PrincipalRights)
     vanished_topics: tuple[str, ...] = ()
-    """Topics of the look before that are gone: asked by name, a broker said that there is no such topic."""
+    """Topics of the look before that are deleted: another broker returns UNKNOWN_TOPIC_OR_PARTITION."""
     vanished_groups: tuple[str, ...] = ()
-    """Groups of the look before that are gone: asked by name, the coordinator said that there is no such group."""
+    """Groups of the look before that are gone by their coordinator's answer."""
     ages_ms: Mapping[ObservationPart, int] = field(default_factory=dict)
-    """Part -> how old its answer is, for a part that is not asked at every look; absent: asked in this look."""
+    """Part -> age of its answer, for parts that are not requested at every look; absent: of this look."""
     gaps: tuple[Gap, ...] = ()
     taken_ms: int
     """Wall clock when the look began, milliseconds since the epoch; for display and topics only."""

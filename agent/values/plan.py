@@ -1,4 +1,4 @@
-"""The plan: changes that would mend what was found, before they become proposals."""
+"""Plans of one cycle (changes that mend findings) and predictions of groups' next assignments."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from assignors.problem import TaskId, TopicPartition
 
 
 class PredictionCertainty(StrEnum):
-    """How literally a prediction may be taken."""
+    """How exact a prediction is."""
 
     EXACT = "exact"
-    """Kafka is deterministic here and everything that it looks at is known."""
+    """Kafka is deterministic here and all of its inputs are known."""
     COST_EQUAL = "equal cost, not the exact assignment"
-    """Balance and cost are Kafka's, but who gets what may differ: a note says why."""
+    """Balance and cost are Kafka's, but the assignment may differ: a note has the reason."""
 
 
 class PredictionBasis(StrEnum):
-    """Whence it is known which assignor the group uses, and with which settings."""
+    """The source of the group's assignor and its settings."""
 
     READ = "read from the group"
     SET = "set by the user"
@@ -31,7 +31,7 @@ class PredictionBasis(StrEnum):
 
 
 class NotPredicted(StrEnum):
-    """Why nothing is predicted for a group."""
+    """Why a group has no prediction."""
 
     OTHER_KIND = "the group assigns no partitions to readers"
     HIDDEN = "a rebalance is running, so its members are not shown"
@@ -45,7 +45,7 @@ class NotPredicted(StrEnum):
 
 
 class PredictedAssignment(NamedTuple):
-    """Who gets what. Readers are members of a consumer group, and processes of a Streams application."""
+    """Partitions and tasks of each reader: a member of a consumer group, or a process of a Streams application."""
 
     reads: Mapping[str, tuple[TopicPartition, ...]]
     """Every reader -> the partitions that it reads (of its active tasks), sorted."""
@@ -54,33 +54,32 @@ class PredictedAssignment(NamedTuple):
     standby: Mapping[str, tuple[TaskId, ...]] = {}
     """Streams: every process -> its standbys; warm-ups are not among them."""
     warmup: Mapping[str, tuple[TaskId, ...]] = {}
-    """Streams: process -> tasks that it warms up until it may run them (KIP-441)."""
+    """Streams: process -> its warm-up tasks (KIP-441)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmupCosts:
-    """What warm-ups add until they are done (KIP-441). Bytes are None where a size is unknown."""
+    """The extra cost of warm-ups until they are done (KIP-441). Bytes are None where a size is unknown."""
 
     at_once: int
     """Additional replicas of tasks at any one time, at most."""
     tasks: int
-    """Tasks that warm up somewhere until all have arrived."""
+    """Tasks that warm up over the whole way."""
     disk_bytes: int | None
     """Disk that the application's hosts need beyond now, over the whole way."""
     read_bytes: int | None
-    """What brokers serve for restoring, over the whole way."""
+    """Bytes that brokers serve for restoring, over the whole way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What the next rebalance of a group gives. ``why_not`` is set, and the rest empty, where it is unknown."""
+    """The predicted result of a group's next rebalance. ``why_not`` is set, and the rest empty, if unknown."""
 
     group_id: str
     assignor: str | None = None
     """By Kafka's name, such as ``cooperative-sticky``, ``uniform`` or ``HighAvailabilityTaskAssignor``."""
     settings: str = ""
-    """With what it runs, as one clause, such as ``rack.aware.assignment.strategy min_traffic, num.standby.replicas 1``;
-    empty for assignors without settings."""
+    """Its settings as one clause, such as ``rack.aware.assignment.strategy min_traffic, num.standby.replicas 1``."""
     basis: PredictionBasis = PredictionBasis.READ
     certainty: PredictionCertainty = PredictionCertainty.EXACT
     first: PredictedAssignment | None = None
@@ -93,8 +92,8 @@ class Prediction:
     warmups: WarmupCosts | None = None
     """None where nothing warms up."""
     why_not: NotPredicted | None = None
-    notes: tuple[str, ...] = field(default=())
-    """What is assumed, why it is cost-equal only, and what Kafka would warn of: clauses for a reader."""
+    notes: tuple[str, ...] = ()
+    """Assumptions, reasons for equal cost only, and Kafka's own warnings, as clauses."""
 
 
 _TASK = re.compile(r"\btask \d+_\d+(, active on [0-9a-f-]+)?")
@@ -112,7 +111,7 @@ def merged_notes(notes: Iterable[str]) -> tuple[str, ...]:
 
 
 class Unplanned(StrEnum):
-    """Why something that was found is not planned for."""
+    """Why nothing is planned for a finding or subject."""
 
     BELOW_THRESHOLD = "nothing worth doing: the gain is below the threshold"
     HELD = "held: a rack has not been stable, or a broker has not been absent, for long enough"
@@ -143,8 +142,8 @@ class PlacementPlan:
     changes: tuple[PlacementChange, ...]
     leaders_only: bool
     lower_bound: int
-    """What no plan for this topic can undercut: bytes that must move (an unknown size counts as one byte); for leaders
-    the reads that cross whichever in-sync replica leads, or the changes that evenness needs."""
+    """Least cost of any plan for this topic: bytes that must move (an unknown size counts as one byte); for leaders the
+    reads that cross whichever in-sync replica leads, or the changes that evenness needs."""
     optimal: bool
     findings: tuple[str, ...]
 
@@ -158,16 +157,15 @@ class TriggerPlan:
     promotable: tuple[tuple[str, TaskId], ...] = ()
     """(process, task) of warm-ups that have caught up."""
     moves: tuple[tuple[TopicPartition, str, str], ...] = ()
-    """(partition, from member, to member) as its own assignor is predicted to have it; where that is unknown, as
-    the optimum has it."""
+    """(partition, from member, to member) by its own assignor's prediction, or by the optimum where that is unknown."""
     findings: tuple[str, ...] = ()
     prediction: Prediction | None = None
-    """What its own assignor gives, or why that is unknown."""
+    """The prediction of its own assignor, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvicePlan:
-    """A setting that its owner should change."""
+    """A setting that the owner of the client or broker should change."""
 
     subject_kind: str
     subject: str
@@ -178,13 +176,13 @@ class AdvicePlan:
     line: str
     why: str
     who: tuple[str, ...]
-    """Clients or brokers it concerns."""
+    """Affected clients or brokers."""
     findings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All changes of one cycle, each list sorted by subject, and what was left out and why."""
+    """All changes of one cycle, each list sorted by subject, and those left out with the reason."""
 
     placements: tuple[PlacementPlan, ...] = ()
     triggers: tuple[TriggerPlan, ...] = ()
@@ -192,20 +190,20 @@ class Plan:
     unplanned: tuple[tuple[str, Unplanned], ...] = ()
     """(finding id or subject, reason)."""
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
-    """Group -> what its own assignor gives, for the groups of which the plan had to know it."""
+    """Group -> prediction of its own assignor, where the plan needed it."""
 
 
 class RuleAnswer(StrEnum):
-    """What a rule says."""
+    """The answer of a rule."""
 
     YES = "yes"
     NO = "no"
     WAIT = "wait"
-    """Not now; it passes by itself."""
+    """Not now; this ends by itself."""
     UNKNOWN = "unknown"
-    """What the rule needs is unknown."""
+    """An input of the rule is unknown."""
     FOUND = "found"
-    """It is a finding."""
+    """The rule is a finding."""
     FACT = "fact"
     """A figure, which answers no question."""
 
@@ -215,7 +213,7 @@ Value = str | int | float | bool | tuple[str | int, ...] | None
 
 
 class ExplainedRule(NamedTuple):
-    """A rule, what it was asked about, what it answered, and the sentence with its figures."""
+    """A rule with its subject, its answer, and the sentence with its figures."""
 
     about: str
     """``orders-0``, ``orders-0 on broker 3``, ``group/orders``, ``member m1``, a finding's or a proposal's id."""
@@ -227,5 +225,5 @@ class ExplainedRule(NamedTuple):
 
 
 def yes_or_no(fine: bool) -> RuleAnswer:  # noqa: FBT001 (a truth is what it turns into a word)
-    """The word for a truth."""
+    """YES for True, NO for False."""
     return RuleAnswer.YES if fine else RuleAnswer.NO

@@ -1,7 +1,4 @@
-"""Progress of plans and state of execute mode, as the leader reports them.
-
-Units are bytes, bytes per second and seconds; None is unknown, never zero.
-"""
+"""Progress of plans, state of mode execute, and agents of the telemetry topic; None is unknown, never zero."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from assignors.problem import TopicPartition
 
 
 class ReplicaProgress(NamedTuple):
-    """A copy that is being made."""
+    """A replica that is being copied."""
 
     id: TopicPartition
     broker: int
-    """To which it is copied."""
+    """The broker that takes it."""
     bytes: int | None
     of_bytes: int | None
     bytes_per_s: float | None
@@ -27,7 +24,7 @@ class ReplicaProgress(NamedTuple):
 
 
 class BrokerProgress(NamedTuple):
-    """All that a broker is still to take."""
+    """All replicas that a broker is still to take."""
 
     broker: int
     replicas: int
@@ -37,7 +34,7 @@ class BrokerProgress(NamedTuple):
 
 
 class PlanProgress(NamedTuple):
-    """A plan, and how far it is."""
+    """A plan with its progress."""
 
     plan: ReassignmentPlan
     batches: tuple[Batch, ...]
@@ -50,41 +47,40 @@ class PlanProgress(NamedTuple):
 
 
 class ExecutorStatus(NamedTuple):
-    """All that an operator may want to know."""
+    """The executor's plans, throttle debts and failures."""
 
     plans: tuple[PlanProgress, ...]
-    """Those that have not ended, and ended ones that the journal still has, by the time they were last written."""
+    """Open plans, and ended ones that the journal still has, by the time of their last entry."""
     debts: tuple[ThrottleDebt, ...]
     """Throttles of ours."""
     may_begin: bool
     may_not: str
     look_failed: str | None
-    """Why the cluster could not be seen in the latest look; None when it could."""
+    """Why the latest look failed; None when it did not."""
     failure: str | None
-    """Why nothing is carried out any more; None while it is."""
+    """Why no plan is executed any more; None while plans are."""
     journal_failed: str | None = None
-    """Why the journal could not be written lately, or a plan not at all; None when it could."""
+    """Why the journal could not be written lately, or a plan not at all; None without a failure."""
     holds: tuple[str, ...] = ()
-    """What keeps open plans from going on, one for each that is held. A plan that moves, or whose turn comes later, is
-    not."""
+    """One hold for each open plan that waits; a plan that moves, or is queued behind another, has none."""
 
     @property
     def waits(self) -> str:
-        """What the first plan that is held waits for; empty where none is."""
+        """The first hold; empty without any."""
         return next(iter(self.holds), "")
 
 
 class ExecuteFault(StrEnum):
-    """What of acting can fail on its own."""
+    """Parts of mode execute that fail on their own."""
 
     LEAD = "lead"
-    """It cannot lead, or could not if it were chosen."""
+    """The agent cannot lead, or could not if it were chosen."""
     LOOK = "look"
-    """The executor could not see the cluster well enough."""
+    """The executor's look at the cluster failed."""
     JOURNAL = "journal"
     """The journal did not answer, or cannot be read."""
     PLANS = "plans"
-    """Nothing is carried out any more."""
+    """No plan is executed any more."""
 
 
 _FAILING = {
@@ -96,34 +92,34 @@ _FAILING = {
 
 
 class ExecuteState(NamedTuple):
-    """Mode execute as it is. None while this agent does not lead, because only its leader knows."""
+    """State of mode execute. A field is None while this agent does not lead, because only the leader knows it."""
 
     leads: bool
     plans: int | None = None
     """Plans that have not ended."""
     partitions_left: int | None = None
-    """Partitions of theirs that are still to be moved."""
+    """Their partitions that are still to be moved."""
     throttles: int | None = None
-    """Throttle settings of ours that stand in the cluster."""
+    """Throttle settings of rackwise in the cluster."""
     records_ignored: int | None = None
     """Records of the journal's topic that no agent wrote; None where records are not signed."""
     troubles: Mapping[ExecuteFault, str] = MappingProxyType({})
-    """What fails now, and why."""
+    """Failing part -> why."""
     waiting: int | None = None
     """Open plans that are held."""
     waits: str = ""
-    """What the first of them waits for."""
+    """The first of their holds."""
     notices: tuple[str, ...] = ()
-    """What is not as it should be, and keeps no agent from leading."""
+    """Defects that keep no agent from leading."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What fails, as sentences."""
+        """Failures as sentences."""
         return tuple(f"{_FAILING[trouble]}: {why}" for trouble, why in self.troubles.items())
 
     @property
     def told(self) -> frozenset[ExecuteFault]:
-        """Of what it is known whether it fails: a standby agent carries nothing out."""
+        """Parts whose failure is known: a standby agent executes nothing."""
         return frozenset(ExecuteFault) if self.leads else frozenset((ExecuteFault.LEAD,))
 
 
@@ -138,13 +134,13 @@ class OtherAgent(TypedDict):
     leads: bool | None
     """Null outside of mode execute."""
     same_settings: bool
-    """False where it goes by other settings than the agent above it."""
+    """False where its settings differ from those of the agent above it."""
     age_ms: int | None
-    """How old its newest cycle is; null where its time is of the future by more than 5 min."""
+    """Age of its newest cycle; null where that is more than 5 min in the future."""
 
 
 class AgentDocument(TypedDict):
-    """The agent that leads, by the cycle reports of the telemetry topic; where none does, the newest one."""
+    """The leading agent by the cycle reports of the telemetry topic; where none leads, the newest one."""
 
     name: str | None
     host: str | None
@@ -152,9 +148,9 @@ class AgentDocument(TypedDict):
     leads: bool | None
     """Null outside of mode execute."""
     acting: list[str]
-    """Mode execute: what keeps it from leading or from carrying plans on, and what open plans wait for."""
+    """Mode execute: its failures, and the holds of open plans."""
     age_ms: int | None
-    """How old that cycle is; null where its time is of the future by more than 5 min."""
+    """Age of that cycle; null where it is more than 5 min in the future."""
     pid: int | None
     """Process id on its host; null from an older agent."""
     others: list[OtherAgent]

@@ -1,4 +1,4 @@
-"""Proposals: what rackwise would do about a finding, in one value that says everything a reader needs to decide."""
+"""Proposals: one change each, with before, after, gain, cost, evidence and expiry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA_ID = f"urn:rackwise:proposal:v{SCHEMA_VERSION}"
 
 
 class ProposalKind(StrEnum):
-    """The four things that rackwise can propose."""
+    """The kinds of proposals."""
 
     REASSIGN = "reassign"
     """Move replicas (KIP-455)."""
@@ -30,7 +30,7 @@ class ProposalKind(StrEnum):
 
 
 class ProposalReason(StrEnum):
-    """Why a proposal is made; each belongs to one kind."""
+    """The reasons of proposals; each belongs to one kind."""
 
     MEND_RACK_SPREAD = "replicas share a rack while another is free"
     LEADERS_TO_READERS = "leaders live in another rack than their readers"
@@ -78,7 +78,7 @@ class PlacementChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedEffect:
-    """What is expected to follow. None is unknown, never zero."""
+    """The expected effect. None is unknown, never zero."""
 
     before: tuple[Locality, ...] = ()
     after: tuple[Locality, ...] = ()
@@ -92,7 +92,7 @@ class PredictedEffect:
 
 
 class Proposal(NamedTuple):
-    """A change with before, after, gain, cost, reason and expiry. Same snapshot, byte-same proposal."""
+    """A change with before, after, gain, cost, reason and expiry. Equal snapshots give byte-equal proposals."""
 
     id: str
     """``p-`` and 12 hex digits of the digest of kind, subject, after and snapshot hash: two agents give the same."""
@@ -105,25 +105,24 @@ class Proposal(NamedTuple):
     moves: tuple[ProposalMove, ...]
     predicted: PredictedEffect
     lower_bound: float | None
-    """No change of this kind can reach less (crossing partitions or moved bytes, as the sentence says)."""
+    """Least crossing partitions or moved bytes (the sentence names the unit) of any change of this kind."""
     optimal: bool | None
     evidence: Evidence
     findings: tuple[str, ...]
     """Ids of the findings that it answers."""
     snapshot_hash: str
-    """Digest of the part of the snapshot that this proposal rests on; void when it no longer holds."""
+    """Digest of the part of the snapshot that it rests on; when that changes, the proposal is stale."""
     created_ms: int
     expires_ms: int
     line: str | None = None
     """``advise``: the exact configuration line to set."""
     schema_version: int = SCHEMA_VERSION
     placements: tuple[PlacementChange, ...] = ()
-    """``reassign`` and ``leaders``: the rows of ``before`` and ``after`` as values, in their order. No part of the
-    document: a reader takes them from its rows once."""
+    """``reassign`` and ``leaders``: the rows of ``before`` and ``after`` as values. No part of the document."""
 
 
 def placement_rows(changes: Iterable[PlacementChange]) -> tuple[tuple[ProposalRow, ...], tuple[ProposalRow, ...]]:
-    """The rows of ``before`` and of ``after`` that say these changes."""
+    """The rows of ``before`` and of ``after`` for these changes."""
     every = tuple(changes)
     before = tuple(ProposalRow(str(change.id), change.before) for change in every)
     return before, tuple(ProposalRow(str(change.id), change.after) for change in every)

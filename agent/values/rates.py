@@ -1,7 +1,6 @@
-"""Where do bytes per second come from? Said wherever money is shown.
+"""Bytes per second between racks, their price, and the source of the rates.
 
-Rates need two looks at end offsets, and sizes on disk to know how large a record is: of this command, or of the agent
-whose newest memory its telemetry holds. Weights of the pipeline need none.
+A rate needs end offsets of two looks, and sizes on disk for the size of a record; weights of the pipeline need neither.
 """
 
 from __future__ import annotations
@@ -17,32 +16,32 @@ from assignors.problem import TopicPartition
 
 
 class RateSource(StrEnum):
-    """Who measured."""
+    """The source of rates."""
 
     COMMAND = "command"
-    """This command, by two looks."""
+    """This command, from two looks."""
     AGENT = "agent"
-    """The running agent: its earlier looks are the base of this one."""
+    """The running agent, whose telemetry holds the base of this look."""
     FILE = "file"
-    """The agent that wrote the replayed file."""
+    """The agent of the replayed file."""
     WEIGHTS = "weights"
-    """The pipeline, for every partition of which there is a rate."""
+    """The pipeline, for every partition with a rate."""
     UNKNOWN = "unknown"
 
 
 class RateMeasurement(NamedTuple):
-    """Who measured, and when."""
+    """The source of rates, with its time."""
 
     measured: RateSource = RateSource.UNKNOWN
     seconds: float | None = None
-    """Over how long."""
+    """Length of the measurement."""
     look: str | None = None
-    """The agent's look that the base was taken from, and how old that look is."""
+    """Id of the agent's look that is the base."""
     look_age_ms: int | None = None
     why_not: str | None = None
-    """Why the agent's telemetry gives none, as one clause."""
+    """Why the agent's telemetry has no rates, as one clause."""
     remedy: str = "--for 10s measures them"
-    """What measures them where there are none; empty where nothing does."""
+    """What measures missing rates; empty where nothing does."""
 
 
 UNKNOWN_RATES = RateMeasurement()
@@ -54,11 +53,11 @@ _NO_RECORD_SIZE = {
     RateSource.AGENT: ("the agent has not seen a log dir grow yet, so the size of a record is not known", None),
     RateSource.FILE: ("the look in the file is the first of its agent, or no log dir grew before it", ""),
 }
-"""Why there is none although all parts answered, and what measures them: None for the remedy as ever."""
+"""Source -> why no record size is known although all parts answered, and the remedy; None for the usual one."""
 
 
 def judged(rates: RateMeasurement, snapshot: Snapshot) -> RateMeasurement:
-    """The same, by what the snapshot really has: weights come before what was measured, and without rates none was."""
+    """The source by the snapshot's rates: WEIGHTS where they cover all rates, none without rates."""
     if not snapshot.bytes_per_s:
         return rates if rates.measured is RateSource.UNKNOWN else _unmeasured(rates, snapshot)
     weighed = snapshot.weighed.bytes_per_s
@@ -68,7 +67,7 @@ def judged(rates: RateMeasurement, snapshot: Snapshot) -> RateMeasurement:
 
 
 def _unmeasured(rates: RateMeasurement, snapshot: Snapshot) -> RateMeasurement:
-    """Why two looks gave none."""
+    """Why two looks gave no rates."""
     if not snapshot.topics:
         return RateMeasurement(why_not=_NO_TOPICS, remedy="")
     if not snapshot.end_offsets:
@@ -80,13 +79,10 @@ def _unmeasured(rates: RateMeasurement, snapshot: Snapshot) -> RateMeasurement:
 
 
 def sentence(rates: RateMeasurement, snapshot: Snapshot) -> str:
-    """Where the rates come from, for a person."""
+    """The source of the rates in one sentence."""
     weighed = len(snapshot.weighed.bytes_per_s)
-    also = (
-        f"; weights of the pipeline for {weighed:,} of {counted(len(snapshot.bytes_per_s), 'partition')}"
-        if weighed
-        else ""
-    )
+    of_all = counted(len(snapshot.bytes_per_s), "partition")
+    also = f"; weights of the pipeline for {weighed:,} of {of_all}" if weighed else ""
     match rates.measured:
         case RateSource.COMMAND:
             return f"rates: measured over {rates.seconds:.0f} s by this command{also}"
@@ -105,7 +101,7 @@ def sentence(rates: RateMeasurement, snapshot: Snapshot) -> str:
 
 
 def price_sentence(limits: Limits) -> str:
-    """The price that is assumed, and the setting that says so."""
+    """The price in force, with its setting."""
     if limits.price.usd_per_gb is None and not limits.price.between:
         return "no price is set (price.usd_per_gb), so no money is shown"
     price = "no price (price.usd_per_gb)" if limits.price.usd_per_gb is None else usd_per_gb(limits.price.usd_per_gb)
@@ -115,13 +111,9 @@ def price_sentence(limits: Limits) -> str:
     return f"money: at {price}{named}, both directions together{between}"
 
 
-# How many bytes per second go from which rack to which, and what that costs.
-#
-# Two of the four paths of a record can be told from outside: leader to follower, and leader (or a near in-sync replica)
-# to reader. Where producers live is not visible, so what they send across racks is never part of a figure; copies made
-# by a reassignment are told apart, by their bytes.
-#
-# Invariant: one unknown rate, rack or selector makes the whole figure unknown.
+# Flows have two of a record's four paths: leader to follower, and leader (or a near in-sync replica) to reader. Racks
+# of producers are not visible, and copies by a reassignment are counted apart, by their bytes. One unknown rate, rack
+# or selector makes the whole figure unknown.
 
 Flows = Mapping[tuple[str, str], float]
 """(from rack, to rack) -> bytes per second, crossings only."""
@@ -159,7 +151,7 @@ def read_flows(
     *,
     selector: bool | None,
 ) -> Flows | None:
-    """What readers fetch from other racks."""
+    """Bytes per second that readers fetch from other racks (KIP-392 with a selector); None when unknown."""
     flows: dict[tuple[str, str], float] = {}
     for partition, rack, number in readers:
         state, rate = states.get(partition), rates.get(partition)
@@ -181,7 +173,7 @@ def read_flows(
 def replication_flows(
     states: Iterable[PartitionState], racks: Racks, rates: Mapping[TopicPartition, float]
 ) -> Flows | None:
-    """What followers fetch from leaders in other racks."""
+    """Bytes per second that followers fetch from leaders in other racks; None when unknown."""
     flows: dict[tuple[str, str], float] = {}
     for state in states:
         rate = rates.get(state.id)
@@ -216,10 +208,10 @@ def usd_per_day(flows: Flows | None, limits: Limits) -> float | None:
 
 
 def priced(rate: float, usd_per_gb: float) -> float:
-    """Dollars a day of that many bytes per second; rounded far below what a person reads, so that little is not 0."""
+    """Dollars a day of that many bytes per second, to eight decimals."""
     return round(rate * SECONDS_PER_DAY / BYTES_PER_GB * usd_per_gb, 8)
 
 
 def highest_price(limits: Limits) -> float | None:
-    """The dearest price that a crossing byte can have; None where one may have none."""
+    """The highest price per gigabyte between racks; None where some pair may have none."""
     return None if limits.price.usd_per_gb is None else max((limits.price.usd_per_gb, *limits.price.between.values()))

@@ -1,14 +1,12 @@
-"""What an executor remembers: plans, batches and throttle debts, and the policy that it keeps to.
+"""Plans, batches and throttle debts: the whole state of the reassignment executor, and its policy.
 
-Invariant: these values are all of its memory. They are written to the journal before anything is done about them, and
-an agent that reads them back and looks at the cluster knows as much as the one that wrote them. All of them are
-hashable, so that the same machine runs live and in a model checker.
-
-A target goes through one batch for each direction. The states of a batch::
+Invariant: each value is written to the journal before anything is done about it, so an agent that reads them back and
+looks at the cluster knows as much as the one that wrote them. All are hashable, as the model checker runs the same
+machine. A target is in one batch for each direction. States of a batch::
 
     INTENT ──> SENT ──> ACKED ──> CLOSED
        │        │  └───────────────^          all ends are known without an answer
-       │        └─> SENT <──┘                 asked again: for what was not noticed, or for the former order
+       │        └─> SENT <──┘                 sent again: the request was lost, or for the former order
        └───────────────────────────^          nothing was sent
 
 and of a plan::
@@ -16,7 +14,7 @@ and of a plan::
     OPEN ──> ELECTING ──> DONE | FAILED
       │  └─> CANCELLING ──> CANCELLED
       │         │  ^
-      │         v  │                         a rollback can be cancelled, and asked for again
+      │         v  │                         a rollback can be cancelled, and requested again
       └────> ROLLING_BACK ──> ROLLED_BACK | FAILED
 """
 
@@ -36,7 +34,7 @@ from assignors.problem import TopicPartition
 
 @lru_cache(maxsize=65_536)
 def _adding(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
-    """Asked several times at every event of each partition of a plan, and few of them have other replicas."""
+    """Cached: called several times at every event of each partition of a plan."""
     return tuple(broker for broker in after if broker not in before)
 
 
@@ -45,15 +43,15 @@ class ReassignmentTarget(NamedTuple):
 
     id: TopicPartition
     topic_id: str
-    """As the proposal saw it: a topic of the same name with another id is another topic."""
+    """Id at the time of the proposal: a topic of the same name with another id is another topic."""
     before: tuple[int, ...]
     after: tuple[int, ...]
     bytes: int | None = None
     """Size of one replica; None when unknown."""
     bytes_per_s: float | None = None
-    """What producers write; None when unknown."""
+    """Bytes per second that producers write; None when unknown."""
     gain: float = 0.0
-    """What the proposal says it brings, in bytes per second that stay in their rack; only compared."""
+    """Predicted bytes per second that stay in their rack; only compared."""
 
     @property
     def adding(self) -> tuple[int, ...]:
@@ -66,12 +64,12 @@ class ReassignmentTarget(NamedTuple):
         return bool(self.adding)
 
     def back(self) -> ReassignmentTarget:
-        """The way back."""
+        """The target that restores ``before``."""
         return self._replace(before=self.after, after=self.before, gain=0.0)
 
 
 class PartitionEndReason(StrEnum):
-    """How it ended for one partition."""
+    """The end of a partition's move."""
 
     DONE = "moved as planned"
     BACK = "back on the former replicas"
@@ -91,7 +89,7 @@ class PartitionEnd(NamedTuple):
 
 
 class PlanState(StrEnum):
-    """Where a plan is; see the drawing above."""
+    """State of a plan; see the drawing above."""
 
     OPEN = "open"
     ELECTING = "electing"
@@ -107,17 +105,14 @@ ENDED = frozenset({PlanState.DONE, PlanState.CANCELLED, PlanState.ROLLED_BACK, P
 
 
 def limits_words(rate: int | None, most: int | None) -> str:
-    """An operator's own limits, as the end of a sentence: ``at 5.0 MB/s per broker and 3 partitions at a time``.
-
-    Empty where there are none.
-    """
-    told = [f"{sized(rate)}/s per broker"] if rate is not None else []
-    told += [f"{counted(most, 'partition')} at a time"] if most is not None else []
-    return f" at {' and '.join(told)}" if told else ""
+    """An operator's own limits as the end of a sentence, such as ``at 5.0 MB/s per broker``; empty without any."""
+    words = [f"{sized(rate)}/s per broker"] if rate is not None else []
+    words += [f"{counted(most, 'partition')} at a time"] if most is not None else []
+    return f" at {' and '.join(words)}" if words else ""
 
 
 class ReassignmentPlan(NamedTuple):
-    """An accepted proposal, as it is carried out."""
+    """An accepted proposal with the state of its execution."""
 
     proposal_id: str
     """The plan's name: the proposal's id, with the number of the attempt from the second on (`attempts`)."""
@@ -125,54 +120,54 @@ class ReassignmentPlan(NamedTuple):
     """Sorted by partition."""
     state: PlanState = PlanState.OPEN
     paused: bool = False
-    """No new batch begins; what moves goes on."""
+    """No new batch begins; running moves continue."""
     elections: int = 0
-    """How often preferred leaders were asked for."""
+    """Number of preferred-leader elections requested."""
     approved_by: str = ""
     reason: str = ""
     throttle_bytes_per_s: int | None = None
-    """The operator's own; None: as the policy says."""
+    """The operator's own; None: that of the policy."""
     max_moves: int | None = None
-    """At most so many partitions at a time; None: as the policy says."""
+    """At most so many partitions at a time; None: the policy's number."""
     order: int = 0
     """Plans are carried out one after the other, in the order in which they were accepted."""
     sentence: str = ""
-    """How it came to this state."""
+    """Reason of this state."""
     heard: str = ""
-    """Id of the latest operator's command that changed it: what is repeated after a crash begins after that one."""
+    """Id of the latest operator's command that changed it; after a crash, commands after that one are repeated."""
     moved: str | None = None
-    """Once it has ended: which of its targets have their planned replicas by it, as `moved_of` reads it; None before
-    that, and of plans that ended before this was written down."""
+    """Targets that have their planned replicas, in the form of `moved_by`; None before the plan's end, and in entries
+    of older agents."""
     begin_by_ms: int | None = None
-    """Epoch milliseconds by which its first batch is to be sent; None: a plan from before that was written down."""
+    """Epoch milliseconds by which its first batch is to be sent; None in entries of older agents."""
     racks: tuple[tuple[int, str], ...] = ()
-    """Broker -> rack of those that it names, as they were known when it was accepted, by broker."""
+    """(broker, rack) of its brokers at the time of acceptance, by broker."""
     turned: int = 0
-    """Number of its latest batch when the rollback was requested: ends of back-batches up to it are of an earlier one,
-    which was cancelled."""
+    """Number of its latest batch when the rollback was requested: ends of back-batches up to it belong to an earlier,
+    cancelled rollback."""
     dropped: int = 0
-    """Number of its partitions where the journal has them no more, because it ended long ago and many were moved since:
-    then it has no targets, and cannot be taken back. 0 while it has them."""
+    """Number of its partitions once the journal has dropped them: an old plan without targets, which cannot be rolled
+    back. 0 while it has them."""
 
     @property
     def partitions(self) -> int:
-        """How many partitions it is about."""
+        """Number of its partitions."""
         return len(self.targets) or self.dropped
 
     @property
     def ended(self) -> bool:
-        """True when nothing is left to do."""
+        """True in an end state."""
         return self.state in ENDED
 
 
 def moved_by(plan: ReassignmentPlan, moved: Collection[object]) -> str:
-    """Which targets of a plan those are: bit n of a hexadecimal number is target n. Short, whatever is in between."""
+    """Those targets of a plan as a hexadecimal number: bit n is target n."""
     bits = "".join("1" if target.id in moved else "0" for target in reversed(plan.targets))
     return f"{int(bits or '0', 2):x}"
 
 
 def moved_of(plan: ReassignmentPlan) -> frozenset[TopicPartition] | None:
-    """The partitions that a plan has left with their planned replicas; None when that was not written down."""
+    """Partitions that a plan left with their planned replicas; None when its entry does not have them."""
     if plan.moved is None or not set(plan.moved) <= set("0123456789abcdef") or not plan.moved:
         return None
     bits = reversed(f"{int(plan.moved, 16):b}")
@@ -180,7 +175,7 @@ def moved_of(plan: ReassignmentPlan) -> frozenset[TopicPartition] | None:
 
 
 class BatchState(StrEnum):
-    """Where a batch is; see the drawing above."""
+    """State of a batch; see the drawing above."""
 
     INTENT = "intent"
     SENT = "sent"
@@ -196,7 +191,7 @@ class Batch(NamedTuple):
     number: int
     """Counts the batches of a plan from 1."""
     targets: tuple[ReassignmentTarget, ...]
-    """``before`` is what the partition must have right before the request."""
+    """``before``: replicas that the partition must have right before the request."""
     state: BatchState = BatchState.INTENT
     back: bool = False
     """True for a batch that takes finished partitions back."""
@@ -213,56 +208,56 @@ class Batch(NamedTuple):
 
 
 class ThrottleDebt(NamedTuple):
-    """A throttle setting that we have set, or are about to set, and shall take away."""
+    """A throttle setting that rackwise has set or is about to set, and must remove."""
 
     resource: ThrottleResource
     key: str
     ours: str
-    """A rate, or the entries that we add to a list."""
+    """A rate, or the entries added to a list."""
     before: str | None
     """The resource's own value before ours; None when it had none."""
     proposal_id: str
     number: int
-    """The batch it was made for."""
+    """Number of its batch."""
     formerly: str | None = None
-    """A rate of ours that may still stand there."""
+    """An earlier rate of ours that may still be set."""
     topic_id: str | None = None
     tries: int = 0
 
 
 class ClearedThrottle(NamedTuple):
-    """A debt that is no more."""
+    """The key of a debt that is paid."""
 
     resource: ThrottleResource
     key: str
 
 
 ReassignmentEntry = ReassignmentPlan | Batch | ThrottleDebt | ClearedThrottle
-"""What one line of an append says."""
+"""One line of an append to the journal."""
 
 
 class ReassignmentRecords(NamedTuple):
-    """What the journal says, typed."""
+    """The journal's entries about reassignments, typed."""
 
     plans: tuple[ReassignmentPlan, ...] = ()
     """Plans that have not ended, in the order in which they were accepted."""
     batches: tuple[Batch, ...] = ()
     """The batches of those plans, by plan and number."""
     debts: tuple[ThrottleDebt, ...] = ()
-    """Sorted by resource and key; also those that ended plans left because a broker is down."""
+    """Sorted by resource and key; also debts of ended plans whose broker is down."""
     known: frozenset[str] = frozenset()
-    """Plans that were accepted once: none of them is accepted again, only another attempt."""
+    """Names of all accepted plans: none is accepted again, only another attempt."""
 
 
 class ReassignmentPolicy(NamedTuple):
-    """How an executor acts: the settings, and what is no setting."""
+    """The executor's policy: the settings, and bounds that are no settings."""
 
     limits: ExecuteLimits = ExecuteLimits()
     look_ms: int = 2_000
     idle_look_ms: int = 30_000
-    """How often to look when only debts of brokers that are down are left."""
+    """Interval of looks when only debts of brokers that are down are left."""
     max_sendings: int = 5
-    """Requests for one batch; what is still not begun then is refused."""
+    """Requests for one batch; partitions still not begun then count as refused."""
     max_configurings: int = 3
     """Requests for a throttle; without it nothing is moved."""
     max_elections: int = 3
@@ -281,12 +276,9 @@ class ReassignmentPolicy(NamedTuple):
         return 2 * self.landing_ms
 
 
-# Which attempt at a proposal is a plan? Plan `p-1` is the first attempt at proposal p-1, plan `p-1.2` the second.
-#
-# A proposal's id says what is to be changed, so the same change has the same id whenever it is proposed. A plan that
-# ended (done, cancelled, rolled back, failed) does not begin again; the same change is another attempt, with a plan, an
-# approval and batches of its own. A plan that takes a finished one back is named ``<plan>-back``, with attempts
-# likewise. Pure.
+# Names of plans: `p-1` is the first attempt at proposal p-1, `p-1.2` the second; `p-1-back` rolls plan `p-1` back. The
+# same change has the same proposal id whenever it is proposed, and an ended plan does not begin again: it is another
+# attempt, with a plan, an approval and batches of its own.
 
 _NAME = re.compile(r"(?P<of>.+?)(?:\.(?P<number>[1-9][0-9]{0,8}))?")
 _BACK = "-back"
@@ -296,7 +288,7 @@ class PlanAttempt(NamedTuple):
     """A plan's name, taken apart."""
 
     of: str
-    """Id of the proposal, or the name of the plan that is taken back with `_BACK` after it."""
+    """Id of the proposal, or the name of the rolled-back plan with `_BACK` after it."""
     number: int = 1
 
     def __str__(self) -> str:
@@ -306,9 +298,7 @@ class PlanAttempt(NamedTuple):
 def attempt(name: str) -> PlanAttempt:
     """The attempt that a plan of that name is."""
     found = _NAME.fullmatch(name)
-    if found is None:
-        return PlanAttempt(name)
-    return PlanAttempt(found["of"], int(found["number"] or 1))
+    return PlanAttempt(name) if found is None else PlanAttempt(found["of"], int(found["number"] or 1))
 
 
 def of_plan(plan: ReassignmentPlan) -> PlanAttempt:
@@ -323,22 +313,22 @@ def latest(plans: Iterable[ReassignmentPlan], of: str) -> ReassignmentPlan | Non
 
 
 def newest_rollback(plans: Iterable[ReassignmentPlan], name: str) -> ReassignmentPlan | None:
-    """The newest plan that takes that one back; None when none of these does."""
+    """The newest plan that rolls that one back; None when none of these does."""
     return latest(plans, rollback_name(name))
 
 
 def rollback_name(name: str) -> str:
-    """What the plans are named that take that plan back."""
+    """The name of plans that roll that plan back, without the attempt."""
     return f"{name}{_BACK}"
 
 
 def rolled_back_plan(name: str) -> str | None:
-    """The plan that a plan of this name takes back; None for one that takes nothing back."""
+    """The plan that a plan of this name rolls back; None for one that is no rollback."""
     of = attempt(name).of
     return of.removesuffix(_BACK) if of.endswith(_BACK) else None
 
 
 def in_force(plans: tuple[ReassignmentPlan, ...], plan: ReassignmentPlan) -> bool:
-    """Whether it is done, and was not taken back since."""
+    """Whether it is done, and was not rolled back since."""
     back = newest_rollback(plans, plan.proposal_id)
     return plan.state is PlanState.DONE and (back is None or not in_force(plans, back))

@@ -1,13 +1,9 @@
-"""Which replicas has a partition before and after the reassignment that runs, and which rack could take one? Pure.
+"""Replica lists around a reassignment, and racks that hold more replicas than they must (KIP-36, KIP-455). Pure.
 
-While a reassignment runs, ``PartitionState.replicas`` is the union of old and new, and neither the old spread nor the
-new one can be read off it. What is decided about a partition is decided by its target (KIP-455: the replicas without
-those that are being removed); what may have been lost is judged by the replicas from before it (without those that are
-being added), as Kafka counts under-replicated partitions (``Partition.isUnderReplicated``).
-
-A rack keeps more replicas than it must by KIP-36's rule, made general: no rack holds two replicas more than another
-rack that has a broker to take one. Judged by what is certain only: a replica whose rack is unknown may fill one of the
-racks that seem free, so there must be more.
+While a reassignment runs, ``PartitionState.replicas`` is the union of old and new. Plans go by the target (without the
+removing replicas); losses are judged by the replicas from before it (without the adding ones), as Kafka counts
+under-replicated partitions (``Partition.isUnderReplicated``). A rack is crowded when it holds two replicas more than
+another rack with a broker to take one; a replica of unknown rack counts against each rack that seems free.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ Replicas = tuple[int, ...]
 
 
 class RackRoom(NamedTuple):
-    """Which rack each broker is in, and which brokers of a rack may take a replica."""
+    """Racks of brokers, and the brokers of a rack that may take a replica."""
 
     rack_of: Mapping[int, str]
     """Broker -> rack, brokers of known rack only."""
@@ -33,17 +29,17 @@ class RackRoom(NamedTuple):
 
 
 class CrowdedRack(NamedTuple):
-    """A rack that holds more of a partition than it must."""
+    """A rack with more replicas of a partition than it must hold."""
 
     rack: str
     replicas: Replicas
     """The replicas in it."""
     free: tuple[str, ...]
-    """Racks that could take one of them, as far as is known, sorted."""
+    """Racks that could take one of them, sorted."""
 
 
 def rack_room(brokers: Iterable[BrokerState], leave_out: frozenset[int] = frozenset()) -> RackRoom:
-    """The racks of a set of brokers; those left out keep their replicas but offer no room."""
+    """The racks of a set of brokers; those in ``leave_out`` take no more replicas."""
     rack_of: dict[int, str] = {}
     takers: dict[str, list[int]] = {}
     for broker in brokers:
@@ -56,7 +52,7 @@ def rack_room(brokers: Iterable[BrokerState], leave_out: frozenset[int] = frozen
 
 
 def crowding(replicas: Replicas, room: RackRoom) -> CrowdedRack | None:
-    """The fullest rack that could hand a replica to an emptier one, or None."""
+    """The fullest rack that could give a replica to an emptier one, or None."""
     held: dict[str, list[int]] = {}
     unknown = 0
     for replica in replicas:
@@ -74,12 +70,12 @@ def crowding(replicas: Replicas, room: RackRoom) -> CrowdedRack | None:
         for rack, takers in room.takers.items()
         if len(held.get(rack, ())) <= limit and any(taker not in replicas for taker in takers)
     )
-    # Each unknown replica may sit in one of the racks that seem free.
+    # Each replica of unknown rack may be in one of the racks that seem free.
     return CrowdedRack(fullest, tuple(held[fullest]), free) if len(free) > unknown else None
 
 
 def target_replicas(state: PartitionState, reassignment: Reassignment | None) -> Replicas:
-    """The replicas once the running reassignment is through, in assignment order; as they are where none runs."""
+    """The replicas after the running reassignment, in assignment order; the present ones where none runs."""
     if reassignment is None:
         return state.replicas
     target = tuple([replica for replica in reassignment.replicas if replica not in reassignment.removing])
@@ -87,22 +83,18 @@ def target_replicas(state: PartitionState, reassignment: Reassignment | None) ->
 
 
 def original_replicas(state: PartitionState, reassignment: Reassignment | None) -> Replicas:
-    """The replicas from before the running reassignment, in assignment order; as they are where none runs."""
+    """The replicas from before the running reassignment, in assignment order; the present ones where none runs."""
     if reassignment is None or not reassignment.adding:
         return state.replicas
     return tuple(replica for replica in state.replicas if replica not in reassignment.adding)
 
 
-# The snapshot as it is once what moves has moved: replica lists are the targets of the reassignments that run.
-#
-# While a reassignment runs, a replica list is the union of old and new. Nothing is planned for such a partition, but it
-# counts: for how many replicas and preferred leaders each broker has, it counts with its target, as in the findings.
-#
-# Invariant: topics of which nothing moves are the same objects as before.
-
-
 def settled(snapshot: Snapshot) -> Snapshot:
-    """The same snapshot with the target of every running reassignment as its partition's replicas."""
+    """The snapshot with the target of every running reassignment as its partition's replicas.
+
+    Nothing is planned for such a partition, but replicas and preferred leaders of brokers count with the target, as in
+    findings. Topics without a reassignment are the same objects.
+    """
     if not snapshot.reassignments:
         return snapshot
     moving = {partition.topic for partition in snapshot.reassignments}
@@ -113,7 +105,7 @@ def settled(snapshot: Snapshot) -> Snapshot:
 
 
 def settled_topic(topic: TopicState, snapshot: Snapshot) -> TopicState:
-    """The same of one topic."""
+    """One topic of `settled`."""
     running = snapshot.reassignments
     if not any(state.id in running for state in topic.partitions):
         return topic
@@ -127,9 +119,9 @@ def settled_topic(topic: TopicState, snapshot: Snapshot) -> TopicState:
 def under_min_isr_meanwhile(
     id_: TopicPartition, minimum: int, replicas: Sequence[int], after: Iterable[object]
 ) -> str | None:
-    """Why that partition would take no writes with acks=all while it moves; None when it would.
+    """Why that partition would refuse writes with acks=all while it moves; None when it would take them.
 
-    While it moves it has more replicas, and a min ISR above what it had before counts in full. KIP-455.
+    While it moves it has more replicas, so a min ISR above their former number counts in full (KIP-455).
     """
     has, needed = len(replicas), min(minimum, len({*replicas, *after}))
     if needed <= has:

@@ -1,11 +1,8 @@
-"""The snapshot: one immutable, sorted picture of racks, replicas, groups and tasks.
+"""Snapshots: one immutable, sorted model of racks, replicas, groups and tasks for every stage after `model`.
 
-Everything after `model` reads this value and nothing else. It says what is known, what is unknown and what
-contradicts itself; unknown is never a number and never equal to anything. Equal observations give equal snapshots,
-and a part that did not change since the last cycle is the *same object*, so that later stages can reuse their work.
-
-Structure that seldom changes (racks, replicas, members) and figures that always change (offsets, sizes, lags) are kept
-apart for that reason.
+Unknown is never a number and never equal to anything. Equal observations give equal snapshots, and a part that did not
+change since the last cycle is the *same object*. For that reason structure that seldom changes (racks, replicas,
+members) and figures that always change (offsets, sizes, lags) are kept apart.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from assignors.problem import TaskId, TopicPartition
 
 
 class RackState(StrEnum):
-    """How far a rack can be relied upon."""
+    """Whether a rack is known."""
 
     KNOWN = "known"
     UNKNOWN = "unknown"
@@ -32,35 +29,33 @@ class RackState(StrEnum):
 class Rack(NamedTuple):
     """A rack, three-valued. Only a known rack has a name, and only a known rack is equal to another.
 
-    What is known and what Kafka has may differ where rack locators are set (KIP-36): ``name`` says where a broker
-    or client stands, ``told`` what it says of itself, which is all that Kafka's own assignors and placers see.
+    With rack locators (KIP-36) ``name`` may differ from ``told``, the ``broker.rack`` or ``client.rack`` itself, which
+    is all that Kafka's own assignors and placers see.
     """
 
     state: RackState
     name: str | None
     """The rack id exactly as Kafka compares it: case-sensitive, never empty. None unless known."""
     claims: tuple[str, ...] = ()
-    """When conflicting: every value that was claimed, sorted."""
+    """When conflicting: every claimed value, sorted."""
     remembered: bool = False
     """True for an absent broker whose rack was last seen in an earlier cycle."""
     source: str | None = None
-    """The locator that knows it (or contradicts itself), by its name in ``rack.locator.class``.
-
-    None for ``broker.rack`` or ``client.rack`` as they were told; ``""`` where no locator knows it now.
-    """
+    """The locator that knows it (or contradicts itself), by its name in ``rack.locator.class``; None for
+    ``broker.rack`` or ``client.rack`` themselves; ``""`` where no locator knows it now."""
     sent: str | None = None
-    """With a source: what ``broker.rack`` or ``client.rack`` say, letter by letter; None when they say nothing."""
+    """With a source: ``broker.rack`` or ``client.rack``, letter by letter; None when unset."""
     others: tuple[tuple[str, str], ...] = ()
-    """(locator, rack) of every locator that says otherwise and was overruled, and of each one's contradictions."""
+    """(locator, rack) of every overruled locator with another rack, and of each locator's contradictions."""
 
     @property
     def told(self) -> str | None:
-        """What the broker or client itself says, as Kafka compares it; None when it says nothing."""
+        """``broker.rack`` or ``client.rack``, as Kafka compares it; None when unset."""
         return self.name if self.source is None else self.sent
 
     @property
     def silent(self) -> bool:
-        """True when the broker or client itself says nothing, whatever locators know."""
+        """True when ``broker.rack`` or ``client.rack`` is unset, whatever locators know."""
         return self.state is RackState.UNKNOWN if self.source is None else self.sent is None
 
 
@@ -80,18 +75,18 @@ class BrokerState(NamedTuple):
 
 
 class LocatorState(NamedTuple):
-    """A rack locator, and how fresh what it tells is."""
+    """A rack locator, and the age of its answer."""
 
     name: str
-    """As ``rack.locator.class`` names it."""
+    """Its name in ``rack.locator.class``."""
     rows: int | None
     """Rows of its table, or its rules; None for ``wire``, and for one that never answered."""
     age_ms: int | None
-    """How old its answer is; 0 for rules and for an answer of this look; None for one that never answered."""
+    """Age of its answer; 0 for rules and for an answer of this look; None for one that never answered."""
 
 
 class PartitionState(NamedTuple):
-    """One partition as topic metadata told it, at the snapshot's time."""
+    """One partition of topic metadata, at the snapshot's time."""
 
     id: TopicPartition
     leader: int | None
@@ -108,7 +103,7 @@ class TopicState(NamedTuple):
     topic_id: str | None
     internal: bool
     own: bool
-    """True for rackwise's own topics, which are left out of its proposals unless asked."""
+    """True for rackwise's own topics, which have no proposals unless a setting includes them."""
     partitions: tuple[PartitionState, ...]
     min_isr: int | None
     """``min.insync.replicas`` in force; None when the configs did not answer."""
@@ -144,9 +139,9 @@ class GroupKind(StrEnum):
 
 
 CLASSIC_KINDS = frozenset((GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS))
-"""A member assigns, the group's leader; only these groups can be asked for a rebalance."""
+"""The group's leader assigns; only these groups can be asked for a rebalance."""
 COORDINATOR_KINDS = {GroupKind.CONSUMER: "consumer groups (KIP-848)", GroupKind.STREAMS: "streams groups (KIP-1071)"}
-"""The coordinator assigns, and none of its assignors looks at racks -> how sentences name the kind."""
+"""Kinds whose coordinator assigns, without looking at racks -> their name in sentences."""
 ONLY_ASSIGNORS = {GroupKind.STREAMS: STICKY}
 """The one assignor of a kind whose groups do not report theirs."""
 
@@ -173,11 +168,11 @@ class Member(NamedTuple):
     topics: tuple[str, ...]
     topic_regex: str | None
     owned: tuple[TopicPartition, ...] | None
-    """What the member said it owned at its last join; None when it did not say."""
+    """Partitions that it sent as owned at its last join; None when it sent none."""
     assigned: tuple[TopicPartition, ...] | None
-    """What it is assigned now; None when unknown (group not Stable, bytes undecodable)."""
+    """Partitions that it is assigned now; None when unknown (group not Stable, bytes undecodable)."""
     target: tuple[TopicPartition, ...] | None
-    """KIP-848 and KIP-1071: what it is meant to have."""
+    """KIP-848 and KIP-1071: the target assignment."""
     generation: int | None
     """Classic: the generation before the last join; None when it was not sent. Epochs are never put here."""
     epoch: int | None
@@ -196,18 +191,18 @@ class ConsumerGroup(NamedTuple):
     """Protocol name (classic, Stable only) or server-side assignor; None when hidden."""
     members: tuple[Member, ...]
     hidden: bool
-    """True while the coordinator shows no member bytes (a rebalance is running); nothing may be concluded from them."""
+    """True while the coordinator shows no member bytes because a rebalance is running."""
     epoch: int | None
     assignment_epoch: int | None
 
     @property
     def readers(self) -> tuple[Member, ...]:
-        """Who is given partitions to read: its members."""
+        """Its members, which read partitions."""
         return self.members
 
 
 class TaskRole(StrEnum):
-    """What a copy of a task is for. Under the classic protocol a warm-up travels as a standby until lag tells."""
+    """The role of a copy of a task. The classic protocol sends a warm-up as a standby."""
 
     ACTIVE = "active"
     STANDBY = "standby"
@@ -215,7 +210,7 @@ class TaskRole(StrEnum):
 
 
 class StreamsProcess(NamedTuple):
-    """One KafkaStreams instance: its members, rack and tags, and the tasks that it runs."""
+    """One KafkaStreams instance: its members, rack, tags and tasks."""
 
     id: str
     rack: Rack
@@ -231,7 +226,7 @@ class StreamsProcess(NamedTuple):
 
 
 class TaskStatefulness(StrEnum):
-    """What is known of a task's state. Unknown is never counted as stateless or as caught up."""
+    """The kind of a task's state. Unknown never counts as stateless or as caught up."""
 
     CHANGELOG = "state with a changelog topic"
     SOURCE_CHANGELOG = "state whose changelog is a source topic"
@@ -248,11 +243,11 @@ class TaskState(NamedTuple):
     changelogs: tuple[TopicPartition, ...]
     statefulness: TaskStatefulness
     note: str = ""
-    """What is not certain about its state and why, as one clause; empty when nothing is open."""
+    """What is uncertain about its state and why, as one clause; empty when nothing is."""
 
 
 class MemberTasks(NamedTuple):
-    """What one member of a KIP-1071 group is meant to run and to hold."""
+    """The target tasks of one member of a KIP-1071 group."""
 
     member_id: str
     active: tuple[TaskId, ...]
@@ -278,7 +273,7 @@ class StreamsGroup(NamedTuple):
     members: tuple[Member, ...]
     processes: tuple[StreamsProcess, ...]
     topology: StreamsTopology | None
-    """None while nothing can be known of it."""
+    """None while unknown."""
     hidden: bool
     epoch: int | None
     assignment_epoch: int | None
@@ -287,13 +282,13 @@ class StreamsGroup(NamedTuple):
     next_rebalance_ms: int | None
     """The application's own probing deadline, epoch milliseconds; None when none is set or it is unknown."""
     join: str | None = None
-    """Tells the last rebalance from the one before; None while nothing is shown."""
+    """Identifies the last rebalance; None while members are hidden."""
     targets: tuple[MemberTasks, ...] = ()
     """KIP-1071: the target assignment, by member; empty under the classic protocol."""
 
     @property
     def readers(self) -> tuple[StreamsProcess, ...]:
-        """Who is given tasks to run: its processes."""
+        """Its processes, which run tasks."""
         return self.processes
 
 
@@ -312,7 +307,7 @@ Group = ReaderGroup | OtherGroup
 
 
 class LagSource(StrEnum):
-    """Where a lag comes from; always shown with it."""
+    """The source of a lag; always shown with it."""
 
     APPLICATION = "application endpoint"
     BROKER = "task offsets on the broker"
@@ -329,7 +324,7 @@ class Range(NamedTuple):
 
 
 class TaskCopy(NamedTuple):
-    """One copy of a stateful task on one process, with how far behind it is. Unknown figures are None."""
+    """One copy of a stateful task on one process, with its lag. Unknown figures are None."""
 
     group_id: str
     process_id: str
@@ -342,7 +337,7 @@ class TaskCopy(NamedTuple):
     """Records behind; negative never occurs."""
     lag_source: LagSource | None
     lag_age_ms: int | None
-    """How old the underlying reading is; 0 for one taken in this cycle."""
+    """Age of the reading; 0 for one of this cycle."""
     rate_per_s: Range | None
     """Net closing rate (records restored minus records appended) per second; negative when it falls behind."""
     eta_s: Range | None
@@ -350,7 +345,7 @@ class TaskCopy(NamedTuple):
     caught_up: bool | None
     """lag <= acceptable.recovery.lag for certain (True), not (False), or unknown (None)."""
     offset_sum: int | None = None
-    """Sum of changelog offsets as the process last told it (classic: at its last join); None when it told none."""
+    """Sum of changelog offsets that the process last sent (classic: at its last join); None when it sent none."""
     samples: int = 0
     """Readings of the lag that the rate rests on; 0 for an estimate."""
 
@@ -370,24 +365,24 @@ class Snapshot:
     broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     selector_is_rack_aware: bool | None = None
-    """True when every live broker has a rack-aware ``replica.selector.class``; None when configs did not answer."""
+    """True when every live broker has a rack-aware ``replica.selector.class`` (KIP-392); None without configs."""
     end_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     committed_offsets: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     size_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Largest replica on disk; a partition that is missing here has an unknown size."""
     sizes_fresh: bool = True
-    """False when the sizes are those of an earlier look, because log dirs are asked less often."""
+    """False when the sizes are those of an earlier look."""
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
-    """Inbound rate where it can be told (weights topic, or end offsets x bytes per record); missing is unknown."""
+    """Inbound rate (weights topic, or end offsets x bytes per record); missing is unknown."""
     weighed: FreshWeights = NOT_WEIGHED
-    """Weights that are fresh."""
+    """Fresh weights."""
     weights: WeightsState | None = None
-    """What became of the weights; None when they are not asked for."""
+    """State of the weights; None when they are not configured."""
     rack_locators: tuple[LocatorState, ...] = ()
-    """In the order in which they are asked; empty where the wire alone is believed."""
+    """In the order of ``rack.locator.class``; empty without any."""
     rights: PrincipalRights = field(default_factory=PrincipalRights)
     vanished_topics: tuple[str, ...] = ()
-    """Topics that a witness said are gone; others that are missing may only be hidden."""
+    """Topics that another broker reports as gone; others that are missing may be hidden."""
     vanished_groups: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
     taken_ms: int

@@ -1,4 +1,4 @@
-"""Throttles of reassignments: how one is read, changed and found idle, the same in every module that handles them."""
+"""Replication throttles: config keys, settings with layers, changes, and throttles without a reassignment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEYS_OF: Mapping[str, tuple[str, ...]] = {
     "topic": (LEADER_REPLICAS, FOLLOWER_REPLICAS),
     "broker": (LEADER_RATE, FOLLOWER_RATE),
 }
-"""Kind of resource -> every key of it that may be changed."""
+"""Kind of resource -> its keys that may be changed."""
 BROKER_RATES = (*KEYS_OF["broker"], LOG_DIRS_RATE)
 """The keys that limit a broker; the last one is only read."""
 UNLIMITED = str((1 << 63) - 1)
@@ -22,7 +22,7 @@ UNLIMITED = str((1 << 63) - 1)
 
 
 class ThrottleResource(NamedTuple):
-    """What a setting belongs to."""
+    """A topic or broker that has throttle settings."""
 
     kind: str
     """``broker`` or ``topic``."""
@@ -36,18 +36,18 @@ class SeenThrottle(NamedTuple):
     resource: ThrottleResource
     key: str
     own: str | None
-    """In the dynamic config of that very topic or broker; None when nothing is set there."""
+    """Value in the dynamic config of that topic or broker; None when unset."""
     default: str | None = None
-    """What holds without that: the cluster-wide default or the broker's own file."""
+    """Value below that layer: the cluster-wide default, or that of the broker's own file."""
 
     @property
     def in_force(self) -> str | None:
-        """What holds; None where nothing is set in any layer."""
+        """The value in force; None where no layer has one."""
         return self.default if self.own is None else self.own
 
 
 class OpType(IntEnum):
-    """Kafka's numbers of what IncrementalAlterConfigs can do to a key; the last two are for lists (KIP-339)."""
+    """Kafka's AlterConfigOp.OpType of IncrementalAlterConfigs; the last two are for lists (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -64,38 +64,27 @@ class ThrottleChange(NamedTuple):
     value: str | None = None
     """None where the key is deleted."""
     expected: tuple[str | None, ...] | None = None
-    """It is not changed when, right before, its own value (None: it has none) is not one of these; None: any may be."""
+    """Own values (None: unset) of which it must have one right before the change; None: any."""
     alone: bool = False
-    """Nor when there is a default for it."""
+    """True: not changed where there is a default for it."""
     topic_id: str | None = None
-    """Nor when the topic of that name is another one; None: not a topic's."""
+    """Not changed where the topic of that name has another id; None: not a topic's."""
 
 
 def idle_throttles(snapshot: Snapshot) -> tuple[str, ...]:
-    """Subjects (``topic/name``, ``broker/id``) throttled for nothing, sorted; none while moves are not shown."""
+    """Subjects (``topic/name``, ``broker/id``) throttled without a reassignment, sorted; none if these are unknown."""
     if any(gap.part is ObservationPart.REASSIGNMENTS for gap in snapshot.gaps):
         return ()
     moving = {tp.topic for tp in snapshot.reassignments}
-    topics = [
-        f"topic/{name}"
-        for name, topic in snapshot.topics.items()
-        if (topic.leader_throttle is not None or topic.follower_throttle is not None) and name not in moving
-    ]
-    brokers = (
-        [] if moving else [f"broker/{broker}" for broker in snapshot.broker_configs if broker_rates(snapshot, broker)]
-    )
-    return tuple(sorted(topics + brokers))
+    topics = (name for name, topic in snapshot.topics.items() if name not in moving and topic_throttles(topic))
+    brokers = (broker for broker in snapshot.broker_configs if not moving and broker_rates(snapshot, broker))
+    return tuple(sorted([*(f"topic/{name}" for name in topics), *(f"broker/{broker}" for broker in brokers)]))
 
 
 def topic_throttles(topic: TopicState) -> str | None:
-    """The topic's throttled replicas, or None; the two lists are written one after the other."""
-    if topic.leader_throttle is None and topic.follower_throttle is None:
-        return None
-    return "; ".join(
-        f"{side} {value}"
-        for side, value in (("leader", topic.leader_throttle), ("follower", topic.follower_throttle))
-        if value is not None
-    )
+    """The topic's throttled replicas, such as ``leader 0:1; follower 0:2``; None without any."""
+    sides = (("leader", topic.leader_throttle), ("follower", topic.follower_throttle))
+    return "; ".join(f"{side} {value}" for side, value in sides if value is not None) or None
 
 
 def broker_rates(snapshot: Snapshot, broker: int) -> tuple[tuple[str, str], ...]:

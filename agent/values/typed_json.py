@@ -1,10 +1,8 @@
-"""Writes a value as JSON and reads it back, by the value's type alone.
+"""JSON of named tuples, frozen dataclasses and enums, written and read by the value's type alone.
 
-Named tuples and frozen dataclasses are objects with the names of their fields, enums their member's name, bytes are
-base64, dates as ISO 8601 has them, partitions are written as runs of one topic. Invariant:
-`from_json(T, to_json(T, value)) == value`, for every type that this project's values are made of, and equal values give
-equal text. What a reader does not know it leaves aside, and what an older writer did not write keeps its default;
-everything else is `UnreadableError`.
+Records are objects with the names of their fields, enums their member's name, bytes base64, dates ISO 8601, partitions
+runs of one topic. Invariant: `from_json(T, to_json(T, value)) == value`, and equal values give equal text. Unknown
+fields are ignored, missing fields take their default; everything else raises `UnreadableError`.
 """
 
 from __future__ import annotations
@@ -29,15 +27,15 @@ Json = Any
 _PLAIN = (str, int, float, bool, type(None), object)
 _KEY = re.compile(r"-?[0-9]{1,19}")
 _MOST_WHY = 300
-"""Characters of a sentence: what is foreign in it may be as long as a record."""
+"""Characters of a sentence: foreign text in it may be as long as a record."""
 
 
 class UnreadableError(ValueError):
-    """The JSON does not stand for a value of that type; the sentence says where it begins to differ."""
+    """The JSON is no value of that type; the sentence names the first difference."""
 
 
 class JsonCodec(NamedTuple):
-    """How one type is written and read."""
+    """Writer and reader of one type."""
 
     write: Callable[[Any], Json]
     read: Callable[[Json], Any]
@@ -94,7 +92,7 @@ def _class(kind: type) -> JsonCodec:
 
 
 def _plain(kind: type) -> JsonCodec:
-    """Plain JSON values; an int is taken for a float, nothing else is taken for something that it is not."""
+    """Plain JSON values; an int is read as a float, no other type as another."""
     wanted: tuple[type, ...] = (float, int) if kind is float else (kind,)
 
     def read(data: Json) -> Any:
@@ -148,7 +146,7 @@ def _tuple(arguments: tuple[Any, ...]) -> JsonCodec:
 
 
 def _row(inner: JsonCodec) -> JsonCodec:
-    """Any number of values of one type; where all of them are plain, as they are mostly, none is looked at twice."""
+    """Any number of values of one type; where all of them are plain, as they mostly are, the row is taken as it is."""
     write, read, plain = inner
 
     def read_row(data: Json) -> tuple[Any, ...]:
@@ -175,15 +173,11 @@ def _mapping(key: Any, value: Any) -> JsonCodec:
             lambda mapping: {name: values.write(item) for name, item in mapping.items()},
             lambda data: {name: values.read(item) for name, item in data.items()},
         )
-    if key is int:
+    if isinstance(key, type) and issubclass(key, int | Enum):
+        write, read = (keys.write, keys.read) if issubclass(key, Enum) else (str, _int_key)
         return JsonCodec(
-            lambda mapping: {str(name): values.write(item) for name, item in mapping.items()},
-            lambda data: {_int_key(name): values.read(item) for name, item in data.items()},
-        )
-    if isinstance(key, type) and issubclass(key, Enum):
-        return JsonCodec(
-            lambda mapping: {name.name: values.write(item) for name, item in mapping.items()},
-            lambda data: {key[name]: values.read(item) for name, item in data.items()},
+            lambda mapping: {write(name): values.write(item) for name, item in mapping.items()},
+            lambda data: {read(name): values.read(item) for name, item in data.items()},
         )
     return JsonCodec(
         lambda mapping: [[keys.write(name), values.write(item)] for name, item in mapping.items()],
@@ -217,7 +211,7 @@ def _record(kind: type) -> JsonCodec:
 
 
 def _defaults(kind: type) -> dict[str, Any]:
-    """Field -> default (MISSING where there is none), without fields that are no part of the value."""
+    """Field -> default (MISSING where there is none), without fields that are left out of comparison."""
     if is_dataclass(kind):
         return {
             field.name: MISSING if field.default is MISSING and field.default_factory is MISSING else None

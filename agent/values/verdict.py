@@ -1,4 +1,4 @@
-"""Verdicts of the guard (allowed, held with what would have to change, refused for good), and what became of them."""
+"""Verdicts of the guard on proposals (allow, hold, refuse), and outcomes of allowed proposals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class HoldReason(StrEnum):
-    """Why a proposal waits; each may pass without a change of the proposal."""
+    """Why a proposal is held; each may end without a change of the proposal."""
 
     UNDER_MIN_ISR = "a partition in the proposal is under its min ISR"
     UNKNOWN = "a part of the cluster that the proposal needs is unknown"
@@ -54,35 +54,35 @@ class RefuseReason(StrEnum):
 
 
 class Allow(NamedTuple):
-    """It may be done now."""
+    """The proposal may be executed now."""
 
     proposal_id: str
     sentence: str
     by: str = ""
-    """Who approved it: ``user@host``, or ``rule NAME``."""
+    """Approver: ``user@host``, or ``rule NAME``."""
     rule: str | None = None
-    """The rule that approved it, where no person did."""
+    """The rule that approved it; None where a person did."""
     throttle_bytes_per_s: int | None = None
-    """What the person who approved it asked for; None: as the settings say."""
+    """The approver's own throttle; None: by the settings."""
     max_moves: int | None = None
     reason: str = ""
-    """What that person wrote, or by which numbers the rule held."""
+    """The approver's text, or the numbers by which the rule held."""
     plan: str = ""
-    """Name of the plan that may begin: which attempt; the proposal's id where it is empty."""
+    """Name of the plan that may begin (its attempt); empty: the proposal's id."""
     until_ms: int | None = None
-    """Epoch milliseconds until when the person's approval lasts; None for a rule's, which is asked anew each time."""
+    """Epoch milliseconds at which the person's approval ends; None for a rule, which is evaluated each time."""
 
 
 class Hold(NamedTuple):
-    """Not now."""
+    """The proposal waits for a condition."""
 
     proposal_id: str
     reason: HoldReason
     sentence: str
     until_ms: int | None = None
-    """Epoch milliseconds when it may be asked again; None when unknown."""
+    """Epoch milliseconds of the next check; None when unknown."""
     lasting: bool = False
-    """True where neither time nor what the agent does ends it: only settings, or an owner's change of the group, do."""
+    """True where only a change of settings, or of the group by its owner, ends it."""
 
     @property
     def passes(self) -> bool:
@@ -91,7 +91,7 @@ class Hold(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """Never."""
+    """The proposal is over."""
 
     proposal_id: str
     reason: RefuseReason
@@ -102,13 +102,13 @@ Verdict = Allow | Hold | Refuse
 
 
 class CheckPassed(NamedTuple):
-    """One check has nothing against it, and by which numbers."""
+    """One check passed; the sentence has its numbers."""
 
     sentence: str
 
 
 class Outcome(NamedTuple):
-    """What became of one allowed proposal."""
+    """The outcome of one allowed proposal."""
 
     proposal_id: str
     done: bool

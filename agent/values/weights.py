@@ -1,9 +1,7 @@
-"""Weights of the pipeline: the records of their topic, and the columns that the agent keeps of them.
+"""Weights of the pipeline: records of the weights topic, and the columns that the agent keeps of them.
 
-Each record stands by itself: it says over which time it was measured, and until when. A subject with more rows than fit
-into one record has several, told apart by ``part``. Of the rows only what a plan can use is kept: rates that are known,
-and until when they were measured; there may be hundreds of thousands. Records per second and the sizes of records stay
-with the pipeline.
+Each record has the time span of its measurement. A subject with more rows than fit into one record has several, told
+apart by ``part``. The agent keeps known rates and their time alone, as there may be hundreds of thousands.
 """
 
 from __future__ import annotations
@@ -18,19 +16,19 @@ from assignors.problem import TopicPartition
 
 
 class PartitionWeight(NamedTuple):
-    """What one partition took in; a rate that is unknown is null."""
+    """The traffic of one partition; an unknown rate is null."""
 
     partition: int
     bytes_per_s: float | None
-    """Bytes as they lie on disk, which is how they travel."""
+    """Bytes as on disk and on the wire."""
     records_per_s: float | None
     bytes_per_record: float | None
     confidence: str
-    """``measured``, ``topic``, ``remembered`` or ``none``: where bytes_per_record comes from."""
+    """Source of bytes_per_record: ``measured``, ``topic``, ``remembered`` or ``none``."""
 
 
 class ReadWeight(NamedTuple):
-    """What the group read of one partition."""
+    """Bytes per second that the group read of one partition."""
 
     topic: str
     partition: int
@@ -38,7 +36,7 @@ class ReadWeight(NamedTuple):
 
 
 class RestoreWeight(NamedTuple):
-    """How fast the processes of an application restore the state of one subtopology, in records per second."""
+    """Restore rate of an application's processes for one subtopology, in records per second."""
 
     subtopology: int
     low: float
@@ -47,9 +45,9 @@ class RestoreWeight(NamedTuple):
     high: float
     """Ninetieth percentile."""
     samples: int
-    """Restores measured."""
+    """Number of restores measured."""
     stalled_share: float | None
-    """Share of the time in which nothing was restored; null where it could not be told."""
+    """Share of the time without restoring; null where unknown."""
 
 
 class TopicWeights(NamedTuple):
@@ -58,10 +56,10 @@ class TopicWeights(NamedTuple):
     cluster: str
     topic: str
     computed_ms: int
-    """Epoch milliseconds: when the pipeline worked it out."""
+    """Epoch milliseconds of the computation."""
     from_ms: int
     to_ms: int
-    """The looks that it rests on were taken between these two; its age counts from the later one."""
+    """Its looks were taken between these two; its age counts from the later one."""
     partitions: tuple[PartitionWeight, ...]
     part: int = 0
 
@@ -72,7 +70,7 @@ class TopicWeights(NamedTuple):
 
 
 class GroupWeights(NamedTuple):
-    """One group: what it reads, and how fast it restores where it is an application with state."""
+    """The reads of one group, and the restore rates of an application with state."""
 
     cluster: str
     group: str
@@ -98,7 +96,7 @@ class TopicRates(NamedTuple):
     topic: str
     from_ms: int
     to_ms: int
-    """The looks that it rests on were taken between these two, epoch milliseconds."""
+    """Its looks were taken between these two, epoch milliseconds."""
     partitions: tuple[int, ...]
     bytes_per_s: tuple[float, ...]
     """One for each of ``partitions``."""
@@ -114,18 +112,18 @@ class ReadRates(NamedTuple):
 
 
 class GroupRates(NamedTuple):
-    """What a group reads, and how fast it restores."""
+    """The reads and restore rates of a group."""
 
     group: str
     from_ms: int
     to_ms: int
-    """The looks that it rests on were taken between these two, epoch milliseconds."""
+    """Its looks were taken between these two, epoch milliseconds."""
     reads: tuple[ReadRates, ...]
     restores: tuple[RestoreWeight, ...]
 
 
 class WeightsReading(NamedTuple):
-    """What the weights topic tells about this cluster."""
+    """The records of the weights topic about this cluster."""
 
     topic: str
     """Name of the weights topic."""
@@ -134,24 +132,24 @@ class WeightsReading(NamedTuple):
     groups: tuple[GroupRates, ...] = ()
     """Sorted by group and part."""
     missing: str | None = None
-    """Why there is none at all, as one clause; None when there is something, or records of other clusters alone."""
+    """Why there is none, as one clause; None when there is some, or only records of other clusters."""
     others: int = 0
     """Records about other clusters."""
     unreadable: int = 0
     """Records that could not be read."""
     example: str | None = None
-    """What was wrong with one of them, as one sentence."""
+    """The defect of one of them, as one sentence."""
 
 
 def topic_rates(weights: TopicWeights) -> TopicRates:
-    """The rates that are known, by partition."""
+    """The known rates, by partition."""
     rows = sorted((row.partition, row.bytes_per_s) for row in weights.partitions if row.bytes_per_s is not None)
     partitions, rates = zip(*rows, strict=True) if rows else ((), ())
     return TopicRates(weights.topic, weights.from_ms, weights.to_ms, partitions, rates)
 
 
 def group_rates(weights: GroupWeights) -> GroupRates:
-    """What it reads, topic by topic, and how fast it restores."""
+    """The reads by topic and the restore rates, sorted."""
     reads = tuple(_columns(topic, rows) for topic, rows in groupby(sorted(weights.reads), key=attrgetter("topic")))
     restores = tuple(sorted(weights.restores, key=attrgetter("subtopology")))  # named twice: other fields may be None
     return GroupRates(weights.group, weights.from_ms, weights.to_ms, reads, restores)
@@ -167,45 +165,45 @@ RateColumn = tuple[float | None, ...]
 
 
 class FigureBasis(StrEnum):
-    """What a figure in bytes, or the lack of one, rests on."""
+    """The basis of a figure in bytes."""
 
     WEIGHTS = "weights of the pipeline"
-    """What the pipeline measured over hours; the optimum is the one by bytes."""
+    """Measured by the pipeline over hours; the optimum is the one by bytes."""
     OWN_RATES = "own rates"
-    """What the agent itself saw within minutes: bytes are known, but the optimum counts partitions."""
+    """Measured by the agent within minutes: bytes are known, but the optimum counts partitions."""
     COUNTS = "counts"
     """Partitions alone."""
 
 
 class FreshWeights(NamedTuple):
-    """Fresh weights, laid out by name. One object for as long as the same weights are fresh."""
+    """Fresh weights by name. One object for as long as the same weights are fresh."""
 
     topics: Mapping[str, RateColumn]
     groups: Mapping[str, Mapping[TopicPartition, float]]
-    """Group -> what it reads of a partition, where that is not what the partition takes in."""
+    """Group -> bytes per second that it reads of a partition, where these differ from the partition's own rate."""
     restores: Mapping[str, tuple[RestoreWeight, ...]]
-    """Application -> how fast it restores, by subtopology."""
+    """Application -> restore rates by subtopology."""
     bytes_per_s: Mapping[TopicPartition, float]
     """The rates of ``topics`` by partition."""
 
 
 class WeightsState(NamedTuple):
-    """Whether there are weights that a plan can rest on, and why not."""
+    """Whether weights are fresh enough for a plan."""
 
     to_ms: int | None
-    """Until when the newest fresh ones were measured, epoch milliseconds; None when none is fresh."""
+    """Epoch milliseconds of the last look of the newest fresh weights; None when none is fresh."""
     from_ms: int | None
-    """Since when these were measured."""
+    """Of their first look."""
     why_not: str | None
     """Why none is fresh, as one clause; None when some are."""
     silent: bool
-    """True when no weights are published, so that there is nothing to mend."""
+    """True when no weights are published, so that nothing needs a remedy."""
     stale: int
     """Topics and groups whose weights are too old."""
     unreadable: int
-    """Records that could not be read..."""
+    """Number of unreadable records."""
     example: str | None
-    """... and what was wrong with one of them."""
+    """The defect of one of them."""
 
 
 NOT_WEIGHED = FreshWeights({}, {}, {}, {})

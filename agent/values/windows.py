@@ -1,11 +1,8 @@
-"""When may be acted? Maintenance windows and blackouts, as predicates on the clock.
+"""Maintenance windows and blackouts: predicates on the clock that allow or forbid acts.
 
-A window is a stretch of wall-clock time in an IANA zone: "from 22:00 to 06:00, beginning on Monday to Friday, in
-Europe/Berlin". An instant is within it when a clock on the wall there would say so: an hour that comes twice when
-clocks are set back is within it twice, and minutes that are left out when they are set forward never are. So nothing is
-scheduled that a change of clocks could skip or double; an agent that acts asks again right before each act.
-
-Open: within some allowed window (or none is given), and within no blackout. Pure.
+A window is a stretch of wall-clock time in an IANA zone. An instant is within it when a wall clock of the zone shows a
+time of the window: an hour that comes twice is within it twice, and minutes that a change of clocks leaves out never
+are. Acts are allowed within some allowed window (or without any), and within no blackout. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 DAY_MINUTES = 1_440
 HORIZON_DAYS = 400
-"""How far ahead the next opening is looked for."""
+"""Range of the search for the next opening."""
 EVERY_DAY = frozenset(range(7))
 
 
@@ -39,19 +36,19 @@ class TimeWindow(NamedTuple):
     """First and last day on which it begins, in its zone."""
     last: date | None = None
     kinds: frozenset[str] = frozenset()
-    """Kinds of proposals that it is about; empty: all."""
+    """Kinds of proposals that it applies to; empty: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeWindowSet:
-    """All windows; without any, everything may be done at any time."""
+    """All windows; without any, acts are allowed at any time."""
 
     allow: tuple[TimeWindow, ...] = ()
     blackout: tuple[TimeWindow, ...] = ()
 
 
 class ClosedWindow(NamedTuple):
-    """Not now, and why."""
+    """The reason why no act is allowed now."""
 
     sentence: str
     until_ms: int | None
@@ -59,19 +56,19 @@ class ClosedWindow(NamedTuple):
 
 
 def closed_window(windows: TimeWindowSet, kind: str, now_ms: int) -> ClosedWindow | None:
-    """Why nothing of that kind may be done at this instant; None when it may."""
+    """Why no act of that kind is allowed at this instant; None when it is allowed."""
     now = datetime.fromtimestamp(now_ms / 1_000, UTC)
-    dark = next((window for window in _of(windows.blackout, kind) if within(window, now)), None)
-    if dark is None and is_open(windows, kind, now):
+    blackout = next((window for window in _of(windows.blackout, kind) if within(window, now)), None)
+    if blackout is None and is_open(windows, kind, now):
         return None
+    why = f"blackout {blackout.name} is on" if blackout is not None else _outside(windows, kind)
     opens = next_opening(windows, kind, now)
-    why = f"blackout {dark.name} is on" if dark is not None else _outside(windows, kind)
-    when = f"until {_shown(opens)}" if opens is not None else f"and no opening within {HORIZON_DAYS} days"
+    when = f"until {opens:%Y-%m-%d %H:%M UTC}" if opens is not None else f"and no opening within {HORIZON_DAYS} days"
     return ClosedWindow(f"{why}, {when}", None if opens is None else round(opens.timestamp() * 1_000))
 
 
 def is_open(windows: TimeWindowSet, kind: str, now: datetime) -> bool:
-    """Whether something of that kind may be done at this instant (a datetime in UTC)."""
+    """Whether acts of that kind are allowed at this instant (a datetime in UTC)."""
     allowing = _of(windows.allow, kind)
     if allowing and not any(within(window, now) for window in allowing):
         return False
@@ -79,7 +76,7 @@ def is_open(windows: TimeWindowSet, kind: str, now: datetime) -> bool:
 
 
 def within(window: TimeWindow, now: datetime) -> bool:
-    """Whether a clock on the wall of the window's zone shows a time of the window."""
+    """Whether a wall clock in the window's zone shows a time of the window."""
     local = now.astimezone(_zone(window.zone))
     minute, today = local.hour * 60 + local.minute, local.date()
     if window.end_minute > window.start_minute:
@@ -104,13 +101,18 @@ def _of(windows: Iterable[TimeWindow], kind: str) -> tuple[TimeWindow, ...]:
     return tuple(window for window in windows if not window.kinds or kind in window.kinds)
 
 
+def _outside(windows: TimeWindowSet, kind: str) -> str:
+    named = ", ".join(window.name for window in _of(windows.allow, kind))
+    return f"outside the windows that allow it ({named})"
+
+
 def _begins_on(window: TimeWindow, day: date) -> bool:
     after = window.first is None or day >= window.first
     return after and (window.last is None or day <= window.last) and day.weekday() in window.days
 
 
 def _edges(window: TimeWindow, day: date) -> Iterator[datetime]:
-    """Instants of that day in the zone at which the answer may change: its two times, midnight, a change of clocks."""
+    """Instants of that day in the zone at which `is_open` may change: its two times, midnight, a change of clocks."""
     zone = _zone(window.zone)
     for minute in {0, window.start_minute, window.end_minute % DAY_MINUTES}:
         wall = datetime.combine(day, time(minute // 60, minute % 60), zone)
@@ -133,15 +135,6 @@ def _change(zone: ZoneInfo, begin: datetime, end: datetime) -> datetime:
         else:
             high = middle
     return datetime.fromtimestamp(high, UTC)
-
-
-def _outside(windows: TimeWindowSet, kind: str) -> str:
-    named = ", ".join(window.name for window in _of(windows.allow, kind))
-    return f"outside the windows that allow it ({named})"
-
-
-def _shown(instant: datetime) -> str:
-    return instant.strftime("%Y-%m-%d %H:%M UTC")
 
 
 @lru_cache(maxsize=64)

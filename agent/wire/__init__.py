@@ -1,1 +1,1 @@
-"""The fenced package on kafka-python: calls that librdkafka lacks or cannot make safely, each with a hard deadline."""
+"""Calls on kafka-python's codecs that librdkafka lacks or cannot make safely, each with a hard deadline."""

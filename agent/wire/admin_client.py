@@ -1,8 +1,7 @@
-"""The wire client that may change a cluster: the calls of those who act, with the executor's own credentials.
+"""The wire client that may change a cluster, with the executor's own credentials; only `agent.act` imports it.
 
-Invariants: only `agent.act` imports this. A call that changes something is sent once at most, and its answer says which
-of three became of it: done or refused as the broker told, never sent, or unknown (`ChangeResult`); what
-is unknown is looked up by the caller, never sent again blindly. Every call is back by its deadline.
+A call that changes something is sent at most once, and its result is a `ChangeResult`: done or refused by the broker,
+never sent, or unknown, which the caller looks up. Every call returns by its deadline.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent.values.throttles import ThrottleChange, ThrottleResource
 from agent.wire import cluster_calls, config_changes, membership_calls, placement_changes
-from agent.wire import cluster_calls as size_calls
 from agent.wire.change_result import ChangeResult
 from agent.wire.client import WireReadClient
 from agent.wire.failure import CallFailed, Deadline
@@ -29,9 +27,9 @@ class WireAdminClient(WireReadClient):
         begin_by: Deadline | None = None,
         leave_out: LeaveOut | None = None,
     ) -> placement_changes.Answers:
-        """Start or cancel reassignments; one answer for each partition.
+        """Start or cancel reassignments; one result for each partition.
 
-        After ``begin_by`` it is not sent, nor what ``leave_out`` names after a last look on the same connection.
+        Nothing is sent after ``begin_by``, nor partitions that ``leave_out`` returns for the precheck.
         """
         deadline = Deadline.after_ms(deadline_ms)
         return placement_changes.alter_placements(self._pool, targets, deadline, begin_by, leave_out)
@@ -39,17 +37,17 @@ class WireAdminClient(WireReadClient):
     def elect_preferred(
         self, partitions: Iterable[TopicPartition], deadline_ms: int, begin_by: Deadline | None = None
     ) -> placement_changes.Answers:
-        """Let the first replica of each partition lead it; one answer for each partition."""
+        """Elect the preferred leader of each partition; one result for each."""
         return placement_changes.elect_preferred(self._pool, partitions, Deadline.after_ms(deadline_ms), begin_by)
 
-    def replica_sizes(self, replicas: Mapping[int, Iterable[TopicPartition]], deadline_ms: int) -> size_calls.Sizes:
-        """Bytes of those replicas (broker -> partitions); what did not answer is absent."""
-        return size_calls.replica_sizes(self._pool, replicas, Deadline.after_ms(deadline_ms))
+    def replica_sizes(self, replicas: Mapping[int, Iterable[TopicPartition]], deadline_ms: int) -> cluster_calls.Sizes:
+        """Bytes of those replicas (broker -> partitions); replicas without an answer are absent."""
+        return cluster_calls.replica_sizes(self._pool, replicas, Deadline.after_ms(deadline_ms))
 
     def describe_throttles(
         self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int
     ) -> config_changes.DescribedThrottles:
-        """What is set of the four throttle keys, layer by layer."""
+        """The four throttle keys of topics and brokers, layer by layer."""
         return config_changes.describe_throttles(self._pool, topics, brokers, Deadline.after_ms(deadline_ms))
 
     def change_throttles(
@@ -59,9 +57,9 @@ class WireAdminClient(WireReadClient):
         begin_by: Deadline | None = None,
         leave_out: config_changes.LeaveOut | None = None,
     ) -> dict[ThrottleResource, ChangeResult]:
-        """One answer for each topic or broker. Raises ForbiddenChangeError for any other key than the four.
+        """One result for each topic or broker. Raises ForbiddenChangeError for any other key than the four.
 
-        What ``leave_out`` names after a last look on the same connection is not sent.
+        Nothing is sent of resources that ``leave_out`` returns for the settings right before the request.
         """
         deadline = Deadline.after_ms(deadline_ms)
         return config_changes.change_throttles(self._pool, changes, deadline, begin_by, leave_out)
@@ -74,9 +72,9 @@ class WireAdminClient(WireReadClient):
     def list_transactions(
         self, deadline_ms: int
     ) -> tuple[tuple[membership_calls.RawTransaction, ...], dict[int, CallFailed]]:
-        """Every transactional id that may be seen, and the brokers that did not answer. Raises as `describe_brokers`.
+        """Every visible transactional id, and the brokers that did not answer. Raises as `describe_brokers`.
 
-        Brokers are learned anew: one that is unknown here would be asked nothing, and so seem to have none.
+        Brokers are described first: an unknown broker would seem to have no transactions.
         """
         deadline = Deadline.after_ms(deadline_ms)
         cluster_calls.describe_brokers(self._pool, deadline)

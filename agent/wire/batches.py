@@ -1,8 +1,7 @@
-"""Asks one question about many groups, in batches, each at the coordinator of its groups.
+"""One request about many groups, in batches, each to the coordinator of its groups.
 
-One bad row never hides the others: a batch whose answer cannot be read, or is too large, is asked again in halves. An
-error that passes by itself (a coordinator that moves or still loads) is asked again within the deadline, at the
-coordinator that the cluster names then.
+A batch whose answer cannot be read, or is too large, is sent again in halves, so that one bad row does not hide others.
+Errors of a moving or loading coordinator are retried within the deadline, at the coordinator named then.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _KEY_TYPE_GROUP = 0
 
 
 class GroupRow(NamedTuple, Generic[V]):
-    """What a call said about one group: a value, or an error's name with its message."""
+    """The answer about one group: a value, or an error's name with its message."""
 
     group_id: str
     value: V | None
@@ -39,10 +38,10 @@ AskGroups = Callable[[BrokerConnection, Sequence[str], Deadline], list[GroupRow[
 
 
 class GroupAnswers(NamedTuple, Generic[V]):
-    """Every group that was asked for is in exactly one of the two."""
+    """Every requested group is in exactly one of the two."""
 
     values: dict[str, tuple[int, V]]
-    """Group -> its coordinator and what it said."""
+    """Group -> its coordinator and the value."""
     failures: dict[str, CallFailed]
 
 
@@ -62,9 +61,9 @@ def ask_groups(
     *,
     name: str,
 ) -> GroupAnswers[V]:
-    """What each group's coordinator says, all coordinators side by side; never raises CallFailed.
+    """The answer of each group's coordinator, all coordinators side by side; never raises CallFailed.
 
-    ``coordinators`` is what the caller knows (a broker lists the groups that it coordinates); others are looked up.
+    Groups that are not in ``coordinators`` (a broker lists the groups that it coordinates) are looked up.
     """
     answers: GroupAnswers[V] = GroupAnswers({}, {})
     waiting = list(dict.fromkeys(groups))
@@ -87,7 +86,7 @@ def ask_groups(
 def _locate(
     pool: ConnectionPool, groups: Sequence[str], places: dict[str, int], answers: GroupAnswers[V], deadline: Deadline
 ) -> list[str]:
-    """Add the coordinators of the groups to ``places``; returns those that have none just now."""
+    """Add the coordinators of the groups to ``places``; returns the groups without one just now."""
     again: list[str] = []
     for at in range(0, len(groups), GROUPS_PER_CALL):
         batch = groups[at : at + GROUPS_PER_CALL]
@@ -129,7 +128,7 @@ def _batches(groups: Sequence[str], places: Mapping[str, int]) -> list[_Round[V]
 def _ask_batch(
     pool: ConnectionPool, broker: int, groups: Sequence[str], ask: AskGroups[V], deadline: Deadline
 ) -> list[GroupRow[V] | tuple[str, CallFailed]]:
-    """Rows of all groups, in halves when the whole is unusable; one that is unusable alone comes with its failure."""
+    """Rows of all groups, in halves where the whole is unusable; a single unusable group has its failure."""
     try:
         return list(pool.ask(broker, lambda connection, until: ask(connection, groups, until), deadline))
     except UnusableAnswer as failure:
@@ -143,14 +142,14 @@ def _ask_batch(
 def _sort_out(
     answers: GroupAnswers[V], one: _Round[V], rows: list[GroupRow[V] | tuple[str, CallFailed]] | CallFailed
 ) -> list[str]:
-    """Put each row where it belongs; returns the groups to ask about again."""
+    """Add the rows to ``answers``; returns the groups to ask about again."""
     if isinstance(rows, CallFailed):
         _fail(answers, one.groups, rows)
         return []
     again: list[str] = []
-    told: set[str] = set()
+    answered: set[str] = set()
     for row in rows:
-        told.add(row[0])
+        answered.add(row[0])
         answers.failures.pop(row[0], None)
         if not isinstance(row, GroupRow):
             answers.failures[row[0]] = row[1]
@@ -160,15 +159,13 @@ def _sort_out(
         elif row.value is not None:
             answers.values[row.group_id] = (one.broker, row.value)
     for group in one.groups:
-        if group not in told:
+        if group not in answered:
             answers.failures[group] = CallFailed(GapCause.ERROR, "the coordinator's answer does not contain this group")
     return again
 
 
 def _fail(answers: GroupAnswers[V], groups: Iterable[str], failure: CallFailed) -> None:
-    """Note why the groups were not told; what a coordinator said of one outweighs that our own deadline cut it off."""
+    """Add the failure of the groups; a time-out does not replace an earlier error of a coordinator."""
     for group in groups:
-        if failure.cause is GapCause.TIMED_OUT:
-            answers.failures.setdefault(group, failure)
-        else:
+        if failure.cause is not GapCause.TIMED_OUT or group not in answers.failures:
             answers.failures[group] = failure

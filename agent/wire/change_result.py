@@ -1,4 +1,4 @@
-"""What became of a call that changes something: an answer is a value, and "unknown" is one of them."""
+"""Results of calls that change a cluster: done, refused, not sent, or unknown."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from agent.wire.protocol import error_name, is_unknown_error
 
 
 class Fate(StrEnum):
-    """What is known of a change that was asked for."""
+    """The fate of a requested change."""
 
     DONE = "done"
-    """The broker said that it took it."""
+    """The broker accepted it."""
     REFUSED = "refused"
-    """The broker said that it did not."""
+    """The broker refused it."""
     NOT_SENT = "not sent"
     """The request never left: nothing changed, and it may be tried again."""
     UNKNOWN = "unknown"
-    """It may have been done or may still be done; look before anything else."""
+    """It may have been done or may still be done; its state must be read first."""
 
 
 class ChangeResult(NamedTuple):
-    """What became of one change."""
+    """The result of one change."""
 
     fate: Fate
     error: str | None = None
@@ -35,22 +35,22 @@ class ChangeResult(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """True when the broker took it."""
+        """True when the broker accepted it."""
         return self.fate is Fate.DONE
 
 
 DONE = ChangeResult(Fate.DONE)
 
 _UNDECIDED = frozenset({"REQUEST_TIMED_OUT", UNKNOWN_SERVER_ERROR, "NETWORK_EXCEPTION", "NOT_CONTROLLER"})
-"""What a broker says that passed the request on and did not hear what became of it.
+"""Errors of a broker that passed the request on without an answer from the controller.
 
-NOT_CONTROLLER among them: the controller that loses its office says so of a write that it had begun already. A code
-that is not known here says as little as UNKNOWN_SERVER_ERROR, for which Kafka's own client takes it.
+A controller that is deposed answers NOT_CONTROLLER for a write that it had begun already. An unknown code counts as
+UNKNOWN_SERVER_ERROR, as in Kafka's own client.
 """
 
 
 def answered(code: int, message: str | None) -> ChangeResult:
-    """The answer that an error code of Kafka stands for; 0 is done."""
+    """The result for an error code of Kafka; 0 is done."""
     name = error_name(code)
     if name is None:
         return DONE
@@ -60,12 +60,12 @@ def answered(code: int, message: str | None) -> ChangeResult:
 
 
 def counted_as_done(one: ChangeResult, *names: str) -> ChangeResult:
-    """DONE where the refusal only says that it is so already."""
+    """DONE where the refusal has one of these names: the change was there already."""
     return DONE if one.error in names else one
 
 
 def unanswered(failure: CallFailed) -> ChangeResult:
-    """The answer when none came, or none that could be read."""
+    """The result of a call without a readable answer."""
     if failure.sent:
         return ChangeResult(Fate.UNKNOWN, None, failure.detail)
     if failure.cause in (GapCause.NOT_ALLOWED, GapCause.UNSUPPORTED):

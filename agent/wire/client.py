@@ -1,7 +1,7 @@
-"""The wire client: one connection pool and every call that reads the cluster, each with its own deadline.
+"""Wire clients that read a cluster: one connection pool and every reading call, each with its own deadline.
 
-A call takes milliseconds and is back by then, connection set-up and name lookup included. What did not answer comes as
-gaps; only the calls that have a single answer raise `CallFailed` (and `describe_brokers` also `NoBrokersYet`).
+A call takes milliseconds and returns by then, connection set-up and name lookup included. Parts that did not answer are
+gaps; only calls with a single answer raise `CallFailed` (and `describe_brokers` also `NoBrokersYet`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,6 @@ from agent.wire.failure import Deadline
 from agent.wire.pool import ConnectionPool
 from agent.wire.settings import wire_settings
 from assignors.problem import TopicPartition
-
-# What both wire clients read alike, and their one connection pool: of those who watch and of those who act.
-#
-# A call takes milliseconds and is back by its deadline, connection set-up and name lookup included.
 
 DEFAULT_BREAKER_MS = 5_000
 
@@ -37,7 +33,7 @@ class WireReadClient:
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """Brokers that serve, as the last `describe_brokers` told."""
+        """Live brokers of the last `describe_brokers`."""
         return self._pool.broker_ids
 
     def describe_brokers(self, deadline_ms: int) -> cluster_calls.ClusterAnswer:
@@ -47,7 +43,7 @@ class WireReadClient:
     def describe_topics(
         self, deadline_ms: int, *, names: Iterable[str] | None = None, avoid: int | None = None
     ) -> cluster_calls.TopicsAnswer:
-        """All topics that may be seen, or those named, from a broker other than ``avoid``. Raises CallFailed."""
+        """All topics that may be described, or those named, from a broker other than ``avoid``. Raises CallFailed."""
         return cluster_calls.describe_topics(self._pool, Deadline.after_ms(deadline_ms), names=names, avoid=avoid)
 
     def list_reassignments(self, deadline_ms: int) -> tuple[RawReassignment, ...]:
@@ -61,7 +57,7 @@ class WireReadClient:
     def describe_topic_configs(
         self, topics: Sequence[str], keys: Sequence[str], deadline_ms: int
     ) -> cluster_calls.DescribedConfigs:
-        """Those configs of each topic."""
+        """Those configs of each topic; a topic that failed is a gap."""
         return cluster_calls.describe_topic_configs(self._pool, topics, keys, Deadline.after_ms(deadline_ms))
 
     def close(self) -> None:
@@ -79,7 +75,7 @@ class WireClient(WireReadClient):
     """Reads a cluster, its groups and their offsets."""
 
     def list_groups(self, deadline_ms: int) -> group_calls.ListedGroups:
-        """Groups of all brokers, with types and states where the brokers tell them."""
+        """Groups of all brokers, with types and states where brokers report them."""
         return group_calls.list_groups(self._pool, Deadline.after_ms(deadline_ms))
 
     def describe_groups(
@@ -90,7 +86,7 @@ class WireClient(WireReadClient):
         group_type: str = CLASSIC_GROUP,
         coordinators: Mapping[str, int] | None = None,
     ) -> group_calls.DescribedGroups:
-        """Groups of one type of `DESCRIBE_CALLS`; the member bytes of classic groups are untouched."""
+        """Groups of one type of `DESCRIBE_CALLS`; member bytes of classic groups are untouched."""
         deadline = Deadline.after_ms(deadline_ms)
         return group_calls.describe_groups(self._pool, group_type, groups, coordinators or {}, deadline)
 
@@ -102,7 +98,7 @@ class WireClient(WireReadClient):
         return offset_calls.fetch_committed(self._pool, groups, coordinators or {}, deadline)
 
     def list_end_offsets(self, leaders: Mapping[TopicPartition, int], deadline_ms: int) -> offset_calls.EndOffsets:
-        """End offset of each partition, asked at its leader."""
+        """End offset of each partition, from its leader."""
         return offset_calls.list_end_offsets(self._pool, leaders, Deadline.after_ms(deadline_ms))
 
     def describe_group_configs(self, groups: Sequence[str], deadline_ms: int) -> cluster_calls.DescribedConfigs:

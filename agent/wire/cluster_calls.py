@@ -1,4 +1,4 @@
-"""Calls about the cluster itself: brokers, topics, reassignments in flight, log dirs, what each broker offers."""
+"""Calls about the cluster: brokers, topics, reassignments in flight, log dirs, replica sizes, and configs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from uuid import UUID
 from agent.errors import NoBrokersYet
 from agent.values.observation import Gap, GapCause, ObservationPart, RawBroker, RawPartition, RawReassignment, RawTopic
 from agent.wire.connection import BrokerConnection
-from agent.wire.failure import CallFailed, Deadline, from_error_name, gather
-from agent.wire.pool import ConnectionPool
+from agent.wire.failure import CallFailed, Deadline, from_error_name, gather, passed_on
+from agent.wire.pool import Ask, ConnectionPool
 from agent.wire.protocol import (
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
@@ -23,37 +23,38 @@ from agent.wire.protocol import (
     METADATA,
     error_name,
     operations,
+    raise_on_error,
 )
 from agent.wire.settings import BrokerAddress
 from assignors.problem import TopicPartition
 
 
 class ClusterAnswer(NamedTuple):
-    """DescribeCluster: who is there and what we may do."""
+    """The answer to DescribeCluster."""
 
     cluster_id: str
     controller: int | None
     brokers: tuple[RawBroker, ...]
-    """Sorted by id; fenced ones only from brokers that tell (v2, Kafka 4.0)."""
+    """Sorted by id; fenced ones only from v2 on (Kafka 4.0)."""
     operations: frozenset[int] | None
-    """Kafka's operation codes granted on the cluster; None when the broker did not tell."""
+    """Kafka's operation codes granted on the cluster; None where the broker does not report them."""
 
 
 class TopicsAnswer(NamedTuple):
-    """Topic metadata as one broker knows it."""
+    """Topic metadata of one broker."""
 
     topics: tuple[RawTopic, ...]
-    """Sorted by name. A topic that was asked for by name is present with its error."""
+    """Sorted by name. A topic that was requested by name is present with its error."""
     operations: Mapping[str, frozenset[int]]
     answered_by: int | None
 
 
 class LogDirs(NamedTuple):
-    """What the brokers keep on disk."""
+    """Replicas on the brokers' disks."""
 
     replica_bytes: Mapping[tuple[int, TopicPartition], int]
     cordoned: frozenset[int]
-    """Brokers all of whose log dirs are cordoned (KIP-1066); empty from brokers that do not know the word."""
+    """Brokers all of whose log dirs are cordoned (KIP-1066)."""
     gaps: tuple[Gap, ...]
 
 
@@ -64,7 +65,7 @@ def describe_brokers(pool: ConnectionPool, deadline: Deadline) -> ClusterAnswer:
         message = DESCRIBE_CLUSTER.request(include_cluster_authorized_operations=True, include_fenced_brokers=True)
         version = connection.version(DESCRIBE_CLUSTER)
         answer = connection.call(DESCRIBE_CLUSTER, message, until, version=version)
-        _raise_on(answer.error_code, answer.error_message)
+        raise_on_error(answer.error_code, answer.error_message)
         return answer, version
 
     _, (answer, version) = pool.ask_any(ask, deadline)
@@ -85,10 +86,7 @@ def describe_brokers(pool: ConnectionPool, deadline: Deadline) -> ClusterAnswer:
 def describe_topics(
     pool: ConnectionPool, deadline: Deadline, *, names: Iterable[str] | None = None, avoid: int | None = None
 ) -> TopicsAnswer:
-    """All topics we may see, or those named, by one broker that is not ``avoid``. Never creates a topic.
-
-    Raises CallFailed.
-    """
+    """All visible topics, or those named, by one broker other than ``avoid``; creates none. Raises CallFailed."""
 
     def ask(connection: BrokerConnection, until: Deadline) -> Any:
         wanted = None if names is None else [METADATA.request.MetadataRequestTopic(name=name) for name in names]
@@ -112,14 +110,11 @@ def list_reassignments(pool: ConnectionPool, deadline: Deadline) -> tuple[RawRea
     """Every reassignment in flight, sorted. Raises CallFailed."""
 
     def ask(connection: BrokerConnection, until: Deadline) -> Any:
-        message = LIST_PARTITION_REASSIGNMENTS.request(timeout_ms=max(1, int(until.left_s * 1000)), topics=None)
         api = LIST_PARTITION_REASSIGNMENTS
-        try:
+        message = api.request(timeout_ms=max(1, int(until.left_s * 1000)), topics=None)
+        with passed_on():
             answer = connection.call(api, message, until, version=connection.version(api))
-        except CallFailed as failure:
-            failure.passed_on = True
-            raise
-        _raise_on(answer.error_code, answer.error_message)
+        raise_on_error(answer.error_code, answer.error_message)
         return answer
 
     _, answer = pool.ask_any(ask, deadline)
@@ -138,7 +133,7 @@ def list_reassignments(pool: ConnectionPool, deadline: Deadline) -> tuple[RawRea
 
 
 def describe_log_dirs(pool: ConnectionPool, deadline: Deadline) -> LogDirs:
-    """Bytes per replica of every broker that serves; a broker that does not answer is a gap."""
+    """Bytes per replica of every live broker; a broker that does not answer is a gap."""
     answers = pool.ask_each(dict.fromkeys(pool.broker_ids, _ask_log_dirs), deadline, name="log dirs")
     sizes: dict[tuple[int, TopicPartition], int] = {}
     cordoned: set[int] = set()
@@ -180,10 +175,7 @@ def raw_topic(row: Any) -> RawTopic:
 
 
 def _kafka_uuid(value: UUID | None) -> str | None:
-    """As Kafka prints it: URL-safe base64 without padding.
-
-    Zero is Kafka's word for "no id" (before metadata v10, or of a topic made before KIP-516): it is equal to no other.
-    """
+    """URL-safe base64 without padding, as Kafka's Uuid prints it; None for zero, Kafka's "no id" (KIP-516)."""
     if value is None or value.int == 0:
         return None
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
@@ -192,9 +184,9 @@ def _kafka_uuid(value: UUID | None) -> str | None:
 def _ask_log_dirs(connection: BrokerConnection, until: Deadline) -> Any:
     version = connection.version(DESCRIBE_LOG_DIRS)
     answer = connection.call(DESCRIBE_LOG_DIRS, DESCRIBE_LOG_DIRS.request(topics=None), until, version=version)
-    _raise_on(answer.error_code, None)
+    raise_on_error(answer.error_code)
     if version < 3 and not answer.results:
-        # Before v3 a broker that may not tell has no way to say so (KIP-784).
+        # Before v3 the answer has no error for a missing right (KIP-784).
         raise CallFailed(GapCause.NOT_ALLOWED, "the broker lists no log dir; DESCRIBE on the cluster may be missing")
     return answer.results
 
@@ -207,18 +199,12 @@ def _add_sizes(sizes: dict[tuple[int, TopicPartition], int], broker: int, log_di
                     sizes[broker, TopicPartition(topic.name, row.partition_index)] = row.partition_size
 
 
-def _raise_on(code: int, message: str | None) -> None:
-    name = error_name(code)
-    if name is not None:
-        raise from_error_name(name, message)
-
-
 Sizes = dict[tuple[TopicPartition, int], int]
 """(partition, broker) -> bytes."""
 
 
 def replica_sizes(pool: ConnectionPool, replicas: Mapping[int, Iterable[TopicPartition]], deadline: Deadline) -> Sizes:
-    """Bytes of each replica; those of a broker that did not answer, and those that it does not have, are absent."""
+    """Bytes of each replica; absent where the broker did not answer or does not have it."""
     asks = {broker: partial(_ask, broker, sorted(partitions)) for broker, partitions in replicas.items()}
     sizes: Sizes = {}
     for answer in pool.ask_each(asks, deadline, name="sizes").values():
@@ -245,15 +231,13 @@ def _ask(broker: int, partitions: list[TopicPartition], connection: BrokerConnec
     }
 
 
-# Configs in force, only the keys that are asked for: a topic has forty, and six of them matter here.
-#
-# confluent-kafka cannot name keys: at twenty thousand topics that is a gigabyte of unread entries.
+# Configs in force, by key: confluent-kafka cannot name keys, which at 20,000 topics is a gigabyte of unread entries.
 
 _RESOURCES_PER_CALL = 2_000
 
 
 class _Kind(IntEnum):
-    """Kafka's numbers of what has configs."""
+    """Kafka's ConfigResource.Type."""
 
     TOPIC = 2
     BROKER = 4
@@ -280,7 +264,7 @@ def describe_group_configs(pool: ConnectionPool, groups: Sequence[str], deadline
 
 
 def describe_broker_configs(pool: ConnectionPool, keys: Sequence[str], deadline: Deadline) -> DescribedConfigs:
-    """Those configs of every broker that serves, each from the broker itself; a broker that failed is a gap."""
+    """Those configs of every live broker, each from the broker itself; a broker that failed is a gap."""
     asks = {broker: partial(_ask_configs, _Kind.BROKER, keys, (str(broker),)) for broker in pool.broker_ids}
     answers = pool.ask_each(asks, deadline, name="broker configs")
     named = [((str(broker),), answer) for broker, answer in answers.items()]
@@ -294,15 +278,12 @@ def _anywhere(
     pool: ConnectionPool, part: ObservationPart, ask: Callable[..., list[Any]], names: Sequence[str], deadline: Deadline
 ) -> DescribedConfigs:
     slices = [names[at : at + _RESOURCES_PER_CALL] for at in range(0, len(names), _RESOURCES_PER_CALL)]
-    jobs = {number: partial(_ask_any, pool, partial(ask, some), deadline) for number, some in enumerate(slices)}
-    answers = gather(jobs, deadline, name=str(part))
-    return _collected(part, [(slices[number], answer) for number, answer in answers.items()], prefix="")
-
-
-def _ask_any(
-    pool: ConnectionPool, ask: Callable[[BrokerConnection, Deadline], list[Any]], deadline: Deadline
-) -> list[Any]:
-    return pool.ask_any(ask, deadline)[1]
+    asks: Iterable[Ask[list[Any]]] = [partial(ask, some) for some in slices]
+    answers = gather(
+        {at: partial(pool.ask_any, one, deadline) for at, one in enumerate(asks)}, deadline, name=str(part)
+    )
+    rows = [answer if isinstance(answer, CallFailed) else answer[1] for answer in answers.values()]
+    return _collected(part, zip(slices, rows, strict=True), prefix="")
 
 
 def _ask_configs(

@@ -1,9 +1,7 @@
-"""Calls that read and set replication throttles, and can set nothing else.
+"""Calls that read and set replication throttles alone (DescribeConfigs, IncrementalAlterConfigs).
 
-Invariants: four keys may be changed, of topics by name and of brokers by id; anything else is a defect of the caller
-and raises before a byte is sent. The default of all brokers (a broker without a name) is never changed. What is read
-tells the layers apart: our layer is the dynamic config of that one topic or broker, and only it is ever changed, so a
-cluster-wide default or a static setting below it is seen and left alone.
+Four keys may be changed, of topics by name and of brokers by id; any other change raises before a byte is sent. Only
+the dynamic config of that one topic or broker is changed, never a cluster-wide default or a static setting below it.
 """
 
 from __future__ import annotations
@@ -24,21 +22,21 @@ from agent.wire.precheck import describe_on
 from agent.wire.protocol import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, error_name
 
 _TYPES = {"topic": 2, "broker": 4}
-"""Kafka's numbers of kinds of resources (ThrottleResource.Type)."""
+"""Kafka's ConfigResource.Type."""
 _OWN_LAYER = {"topic": 1, "broker": 2}
-"""Kafka's source numbers: DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
+"""Kafka's ConfigSource: DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
 _BUILT_IN = 5
-"""DEFAULT_CONFIG: it is not set."""
+"""DEFAULT_CONFIG: unset."""
 _LISTS = (OpType.APPEND, OpType.SUBTRACT)
 V = TypeVar("V")
 _ALL_TOPICS = ThrottleResource("topic", "")
-"""Stands for the one request about all topics; no topic has this name."""
+"""Key of the one request about all topics; no topic has this name."""
 _Changes = Mapping[ThrottleResource, list[ThrottleChange]]
 """Sorted by resource; of each its changes, by key."""
 
 
 class DescribedThrottles(NamedTuple):
-    """What was read."""
+    """Throttle settings of topics and brokers."""
 
     seen: Mapping[tuple[ThrottleResource, str], SeenThrottle]
     """Both keys of every topic and broker that answered, also those that are not set."""
@@ -46,7 +44,7 @@ class DescribedThrottles(NamedTuple):
 
 
 class _Terms(NamedTuple):
-    """When a change must be over, by when it must have begun, and what is left out of it."""
+    """Deadline of a change, latest time to begin it, and the filter right before it."""
 
     deadline: Deadline
     begin_by: Deadline
@@ -56,21 +54,21 @@ class _Terms(NamedTuple):
 LeaveOut = Callable[
     [Mapping[ThrottleChange, SeenThrottle | None], Mapping[str, RawTopic]], AbstractSet[ThrottleResource]
 ]
-"""Each change with what is set (None: it could not be read), and the topics by name -> the topics and brokers that are
-not, right before the request, what it was decided for: they are left out of it."""
+"""Each change with its present setting (None: unreadable), and the topics by name -> the topics and brokers that have
+changed since the decision: they are left out of the request."""
 _LEFT_OUT = ChangeResult(
     Fate.NOT_SENT, None, "not sent: its settings are not, right before the request, as decided for"
 )
 
 
 class ForbiddenChangeError(ValueError):
-    """A change of something else than a throttle was asked for; nothing was sent."""
+    """The change is not of a throttle key; nothing was sent."""
 
 
 def describe_throttles(
     pool: ConnectionPool, topics: Iterable[str], brokers: Iterable[int], deadline: Deadline
 ) -> DescribedThrottles:
-    """Both keys of each topic, from any broker, and of each broker, from itself; what failed is a gap."""
+    """Both keys of each topic, from any broker, and of each broker, from itself; a failure is a gap."""
     names = sorted(set(topics))
     every = {one: [one] for one in (ThrottleResource("broker", str(broker)) for broker in set(brokers))}
     if names:
@@ -100,11 +98,11 @@ def change_throttles(
     begin_by: Deadline | None = None,
     leave_out: LeaveOut | None = None,
 ) -> dict[ThrottleResource, ChangeResult]:
-    """One answer for each topic or broker: its keys are changed together or not at all, each once, by its last change.
+    """One result for each topic or broker: its keys are changed together or not at all, each once, by its last change.
 
-    A broker's keys are changed at the broker itself, as no other takes them: those of one that is down are not sent.
-    After ``begin_by`` nothing is sent, nor what ``leave_out`` names once it was asked, on the same connection, for what
-    is set by then. Raises ForbiddenChangeError before anything is sent. Never raises CallFailed.
+    A broker's keys are changed at the broker itself, as no other takes them. Nothing is sent after ``begin_by``, nor of
+    resources that ``leave_out`` returns for the settings on the same connection. Raises ForbiddenChangeError before
+    anything is sent. Never raises CallFailed.
     """
     by_key = {(change.resource, change.key): change for change in changes}
     terms = _Terms(deadline, begin_by or deadline, leave_out)
@@ -118,13 +116,11 @@ def change_throttles(
         every[_ALL_TOPICS] = topics
     jobs = {one: partial(_change_at, pool, one, changes, terms) for one, changes in every.items()}
     answers: dict[ThrottleResource, ChangeResult] = {}
-    for resource, told in gather(jobs, deadline, name="throttle changes").items():
-        if isinstance(told, CallFailed):
-            # Its thread is still at it: the request may have left.
-            lost = ChangeResult(Fate.UNKNOWN, None, told.detail)
-            answers |= dict.fromkeys(every[resource], lost)
+    for resource, answer in gather(jobs, deadline, name="throttle changes").items():
+        if isinstance(answer, CallFailed):  # its thread still runs: the request may have left
+            answers |= dict.fromkeys(every[resource], ChangeResult(Fate.UNKNOWN, None, answer.detail))
         else:
-            answers |= told
+            answers |= answer
     return answers
 
 
@@ -141,7 +137,7 @@ def _check(change: ThrottleChange) -> None:
 
 
 def _ask(pool: ConnectionPool, of: ThrottleResource, ask: Ask[V], deadline: Deadline) -> V:
-    """Any broker is asked about topics, and each broker about itself."""
+    """The answer of any broker about topics, and of each broker about itself."""
     return pool.ask_any(ask, deadline)[1] if of == _ALL_TOPICS else pool.ask(int(of.name), ask, deadline)
 
 
@@ -159,7 +155,7 @@ def _read(resources: Iterable[ThrottleResource], connection: BrokerConnection, u
 
 
 def _seen(kind: str, row: Any) -> dict[tuple[ThrottleResource, str], SeenThrottle]:
-    """A key that the broker does not name has nothing set anywhere."""
+    """Both keys of a resource; a key that the answer lacks is unset in every layer."""
     found = {one.name: one for one in row.configs}
     resource = ThrottleResource(kind, row.resource_name)
     read: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
@@ -219,7 +215,7 @@ def _change(
 def _no_longer_wanted(
     kind: str, changes: _Changes, terms: _Terms, leave_out: LeaveOut, connection: BrokerConnection
 ) -> AbstractSet[ThrottleResource]:
-    """What ``leave_out`` says to what is set right now."""
+    """The resources that ``leave_out`` returns for the present settings."""
     check_in_time(terms.begin_by)
     soon = min(terms.deadline, terms.begin_by)
     rows = _read(changes, connection, soon)

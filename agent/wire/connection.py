@@ -1,8 +1,8 @@
 """One connection to one broker: set-up within a deadline, then one request at a time, each within its own.
 
-Blocking sockets, and a time-out renewed before every step, so that a peer that accepts and says nothing, or drips, ends
-at the deadline as well. Whatever goes wrong is a `CallFailed` whose text names the cause; a connection that failed is
-closed and never used again, as a late answer would be taken for the next one's.
+Sockets are blocking, and the time-out is renewed before every step, so that a silent or dripping peer ends at the
+deadline as well. Every failure is a `CallFailed` with its cause; a connection that failed is closed and never used
+again, as a late answer would be taken for the next one's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def dial(address: BrokerAddress, tls: ssl.SSLContext | None, deadline: Deadline)
     except TimeoutError as error:
         raise CallFailed(GapCause.TIMED_OUT, f"{address} did not finish the TLS handshake in time") from error
     except (ssl.SSLEOFError, ConnectionError) as error:
-        # What a listener in plain text does with a TLS greeting, but also a broker that dies just now.
+        # So does a plaintext listener at a TLS greeting, but also a broker that stops just now.
         detail = f"{address} broke off the TLS handshake; its listener may be one in plain text (security.protocol)"
         raise CallFailed(GapCause.UNREACHABLE, detail) from error
     except ssl.SSLError as error:
@@ -56,7 +56,7 @@ def dial(address: BrokerAddress, tls: ssl.SSLContext | None, deadline: Deadline)
 
 
 def tls_failure(address: str, error: ssl.SSLError) -> CallFailed:
-    """The failure that an error of the TLS layer stands for, with what to change."""
+    """The failure for an error of the TLS layer, with its remedy."""
     todo = "Check ssl.ca.location and the broker's certificate."
     if isinstance(error, ssl.SSLCertVerificationError):
         why = f"its certificate is not trusted ({error.verify_message})"
@@ -81,10 +81,7 @@ def _connect(address: BrokerAddress, deadline: Deadline) -> socket.socket:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.settimeout(max(deadline.left_s, 0.001))
             sock.connect(place)
-        except TimeoutError as error:
-            sock.close()
-            failure = error
-        except OSError as error:
+        except OSError as error:  # TimeoutError among them
             sock.close()
             failure = error
         else:
@@ -96,7 +93,7 @@ def _connect(address: BrokerAddress, deadline: Deadline) -> socket.socket:
 
 
 def _resolve(address: BrokerAddress, deadline: Deadline) -> list[Any]:
-    """Addresses of the host name. The lookup cannot be cut short, so it runs in a thread that is left behind."""
+    """Addresses of the host name. The lookup cannot be cancelled, so it runs in a thread of its own."""
     found: list[list[Any] | OSError] = []
 
     def look_up() -> None:
@@ -119,7 +116,7 @@ def _resolve(address: BrokerAddress, deadline: Deadline) -> list[Any]:
 
 
 def _unresolved(host: str, error: OSError) -> str:
-    """A name that does not exist needs no more words; a resolver that fails does."""
+    """The sentence for a host name; a failure of the resolver has its reason, a missing name needs none."""
     absent = error.errno in {socket.EAI_NONAME, socket.EAI_NODATA}
     return f"host {host} does not resolve" + ("" if absent else f" ({_why(error)})")
 
@@ -140,7 +137,7 @@ def _is_literal(host: str) -> bool:
 
 _TLS_ALERT = b"\x15\x03"
 _HTTP = b"HTTP"
-"""Read as a length it would be 1.2 GB, which says nothing to a person whose port is a web server's."""
+"""Read as a length it would be 1.2 GB: the port is a web server's."""
 _REAUTHENTICATE_AT = 0.85
 _IDLE_S = 1.0
 
@@ -151,9 +148,9 @@ class BrokerConnection:
     def __init__(self, address: BrokerAddress, settings: WireSettings, sock: socket.socket) -> None:
         self.address = address
         self.versions: dict[int, tuple[int, int]] = {}
-        """Call -> oldest and newest version that this broker takes."""
+        """API key -> oldest and newest version that this broker takes."""
         self.session_ends = float("inf")
-        """When the broker wants to see credentials again (KIP-368), on the monotonic clock."""
+        """Monotonic time by which the broker requires a new authentication (KIP-368)."""
         self.last_used = time.monotonic()
         self._settings = settings
         self._sock = sock
@@ -161,7 +158,7 @@ class BrokerConnection:
         self._served = False
 
     def version(self, api: ApiCall, *, oldest: int = 0, newest: int | None = None) -> int:
-        """The version to speak. Raises CallFailed(UNSUPPORTED) when broker and codec share none in that range."""
+        """The newest common version. Raises CallFailed(UNSUPPORTED) when broker and codec share none in that range."""
         low, high = self.versions.get(api.key, (0, -1))
         best = min(high, api.newest, api.newest if newest is None else newest)
         if best < max(low, oldest):
@@ -173,7 +170,7 @@ class BrokerConnection:
     def call(self, api: ApiCall, message: Any, deadline: Deadline, *, version: int) -> Any:
         """The decoded answer. Raises CallFailed, after which the connection is closed unless the answer was whole.
 
-        The failure of a call that changes something tells by ``sent`` whether the request may have reached the broker.
+        ``sent`` of the failure is True when a request that changes something may have reached the broker.
         """
         self._correlation_id = (self._correlation_id + 1) % 2**31
         request = encode(message, version, self._correlation_id, self._settings.client_id)
@@ -203,7 +200,7 @@ class BrokerConnection:
         return decode(api, version, memoryview(frame))
 
     def _check_quiet(self) -> None:
-        """Whatever can be read before anything was asked is the broker's farewell: nothing was sent yet, so say so."""
+        """Bytes or an end before the request mean that the broker closes the connection: nothing was sent yet."""
         readable = select.poll()
         readable.register(self._sock, select.POLLIN | select.POLLHUP | select.POLLERR)
         if readable.poll(0):
@@ -217,26 +214,26 @@ class BrokerConnection:
 
     @property
     def closed(self) -> bool:
-        """True once it must not be used again."""
+        """True once closed; it is never reopened."""
         return self._sock.fileno() < 0
 
     def usable(self, now: float, max_idle_ms: int) -> bool:
-        """True while neither the broker's patience nor its trust has run out."""
+        """True before the idle limit and the end of the broker's SASL session."""
         return not self.closed and now < self.session_ends and now - self.last_used < max_idle_ms / 1000
 
     def close(self) -> None:
-        """Close the socket; fine when it is closed already."""
+        """Close the socket; repeatable."""
         with contextlib.suppress(OSError):
             self._sock.close()
 
     def set_up(self, deadline: Deadline) -> None:
-        """Ask what the broker offers, then show the credentials."""
+        """ApiVersions, then SASL where it is configured. Raises CallFailed."""
         self._learn_versions(deadline)
         if self._settings.sasl is not None:
             self._authenticate(dict(self._settings.sasl), deadline)
 
     def _learn_versions(self, deadline: Deadline) -> None:
-        # v3 since Kafka 2.4; an older broker answers in v0's layout that it does not know it.
+        # v3 since Kafka 2.4; an older broker answers UNSUPPORTED_VERSION in v0's layout.
         for version in (3, 0):
             request = API_VERSIONS.request(
                 client_software_name="rackwise", client_software_version=self._settings.version

@@ -1,4 +1,4 @@
-"""Describes the groups whose coordinator assigns by itself: consumer groups (KIP-848) and streams groups (KIP-1071)."""
+"""Describes groups whose coordinator assigns: consumer groups (KIP-848) and streams groups (KIP-1071)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""How a call to a broker can fail: one exception inside the wire package, with the cause a gap names.
+"""Failures and deadlines of calls: `CallFailed` with a gap's cause, and jobs side by side by a deadline.
 
-`CallFailed` never leaves the package as a surprise: every public call turns it into a `Gap`, but for the few that
-document raising it.
+Public calls turn `CallFailed` into a `Gap`, but for the few that document raising it.
 """
 
 from __future__ import annotations
@@ -22,33 +21,29 @@ from agent.values.kafka import (
 )
 from agent.values.observation import GapCause
 
-# By when an answer must be there; handed down through every step of a call.
-#
-# The clock also counts while the machine sleeps: what was to be sent before it is not sent after it.
-
 
 class Deadline(NamedTuple):
-    """The instant itself, in seconds of `agent.values.clock.elapsed_s`."""
+    """The end of a call, in seconds of `elapsed_s`, which also counts while the machine sleeps."""
 
     at: float
 
     @classmethod
     def after_ms(cls, duration_ms: float) -> Deadline:
-        """The deadline that lies this far ahead."""
+        """The deadline in so many milliseconds from now."""
         return cls(elapsed_s() + duration_ms / 1000)
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left, never negative."""
+        """Seconds left, never negative."""
         return max(0.0, self.at - elapsed_s())
 
     @property
     def over(self) -> bool:
-        """True once nothing is left."""
+        """True once no time is left."""
         return elapsed_s() >= self.at
 
     def part(self, share: float) -> Deadline:
-        """An earlier deadline that leaves only this share of what is left."""
+        """An earlier deadline, with this share of the time left."""
         return Deadline(elapsed_s() + self.left_s * share)
 
 
@@ -60,7 +55,7 @@ COORDINATOR_MOVING = frozenset({"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT
 """Errors that pass by themselves: ask again, the last two at another broker."""
 
 
-class CallFailed(Exception):  # noqa: N818 it is what happened to a call; the tree of errors is agent.errors
+class CallFailed(Exception):  # noqa: N818 an outcome of a call; the tree of errors is agent.errors
     """A broker did not give a usable answer."""
 
     def __init__(
@@ -70,17 +65,17 @@ class CallFailed(Exception):  # noqa: N818 it is what happened to a call; the tr
         self.cause = cause
         self.detail = detail
         self.error = error
-        """Set when the credentials or TLS were refused: it names what to change."""
+        """Set when the credentials or TLS were refused; it has the remedy."""
         self.passed_on = False
-        """True when the broker only passes the question on to the controller: a silence is then not its own."""
+        """True when the broker only passes the request on to the controller, so that a time-out is not its own."""
         self.stale = stale
-        """True when the connection broke before a byte of the answer came: the broker may just have closed it."""
+        """True when the connection broke before a byte of the answer: the broker may have closed it while idle."""
         self.sent = False
-        """True when a request that changes something may have left: what became of it is to be looked up."""
+        """True when a request that changes something may have left: its outcome must be looked up."""
 
 
 class TooLate(CallFailed):
-    """The change was not begun: too much time had passed since it was decided."""
+    """The change was not sent: too much time had passed since its decision."""
 
     def __init__(self) -> None:
         super().__init__(GapCause.TIMED_OUT, "not sent: too much time has passed since the decision")
@@ -88,18 +83,18 @@ class TooLate(CallFailed):
 
 
 class UnusableAnswer(CallFailed):
-    """The broker answered, but the answer cannot be read or is too large; a smaller question may be answered."""
+    """The broker's answer cannot be read or is too large; a smaller request may succeed."""
 
 
 def check_in_time(begin_by: Deadline | None) -> None:
-    """Raises TooLate when a change must not be begun any more; the last thing before it is sent."""
+    """Raises TooLate when a change must not be begun any more; called right before sending."""
     if begin_by is not None and begin_by.over:
         raise TooLate
 
 
 @contextmanager
 def passed_on() -> Iterator[None]:
-    """Whatever fails in here is not the fault of the broker that was asked: it passes the question on."""
+    """Marks failures inside as `passed_on`: the broker only passes the request on to the controller."""
     try:
         yield
     except CallFailed as failure:
@@ -108,7 +103,7 @@ def passed_on() -> Iterator[None]:
 
 
 def from_error_name(name: str, message: str | None = None) -> CallFailed:
-    """The failure that an error in an answer stands for; ``name`` in Kafka's spelling."""
+    """The failure for an error in an answer; ``name`` in Kafka's spelling."""
     if name in _NOT_ALLOWED:
         # Brokers put their own request objects into this message.
         return CallFailed(GapCause.NOT_ALLOWED, name)
@@ -124,7 +119,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 WIDTH = 32
-"""Threads at most for one fan-out; a hundred brokers are asked in a few rounds."""
+"""Threads of one fan-out, at most."""
 _GRACE_S = 0.25
 
 
@@ -133,8 +128,7 @@ def gather(
 ) -> dict[K, V | CallFailed]:
     """The result of each job, or its failure; a job still running shortly after the deadline has timed out.
 
-    Jobs must keep the deadline themselves: a thread cannot be stopped, only left behind. Any other error than
-    CallFailed is a defect and is raised here.
+    Jobs must keep the deadline themselves, as a thread cannot be stopped. An error other than CallFailed is raised.
     """
     work: queue.SimpleQueue[tuple[K, Callable[[], V]]] = queue.SimpleQueue()
     done: queue.SimpleQueue[tuple[K, V | BaseException]] = queue.SimpleQueue()

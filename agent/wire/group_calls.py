@@ -1,4 +1,4 @@
-"""Calls about groups: who is there, and the bytes of classic groups exactly as the coordinator keeps them."""
+"""Calls about groups: ListGroups, and DescribeGroups with the untouched bytes of classic members."""
 
 from __future__ import annotations
 
@@ -20,26 +20,23 @@ from agent.wire.connection import BrokerConnection
 from agent.wire.epoch_group_calls import EPOCH_GROUP_CALLS, DescribeCall
 from agent.wire.failure import CallFailed, Deadline, from_error_name
 from agent.wire.pool import ConnectionPool
-from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, error_name
+from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, raise_on_error
 
 _TYPES_SINCE = 5
 _STATES_SINCE = 4
 _NEWER_KINDS = frozenset((68, 76, 88, *(call.api.key for call in EPOCH_GROUP_CALLS.values())))
-"""Calls of KIP-848, KIP-932 and KIP-1071: ConsumerGroupHeartbeat and -Describe, ShareGroupHeartbeat, StreamsGroup...
-
-A broker that offers none of them (Kafka before 3.7) has classic groups and no others, whether it tells types or not.
-"""
+"""Calls of KIP-848, KIP-932 and KIP-1071; a broker without any of them (before Kafka 3.7) has classic groups alone."""
 _GONE = "Dead: the coordinator does not know the group any more"
 
 
 class ListedGroups(NamedTuple):
-    """All groups we may see, with the broker that listed each (its coordinator)."""
+    """All visible groups, with the broker that listed each (its coordinator)."""
 
     groups: tuple[RawListedGroup, ...]
     """Sorted by id."""
     coordinators: Mapping[str, int]
     silent: tuple[int, ...]
-    """Brokers that did not answer: the groups they coordinate are missing."""
+    """Brokers that did not answer: their groups are missing."""
     gaps: tuple[Gap, ...]
 
 
@@ -57,24 +54,25 @@ def list_groups(pool: ConnectionPool, deadline: Deadline) -> ListedGroups:
     rows: dict[str, RawListedGroup] = {}
     coordinators: dict[str, int] = {}
     gaps: list[Gap] = []
-    untold: set[int] = set()
+    silent: list[int] = []
+    older: set[int] = set()
     for broker, answer in sorted(answers.items()):
         if isinstance(answer, CallFailed):
             gaps.append(Gap(ObservationPart.GROUPS, answer.cause, f"broker {broker}", answer.detail))
+            silent.append(broker)
             continue
         version, listed = answer
         if any(row.group_type is None for row in listed):
-            untold.add(version)
+            older.add(version)
         for row in listed:
             rows[row.group_id] = row
             coordinators[row.group_id] = broker
-    if untold:
+    if older:
         detail = (
-            f"ListGroups v{min(untold)} reports no group types, so the types of groups that are not classic are unknown"
+            f"ListGroups v{min(older)} reports no group types, so the types of groups that are not classic are unknown"
         )
         gaps.append(Gap(ObservationPart.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
-    silent = tuple(sorted(broker for broker, answer in answers.items() if isinstance(answer, CallFailed)))
-    return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, silent, tuple(gaps))
+    return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, tuple(silent), tuple(gaps))
 
 
 def describe_groups(
@@ -93,7 +91,7 @@ def describe_groups(
     ]
     for group, (broker, row) in answers.values.items():
         if isinstance(row, RawClassicGroup) and row.state == DEAD:
-            # Before v6 this is how "no such group" reads (KIP-1043).
+            # Before v6 this means "no such group" (KIP-1043).
             gaps.append(Gap(ObservationPart.GROUPS, GapCause.VANISHED, group, _GONE))
         else:
             found.append(row._replace(coordinator=broker))
@@ -117,9 +115,7 @@ def _ask_list(connection: BrokerConnection, until: Deadline) -> tuple[int, list[
     version = connection.version(LIST_GROUPS)
     classic_alone = _NEWER_KINDS.isdisjoint(connection.versions)
     answer = connection.call(LIST_GROUPS, LIST_GROUPS.request(), until, version=version)
-    refusal = error_name(answer.error_code)
-    if refusal is not None:
-        raise from_error_name(refusal)
+    raise_on_error(answer.error_code)
     return version, [
         RawListedGroup(
             row.group_id,

@@ -1,8 +1,7 @@
-"""Calls that ask a classic group to rebalance: join, leave, and the reads that may forbid it.
+"""Calls that make a classic group rebalance (JoinGroup, LeaveGroup), and reads of transactions that may forbid it.
 
-`CoordinatorConnection` is a connection of its own to a group's coordinator. The order of what is said on it counts, so
-it is no lane of the pool, no other caller uses it, and nothing is sent twice on it: a caller that needs another opens
-another.
+`CoordinatorConnection` is a connection of its own to a group's coordinator, as the order of its requests counts: it is
+no lane of the pool, has one caller, and nothing is sent twice on it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from zlib import crc32
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE
 from agent.values.observation import RawClassicGroup
 from agent.wire.connection import BrokerConnection, open_connection
-from agent.wire.failure import CallFailed, Deadline, from_error_name, gather
+from agent.wire.failure import CallFailed, Deadline, gather
 from agent.wire.group_calls import describe_group
 from agent.wire.pool import ConnectionPool
 from agent.wire.protocol import (
@@ -25,6 +24,7 @@ from agent.wire.protocol import (
     LEAVE_GROUP,
     LIST_TRANSACTIONS,
     error_name,
+    raise_on_error,
 )
 from agent.wire.settings import BrokerAddress, WireSettings
 from assignors.problem import TopicPartition
@@ -45,12 +45,12 @@ class JoinRequest(NamedTuple):
 
 
 class JoinResponse(NamedTuple):
-    """What the coordinator said."""
+    """The coordinator's answer to a join."""
 
     error: str | None
-    """Kafka's name of the error; None when it let the member in."""
+    """Kafka's name of the error; None when the member joined."""
     member_id: str
-    """The id that it gave; empty where it gave none."""
+    """The id that the coordinator gave; empty without one."""
 
 
 class RawTransaction(NamedTuple):
@@ -74,17 +74,17 @@ class CoordinatorConnection:
 
     @property
     def fingerprint(self) -> str:
-        """Tells the broker's release: a digest of the calls and versions that it offers."""
+        """A digest of the broker's calls and versions, which identifies its release."""
         return f"api-{crc32(repr(sorted(self._connection.versions.items())).encode()):08x}"
 
     def describe(self, deadline_ms: int) -> RawClassicGroup:
-        """The group as its coordinator describes it now. Raises CallFailed, of cause VANISHED when it is gone."""
+        """The group by DescribeGroups. Raises CallFailed, of cause VANISHED when it is gone."""
         return describe_group(self._connection, self.group_id, Deadline.after_ms(deadline_ms))
 
     def join(self, ask: JoinRequest, member_id: str, deadline_ms: int) -> JoinResponse:
-        """Ask to be let in; with an empty id the coordinator gives one and says MEMBER_ID_REQUIRED.
+        """JoinGroup; with an empty id the coordinator gives one and answers MEMBER_ID_REQUIRED (KIP-394).
 
-        Raises CallFailed; with ``sent`` the coordinator may have heard it.
+        Raises CallFailed; with ``sent`` the coordinator may have received it.
         """
         version = self._connection.version(JOIN_GROUP, oldest=5, newest=9)
         row = JOIN_GROUP.request.JoinGroupRequestProtocol(name=ask.protocol, metadata=ask.metadata)
@@ -102,9 +102,9 @@ class CoordinatorConnection:
         return JoinResponse(error_name(answer.error_code), answer.member_id or "")
 
     def leave(self, member_id: str, reason: str, deadline_ms: int) -> str | None:
-        """Take a member out of the group; the name of the error, None when it went. Raises CallFailed.
+        """LeaveGroup; the name of the error, None without one. Raises CallFailed.
 
-        Leaving twice does nothing the second time: the coordinator says UNKNOWN_MEMBER_ID.
+        A second leave has no effect: the coordinator answers UNKNOWN_MEMBER_ID.
         """
         version = self._connection.version(LEAVE_GROUP, oldest=3, newest=5)
         one = LEAVE_GROUP.request.MemberIdentity(member_id=member_id, group_instance_id=None, reason=reason)
@@ -114,14 +114,14 @@ class CoordinatorConnection:
         return next((error_name(code) for code in errors if code), None)
 
     def close(self) -> None:
-        """Hang up; a join that is parked there stays in the group."""
+        """Close the connection; a waiting join stays in the group."""
         self._connection.close()
 
 
 def open_coordinator_connection(
     pool: ConnectionPool, settings: WireSettings, group_id: str, deadline: Deadline
 ) -> CoordinatorConnection:
-    """A line to the broker that coordinates the group now. Raises CallFailed."""
+    """A connection to the broker that coordinates the group now. Raises CallFailed."""
     _, address = pool.ask_any(partial(_find_coordinator, group_id), deadline)
     return CoordinatorConnection(group_id, open_connection(address, settings, deadline))
 
@@ -129,9 +129,9 @@ def open_coordinator_connection(
 def list_transactions(
     pool: ConnectionPool, deadline: Deadline
 ) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
-    """Every transactional id that may be seen, and the brokers that did not answer.
+    """Every visible transactional id, and the brokers that did not answer.
 
-    Kafka leaves out the ids whose DESCRIBE is not allowed, and says nothing of it: an empty list proves nothing.
+    Kafka silently leaves out ids without the right DESCRIBE: an empty list proves nothing.
     """
     answers = pool.ask_each(dict.fromkeys(pool.broker_ids, _ask_list), deadline, name="list transactions")
     failed = {broker: answer for broker, answer in answers.items() if isinstance(answer, CallFailed)}
@@ -149,8 +149,7 @@ def describe_transactions(
 ) -> dict[str, tuple[TopicPartition, ...]]:
     """Transactional id -> partitions of its ongoing transaction; one whose partitions are unknown is left out.
 
-    Kafka leaves out the partitions of topics whose DESCRIBE is not allowed, and says nothing of it: a transaction that
-    is ongoing and shows no partition is such a one.
+    Kafka silently leaves out partitions of topics without the right DESCRIBE: an ongoing transaction without any.
     """
     by_broker: dict[int, list[str]] = {}
     for row in transactions:
@@ -171,9 +170,7 @@ def _find_coordinator(group_id: str, connection: BrokerConnection, until: Deadli
     version = connection.version(FIND_COORDINATOR, oldest=4)  # as agent.wire.batches
     message = FIND_COORDINATOR.request(key_type=_KEY_TYPE_GROUP, coordinator_keys=[group_id])
     (row,) = connection.call(FIND_COORDINATOR, message, until, version=version).coordinators
-    refusal = error_name(row.error_code)
-    if refusal is not None:
-        raise from_error_name(refusal, row.error_message)
+    raise_on_error(row.error_code, row.error_message)
     return BrokerAddress(row.host, row.port)
 
 
@@ -181,9 +178,7 @@ def _ask_list(connection: BrokerConnection, until: Deadline) -> list[tuple[str, 
     version = connection.version(LIST_TRANSACTIONS)
     message = LIST_TRANSACTIONS.request(state_filters=[], producer_id_filters=[])
     answer = connection.call(LIST_TRANSACTIONS, message, until, version=version)
-    refusal = error_name(answer.error_code)
-    if refusal is not None:
-        raise from_error_name(refusal)
+    raise_on_error(answer.error_code)
     return [(row.transactional_id, row.transaction_state) for row in answer.transaction_states]
 
 
@@ -194,8 +189,8 @@ def _ask_describe(
     message = DESCRIBE_TRANSACTIONS.request(transactional_ids=list(ids))
     answer = connection.call(DESCRIBE_TRANSACTIONS, message, until, version=version)
     rows = [row for row in answer.transaction_states if row.error_code == 0]
-    told = {row.transactional_id: (row.transaction_state, _partitions(row)) for row in rows}
-    return {name: partitions for name, (state, partitions) in told.items() if partitions or state != _ONGOING}
+    found = {row.transactional_id: (row.transaction_state, _partitions(row)) for row in rows}
+    return {name: partitions for name, (state, partitions) in found.items() if partitions or state != _ONGOING}
 
 
 def _partitions(row: Any) -> tuple[TopicPartition, ...]:

@@ -1,8 +1,7 @@
-"""Committed offsets of many groups at once, and end offsets of many partitions at once.
+"""Calls for offsets: committed offsets of many groups (OffsetFetch), end offsets of many partitions (ListOffsets).
 
-confluent-kafka takes one group a call and makes one future a partition, which costs five times the processor time; a
-cluster has ten thousand groups and a hundred thousand partitions. A leader that does not answer is a gap for its
-partitions, and the others are there.
+confluent-kafka takes one group a call and makes one future a partition, at five times the CPU. A leader that does not
+answer is one gap; the other partitions have their offsets.
 """
 
 from __future__ import annotations
@@ -57,10 +56,13 @@ def fetch_committed(
 
 def list_end_offsets(pool: ConnectionPool, leaders: Mapping[TopicPartition, int], deadline: Deadline) -> EndOffsets:
     """End offset of each partition from its leader, leaders side by side; a leader that does not answer is one gap."""
+    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+    for partition, leader in leaders.items():
+        by_leader[leader].append(partition)
     jobs = {
-        (leader, number): partial(pool.ask, leader, partial(_ask_ends, partitions), deadline)
-        for leader, all_partitions in _by_leader(leaders).items()
-        for number, partitions in enumerate(_slices(all_partitions))
+        (leader, at): partial(pool.ask, leader, partial(_ask_ends, led[at : at + _PARTITIONS_PER_CALL]), deadline)
+        for leader, led in by_leader.items()
+        for at in range(0, len(led), _PARTITIONS_PER_CALL)
     }
     offsets: dict[TopicPartition, int] = {}
     silent: dict[int, CallFailed] = {}
@@ -100,17 +102,6 @@ def _committed(row: Any) -> Offsets:
     }
 
 
-def _by_leader(leaders: Mapping[TopicPartition, int]) -> dict[int, list[TopicPartition]]:
-    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-    for partition, leader in leaders.items():
-        by_leader[leader].append(partition)
-    return by_leader
-
-
-def _slices(partitions: list[TopicPartition]) -> list[list[TopicPartition]]:
-    return [partitions[at : at + _PARTITIONS_PER_CALL] for at in range(0, len(partitions), _PARTITIONS_PER_CALL)]
-
-
 def _ask_ends(
     partitions: Sequence[TopicPartition], connection: BrokerConnection, until: Deadline
 ) -> list[tuple[TopicPartition, int, str | None]]:
@@ -124,8 +115,7 @@ def _ask_ends(
         isolation_level=_READ_UNCOMMITTED,
         topics=[
             topic_row(
-                name=topic,
-                partitions=[partition_row(partition_index=number, timestamp=_LATEST) for number in numbers],
+                name=topic, partitions=[partition_row(partition_index=number, timestamp=_LATEST) for number in numbers]
             )
             for topic, numbers in by_topic.items()
         ],
@@ -143,6 +133,5 @@ def _ask_ends(
 def _refusal(error: str, partitions: list[TopicPartition]) -> Gap:
     named = ", ".join(str(partition) for partition in sorted(partitions)[:5])
     cause = GapCause.NOT_ALLOWED if error == TOPIC_AUTHORIZATION_FAILED else GapCause.ERROR
-    return Gap(
-        ObservationPart.END_OFFSETS, cause, str(min(partitions)) if len(partitions) == 1 else "", f"{error}: {named}"
-    )
+    subject = str(partitions[0]) if len(partitions) == 1 else ""
+    return Gap(ObservationPart.END_OFFSETS, cause, subject, f"{error}: {named}")

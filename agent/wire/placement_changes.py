@@ -1,9 +1,8 @@
-"""Calls that move replicas and leadership: start or cancel reassignments, elect preferred leaders.
+"""Calls that change reassignments (AlterPartitionReassignments) and elect preferred leaders (ElectLeaders).
 
-Invariants: the number of replicas of a partition never changes. Brokers since Kafka 4.1 refuse that themselves
-(KIP-860); for older ones it is compared here, on the same connection right before the request. A call names partitions
-one by one and has one answer for each: Kafka takes some and refuses others of the same request. Any broker passes these
-calls on to the controller. What the caller leaves out after a last look on the same connection is not sent.
+The number of replicas never changes: brokers since Kafka 4.1 refuse that (KIP-860); for older ones it is compared here,
+on the same connection right before the request. Each partition has its own result, as Kafka takes some and refuses
+others of one request. Any broker passes these calls on to the controller.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
 from assignors.problem import TopicPartition
 
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]
-"""Partition -> the replicas it shall have, preferred leader first; None cancels what is in flight."""
+"""Partition -> its target replicas, preferred leader first; None cancels its reassignment."""
 Answers = dict[TopicPartition, ChangeResult]
 
 _LANDING_SHARE = 0.5
-"""The controller is to drop after half of the time what it has not begun: no change may come late."""
+"""Share of the time after which the controller drops a request that it has not begun."""
 _REFUSES_OTHER_NUMBERS = 1
 _PREFERRED = 0
 _LEFT_OUT = ChangeResult(Fate.NOT_SENT, None, "not sent: it is not, right before the request, as it was decided for")
@@ -40,26 +39,23 @@ def alter_placements(
     begin_by: Deadline | None = None,
     leave_out: LeaveOut | None = None,
 ) -> Answers:
-    """Start or cancel reassignments; one answer for each partition. Never raises CallFailed.
+    """Start or cancel reassignments; one result for each partition. Never raises CallFailed.
 
-    After ``begin_by`` it is not sent, nor what ``leave_out`` names.
-
-    Cancelling what is not in flight is refused with NO_REASSIGNMENT_IN_PROGRESS; so is, with
-    INVALID_REPLICA_ASSIGNMENT, cancelling where no replica of before is in sync.
+    Nothing is sent after ``begin_by``, nor partitions that ``leave_out`` returns. A cancellation is refused with
+    NO_REASSIGNMENT_IN_PROGRESS, or with INVALID_REPLICA_ASSIGNMENT where no former replica is in sync.
     """
 
     def ask(connection: BrokerConnection, _share: Deadline) -> Answers:
-        # One broker alone is asked, so it may take all the time there is.
+        # The request goes to one broker alone, so it may take all the time left.
         version = connection.version(ALTER_PARTITION_REASSIGNMENTS)
         refused: Answers = {}
         if leave_out is not None or version < _REFUSES_OTHER_NUMBERS:
-            check_in_time(begin_by)  # a look without time would only be held against the broker
-            soon = deadline if begin_by is None else min(deadline, begin_by)
-            look = precheck(connection, targets, soon)
+            check_in_time(begin_by)  # a precheck without time would only time out
+            state = precheck(connection, targets, min(deadline, begin_by or deadline))
             if version < _REFUSES_OTHER_NUMBERS:
-                refused = _other_numbers(look, targets)
+                refused = _other_numbers(state, targets)
             if leave_out is not None:
-                refused |= dict.fromkeys(leave_out(look), _LEFT_OUT)
+                refused |= dict.fromkeys(leave_out(state), _LEFT_OUT)
         wanted = {partition: target for partition, target in targets.items() if partition not in refused}
         check_in_time(begin_by)
         with passed_on():
@@ -71,14 +67,14 @@ def alter_placements(
 def elect_preferred(
     pool: ConnectionPool, partitions: Iterable[TopicPartition], deadline: Deadline, begin_by: Deadline | None = None
 ) -> Answers:
-    """Give each partition's leadership to its first replica; DONE as well where it leads already.
+    """Elect the first replica of each partition; DONE also with ELECTION_NOT_NEEDED.
 
     Refused with PREFERRED_LEADER_NOT_AVAILABLE where that replica is not in sync. Never raises CallFailed.
     """
     wanted = sorted(partitions)
 
     def ask(connection: BrokerConnection, _share: Deadline) -> Answers:
-        # v0 has no way to say that only the preferred replica will do.
+        # v0 cannot ask for a preferred election.
         version = connection.version(ELECT_LEADERS, oldest=1)
         row = ELECT_LEADERS.request.TopicPartitions
         message = ELECT_LEADERS.request(
@@ -110,8 +106,9 @@ def _alter(connection: BrokerConnection, targets: Targets, version: int, deadlin
         topic_row(
             name=topic,
             partitions=[
-                row(partition_index=number, replicas=_listed(targets[TopicPartition(topic, number)]))
+                row(partition_index=number, replicas=None if target is None else list(target))
                 for number in numbers
+                for target in (targets[TopicPartition(topic, number)],)
             ],
         )
         for topic, numbers in _by_topic(sorted(targets))
@@ -130,11 +127,11 @@ def _alter(connection: BrokerConnection, targets: Targets, version: int, deadlin
     return {partition: told.get(partition, _SILENT) for partition in targets}
 
 
-def _other_numbers(look: RequestPrecheck, targets: Targets) -> Answers:
+def _other_numbers(state: RequestPrecheck, targets: Targets) -> Answers:
     """Refusals of those targets whose number of replicas is not the partition's own."""
     numbers = {
-        id_: len(set(row.replicas) - set(look.running[id_].adding if id_ in look.running else ()))
-        for topic in look.topics.values()
+        id_: len(set(row.replicas) - set(state.running[id_].adding if id_ in state.running else ()))
+        for topic in state.topics.values()
         for row in topic.partitions
         for id_ in (TopicPartition(topic.name, row.partition),)
     }
@@ -163,10 +160,6 @@ def _ask(pool: ConnectionPool, ask: Ask[Answers], partitions: Iterable[TopicPart
 def _by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[int]]]:
     for topic, rows in groupby(partitions, key=lambda partition: partition.topic):
         yield topic, [row.partition for row in rows]
-
-
-def _listed(target: tuple[int, ...] | None) -> list[int] | None:
-    return None if target is None else list(target)
 
 
 def _left_ms(deadline: Deadline) -> int:

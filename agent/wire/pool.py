@@ -1,12 +1,10 @@
-"""Connections to all brokers: reuse, who answers, who is left alone for a while.
+"""Connections to all brokers: reuse, rotation over brokers, and a pause for a broker that let a deadline pass.
 
-A broker that let a deadline pass, and answered nothing else meanwhile, is not asked again for a moment
-(``breaker_ms``): one frozen broker costs one deadline a look, not one a call. One that refuses connections is asked
-again at once, as that costs nothing; so is one that only passes a question on to the controller, and so are all when
-no other is left. Each address has at most ``LANES`` connections, so that a large answer does not hold up a small
-one. A connection that broke before a byte of the answer came was most likely closed by the broker while it was idle:
-the call is repeated once on a new one. A call that changes something is never repeated, neither here nor at another
-broker, once its request may have left (`CallFailed.sent`).
+A broker that times out without another answer meanwhile is not asked for ``breaker_ms``, unless no other is left; one
+that refuses connections, or only passes a request on to the controller, is asked again at once. Each address has at
+most ``LANES`` connections, so that a large answer does not hold up a small one. A call whose idle connection broke
+before a byte of the answer is repeated once on a new one; a call that changes something is never repeated, here or at
+another broker, once its request may have left (`CallFailed.sent`).
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from agent.values.observation import GapCause
@@ -30,7 +29,7 @@ _TRIES = 3
 
 
 class _Rest(NamedTuple):
-    """A broker that is left alone, and why."""
+    """A pause of a broker, and its reason."""
 
     until: float
     why: str
@@ -52,7 +51,7 @@ class ConnectionPool:
         self._closed = False
 
     def learn(self, brokers: Mapping[int, BrokerAddress]) -> None:
-        """Take over which broker listens where; connections to addresses of no broker are closed."""
+        """Replace the brokers' addresses; connections to addresses of no broker are closed."""
         with self._changed:
             self._brokers = dict(brokers)
             gone = [address for address in self._idle if not self._known(address)]
@@ -64,25 +63,25 @@ class ConnectionPool:
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """Brokers that are known to serve."""
+        """Ids of the live brokers, sorted."""
         return tuple(sorted(self._brokers))
 
     def ask(self, broker: int, ask: Ask[V], deadline: Deadline) -> V:
-        """What that broker answers. Raises CallFailed."""
+        """The answer of that broker. Raises CallFailed."""
         address = self._brokers.get(broker)
         if address is None:
             raise CallFailed(GapCause.UNREACHABLE, f"broker {broker} is not among the live brokers")
         return self._ask_at(address, ask, deadline)
 
     def ask_each(self, asks: Mapping[int, Ask[V]], deadline: Deadline, *, name: str) -> dict[int, V | CallFailed]:
-        """What each broker answers, side by side; never raises CallFailed."""
-        jobs = {broker: _bound(self.ask, broker, ask, deadline) for broker, ask in asks.items()}
+        """The answer of each broker, side by side; never raises CallFailed."""
+        jobs = {broker: partial(self.ask, broker, ask, deadline) for broker, ask in asks.items()}
         return gather(jobs, deadline, name=name)
 
     def ask_any(self, ask: Ask[V], deadline: Deadline, *, avoid: int | None = None) -> tuple[int | None, V]:
-        """Who answered first (None: a bootstrap address) and what; brokers are asked in turn.
+        """(Broker that answered, None for a bootstrap address; its answer); brokers are asked in turn.
 
-        Raises the gravest CallFailed when no broker answers: a refusal of credentials before a silence.
+        Raises the gravest CallFailed when no broker answers: a refusal of credentials before a time-out.
         """
         candidates, last_resort = self._candidates(avoid)
         failures: list[CallFailed] = []
@@ -101,7 +100,7 @@ class ConnectionPool:
         raise _gravest(failures)
 
     def close(self) -> None:
-        """Close every connection; calls that are under way fail."""
+        """Close every connection; running calls fail."""
         with self._changed:
             self._closed = True
             idle = [connection for connections in self._idle.values() for connection in connections]
@@ -111,14 +110,14 @@ class ConnectionPool:
             connection.close()
 
     def _candidates(self, avoid: int | None) -> tuple[list[tuple[int | None, BrokerAddress]], bool]:
-        """Brokers in rotation, then bootstrap addresses that are no broker's; and whether all of them are at rest."""
+        """Brokers in rotation, then bootstrap addresses that are no broker's; and whether all of them are paused."""
         with self._changed:
             self._turn += 1
             ids = [broker for broker in self._brokers if broker != avoid]
             turn = self._turn % len(ids) if ids else 0
-            told = [(broker, self._brokers[broker]) for broker in ids[turn:] + ids[:turn]]
-            strangers = [address for address in self._settings.bootstrap if address not in self._brokers.values()]
-            every = [*told, *((None, address) for address in strangers if avoid is None)]
+            known = [(broker, self._brokers[broker]) for broker in ids[turn:] + ids[:turn]]
+            others = [address for address in self._settings.bootstrap if address not in self._brokers.values()]
+            every = [*known, *((None, address) for address in others if avoid is None)]
             now = time.monotonic()
             awake = [one for one in every if (rest := self._rests.get(one[1])) is None or rest.until <= now]
             return (awake, False) if awake else (every, True)
@@ -126,7 +125,7 @@ class ConnectionPool:
     def _ask_at(
         self, address: BrokerAddress, ask: Ask[V], deadline: Deadline, *, share: float = 1.0, last_resort: bool = False
     ) -> V:
-        """``share`` is the part of what is left that a connection may take to be made, and then the call."""
+        """The answer at an address; ``share`` of the time left is the limit of the set-up, and then of the call."""
         rest = self._rests.get(address)
         if rest is not None and rest.until > time.monotonic() and not last_resort:
             raise CallFailed(GapCause.UNREACHABLE, f"not retried yet: {rest.why}")
@@ -136,12 +135,12 @@ class ConnectionPool:
         except CallFailed as failure:
             if not failure.stale or fresh or failure.sent:
                 raise
-        # The idle connection had been closed by the broker; what only reads may be asked twice.
+        # The broker had closed the idle connection; a call that only reads may be repeated.
         connection = self._open(address, deadline.part(share))
         return self._use(connection, ask, deadline.part(share))
 
     def _use(self, connection: BrokerConnection, ask: Ask[V], deadline: Deadline) -> V:
-        """Make the calls, then put the connection back, or drop it when it was closed on the way."""
+        """Make the calls, then put the connection back, or drop it when it was closed."""
         began = time.monotonic()
         try:
             answer = ask(connection, deadline)
@@ -160,7 +159,7 @@ class ConnectionPool:
             self._rests[address] = _Rest(time.monotonic() + self._breaker_s, failure.detail)
 
     def _take(self, address: BrokerAddress, deadline: Deadline) -> tuple[BrokerConnection, bool]:
-        """A connection of our own for now, and whether it is new."""
+        """A connection for this caller alone, and whether it is new."""
         with self._changed:
             while not self._closed:
                 now = time.monotonic()
@@ -205,12 +204,8 @@ class ConnectionPool:
             self._changed.notify()
 
 
-def _bound(call: Callable[[int, Ask[V], Deadline], V], broker: int, ask: Ask[V], deadline: Deadline) -> Callable[[], V]:
-    return lambda: call(broker, ask, deadline)
-
-
 def _gravest(failures: list[CallFailed]) -> CallFailed:
-    """A refusal of credentials or TLS, as waiting does not cure it; else the last failure, telling all of them."""
+    """A refusal of credentials or TLS, which waiting does not cure; else the last failure, with details of all."""
     refused = [failure for failure in failures if failure.error is not None]
     if refused or len(failures) == 1:
         return (refused or failures)[0]

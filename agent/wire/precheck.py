@@ -1,7 +1,7 @@
-"""What there is of some partitions right before a request about them, asked on the very connection of the request.
+"""Prechecks: topics and reassignments of some partitions right before a request, on the request's own connection.
 
-Topic metadata first, which brokers may have a moment late, then the list of reassignments, which is the controller's
-own: what is left between it and the request is the time that one answer and one request take.
+Topic metadata comes first, as brokers may have it late, then the controller's own list of reassignments, so that only
+one round trip lies between that list and the request.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import NamedTuple
 from agent.values.observation import GapCause, RawReassignment, RawTopic
 from agent.wire.cluster_calls import raw_topic
 from agent.wire.connection import BrokerConnection
-from agent.wire.failure import CallFailed, Deadline, from_error_name
+from agent.wire.failure import CallFailed, Deadline, from_error_name, passed_on
 from agent.wire.protocol import LIST_PARTITION_REASSIGNMENTS, METADATA, error_name
 from assignors.problem import TopicPartition
 
 
 class RequestPrecheck(NamedTuple):
-    """What there is."""
+    """Topics and reassignments at the precheck."""
 
     topics: Mapping[str, RawTopic]
-    """By name, also those that a broker does not know; one that is missing was not answered."""
+    """By name, unknown topics with their error; a missing topic was not in the answer."""
     running: Mapping[TopicPartition, RawReassignment]
     """The reassignments of these topics."""
 
 
 LeaveOut = Callable[[RequestPrecheck], AbstractSet[TopicPartition]]
-"""Which partitions are not what the request was decided for: they are left out of it."""
+"""Returns the partitions that have changed since the request was decided: they are left out of it."""
 
 
 def precheck(connection: BrokerConnection, partitions: Iterable[TopicPartition], deadline: Deadline) -> RequestPrecheck:
@@ -40,12 +40,12 @@ def precheck(connection: BrokerConnection, partitions: Iterable[TopicPartition],
 
 
 def describe_on(connection: BrokerConnection, names: Iterable[str], deadline: Deadline) -> dict[str, RawTopic]:
-    """Those topics, by name, as that broker knows them. Raises CallFailed."""
+    """Those topics by name, from that broker. Raises CallFailed."""
     message = METADATA.request(
         topics=[METADATA.request.MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
     )
-    told = connection.call(METADATA, message, deadline, version=connection.version(METADATA, oldest=8))
-    return {row.name: raw_topic(row) for row in told.topics}
+    answer = connection.call(METADATA, message, deadline, version=connection.version(METADATA, oldest=8))
+    return {row.name: raw_topic(row) for row in answer.topics}
 
 
 def _running(
@@ -58,11 +58,8 @@ def _running(
         for topic, run in groupby(wanted, key=lambda one: one.topic)
     ]
     message = api.request(timeout_ms=max(1, int(deadline.left_s * 1000)), topics=topics)
-    try:
+    with passed_on():
         answer = connection.call(api, message, deadline, version=connection.version(api))
-    except CallFailed as failure:
-        failure.passed_on = True
-        raise
     refused = error_name(answer.error_code)
     if refused is not None:
         detail = from_error_name(refused, answer.error_message).detail

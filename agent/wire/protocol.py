@@ -1,9 +1,8 @@
-"""The only module that imports kafka-python: message classes, bytes in and out, SASL mechanisms, names of errors.
+"""The only importer of kafka-python: message classes, bytes in and out, SASL mechanisms, names of errors.
 
-Of kafka-python 3.0.x only its codecs and its SASL mechanisms are used. Its connections and its event loop are not:
-there a lookup of a host name stops every other call, a deadline ends the waiting but not the work, and the answer that
-explains a wrong password is lost when the socket closes with it. `tests/wire/test_contract.py` fails by name when a
-release changes what is used here.
+Of kafka-python 3.0.x only its codecs and its SASL mechanisms are used, not its connections: there a lookup of a host
+name stops every other call, a deadline ends the waiting but not the work, and the answer that explains a wrong password
+is lost. `tests/wire/test_contract.py` fails by name when a release changes what is used here.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ from kafka.protocol.sasl import (
 from agent.values.kafka import UNKNOWN_SERVER_ERROR
 from agent.values.number_format import UNKNOWN_ERROR, unknown_error
 from agent.values.observation import GapCause
-from agent.wire.failure import UnusableAnswer
+from agent.wire.failure import UnusableAnswer, from_error_name
 
 _OWN = "agent.wire.messages"
 
@@ -88,12 +87,12 @@ class StreamsGroupDescribeResponse(ApiMessage, load_json=_OWN):  # type: ignore[
 
 
 class ApiCall(NamedTuple):
-    """A call: how to ask and how to read the answer."""
+    """A call: its request and response classes."""
 
     request: Any
     response: Any
     changes: bool = False
-    """True for a call that changes the cluster: no layer below its caller ever makes it twice."""
+    """True for a call that changes the cluster: no layer below its caller repeats it."""
 
     @property
     def key(self) -> int:
@@ -136,7 +135,7 @@ INCREMENTAL_ALTER_CONFIGS = ApiCall(IncrementalAlterConfigsRequest, IncrementalA
 SASL_HANDSHAKE = ApiCall(SaslHandshakeRequest, SaslHandshakeResponse)
 SASL_AUTHENTICATE = ApiCall(SaslAuthenticateRequest, SaslAuthenticateResponse)
 
-# What the codecs raise on bytes that are not what they should be.
+# Errors of the codecs on malformed bytes.
 _DECODE_ERRORS = (
     struct.error,
     ValueError,
@@ -150,14 +149,14 @@ _DECODE_ERRORS = (
 
 
 def encode(message: Any, version: int, correlation_id: int, client_id: str) -> bytes:
-    """The request as it goes over the wire, with its length in front."""
+    """The bytes of a request, with its length in front."""
     message.API_VERSION = version
     message.with_header(correlation_id=correlation_id, client_id=client_id)
     return bytes(message.encode(header=True, framed=True))
 
 
 def decode(api: ApiCall, version: int, frame: memoryview) -> Any:
-    """The answer of a frame (without its length). Raises UnusableAnswer when the bytes are not what the schema says."""
+    """The answer in a frame (without its length). Raises UnusableAnswer for bytes that do not fit the schema."""
     try:
         # Not by kafka-python: its header reader copies the whole frame.
         flexible = api is not API_VERSIONS and api.response.flexible_version_q(version)
@@ -169,10 +168,7 @@ def decode(api: ApiCall, version: int, frame: memoryview) -> Any:
 
 
 def error_name(code: int) -> str | None:
-    """Kafka's name of an error code (``GROUP_AUTHORIZATION_FAILED``); None when there is no error.
-
-    A code of a newer Kafka is none of its names: it is said to be unknown, as `is_unknown_error` tells.
-    """
+    """Kafka's name of an error code (``GROUP_AUTHORIZATION_FAILED``); None for 0; `unknown_error` of a newer code."""
     if code == 0:
         return None
     if code == -1:
@@ -182,8 +178,15 @@ def error_name(code: int) -> str | None:
     return str(name) if name and name != "UNKNOWN" else unknown_error(code)
 
 
+def raise_on_error(code: int, message: str | None = None) -> None:
+    """Raises CallFailed for an error code other than 0."""
+    name = error_name(code)
+    if name is not None:
+        raise from_error_name(name, message)
+
+
 def is_unknown_error(name: str) -> bool:
-    """Whether `error_name` found no name for a code, so that nothing is known of what it means."""
+    """Whether `error_name` found no name for a code."""
     return name.startswith(UNKNOWN_ERROR)
 
 
@@ -193,18 +196,16 @@ def sasl_mechanism(host: str, arguments: dict[str, Any]) -> Any:
 
 
 def operations(field: Any) -> frozenset[int] | None:
-    """Authorised operations as Kafka's operation codes; None when the broker did not tell."""
+    """Authorised operations as Kafka's operation codes; None where the broker does not report them."""
     if field is None:
         return None
     if isinstance(field, int):
-        if field == -(2**31):
-            return None
-        return frozenset(code for code in range(31) if field >> code & 1)
+        return None if field == -(2**31) else frozenset(code for code in range(31) if field >> code & 1)
     return frozenset(field)
 
 
 def _after_tags(frame: memoryview, at: int) -> int:
-    """Where the body begins behind the tagged fields of a header."""
+    """Offset of the body behind the tagged fields of a header."""
     count, at = _varint(frame, at)
     for _ in range(count):
         _, at = _varint(frame, at)

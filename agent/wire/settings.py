@@ -1,4 +1,4 @@
-"""What the wire client needs of the connection settings, cut once from kafka-python's keyword arguments."""
+"""Settings of the wire client, taken once from kafka-python's keyword arguments: addresses, SASL, TLS, limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GIVE = (
 
 
 class BrokerAddress(NamedTuple):
-    """Where a broker listens."""
+    """Host and port of a broker's listener."""
 
     host: str
     port: int
@@ -33,12 +33,12 @@ class BrokerAddress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireSettings:
-    """Where to begin, who to be and how to trust."""
+    """Bootstrap addresses, identity, TLS and limits."""
 
     bootstrap: tuple[BrokerAddress, ...]
     client_id: str
     version: str
-    """Of rackwise, as brokers show it among their clients (KIP-511)."""
+    """Version of rackwise, which brokers show among their clients (KIP-511)."""
     sasl: Mapping[str, Any] | None
     """kafka-python's names; None when the listener takes any client."""
     tls: ssl.SSLContext | None
@@ -131,7 +131,7 @@ def _load_own_certificate(context: ssl.SSLContext, arguments: Mapping[str, Any])
 
 
 def _private_file(folder: str, name: str, content: str) -> str:
-    """OpenSSL reads keys from files only: a file for its eyes, gone with the folder."""
+    """A file of mode 0600 in that folder, as OpenSSL reads keys from files only."""
     path = Path(folder) / name
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         file.write(content)

@@ -21,13 +21,7 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from agent.decode.encode import (
-    encode_assignment,
-    encode_assignment_info,
-    encode_sticky,
-    encode_subscription,
-    encode_subscription_info,
-)
+from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.members import decode_members
 from agent.decode.values import (
     Assignment,
@@ -41,6 +35,7 @@ from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
+from tests.decode.assignments import encode_assignment, encode_assignment_info
 
 RACKS = ("eu-1a", "eu-1b", "eu-1c")
 CASES = {"consumer members": (100_000, 2.0), "streams members": (10_000, 2.0)}

@@ -16,13 +16,14 @@ import tracemalloc
 from collections.abc import Callable
 from struct import pack
 
-from agent.decode.encode import encode_assignment, encode_subscription
+from agent.decode.encode import encode_subscription
 from agent.decode.members import decode_members
 from agent.decode.values import Assignment, Subscription
 from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember
 from tests.bench.bench_decode import observed
+from tests.decode.assignments import encode_assignment
 from tests.decode.test_hostile import (
     many_active_tasks,
     many_client_tags,

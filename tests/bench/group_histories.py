@@ -20,7 +20,7 @@ from random import Random
 
 import numpy as np
 
-from agent.decode.encode import encode_assignment, encode_sticky, encode_subscription
+from agent.decode.encode import encode_sticky, encode_subscription
 from agent.decode.values import Assignment, StickyUserData, Subscription
 from agent.telemetry.looks import CycleInputs
 from agent.values.limits import Limits
@@ -40,6 +40,7 @@ from agent.values.observation import (
 )
 from assignors.problem import TopicPartition
 from pipeline.backtest.look import HistoryLook, whole_look
+from tests.decode.assignments import encode_assignment
 
 CLUSTER = "made-up"
 RACKS = ("eu-1a", "eu-1b", "eu-1c")

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from random import Random
 from struct import pack
 
-from agent.decode.encode import encode_assignment, encode_subscription, encode_subscription_info
+from agent.decode.encode import encode_subscription, encode_subscription_info
 from agent.decode.values import Assignment, StreamsSubscription, Subscription
 from assignors.problem import TaskId, TopicPartition
+from tests.decode.assignments import encode_assignment
 
 _WHOLE = encode_subscription(Subscription(3, ("orders",), b"\7", (TopicPartition("orders", 1),), 4, "r1"))
 _ASSIGNED = encode_assignment(Assignment(3, (TopicPartition("orders", 1),), None))

@@ -12,15 +12,16 @@ from struct import pack
 import pytest
 
 from agent.decode.assignment_info import decode_assignment_info
-from agent.decode.consumer_protocol import decode_assignment, decode_subscription
+from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.decode_context import BOUNDS, NUMBER, DecodeBudget, DecodeBudgetError, DecodeContext, DecodeLimits
-from agent.decode.encode import encode_assignment, encode_subscription
+from agent.decode.encode import encode_subscription
 from agent.decode.members import decode_members
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason
 from agent.values.memo import Memo
 from agent.values.observation import RawClassicGroup
 from assignors.problem import TopicPartition
+from tests.decode.assignments import decode_assignment, encode_assignment
 from tests.decode.generate import LAYOUTS, mutated
 from tests.decode.hostile import HOSTILE_ASSIGNMENTS, HOSTILE_SUBSCRIPTIONS, HOSTILE_USER_DATA
 from tests.decode.test_members import ASSIGNMENT, SUBSCRIPTION, assigned, group, member, observation, subscribed

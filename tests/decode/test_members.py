@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.decode.encode import (
-    encode_assignment,
-    encode_assignment_info,
-    encode_sticky,
-    encode_subscription,
-    encode_subscription_info,
-)
+from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.members import decode_members
 from agent.decode.values import (
     Assignment,
@@ -33,6 +27,7 @@ from agent.values.memo import Memo
 from agent.values.observation import Observation, RawBroker, RawClassicGroup, RawMember, RawTopic
 from assignors.problem import TaskId, TopicPartition
 from tests.decode import generate
+from tests.decode.assignments import encode_assignment, encode_assignment_info
 
 repeatable = settings(max_examples=200, derandomize=True, deadline=None)
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.decode.assignment_info import decode_assignment_info
-from agent.decode.consumer_protocol import decode_assignment, decode_subscription
+from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.decode_context import DecodeContext
-from agent.decode.encode import encode_assignment, encode_assignment_info, encode_subscription
+from agent.decode.encode import encode_subscription
 from agent.decode.values import (
     Assignment,
     HostPartitions,
@@ -25,9 +25,9 @@ from agent.decode.values import (
     UndecodableReason,
     from_modified_utf8,
     from_utf16,
-    to_modified_utf8,
 )
 from assignors.problem import TaskId, TopicPartition
+from tests.decode.assignments import decode_assignment, encode_assignment, encode_assignment_info, to_modified_utf8
 from tests.decode.generate import LAYOUTS, Layout, mutated
 
 VALUES = {

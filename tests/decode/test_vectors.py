@@ -5,19 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.decode.assignment_info import decode_assignment_info
-from agent.decode.consumer_protocol import (
-    decode_assignment,
-    decode_cooperative_sticky,
-    decode_sticky,
-    decode_subscription,
-)
-from agent.decode.encode import (
-    encode_assignment,
-    encode_assignment_info,
-    encode_sticky,
-    encode_subscription,
-    encode_subscription_info,
-)
+from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
+from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import (
     RUNNING_ACTIVE,
@@ -31,6 +20,7 @@ from agent.decode.values import (
     Subscription,
 )
 from assignors.problem import TaskId, TopicPartition
+from tests.decode.assignments import decode_assignment, encode_assignment, encode_assignment_info
 
 IN_1 = TopicPartition("in", 1)
 IN_2 = TopicPartition("in", 2)

@@ -24,19 +24,8 @@ import atheris
 
 with atheris.instrument_imports(include=["agent.decode"]):
     from agent.decode.assignment_info import decode_assignment_info
-    from agent.decode.consumer_protocol import (
-        decode_assignment,
-        decode_cooperative_sticky,
-        decode_sticky,
-        decode_subscription,
-    )
-    from agent.decode.encode import (
-        encode_assignment,
-        encode_assignment_info,
-        encode_sticky,
-        encode_subscription,
-        encode_subscription_info,
-    )
+    from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
+    from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
     from agent.decode.members import decode_members
     from agent.decode.subscription_info import decode_subscription_info
     from agent.decode.values import (
@@ -49,6 +38,7 @@ with atheris.instrument_imports(include=["agent.decode"]):
         Subscription,
         Undecodable,
     )
+    from tests.decode.assignments import decode_assignment, encode_assignment, encode_assignment_info
 
 from agent.values.observation import Observation, RawClassicGroup, RawMember
 from assignors.problem import TaskId, TopicPartition

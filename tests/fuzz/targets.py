@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from agent.act.commands.inbox import command_of
 from agent.act.journal.file_journal import _transaction
 from agent.decode.members import decode_members
-from agent.decode.values import DecodedMember, Undecodable, UndecodableFieldError, from_modified_utf8, to_modified_utf8
+from agent.decode.values import DecodedMember, Undecodable, UndecodableFieldError, from_modified_utf8
 from agent.execute.commands.apply import apply_commands
 from agent.execute.commands.identity import CommandOrigin
 from agent.journal import plan_entries
@@ -58,6 +58,7 @@ from config.yaml_file import yaml_value
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.builders import Run
+from tests.decode.assignments import to_modified_utf8
 from tests.decode.generate import LAYOUTS, NAMES
 from tests.decode.test_members import ASSIGNMENT, SUBSCRIPTION, assigned, group, member, observation, subscribed
 from tests.fuzz.mutate import mutated, mutated_json

@@ -302,8 +302,8 @@ def test_an_agent_that_ends_in_the_middle_of_a_look_leaves_no_program_behind(tmp
     code = (
         "import sys, threading, time\n"
         "from pathlib import Path\n"
-        "from agent.observe.locators.program import output_of\n"
-        "from agent.wire.deadline import Deadline\n"
+        "from agent.observe.locators.ask import output_of\n"
+        "from agent.wire.failure import Deadline\n"
         f"argv = [sys.executable, '-c', {program!r}]\n"
         "ask = lambda: output_of(argv, deadline=Deadline.after_ms(60_000), max_bytes=100)\n"
         "threading.Thread(target=ask, daemon=True).start()\n"

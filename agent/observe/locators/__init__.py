@@ -1,6 +1,5 @@
-"""What rack locators outside of the process tell: a file, a command, an entry point (KIP-36's RackLocator).
+"""External rack locators (KIP-36's RackLocator): a file, a command, or an entry point of a package.
 
-They are asked in every look, side by side with the brokers. Their answers are foreign: a time limit and a size limit
-hold for each, all of an answer is taken or none of it, no sentence quotes from it, and the last good one stands in for
-one that failed, with its age.
+Each is asked at every look, side by side with the brokers, within a time and a size limit. An answer is taken whole or
+not at all, no sentence quotes from it, and the last good one replaces a failed one, with its age.
 """

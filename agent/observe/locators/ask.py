@@ -1,8 +1,7 @@
-"""Asks every rack locator outside of the process, in every look; the last good answer stands in for a failed one.
+"""Runs the external rack locators of a look: files, commands, entry points; a failure keeps the last answer.
 
-Invariants: a locator whose earlier question has not come back (a file on a dead file server) is not asked again, so
-that threads never pile up; a table that did not change is the same object as before; whatever fails is a gap that says
-how old the answer is that stands in.
+A locator that has not yet answered an earlier look (a file on a dead file server) is not asked again, so that threads
+never pile up. An unchanged table is the same object. Every failure is a gap with the age of the answer used instead.
 """
 
 from __future__ import annotations
@@ -31,24 +30,20 @@ from agent.values.observation import Gap, GapCause, ObservationPart, RawRackRow,
 from agent.wire.failure import CallFailed, Deadline
 from config.plain_file import read_plain
 
-# Runs a program and takes what it prints, whatever it does: bounded in time and size, and gone afterwards.
-#
-# It runs without a shell, in a session of its own, without a terminal, and without rackwise's own environment
-# variables, which may hold secrets. What it writes to stderr is thrown away, because it may hold some too.
-#
-# Invariants: the caller waits no longer than the time limit and a moment; no more than the size limit is held; when the
-# call returns, its process group is killed and its process is reaped, unless the kernel itself cannot end it.
+# A program runs without a shell, in a session of its own, and without rackwise's environment variables, which may hold
+# secrets; so may stderr, which is discarded. Time and output are bounded; when the call returns, its process group is
+# killed and its process is reaped, unless the kernel cannot end it.
 
 _OWN_VARIABLES = "RACKWISE_"
 _CHUNK_BYTES = 65_536
 _LOOK_S = 0.05
-"""How often it is looked whether the process has ended although something else holds its output open."""
+"""Interval of checks whether the process has ended while a child holds its output open."""
 _END_S = 1.0
 _running: set[subprocess.Popen[bytes]] = set()
 
 
 def output_of(argv: Sequence[str], *, deadline: Deadline, max_bytes: int, stdin: bytes = b"") -> bytes:
-    """What the program prints until it ends with exit code 0. Raises CallFailed with a sentence for anything else."""
+    """The output of a program that ends with exit code 0. Raises CallFailed otherwise."""
     process = _start(argv, piped=bool(stdin))
     _running.add(process)
     try:
@@ -91,7 +86,7 @@ def _without_own(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read(process: subprocess.Popen[bytes], deadline: Deadline, max_bytes: int) -> bytes:
-    """Its output up to its end; also to the end of the process, when a child of it keeps the output open."""
+    """Its output up to the end of the pipe, or of the process where a child keeps the pipe open."""
     assert process.stdout is not None  # noqa: S101 it was asked for
     pipe = process.stdout.fileno()
     os.set_blocking(pipe, False)
@@ -133,7 +128,7 @@ def _too_slow() -> CallFailed:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it has ended; it is not reaped by asking, so that its group's number stays its own until the kill."""
+    """Whether it has ended; it is not reaped here, so that its process group id stays reserved until the kill."""
     import psutil  # noqa: PLC0415 nothing else needs it, and few have a locator that is a program
 
     try:
@@ -143,7 +138,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill its group, children that it left behind included, and reap it."""
+    """Kill its process group, leftover children included, and reap it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     for pipe in (process.stdin, process.stdout):
@@ -166,16 +161,14 @@ def _judge(returncode: int | None) -> None:
 
 @atexit.register
 def _end_all() -> None:
-    """A process that ends in the middle of a look leaves no program behind."""
+    """Kill running programs when rackwise exits in the middle of a look."""
     for process in tuple(_running):
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-# Asks an entry point of an installed package (group ``rackwise.rack_locators``), in a process of its own.
-#
-# It is foreign code: what it prints, keeps, blocks or breaks is its process's, which is run and ended like any other
-# program. Its properties, which may hold secrets, go to it through a pipe and stand in no list of processes.
+# Entry points of installed packages (group ``rackwise.rack_locators``) are foreign code, so each runs in a process of
+# its own. Properties, which may hold secrets, go to it through a pipe, as arguments are visible in lists of processes.
 
 MODULE = "agent.observe.locators.entry_point"
 
@@ -183,7 +176,7 @@ MODULE = "agent.observe.locators.entry_point"
 def ask_entry_point(
     question: EntryPointQuestion, timeout_ms: int
 ) -> tuple[bytes, Callable[[bytes], tuple[RawRackRow, ...]]]:
-    """What its process printed, and how to read that. Raises CallFailed."""
+    """The output of its process, and the reader of that. Raises CallFailed."""
     content = output_of(
         (sys.executable, "-P", "-m", MODULE, question.entry_point),
         deadline=Deadline.after_ms(min(question.timeout_ms, timeout_ms)),
@@ -194,7 +187,7 @@ def ask_entry_point(
 
 
 def read_answer(content: bytes) -> tuple[RawRackRow, ...]:
-    """The rows that `plugged` printed. Raises CallFailed, also with what the process itself says."""
+    """The rows that `entry_point` printed. Raises CallFailed, also with the failure that it printed."""
     try:
         answer = read_json(decoded(content), most_bytes=len(content))
     except ForeignJsonError:
@@ -222,7 +215,7 @@ Read = Callable[[bytes], Rows]
 
 
 def locator_asks(context: ObserveContext) -> list[ObserveQuery[Rows | None]]:
-    """One question per locator; the answer is None where it failed, and its gap has the locator as subject."""
+    """One query per locator; the answer is None where it failed, and its gap has the locator as subject."""
     return [
         ObserveQuery(
             ObservationPart.RACK_LOCATORS,
@@ -237,11 +230,10 @@ def locator_asks(context: ObserveContext) -> list[ObserveQuery[Rows | None]]:
 def answered_tables(
     context: ObserveContext, asks: Sequence[ObserveQuery[Rows | None]], gaps: Sequence[Gap]
 ) -> tuple[tuple[RawRackTable, ...], tuple[Gap, ...]]:
-    """The tables of this look, and the gaps with what replaces each failed answer."""
+    """The tables of this look, and the gaps with the age of the table used for each failed answer."""
     kept = _kept(context)
     answered = {ask.subject: RawRackTable(ask.subject, ask.answer, 0) for ask in asks if ask.answer is not None}
-    told = [answered.get(ask.subject) or kept.get(ask.subject) for ask in asks]
-    tables = tuple(table for table in told if table is not None)
+    tables = tuple(table for ask in asks if (table := answered.get(ask.subject) or kept.get(ask.subject)))
     return tables, tuple(_with_age(gap, kept) if gap.part is ObservationPart.RACK_LOCATORS else gap for gap in gaps)
 
 
@@ -278,7 +270,7 @@ def file_content(question: FileQuestion) -> bytes:
 
 
 def _parsed(name: str, content: bytes, read: Read, recall: ObserverState) -> Rows:
-    """The rows of an answer, those of the last one when not a byte of it changed."""
+    """The rows of an answer; those of the last one when its bytes are equal."""
     digest = hashlib.sha256(content).digest()
     known = recall.rack_tables.get(name)
     if known is not None and known[0] == digest:
@@ -289,7 +281,7 @@ def _parsed(name: str, content: bytes, read: Read, recall: ObserverState) -> Row
 
 
 def _kept(context: ObserveContext) -> dict[str, RawRackTable]:
-    """The last good answers, as old as they are now."""
+    """The last good answers, with their present age."""
     last = context.recall.last
     if last is None:
         return {}

@@ -1,16 +1,16 @@
-"""What does a rack locator of an installed package tell? Asks it in this process, which does nothing else.
+"""Main module of the process that asks a rack locator of an installed package, and does nothing else.
 
-A package offers one as an entry point of group ``rackwise.rack_locators``: a class, or any callable, that is given the
-properties of ``rack.locator.properties`` and has ``get_rack_info``, as KIP-36 calls it::
+The entry point of group ``rackwise.rack_locators`` is a class, or any callable, that takes the properties of
+``rack.locator.properties`` and returns an object with ``get_rack_info`` (KIP-36)::
 
     class Inventory:
         def __init__(self, properties: Mapping[str, str]) -> None: ...
         def get_rack_info(self) -> Mapping[int | str, str]:
             return {1: "a", "host.10.0.2.7": "b", "client.id.orders-1": "a"}
 
-A key that is a number is a broker id; every other is written as in a rack table. Properties come as JSON on stdin, the
-answer goes as JSON to stdout, and what the entry point prints goes nowhere. No sentence quotes its errors, because they
-may hold secrets. Only the standard library is imported, so that asking is cheap.
+A numeric key is a broker id; every other is written as in a rack table. Properties come as JSON on stdin, the answer
+goes as JSON to stdout, and the entry point's own output is discarded. No sentence quotes its errors, because they may
+hold secrets. Only the standard library is imported, so that the process starts fast.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ GROUP = "rackwise.rack_locators"
 
 
 def main() -> None:
-    """Answer one question: the rows, or one sentence on what failed."""
+    """Print the rows, or one sentence on the failure."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what it prints is no answer
+    os.dup2(2, 1)  # its own output is no answer
     answer = _answer(sys.argv[1], json.load(sys.stdin))
     answers.write(json.dumps(answer))
     answers.close()
-    os._exit(0)  # threads that it began would keep the process
+    os._exit(0)  # its threads would keep the process
 
 
 def _answer(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _row(key: object, rack: object) -> list[object]:
 
 
 def _place(error: BaseException) -> str:
-    """The line of the entry point's own code where it went wrong."""
+    """The line of the entry point's own code that raised."""
     frames = traceback.extract_tb(error.__traceback__)
     last = next((frame for frame in reversed(frames) if frame.filename != __file__), None)
     return f" in line {last.lineno} of {Path(last.filename).name}" if last is not None else ""

@@ -1,4 +1,4 @@
-"""How a rack locator outside of the process is asked: which file, which command, which entry point."""
+"""Queries of external rack locators: the file to read, the command to run, or the entry point to call."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 WANTED = "broker.ID, host.NAME, client.id.NAME or group.instance.id.NAME, and a rack"
-"""What a row of a rack table is, in words."""
+"""The form of a row of a rack table, as sentences name it."""
 
 
 class TableForm(StrEnum):
-    """How a table is written."""
+    """The format of a rack table."""
 
     PROPERTIES = "properties"
     YAML = "yaml"
@@ -30,7 +30,7 @@ class FileQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandQuestion:
-    """Run this program, without a shell, and read what it prints."""
+    """Run this program, without a shell, and read its output."""
 
     name: str
     argv: tuple[str, ...]
@@ -48,7 +48,7 @@ class EntryPointQuestion:
     timeout_ms: int
     max_bytes: int
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What the entry point is given; may hold secrets, and goes to it through a pipe."""
+    """Properties of the entry point; they may hold secrets, and go to it through a pipe."""
 
 
 LocatorQuestion = FileQuestion | CommandQuestion | EntryPointQuestion

@@ -1,4 +1,4 @@
-"""Reads a rack table: who is where, in properties, in YAML (JSON is YAML), or as an entry point gives it.
+"""Reader of rack tables in properties or YAML (JSON is YAML), and of the rows of an entry point.
 
 ::
 
@@ -7,11 +7,9 @@
     client.id.orders-1=a               client.id: {orders-1: a}
     group.instance.id.orders-eu-1=a    group.instance.id: {orders-eu-1: a}
 
-A bare number is a broker, as in KIP-36's map from broker id to rack. Everything is text, so that a rack may be called
-``no`` or ``010``.
-
-Invariants: a table is taken whole or not at all, and an empty one is no answer; a sentence names the place of a
-mistake and never its text, because it may be a secret; one name with two racks is kept for the model to judge.
+A bare number is a broker id, as in KIP-36. All values are text, so that a rack may be called ``no`` or ``010``. A table
+is taken whole or not at all, and an empty one is a failure; a sentence names the place of a mistake and never its text,
+which may be a secret; one name with two racks is kept for the model to judge.
 """
 
 from __future__ import annotations
@@ -36,13 +34,9 @@ Pairs = Iterable[tuple[str, str, str]]
 
 
 def read_table(content: bytes, form: TableForm) -> tuple[RawRackRow, ...]:
-    """The rows, sorted and each once. Raises CallFailed for anything that is no table."""
+    """The rows, sorted and each once. Raises CallFailed."""
     text = decoded(content)
-    if form is TableForm.PROPERTIES:
-        return rows_of(_from_properties(text))
-    from agent.observe.locators.table import pairs_of  # noqa: PLC0415 few have a table in YAML, and it is slow to load
-
-    return rows_of(pairs_of(text))
+    return rows_of(_from_properties(text) if form is TableForm.PROPERTIES else _from_yaml(text))
 
 
 def rows_of(pairs: Pairs) -> tuple[RawRackRow, ...]:
@@ -88,18 +82,11 @@ def _from_properties(text: str) -> Iterator[tuple[str, str, str]]:
         raise CallFailed(GapCause.UNUSABLE, r"its answer holds an escape that is no character; write \uXXXX") from None
 
 
-# Reads a rack table in YAML, of which JSON is a part.
-#
-# Invariant: a sentence names the place of a mistake and never its text, because it may be a secret.
-
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def pairs_of(text: str) -> Iterator[tuple[str, str, str]]:
-    """(place, key, rack) of every row. Raises CallFailed for what is no table.
-
-    Read from the parser's events, so that nothing unfolds, nothing is nested deep, and everything stays text.
-    """
+def _from_yaml(text: str) -> Iterator[tuple[str, str, str]]:
+    """Rows from the parser's events: no aliases unfold, nothing is nested deep, and every value stays text."""
     events = _events(text)
     if next(events, None) is None:
         return
@@ -121,7 +108,7 @@ def pairs_of(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
-    """The events between the marks of streams and documents: first the document itself, when there is one."""
+    """The parser's events without those of streams and ends of documents."""
     try:
         for event in yaml.parse(text, Loader=_Loader):
             if not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent | yaml.DocumentEndEvent):
