@@ -124,6 +124,8 @@ MOST_ROWS = 200
 """Rows of a table; the other forms have all of them."""
 PIPED_WIDTH = 160
 """Columns of a table that goes to no terminal, unless COLUMNS says otherwise."""
+NAMES_SHOWN = 10
+"""Names of groups, topics or members in one line; ``--all`` lists the others."""
 
 
 class OutputFormat(StrEnum):
