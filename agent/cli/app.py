@@ -1,4 +1,4 @@
-"""The command line as one application; each command imports what it needs when it runs."""
+"""The command line as one application; a command is imported when it is called, as is one of another package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``doctor``: faults that cause traffic across racks, each with its cost and the lines that mend it; and risks."""
+"""``doctor``: faults that cause traffic across racks, each with its cost and its fix; and risks."""
 
 from __future__ import annotations
 
@@ -19,18 +19,10 @@ _INDENT = 10
 PARTS_SHOWN = 20
 
 
-def doctor(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
-    output: options.Output = None,
-    replay: options.Replay = None,
-    duration: options.For = None,
-    every: options.All = False,
-) -> None:
+@options.expanded
+def doctor(given: options.LookOptions) -> None:
     """Faults that cause traffic across racks, each with its cost a day and the line to change; and risks."""
-    look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
+    look = session.look_or_replay(given.source, given.replay, duration=given.duration)
     from agent.cli import tables
     from agent.explain.doctor import diagnose, risks
     from agent.values.plan import Plan
@@ -42,11 +34,11 @@ def doctor(
         *risks(look.snapshot),
     )
     rows = tables.checks(checks, look)
-    if chosen(output) is not OutputFormat.TABLE:
+    if chosen(given.output) is not OutputFormat.TABLE:
         columns = ("state", "check", "who", "sentence", "line", "cross_rack_bytes_per_s", "usd_per_day")
-        emit(rows, columns, output, absent={"line": CellMark.NONE})
+        emit(rows, columns, given.output, absent={"line": CellMark.NONE})
         session.leave(look)
-    _show_checks(rows, {check.name for check in checks if check.tells}, every=every)
+    _show_checks(rows, {check.name for check in checks if check.tells}, every=given.every)
     tables.basis(look)
     session.leave(look)
 

@@ -1,33 +1,60 @@
-"""``status``: the size of the cluster, traffic across racks and its cost, every finding, and the running agent."""
+"""``status``: the size of the cluster, traffic across racks, its cost, all findings, and the running agent."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from agent.cli import options, session
 from agent.cli.output import NAMES_SHOWN, OutputFormat, chosen, emit, emit_gap, emit_line, emit_one, emit_text
 from config.foreign_text import listed
 
+if TYPE_CHECKING:
+    from agent.simulate.evaluation import StageEvaluation
+
 FINDINGS_SHOWN = 20
 
 
-def status(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
-    output: options.Output = None,
-    replay: options.Replay = None,
-    duration: options.For = None,
-    every: options.All = False,
-) -> None:
+@options.expanded
+def status(given: options.LookOptions) -> None:
     """Summary of the cluster: size, traffic across racks, its cost a day, every finding, and what stops the agent."""
-    look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration, reported=True)
+    look = session.look_or_replay(given.source, given.replay, duration=given.duration, reported=True)
+    from agent.cli import tables, views
+
+    document = views.status(look)
+    if chosen(given.output) is not OutputFormat.TABLE:
+        emit_one(document, given.output)
+        session.leave(look)
+    summary = _summary(look, every=given.every)
+    emit_one(summary, given.output, tuple(summary), every=given.every)
+    tables.basis(look)
+    for sentence in look.agent["acting"] if look.agent is not None else ():
+        emit_text(f"The agent reports: {sentence}.")
+    if document["worst_groups"]:
+        emit_line()
+        worst = document["worst_groups"]
+        counts = document["groups"]
+        of = "" if counts is None else f" ({len(worst):,} of {sum(counts.values()):,})"
+        columns = tables.with_money(tables.WORST, look.limits)
+        emit(tables.worst(worst), columns, given.output, title=f"costliest groups{of}")
+    unknown = tables.unknown_cost(document["unknown_groups"])
+    if unknown is not None and look.snapshot.bytes_per_s:  # without rates none has a known cost: that is said above
+        emit_text(unknown)
+    emit_gap(document["findings"])
+    columns = ("severity", "finding", "subject", "sentence")
+    from agent.values.observation import ObservationPart
+
+    rows = session.once_each(document["findings"])
+    empty = session.none_of("no findings in one look", look, *ObservationPart)
+    emit(rows, columns, given.output, empty=empty, every=given.every, most=FINDINGS_SHOWN)
+    shown = document["findings"] if given.every or len(rows) <= FINDINGS_SHOWN else []
+    session.leave(look, gaps=session.untold(look.snapshot.gaps, shown))
+
+
+def _summary(look: StageEvaluation, *, every: bool) -> dict[str, Any]:
+    """The size of the cluster as cells of a table."""
     from agent.cli import tables, views
     from agent.cli.running_agents import agent_line
 
-    document = views.status(look)
-    if chosen(output) is not OutputFormat.TABLE:
-        emit_one(document, output)
-        session.leave(look)
     summary = {**views.summary(look), "across_racks": tables.across_racks(look)}
     if summary["brokers"] is not None:
         absent = summary["absent_brokers"]
@@ -42,26 +69,4 @@ def status(
         summary["rebalancing"] = f"{named}: no racks or assignments of members shown"
     summary["parts not seen"] = summary.pop("not_seen")
     summary["took"] = f"{summary.pop('took_ms'):,} ms"
-    emit_one(summary, output, tuple(summary), every=every)
-    tables.basis(look)
-    for sentence in look.agent["acting"] if look.agent is not None else ():
-        emit_text(f"The agent reports: {sentence}.")
-    if document["worst_groups"]:
-        emit_line()
-        worst = document["worst_groups"]
-        counts = document["groups"]
-        of = "" if counts is None else f" ({len(worst):,} of {sum(counts.values()):,})"
-        columns = tables.with_money(tables.WORST, look.limits)
-        emit(tables.worst(worst), columns, output, title=f"costliest groups{of}")
-    unknown = tables.unknown_cost(document["unknown_groups"])
-    if unknown is not None and look.snapshot.bytes_per_s:  # without rates none has a known cost: that is said above
-        emit_text(unknown)
-    emit_gap(document["findings"])
-    columns = ("severity", "finding", "subject", "sentence")
-    from agent.values.observation import ObservationPart
-
-    rows = session.once_each(document["findings"])
-    empty = session.none_of("no findings in one look", look, *ObservationPart)
-    emit(rows, columns, output, empty=empty, every=every, most=FINDINGS_SHOWN)
-    shown = document["findings"] if every or len(rows) <= FINDINGS_SHOWN else []
-    session.leave(look, gaps=session.untold(look.snapshot.gaps, shown))
+    return summary

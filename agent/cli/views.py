@@ -1,4 +1,4 @@
-"""Rows for people and machines out of the snapshot and what was found in it. Pure; unknown stays None."""
+"""Documents of ``status``, ``racks`` and ``groups`` from one look. Pure; unknown stays None."""
 
 from __future__ import annotations
 
@@ -47,12 +47,9 @@ def summary(look: StageEvaluation) -> dict[str, Any]:
     snapshot = look.snapshot
     kinds = Counter(group.kind.value for group in snapshot.groups.values())
     severities = Counter(finding.severity.value for finding in look.detection.findings)
-    by_rack: dict[str, list[int]] = {}
-    for broker in snapshot.brokers:
-        by_rack.setdefault(rack_name(broker.rack), []).append(broker.id)
     return {
         "cluster": snapshot.cluster_id,
-        "brokers": known_part(dict(sorted(by_rack.items())), snapshot, ObservationPart.BROKERS),
+        "brokers": known_part(dict(sorted(_brokers_by_rack(snapshot).items())), snapshot, ObservationPart.BROKERS),
         "absent_brokers": known_part(sorted(absences(look.before, snapshot)), snapshot, ObservationPart.BROKERS),
         "topics": known_part(len(snapshot.topics), snapshot, ObservationPart.TOPICS),
         "partitions": known_part(
@@ -121,13 +118,10 @@ def racks(look: StageEvaluation) -> list[RackDocument]:
     from agent.simulate.rack_loss import loss_sentence, rack_losses
 
     snapshot, costs = look.snapshot, costs_of(look.snapshot)
-
     absent = absences(look.before, snapshot)
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}
     names: dict[int, str] = {broker.id: rack_name(broker.rack) for broker in snapshot.brokers}
-    brokers: dict[str, list[int]] = {}
-    for broker in snapshot.brokers:
-        brokers.setdefault(names[broker.id], []).append(broker.id)
+    brokers = _brokers_by_rack(snapshot)
     for gone in absent.keys() - names.keys():  # registered nowhere, and in no replica list: the agent has seen it
         brokers.setdefault(UNKNOWN, []).append(gone)
     brokers = {name: sorted(of) for name, of in brokers.items()}
@@ -170,6 +164,13 @@ def racks(look: StageEvaluation) -> list[RackDocument]:
         # Members may claim any number of racks: those of brokers come first, so that no claim pushes one out of sight.
         for name in sorted(every, key=lambda name: (name == UNKNOWN, name not in brokers, name))
     ]
+
+
+def _brokers_by_rack(snapshot: Snapshot) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for broker in snapshot.brokers:
+        found.setdefault(rack_name(broker.rack), []).append(broker.id)
+    return found
 
 
 def _sources_by_rack(snapshot: Snapshot) -> dict[str, Counter[str]]:

@@ -23,7 +23,6 @@ from agent.journal.leader import LEADER, leader_in
 from agent.journal.schema import journal_schema
 from agent.values.journal import JournalState, JournalWrite
 from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
-from testbed.cluster.driver import ClusterDriver
 from tests.act.journals import (
     delete_topics,
     leader,
@@ -36,6 +35,7 @@ from tests.act.journals import (
     said,
     told,
 )
+from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 from tests.observe.live import wait_for
 

@@ -98,7 +98,7 @@ def test_what_a_look_at_a_live_cluster_loads_is_used_by_it() -> None:
         "import agent.observe.observe_cluster; "
         "import agent.record.weights; import agent.record.running_agent; "
         "import agent.simulate.evaluation; import agent.cli.tables; "
-        "options.settings(None, None, None, '127.0.0.1:9092')"
+        "options.settings(options.SettingsOptions(bootstrap='127.0.0.1:9092'))"
     )
     assert {"kafka", "confluent_kafka", "config.settings"} <= loaded
     assert_only_what_is_used(loaded)

@@ -38,11 +38,7 @@ Pairs = Iterable[tuple[str, str, str]]
 def read_table(content: bytes, form: TableForm) -> tuple[RawRackRow, ...]:
     """The rows, sorted and each once. Raises CallFailed for anything that is no table."""
     text = decoded(content)
-    if form is TableForm.PROPERTIES:
-        return rows_of(_from_properties(text))
-    from agent.observe.locators.table import pairs_of  # noqa: PLC0415 few have a table in YAML, and it is slow to load
-
-    return rows_of(pairs_of(text))
+    return rows_of(_from_properties(text) if form is TableForm.PROPERTIES else pairs_of(text))
 
 
 def rows_of(pairs: Pairs) -> tuple[RawRackRow, ...]:

@@ -1,4 +1,4 @@
-"""What work is to run: topics, load, groups and Streams applications, and which faults were put in on purpose.
+"""The plan of a workload: topics, load, groups and Streams applications, with their intended faults.
 
 Invariant: a plan is a plain value; making one touches nothing. `fitted` is the only place that leaves a part out, and
 it says which and why.
