@@ -205,12 +205,16 @@ def full_application(*, loaded: bool) -> typer.Typer:
     add_examples(everything, EXAMPLES, SHORT)
     for name, plugged in plugged_commands().items():
         if name not in COMMANDS:
-            line = typer.Typer()
-            line.command()(lambda: None)
-            with suppress(GaveUp):  # its package is broken, which the command itself reports when it is called
-                line = load(plugged) if loaded else line
-            add(everything, plugged, line)
+            add(everything, plugged, _loaded_or_line(plugged, loaded=loaded))
     return everything
+
+
+def _loaded_or_line(plugged: PluggedCommand, *, loaded: bool) -> typer.Typer:
+    line = typer.Typer()
+    line.command()(lambda: None)
+    with suppress(GaveUp):  # its package is broken, which the command itself reports when it is called
+        line = load(plugged) if loaded else line
+    return line
 
 
 def _add_own(made: typer.Typer, name: str) -> None:

@@ -136,15 +136,14 @@ def place(
         both = place_new_topic(snapshot, wanted.topic, wanted.partitions, wanted.replication_factor, kafka)
     if choice.reassignment_json is not None:
         written = next(one for one in both if one.by == choice.placement.value)
-        if written.refused is not None:
-            raise BadInput(
-                "there is no placement by Kafka to write",
-                why=written.refused,
-                todo="Write the optimum: --placement optimum",
-            )
-        write_text(choice.reassignment_json, new_partitions_json(written) + "\n")
+        _write(written, choice.reassignment_json)
     command = _kafka_topics(servers or bootstrap_of(snapshot), source.properties or ())
     rows = [placement_to_json(one, command) for one in both]
+    _emit_placements(rows, output, every=every)
+    session.leave(seen)
+
+
+def _emit_placements(rows: Sequence[NewPlacementRow], output: OutputFormat | None, *, every: bool) -> None:
     match chosen(output):
         case OutputFormat.TABLE:
             _show(rows, every=every)
@@ -153,7 +152,16 @@ def place(
             emit([_flat(row) for row in rows], ("placement", "sentence", *fields, "command"), output)
         case _:
             emit(rows, ("placement", "sentence", "spread", "command"), output)
-    session.leave(seen)
+
+
+def _write(placement: NewPlacement, file: Path) -> None:
+    if placement.refused is not None:
+        raise BadInput(
+            "there is no placement by Kafka to write",
+            why=placement.refused,
+            todo="Write the optimum: --placement optimum",
+        )
+    write_text(file, new_partitions_json(placement) + "\n")
 
 
 def _kafka_topics(servers: str | None, properties: Sequence[Path]) -> str:

@@ -224,11 +224,7 @@ def group_rows(snapshot: Snapshot, detection: DetectionResult, plan: Plan | None
     groups = [g for g in snapshot.groups.values() if isinstance(g, ReaderGroup)]
     groups = [group for group in groups if not limits.excludes_group(group.id)]
     predictions: dict[str, Prediction] = dict(plan.predictions) if plan is not None else {}
-    open_ = [group for group in groups if group.id not in predictions]
-    with_a_gap = {name for name, one in detection.assessments.items() if one.improvable}
-    wanted = [group for group in open_ if group.id in with_a_gap]
-    wanted += [group for group in open_ if group.id not in with_a_gap][:MOST_AT_THEIR_OPTIMUM]
-    predictions |= predict_groups(wanted, snapshot, limits, memo)
+    predictions |= predict_groups(_unpredicted(groups, predictions, detection), snapshot, limits, memo)
     return [
         columns_row(
             group_comparison(
@@ -237,6 +233,16 @@ def group_rows(snapshot: Snapshot, detection: DetectionResult, plan: Plan | None
         )
         for group in groups
     ]
+
+
+def _unpredicted(
+    groups: list[ReaderGroup], predictions: Mapping[str, Prediction], detection: DetectionResult
+) -> list[ReaderGroup]:
+    """Groups without a prediction: all that can be improved, then `MOST_AT_THEIR_OPTIMUM` of the others."""
+    unpredicted = [group for group in groups if group.id not in predictions]
+    with_a_gap = {name for name, one in detection.assessments.items() if one.improvable}
+    wanted = [group for group in unpredicted if group.id in with_a_gap]
+    return wanted + [group for group in unpredicted if group.id not in with_a_gap][:MOST_AT_THEIR_OPTIMUM]
 
 
 def columns_row(columns: GroupComparison) -> PlanGroup:

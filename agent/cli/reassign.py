@@ -54,17 +54,7 @@ def status(
 ) -> None:
     """Plans of the journal, and every reassignment that the brokers report, also of other tools."""
     from agent.cli.follow import ReassignmentWatcher
-    from agent.cli.records import (
-        copy_cells,
-        copy_row,
-        head_row,
-        leader_row,
-        pause_row,
-        plan_cells,
-        plan_rows,
-        throttle_line,
-        throttle_rows,
-    )
+    from agent.cli.records import copy_cells, copy_row, leader_row, pause_row, plan_cells, plan_rows, throttle_rows
 
     loaded = options.settings(source)
     told = _told(loaded, needed=plan is not None, table=chosen(output) is OutputFormat.TABLE)
@@ -87,13 +77,7 @@ def status(
         }
         emit_one(document, output)
         raise typer.Exit(_exit_code(observation, told))
-    lines = [throttle_line(row) for row in throttle_rows(told.view)]
-    absent = {"leader": CellMark.NONE, "paused": CellMark.NONE}
-    journal = f"{told.journal}: {told.why}" if told.why else told.journal
-    emit_one({**head_row(told.view), "journal": journal}, output, absent=absent, every=every)
-    if lines:
-        emit_line()
-        emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
+    _show_journal(told, output, every=every)
     none = {"throttle": CellMark.NONE}
     shown = [plan_cells(row) for row in rows]
     emit_gap(shown)
@@ -105,6 +89,19 @@ def status(
         emit_line()
         emit([copy_cells(row) for row in copies], (*COPIES, "ours"), output, every=every)
     raise typer.Exit(_exit_code(observation, told))
+
+
+def _show_journal(told: _Told, output: options.Output, *, every: bool) -> None:
+    """The leading agent, whether it is paused, the journal, and the throttles in force."""
+    from agent.cli.records import head_row, throttle_line, throttle_rows
+
+    lines = [throttle_line(row) for row in throttle_rows(told.view)]
+    absent = {"leader": CellMark.NONE, "paused": CellMark.NONE}
+    journal = f"{told.journal}: {told.why}" if told.why else told.journal
+    emit_one({**head_row(told.view), "journal": journal}, output, absent=absent, every=every)
+    if lines:
+        emit_line()
+        emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
 
 
 @reassign_app.command()

@@ -243,12 +243,16 @@ def losses(rows: Sequence[RackDocument], *, every: bool) -> None:
             emit_text(f"losing {row['rack']}: {row['losing_it']}")
         if row["brokers"] and row["brokers"] == row["absent_brokers"] and _plain(row) not in live:
             emit_text(f"rack {_plain(row)} has no live broker")
-        for absence in row["absences"] if every else row["absences"][:MOST_ABSENCES]:
-            emit_text(f"{_plain(row)}: {absence['sentence']}")
-        if len(row["absences"]) > MOST_ABSENCES and not every:
-            emit_text(f"{_plain(row)}: {len(row['absences']) - MOST_ABSENCES:,} more absent brokers: --all or -o json")
+        _emit_absences(row, every=every)
     if len(rows) > MOST_LOSSES and not every:
         emit_text(f"and {len(rows) - MOST_LOSSES:,} more racks: --all or -o json")
+
+
+def _emit_absences(row: RackDocument, *, every: bool) -> None:
+    for absence in row["absences"] if every else row["absences"][:MOST_ABSENCES]:
+        emit_text(f"{_plain(row)}: {absence['sentence']}")
+    if len(row["absences"]) > MOST_ABSENCES and not every:
+        emit_text(f"{_plain(row)}: {len(row['absences']) - MOST_ABSENCES:,} more absent brokers: --all or -o json")
 
 
 def _rack(row: Mapping[str, Any]) -> str:
