@@ -1,1 +1,1 @@
-"""The test bed: Kafka brokers on this machine, a workload on them, and the demo. The agent does not import it."""
+"""The test bed: Kafka brokers on this machine, a workload, and the demo. The agent does not import it."""

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from testbed.cluster import ClusterSpec, EmbeddedCluster
-from testbed.cluster.driver import BrokerDriver, ClusterDriver, ComposeDriver
 from testbed.cluster.errors import ClusterError
 from testbed.demo.workload import ClusterWorkload, demo_plan
 from testbed.demo.workload.scenes import DEMO_RACKS
+from tests.cluster.driver import BrokerDriver, ClusterDriver, ComposeDriver
 
 # Quick and the same every time for each change; RACKWISE_TEST_HYPOTHESIS=night looks for more.
 # No test says anything about time: a machine that is busy with brokers is slow.

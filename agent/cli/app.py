@@ -1,4 +1,4 @@
-"""The command line as one application; each command imports what it needs when it runs."""
+"""The command line as one application; a command is imported when it is called, as is one of another package."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
-from typer.models import CommandInfo
 
-from agent.cli import assign, config, explain, plan, proposals, reassign, run, simulate, status, top
 from agent.cli.examples import EXAMPLES, SHORT, add_examples
 from agent.cli.output import emit_line
 from agent.errors import GaveUp, reason
@@ -126,6 +124,26 @@ def _entries(file: Path) -> Iterator[tuple[str, str]]:
             yield entry[1], entry[2]
 
 
+COMMANDS: Mapping[str, str] = {
+    "status": "agent.cli.status:status",
+    "doctor": "agent.cli.doctor:doctor",
+    "groups": "agent.cli.groups:groups",
+    "topics": "agent.cli.topics:topics",
+    "racks": "agent.cli.racks:racks",
+    "top": "agent.cli.top:top",
+    "plan": "agent.cli.plan:plan",
+    "explain": "agent.cli.explain:explain",
+    "simulate": "agent.cli.simulate:simulate",
+    "run": "agent.cli.run:run",
+    "config": "agent.cli.config:config_app",
+    "proposals": "agent.cli.proposals:proposals_app",
+    "reassign": "agent.cli.reassign:reassign_app",
+    "pause": "agent.cli.proposals:pause",
+    "resume": "agent.cli.proposals:resume",
+    "assign": "agent.cli.assign:assign",
+    "optimize": "agent.cli.assign:optimize",
+}
+"""The agent's own commands: name -> ``module:attribute`` of its function or group; imported when it is called."""
 ORDER = (
     "status", "doctor", "groups", "topics", "racks", "top", "plan", "explain", "simulate", "run", "config",
     "proposals", "reassign", "pause", "resume", "spark", "assign", "optimize", "demo", "cluster",
@@ -155,65 +173,57 @@ app = typer.Typer(
     "4 guard refused, 5 cluster unreachable or answer partial, 6 another agent took over, 7 memory ceiling. "
     "Settings: rackwise config show --origin.",
 )
-app.command()(run.run)
-app.command()(status.status)
-app.command()(status.racks)
-app.command()(status.groups)
-app.command()(status.topics)
-app.command()(top.top)
-app.command()(status.doctor)
-app.command()(plan.plan)
-app.command()(explain.explain)
-app.add_typer(proposals.proposals_app, name="proposals")
-app.add_typer(reassign.reassign_app, name="reassign")
-app.command()(proposals.pause)
-app.command()(proposals.resume)
-app.command()(simulate.simulate)
-app.command()(assign.optimize)
-app.command()(assign.assign)
-app.add_typer(config.config_app, name="config")
-add_examples(app, EXAMPLES, SHORT)
 
 
 def command_line(asked: str) -> typer.Typer:
     """The application; without all other commands where ``asked`` is one. Raises GaveUp where it cannot be loaded.
 
-    Typer looks into every parameter of every command that it is given, which takes longer than to look at a cluster.
+    Typer reads every parameter of every command that it is given, which takes longer than to observe a cluster.
     """
-    alone = _copy()
-    alone.registered_commands = [one for one in app.registered_commands if _name(one) == asked]
-    alone.registered_groups = [one for one in app.registered_groups if one.name == asked]
-    if alone.registered_commands or alone.registered_groups:
+    alone = copy(app)
+    alone.registered_commands, alone.registered_groups = [], []
+    if asked in COMMANDS:
+        _add_own(alone, asked)
+        add_examples(alone, EXAMPLES, SHORT)
         return alone
     plugged = plugged_commands().get(asked)
     if plugged is None:
-        return full_application(loaded=_COMPLETING in os.environ)
+        return full_application(loaded=_COMPLETING in os.environ or asked == "--")
     add(alone, plugged, load(plugged))
     return alone
 
 
 def full_application(*, loaded: bool) -> typer.Typer:
     """The application with the commands of installed packages: loaded, or as lines of the help."""
-    everything = _copy()
-    own = {*map(_name, app.registered_commands), *(one.name for one in app.registered_groups)}
+    everything = copy(app)
+    everything.registered_commands, everything.registered_groups = [], []
+    for name in COMMANDS:
+        if loaded:
+            _add_own(everything, name)
+        else:
+            everything.command(name)(lambda: None)
+    add_examples(everything, EXAMPLES, SHORT)
     for name, plugged in plugged_commands().items():
-        if name not in own:
-            line = typer.Typer()
-            line.command()(lambda: None)
-            with suppress(GaveUp):  # its package is broken, which the command itself says when it is called
-                line = load(plugged) if loaded else line
-            add(everything, plugged, line)
+        if name not in COMMANDS:
+            add(everything, plugged, _loaded_or_line(plugged, loaded=loaded))
     return everything
 
 
-def _copy() -> typer.Typer:
-    made = copy(app)
-    made.registered_commands, made.registered_groups = [*app.registered_commands], [*app.registered_groups]
-    return made
+def _loaded_or_line(plugged: PluggedCommand, *, loaded: bool) -> typer.Typer:
+    line = typer.Typer()
+    line.command()(lambda: None)
+    with suppress(GaveUp):  # its package is broken, which the command itself reports when it is called
+        line = load(plugged) if loaded else line
+    return line
 
 
-def _name(command: CommandInfo) -> str | None:
-    return command.callback.__name__ if command.callback is not None else None
+def _add_own(made: typer.Typer, name: str) -> None:
+    module, _, attribute = COMMANDS[name].partition(":")
+    found = getattr(import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        made.add_typer(found, name=name)
+    else:
+        made.command()(found)
 
 
 def _version(asked: bool) -> None:

@@ -1,4 +1,4 @@
-"""Sends commands to the leading agent, and waits for its answer in the journal."""
+"""Commands to the leading agent, and its answers in the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``assign`` and ``optimize``: the assignors by themselves, on files; no broker is asked."""
+"""``assign`` and ``optimize``: Kafka's assignors and the optimizer on files, without a cluster."""
 
 from __future__ import annotations
 

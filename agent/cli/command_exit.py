@@ -1,4 +1,4 @@
-"""How a command ends: with its exit code, and with whatever went wrong in one form (what, why, do) on stderr.
+"""The end of a command: its exit code, and its error on stderr in one form (what, why, do).
 
 The only place where an error becomes a sentence and an exit code. An error that is not of our tree is a fault of ours:
 it is named as one, and its traceback is shown with ``--debug`` alone.

@@ -1,4 +1,4 @@
-"""``config check|show|schema``: the settings in force, where each comes from, and what there is to set."""
+"""``config check|show|schema``: the settings in force, their origins, and the settings that exist."""
 
 from __future__ import annotations
 
@@ -28,15 +28,13 @@ config_app = typer.Typer(help="Settings: check, show, schema, docs, example.", n
 
 
 @config_app.command()
+@options.expanded
 def check(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
     """Check settings and key files; exit code 2 when one cannot be used. Rack locators are asked, brokers are not."""
-    loaded = options.settings(config, properties, assign, bootstrap, checked=True)
+    loaded = options.settings(source, checked=True)
     _read_keys(loaded)
     servers, others = _brokers(loaded.settings.kafka), _brokers(loaded.settings.execute.kafka)
     origin = str(loaded.origin(_SERVERS)) if servers else None
@@ -124,18 +122,16 @@ def _ask_locators(loaded: LoadedSettings) -> list[LocatorRow]:
 
 
 @config_app.command()
+@options.expanded
 def show(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
     origin: bool = typer.Option(False, "--origin", help="Also show where each value was set."),
 ) -> None:
     """Every setting in force; secrets are shown as stars."""
     from config.load import effective
 
-    loaded = options.settings(config, properties, assign, bootstrap)
+    loaded = options.settings(source)
     rows = [{"setting": name, "value": value, "origin": str(where)} for name, value, where in effective(loaded)]
     columns = ("setting", "value", "origin") if origin else ("setting", "value")
     if chosen(output) is OutputFormat.TABLE:

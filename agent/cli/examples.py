@@ -1,4 +1,4 @@
-"""What ``--help`` of every command has: examples at its end, and arguments named as people name them."""
+"""Texts of ``--help``: examples and a one-line description of every command; arguments without types."""
 
 from __future__ import annotations
 

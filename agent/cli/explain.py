@@ -1,4 +1,4 @@
-"""``explain``: why this is proposed and that is not, as the agent that runs judges it."""
+"""``explain``: every rule that proposes or rejects a change, by the settings of the running agent."""
 
 from __future__ import annotations
 
@@ -41,15 +41,13 @@ class _Judged(NamedTuple):
     agent: RunningAgent | None = None
 
 
+@options.expanded
 def explain(
     subject: Annotated[
         str,
         typer.Argument(metavar="SUBJECT", help="topic/NAME[/PARTITION], group/NAME, broker/ID, or a proposal's id."),
     ],
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
     replay: options.Replay = None,
     as_configured_here: Annotated[
@@ -65,7 +63,7 @@ def explain(
     if replay is not None:
         judged = _replayed(replay, as_configured_here=as_configured_here)
     else:
-        judged = _live(options.settings(config, properties, assign, bootstrap), as_configured_here=as_configured_here)
+        judged = _live(options.settings(source), as_configured_here=as_configured_here)
     published = _published(subject, judged)
     if published is not None:
         say(_of_the_agent(published, judged))

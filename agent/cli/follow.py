@@ -1,4 +1,4 @@
-"""Follows a plan or trigger in progress: its state is read from the journal, the copied bytes from the brokers."""
+"""The progress of a plan or trigger: its state from the journal, the copied bytes from the brokers."""
 
 from __future__ import annotations
 

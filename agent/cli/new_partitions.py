@@ -1,4 +1,4 @@
-"""``plan --new-topic`` and ``plan --add-partitions``: where new partitions would go, by Kafka's placer and at best."""
+"""``plan --new-topic`` and ``--add-partitions``: new partitions by Kafka's placer and at the optimum."""
 
 from __future__ import annotations
 
@@ -36,16 +36,6 @@ class PlacerName(StrEnum):
 
     STRIPED = "striped"
     KIP_36 = "kip-36"
-
-
-class SnapshotSource(NamedTuple):
-    """Where the snapshot comes from: the options of a look, or a telemetry file."""
-
-    config: list[Path] | None
-    properties: list[Path] | None
-    assign: list[str] | None
-    bootstrap: str | None
-    replay: Path | None
 
 
 class NewPartitionsRequest(NamedTuple):
@@ -113,7 +103,8 @@ def is_whole(text: str) -> bool:
 
 def place(
     wanted: NewPartitionsRequest,
-    source: SnapshotSource,
+    source: options.SettingsOptions,
+    replay: Path | None,
     choice: PlacementOptions,
     output: OutputFormat | None,
     *,
@@ -122,7 +113,6 @@ def place(
     """Show both placements in all forms that Kafka's tools take, and write the chosen one to its file."""
     from random import Random
 
-    from agent.cli.new_partitions import new_partitions_json, placement_to_json
     from agent.plan.advice import bootstrap_of
     from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 
@@ -130,12 +120,12 @@ def place(
         raise BadInput(
             "new partitions have no rollback", why="no existing replica moves", todo="Leave --rollback-json out."
         )
-    if source.replay is not None:
-        remember_replay(source.replay)
-        seen = session.replayed(source.replay)
+    if replay is not None:
+        remember_replay(replay)
+        seen = session.replayed(replay)
         servers = None
     else:
-        loaded = options.settings(*source[:4])
+        loaded = options.settings(source)
         seen = session.look(loaded, planning=False)
         servers = str(loaded.settings.kafka.root[BOOTSTRAP_SERVERS])
     snapshot = seen.snapshot
@@ -146,15 +136,14 @@ def place(
         both = place_new_topic(snapshot, wanted.topic, wanted.partitions, wanted.replication_factor, kafka)
     if choice.reassignment_json is not None:
         written = next(one for one in both if one.by == choice.placement.value)
-        if written.refused is not None:
-            raise BadInput(
-                "there is no placement by Kafka to write",
-                why=written.refused,
-                todo="Write the optimum: --placement optimum",
-            )
-        write_text(choice.reassignment_json, new_partitions_json(written) + "\n")
+        _write(written, choice.reassignment_json)
     command = _kafka_topics(servers or bootstrap_of(snapshot), source.properties or ())
     rows = [placement_to_json(one, command) for one in both]
+    _emit_placements(rows, output, every=every)
+    session.leave(seen)
+
+
+def _emit_placements(rows: Sequence[NewPlacementRow], output: OutputFormat | None, *, every: bool) -> None:
     match chosen(output):
         case OutputFormat.TABLE:
             _show(rows, every=every)
@@ -163,7 +152,16 @@ def place(
             emit([_flat(row) for row in rows], ("placement", "sentence", *fields, "command"), output)
         case _:
             emit(rows, ("placement", "sentence", "spread", "command"), output)
-    session.leave(seen)
+
+
+def _write(placement: NewPlacement, file: Path) -> None:
+    if placement.refused is not None:
+        raise BadInput(
+            "there is no placement by Kafka to write",
+            why=placement.refused,
+            todo="Write the optimum: --placement optimum",
+        )
+    write_text(file, new_partitions_json(placement) + "\n")
 
 
 def _kafka_topics(servers: str | None, properties: Sequence[Path]) -> str:

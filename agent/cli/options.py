@@ -1,14 +1,18 @@
-"""Options that every command takes, and the settings that they lead to."""
+"""Options that commands share, the settings that they lead to, and files of JSON named on the command line."""
 
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import sys
 import zlib
+from collections.abc import Callable, Mapping
+from functools import wraps
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
@@ -57,30 +61,79 @@ Output = Annotated[
 
 CORRECT = "Correct the settings named above."
 
-SettingsOptions = tuple[list[Path] | None, list[Path] | None, list[str] | None, str | None]
-"""What `settings` takes: files, imported properties, single settings, brokers."""
+
+class SettingsOptions(NamedTuple):
+    """Options of every command that loads settings."""
+
+    config: Config = None
+    properties: Properties = None
+    assign: Assign = None
+    bootstrap: Bootstrap = None
+
+
+UNSET = SettingsOptions()
+
+
+class LookOptions(NamedTuple):
+    """Options of every command that shows one look at a cluster."""
+
+    config: Config = None
+    properties: Properties = None
+    assign: Assign = None
+    bootstrap: Bootstrap = None
+    output: Output = None
+    replay: Replay = None
+    duration: For = None
+    every: All = False
+
+    @property
+    def source(self) -> SettingsOptions:
+        """The options that lead to the settings."""
+        return SettingsOptions(*self[:4])
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer takes it: the fields of its `SettingsOptions` or `LookOptions` are options of their own."""
+    groups: dict[str, type[SettingsOptions | LookOptions]] = {}
+    shown: list[inspect.Parameter] = []
+    for own in inspect.signature(command, eval_str=True).parameters.values():
+        if own.annotation in (SettingsOptions, LookOptions):
+            groups[own.name] = own.annotation
+            shown += _fields(own.annotation)
+        else:
+            shown.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = {name: group(*(given.pop(field) for field in group._fields)) for name, group in groups.items()}
+        command(**given, **made)
+
+    vars(run)["__signature__"] = inspect.Signature(shown)
+    run.__annotations__ = {one.name: one.annotation for one in shown}
+    return run
+
+
+def _fields(group: type[SettingsOptions | LookOptions]) -> list[inspect.Parameter]:
+    types, defaults = get_type_hints(group, include_extras=True), group._field_defaults
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in group._fields]
 
 
 def settings(
-    config: list[Path] | None,
-    properties: list[Path] | None,
-    assign: list[str] | None,
-    bootstrap: str | None,
-    flags: dict[str, object] | None = None,
-    *,
-    checked: bool = False,
+    source: SettingsOptions, flags: Mapping[str, object] = MappingProxyType({}), *, checked: bool = False
 ) -> LoadedSettings:
-    """The settings in force; what is worth saying about them goes to stderr. Raises ConfigError with every mistake.
+    """The settings in force; what is worth reporting about them goes to stderr. Raises ConfigError with every mistake.
 
-    ``checked``: the command itself is the one that checks them.
+    ``flags``: settings of options of the command's own. ``checked``: the command itself is the one that checks them.
     """
-    remember(config or (), properties or (), assign or (), bootstrap)
-    given = dict(flags or {})
-    if bootstrap is not None:
-        given["kafka.bootstrap.servers"] = bootstrap
+    config, properties, assign = source.config or (), source.properties or (), source.assign or ()
+    remember(config, properties, assign, source.bootstrap)
+    given = dict(flags)
+    if source.bootstrap is not None:
+        given["kafka.bootstrap.servers"] = source.bootstrap
     if checked:
-        return load_checked_settings(config or (), properties or (), assign or (), given, say, todo=CORRECT)
-    return load_checked_settings(config or (), properties or (), assign or (), given, say)
+        return load_checked_settings(config, properties, assign, given, say, todo=CORRECT)
+    return load_checked_settings(config, properties, assign, given, say)
 
 
 STANDARD = Path("-")

@@ -1,4 +1,4 @@
-"""Answers on stdout in the form that was asked for; talk and progress on stderr. The border of the command line.
+"""Output of commands: answers on stdout as table, JSON, YAML or CSV; messages and progress on stderr.
 
 A table on a TTY, JSON elsewhere, unless ``-o`` says otherwise. Every table has the same rows as its JSON, but for the
 end of a long one, which is counted. All text goes through `config.foreign_text`: names are foreign. Nothing else in
@@ -124,6 +124,8 @@ MOST_ROWS = 200
 """Rows of a table; the other forms have all of them."""
 PIPED_WIDTH = 160
 """Columns of a table that goes to no terminal, unless COLUMNS says otherwise."""
+NAMES_SHOWN = 10
+"""Names of groups, topics or members in one line; ``--all`` lists the others."""
 
 
 class OutputFormat(StrEnum):

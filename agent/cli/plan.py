@@ -1,4 +1,4 @@
-"""``plan``: what rackwise would do now."""
+"""``plan``: the proposals that one look gives, and every group now, by its own assignor and at the optimum."""
 
 from __future__ import annotations
 
@@ -35,11 +35,9 @@ _PUBLISHED = ("id", "kind", "subject", "saves $/day", _AGE, "sentence")
 _IN_CSV = ("id", "kind", "subject", "usd_per_day_saved", "sentence")
 
 
+@options.expanded
 def plan(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
     replay: options.Replay = None,
     duration: options.For = None,
@@ -92,12 +90,11 @@ def plan(
 
     wanted = new_partitions.wanted(new_topic, partitions, replication_factor, add_partitions)
     if wanted is not None:
-        look = new_partitions.SnapshotSource(config, properties, assign, bootstrap, replay)
         choice = new_partitions.PlacementOptions(placement, placer, seed, reassignment_json, rollback_json)
-        new_partitions.place(wanted, look, choice, output, every=every)
+        new_partitions.place(wanted, source, replay, choice, output, every=every)
     if keep_leaders and replay is None:
-        assign = [*(assign or ()), "plan.keep_leaders=true"]
-    seen = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
+        source = source._replace(assign=[*(source.assign or ()), "plan.keep_leaders=true"])
+    seen = session.look_or_replay(source, replay, duration=duration)
     if keep_leaders and replay is not None:  # a recorded look brings its own settings
         seen = keeping_leaders(seen)
     found = seen.proposals
@@ -132,7 +129,6 @@ def _say_held(seen: StageEvaluation) -> None:
 
 
 def _emit_groups(seen: StageEvaluation, output: OutputFormat | None, *, every: bool) -> None:
-    from agent.cli.plan import BY, COLUMNS, IN_CSV, SHOWN, flat, group_rows, table_row
     from agent.values.observation import ObservationPart
 
     rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
@@ -228,11 +224,7 @@ def group_rows(snapshot: Snapshot, detection: DetectionResult, plan: Plan | None
     groups = [g for g in snapshot.groups.values() if isinstance(g, ReaderGroup)]
     groups = [group for group in groups if not limits.excludes_group(group.id)]
     predictions: dict[str, Prediction] = dict(plan.predictions) if plan is not None else {}
-    open_ = [group for group in groups if group.id not in predictions]
-    with_a_gap = {name for name, one in detection.assessments.items() if one.improvable}
-    wanted = [group for group in open_ if group.id in with_a_gap]
-    wanted += [group for group in open_ if group.id not in with_a_gap][:MOST_AT_THEIR_OPTIMUM]
-    predictions |= predict_groups(wanted, snapshot, limits, memo)
+    predictions |= predict_groups(_unpredicted(groups, predictions, detection), snapshot, limits, memo)
     return [
         columns_row(
             group_comparison(
@@ -241,6 +233,16 @@ def group_rows(snapshot: Snapshot, detection: DetectionResult, plan: Plan | None
         )
         for group in groups
     ]
+
+
+def _unpredicted(
+    groups: list[ReaderGroup], predictions: Mapping[str, Prediction], detection: DetectionResult
+) -> list[ReaderGroup]:
+    """Groups without a prediction: all that can be improved, then `MOST_AT_THEIR_OPTIMUM` of the others."""
+    unpredicted = [group for group in groups if group.id not in predictions]
+    with_a_gap = {name for name, one in detection.assessments.items() if one.improvable}
+    wanted = [group for group in unpredicted if group.id in with_a_gap]
+    return wanted + [group for group in unpredicted if group.id not in with_a_gap][:MOST_AT_THEIR_OPTIMUM]
 
 
 def columns_row(columns: GroupComparison) -> PlanGroup:

@@ -1,4 +1,4 @@
-"""``proposals`` with its verbs, ``pause`` and ``resume``: what people say to the agent that acts."""
+"""``proposals`` with its verbs, ``pause`` and ``resume``: open proposals, and commands to the leading agent."""
 
 from __future__ import annotations
 
@@ -52,19 +52,17 @@ MaxMoves = Annotated[
 
 
 @proposals_app.callback()
+@options.expanded
 def proposals(
     context: typer.Context,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
     """Open proposals of the proposals topic; its commands approve, follow and cancel them."""
     if context.invoked_subcommand is None:
-        _list(options.settings(config, properties, assign, bootstrap), output, every=every)
-    elif any((config, properties, assign, bootstrap, output, every)):
+        _list(options.settings(source), output, every=every)
+    elif any((*source, output, every)):
         verb = context.invoked_subcommand
         raise BadInput(
             f"Options of {verb} are given before {verb}",
@@ -74,19 +72,18 @@ def proposals(
 
 
 @proposals_app.command(name="list")
+@options.expanded
 def list_proposals(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
     """Published proposals that are still open; the same as proposals alone."""
-    _list(options.settings(config, properties, assign, bootstrap), output, every=every)
+    _list(options.settings(source), output, every=every)
 
 
 @proposals_app.command()
+@options.expanded
 def approve(
     proposal: Id,
     reason: ask.Reason = "",
@@ -94,18 +91,16 @@ def approve(
     max_moves: MaxMoves = None,
     yes: ask.Yes = False,
     wait: ask.Wait = 30,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions = options.UNSET,
     output: options.Output = None,
 ) -> None:
     """Approve exactly this plan: the agent begins it as soon as schedule, budgets and the cluster allow it."""
-    loaded = options.settings(config, properties, assign, bootstrap)
+    loaded = options.settings(source)
     _agree(loaded, proposal, _Given("approve", reason, throttle, max_moves, yes, wait), output)
 
 
 @proposals_app.command()
+@options.expanded
 def apply(
     proposal: Id,
     reason: ask.Reason = "",
@@ -113,50 +108,43 @@ def apply(
     max_moves: MaxMoves = None,
     yes: ask.Yes = False,
     wait: ask.Wait = 30,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions = options.UNSET,
     output: options.Output = None,
 ) -> None:
     """Approve the proposal and follow it until it ends. Ctrl-C ends only the following; cancel stops the plan."""
     from agent.cli import follow
 
-    loaded = options.settings(config, properties, assign, bootstrap)
+    loaded = options.settings(source)
     plan = _agree(loaded, proposal, _Given("apply", reason, throttle, max_moves, yes, wait), output)
     raise typer.Exit(follow.follow(loaded, proposal, plan))
 
 
 @proposals_app.command()
+@options.expanded
 def cancel(
     proposal: Id,
     reason: ask.Reason = "",
     yes: ask.Yes = False,
     wait: ask.Wait = 30,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions = options.UNSET,
     output: options.Output = None,
 ) -> None:
     """Start no further batch, and revert moving partitions; before it has begun: no rule approves it any more."""
     ask.confirm(f"Cancel {proposal}?", yes=yes)
-    tell("cancel", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
+    tell("cancel", options.settings(source), proposal, reason, wait, output)
 
 
 @proposals_app.command()
+@options.expanded
 def history(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
     """Approvals, commands with their answers, plans and triggered rebalances in the journal; the latest last."""
     from agent.cli.records import history_cells, history_rows
 
-    loaded = options.settings(config, properties, assign, bootstrap)
+    loaded = options.settings(source)
     rows = history_rows(ask.journal(ask.plan_of(loaded)))
     form = chosen(output)
     shown = [history_cells(row) for row in rows] if form in {OutputFormat.TABLE, OutputFormat.CSV} else rows
@@ -165,36 +153,32 @@ def history(
     )
 
 
+@options.expanded
 def pause(
     proposal: Annotated[
         str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; without it, all plans and rebalances.")
     ] = None,
     reason: ask.Reason = "",
     wait: ask.Wait = 30,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions = options.UNSET,
     output: options.Output = None,
 ) -> None:
     """Start no new batch and no rebalance until resumed, also after a restart; open batches and observing go on."""
-    tell("pause", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
+    tell("pause", options.settings(source), proposal, reason, wait, output)
 
 
+@options.expanded
 def resume(
     proposal: Annotated[
         str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; without it, all plans and rebalances.")
     ] = None,
     reason: ask.Reason = "",
     wait: ask.Wait = 30,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions = options.UNSET,
     output: options.Output = None,
 ) -> None:
     """End a pause: new batches and rebalances may start again."""
-    tell("resume", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
+    tell("resume", options.settings(source), proposal, reason, wait, output)
 
 
 def tell(
@@ -231,7 +215,6 @@ def _rate(text: str | None) -> int | None:
 
 def _agree(loaded: LoadedSettings, proposal_id: str, given: _Given, output: options.Output) -> str | None:
     """Approve the very attempt that the person was shown; the name of its plan, as the agent tells it."""
-    from agent.cli.proposals import figures_as_published, what_is_approved
     from agent.journal.approvals import plan_hash
     from agent.journal.commands import CommandVerb
 

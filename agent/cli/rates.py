@@ -1,4 +1,4 @@
-"""A look of a command with bytes per second: by two looks, or with the running agent's telemetry as the base.
+"""A look with bytes per second: from two looks, or from the telemetry of the running agent as the base.
 
 Invariant: a command that looks once waits for the agent's telemetry no longer than `AGENT_MS` in all, read beside the
 look; without it the answer is the same but for bytes and money, which are then unknown and said to be, and for what

@@ -1,4 +1,4 @@
-"""``reassign``: how far plans are, whether they have arrived, and how they are stopped or taken back."""
+"""``reassign``: the progress of plans, a check of their planned replicas, cancellation and rollback."""
 
 from __future__ import annotations
 
@@ -43,32 +43,20 @@ BackFile = Annotated[
 
 
 @reassign_app.command()
+@options.expanded
 def status(
     plan: Plan_ = None,
     reassignment_json: OutFile = None,
     rollback_json: BackFile = None,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions = options.UNSET,
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
     """Plans of the journal, and every reassignment that the brokers report, also of other tools."""
     from agent.cli.follow import ReassignmentWatcher
-    from agent.cli.records import (
-        copy_cells,
-        copy_row,
-        head_row,
-        leader_row,
-        pause_row,
-        plan_cells,
-        plan_rows,
-        throttle_line,
-        throttle_rows,
-    )
+    from agent.cli.records import copy_cells, copy_row, leader_row, pause_row, plan_cells, plan_rows, throttle_rows
 
-    loaded = options.settings(config, properties, assign, bootstrap)
+    loaded = options.settings(source)
     told = _told(loaded, needed=plan is not None, table=chosen(output) is OutputFormat.TABLE)
     named = _plan(told.view, plan) if plan is not None else None
     _write_files(named, reassignment_json, rollback_json)
@@ -89,13 +77,7 @@ def status(
         }
         emit_one(document, output)
         raise typer.Exit(_exit_code(observation, told))
-    lines = [throttle_line(row) for row in throttle_rows(told.view)]
-    absent = {"leader": CellMark.NONE, "paused": CellMark.NONE}
-    journal = f"{told.journal}: {told.why}" if told.why else told.journal
-    emit_one({**head_row(told.view), "journal": journal}, output, absent=absent, every=every)
-    if lines:
-        emit_line()
-        emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
+    _show_journal(told, output, every=every)
     none = {"throttle": CellMark.NONE}
     shown = [plan_cells(row) for row in rows]
     emit_gap(shown)
@@ -109,22 +91,33 @@ def status(
     raise typer.Exit(_exit_code(observation, told))
 
 
+def _show_journal(told: _Told, output: options.Output, *, every: bool) -> None:
+    """The leading agent, whether it is paused, the journal, and the throttles in force."""
+    from agent.cli.records import head_row, throttle_line, throttle_rows
+
+    lines = [throttle_line(row) for row in throttle_rows(told.view)]
+    absent = {"leader": CellMark.NONE, "paused": CellMark.NONE}
+    journal = f"{told.journal}: {told.why}" if told.why else told.journal
+    emit_one({**head_row(told.view), "journal": journal}, output, absent=absent, every=every)
+    if lines:
+        emit_line()
+        emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
+
+
 @reassign_app.command()
+@options.expanded
 def verify(
     what: Annotated[
         str, typer.Argument(metavar="PLAN|FILE", help="A plan, or a JSON file of kafka-reassign-partitions.")
     ],
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
     """Check that all planned replicas are in place and no throttle of rackwise is left; exit code 1 when not."""
     from agent.cli.follow import ReassignmentWatcher
 
-    loaded = options.settings(config, properties, assign, bootstrap)
+    loaded = options.settings(source)
     planned, waiting, left = _planned(loaded, what)
     with ReassignmentWatcher(loaded).open() as watcher:
         observation = watcher.look(tuple(sorted({one.topic for one in planned})))
@@ -136,36 +129,32 @@ def verify(
 
 
 @reassign_app.command()
+@options.expanded
 def cancel(
     plan: Id,
     reason: ask.Reason = "",
     yes: ask.Yes = False,
     wait: ask.Wait = 30,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions = options.UNSET,
     output: options.Output = None,
 ) -> None:
     """Start no further batch of the plan, and revert its moving partitions; partitions that have moved stay."""
     ask.confirm(f"Cancel {plan}?", yes=yes)
-    proposals.tell("cancel", options.settings(config, properties, assign, bootstrap), plan, reason, wait, output)
+    proposals.tell("cancel", options.settings(source), plan, reason, wait, output)
 
 
 @reassign_app.command()
+@options.expanded
 def rollback(
     plan: Id,
     reason: ask.Reason = "",
     yes: ask.Yes = False,
     wait: ask.Wait = 30,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions = options.UNSET,
     output: options.Output = None,
 ) -> None:
     """Restore the replicas from before the plan, also of partitions that have moved; copies data again."""
-    loaded = options.settings(config, properties, assign, bootstrap)
+    loaded = options.settings(source)
     _say_way_back(loaded, plan)
     ask.confirm(f"Restore the replicas from before {plan}?", yes=yes)
     proposals.tell("rollback", loaded, plan, reason, wait, output)

@@ -1,4 +1,4 @@
-"""Rows for people out of the journal: plans and how far they are, and everything that was said and done. Pure."""
+"""Rows of the journal: plans with their progress, throttles, commands, and triggered rebalances. Pure."""
 
 from __future__ import annotations
 

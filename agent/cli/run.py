@@ -1,4 +1,4 @@
-"""``run``: the agent as a process."""
+"""``run``: the agent as a process, in mode observe, propose or execute."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ class ModeName(StrEnum):
     EXECUTE = "execute"
 
 
+@options.expanded
 def run(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     mode: Annotated[
         ModeName | None,
         typer.Option("--mode", help="observe only reads; propose (default) is a dry run; execute also acts."),
@@ -38,4 +36,4 @@ def run(
         flags["mode"] = mode.value
     if dry_run:
         flags["dry_run"] = True
-    raise typer.Exit(run_agent(options.settings(config, properties, assign, bootstrap, flags), once=once))
+    raise typer.Exit(run_agent(options.settings(source, flags), once=once))

@@ -1,4 +1,4 @@
-"""What the agent that runs beside a command judges by and remembers, as its telemetry tells, read beside the look.
+"""The running agent's settings, memory and report, read from its telemetry while a command looks at the cluster.
 
 Invariant: a command waits for it no longer than it says, and answers without it.
 """

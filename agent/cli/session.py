@@ -1,4 +1,4 @@
-"""One look for a command: the whole line once, with nothing published and nothing remembered."""
+"""One look for a command, live or from a telemetry file; nothing is published or stored."""
 
 from __future__ import annotations
 
@@ -34,10 +34,7 @@ GAPS_SHOWN = 20
 
 
 def look_or_replay(
-    config: list[Path] | None,
-    properties: list[Path] | None,
-    assign: list[str] | None,
-    bootstrap: str | None,
+    source: options.SettingsOptions,
     replay: Path | None,
     *,
     planning: bool = True,
@@ -60,10 +57,10 @@ def look_or_replay(
                 todo="Leave one of them out.",
             )
         remember_replay(replay)
-        if config or properties or assign or bootstrap:
+        if any(source):
             say(f"note: {replay} brings its own settings: --config, --properties, --set and -b are not read")
         return replayed(replay)
-    loaded = options.settings(config, properties, assign, bootstrap)
+    loaded = options.settings(source)
     return rates.look(loaded, planning=planning, for_ms=for_ms, reported=reported)
 
 
@@ -157,7 +154,6 @@ def leave(seen: StageEvaluation, exit_code: int = 0, *, gaps: Sequence[Gap] | No
 
     ``gaps``: those that the answer itself has not named; all by default.
     """
-    from agent.cli.session import gap_lines
     from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
 
     lines = gap_lines(seen.snapshot.gaps if gaps is None else gaps)

@@ -1,4 +1,4 @@
-"""``simulate``: what would be, if members, racks, brokers or replicas came or went, or settings were others."""
+"""``simulate``: the effect of added or removed members, racks, brokers or replicas, and of changed settings."""
 
 from __future__ import annotations
 
@@ -36,11 +36,9 @@ _WAITING = "waiting"
 _NO_RACK = "the rack does not exist"
 
 
+@options.expanded
 def simulate(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
     replay: Annotated[
         Path | None,
@@ -101,7 +99,6 @@ def simulate(
 
     Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
     """
-    from agent.cli.simulate import simulation_to_json
     from agent.simulate.simulate import simulate as simulated
     from agent.simulate.what_if import RemoveBroker, RemoveRack
     from agent.values.cycle import figures_rest_on
@@ -111,10 +108,7 @@ def simulate(
     changes += [RemoveRack(rack) for rack in remove_rack or ()]
     changes += [RemoveBroker(broker) for broker in remove_broker or ()]
     changes += [*_places(add_rack, add_broker), *_replicas(add_replica, remove_replica, replication_factor)]
-    if replay is not None:
-        seen = session.replayed(replay)
-    else:
-        seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
+    seen = session.replayed(replay) if replay is not None else session.look(options.settings(source), planning=False)
     simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
     nothing = session.none_of("no group is affected", seen, ObservationPart.GROUPS, ObservationPart.TOPICS)
     _show(simulation_to_json(simulation, seen.limits), seen.limits, output, nothing, every=every)

@@ -1,4 +1,4 @@
-"""Which columns give way when a table is wider than its room? Lines of a table, of records, of a paragraph. Pure.
+"""Layout of tables, records and paragraphs within a width: the order in which columns fold. Pure.
 
 Order, until it fits and no text is narrow: heads fold; columns with one value in all rows fold at blanks; so do others,
 the widest first; sentences and long texts get the lines below their row; what is the same in all rows is said once,

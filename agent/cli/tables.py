@@ -1,4 +1,4 @@
-"""Cells of the tables that show money, and the lines below them: units, "≥" where only a part is known, the price."""
+"""Cells of the tables of groups, topics, racks and checks, with units and "≥" where only a part is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent.values.snapshot import GroupKind
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from agent.cli.documents.cluster import CheckDocument, RackDocument, UnknownGroups, WorstGroup
     from agent.cli.documents.groups import (
@@ -87,13 +87,7 @@ def share(local: float | None, unknown: float | None = None) -> str | None:
 
 def worst(rows: Iterable[WorstGroup]) -> list[dict[str, Any]]:
     """The groups that cost most."""
-    return [
-        {
-            "group": row["group"],
-            **_priced(row, "across racks"),
-        }
-        for row in rows
-    ]
+    return [{"group": row["group"], **_priced(row, "across racks")} for row in rows]
 
 
 def groups(rows: Iterable[GroupDocument]) -> list[dict[str, Any]]:
@@ -142,21 +136,13 @@ def show_group(document: GroupDetailsDocument, look: StageEvaluation, *, every: 
         facts["not assessed"] = document["not_assessed"]
     emit_one(facts, OutputFormat.TABLE, with_money(facts, look.limits))
     basis(look)
-    topics_read = [
-        {
-            "topic": row["topic"],
-            "rack": row["rack"] or UNKNOWN,
-            "partitions": row["partitions"],
-            **_priced(row, "across racks"),
-        }
-        for row in document["topic_list"]
-    ]
+    topics_read = [_reader(row, "topic", "across racks") for row in document["topic_list"]]
     reads = with_money(("topic", "rack", "partitions", "across racks", "$/day"), look.limits)
     _below(topics_read, reads, every=every)
     members = ("member", "client_id", "host", "rack", "known_from", "assigned", "defects")
     _below(
         [
-            {**row, "rack": row["rack"] or UNKNOWN, "known_from": row["known_from"] or CellMark.NONE}
+            {**row, "rack": _rack(row), "known_from": row["known_from"] or CellMark.NONE}
             for row in document["member_list"]
         ],
         members,
@@ -196,15 +182,7 @@ def show_topic(document: TopicDetailsDocument, look: StageEvaluation, *, every: 
     del facts["readers"]
     emit_one(facts, OutputFormat.TABLE, with_money(facts, look.limits))
     basis(look)
-    readers = [
-        {
-            "group": row["group"],
-            "rack": row["rack"] or UNKNOWN,
-            "partitions": row["partitions"],
-            **_priced(row, "read across"),
-        }
-        for row in document["readers"] or ()
-    ]
+    readers = [_reader(row, "group", "read across") for row in document["readers"] or ()]
     _below(readers, with_money(("group", "rack", "partitions", "read across", "$/day"), look.limits), every=every)
     partitions = [
         {
@@ -228,7 +206,7 @@ def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
     return [
         {
             **row,
-            "rack": row["rack"] or UNKNOWN,
+            "rack": _rack(row),
             _BROKER_IDS: None if row["brokers"] is None else marked(row["brokers"], row["absent_brokers"]),
             "tasks": None if row["active_tasks"] is None else row["active_tasks"] + (row["standby_tasks"] or 0),
         }
@@ -260,22 +238,30 @@ def losses(rows: Sequence[RackDocument], *, every: bool) -> None:
     live = {_plain(row) for row in rows if set(row["brokers"] or ()) - set(row["absent_brokers"] or ())} | {UNKNOWN}
     for row in rows if every else rows[:MOST_LOSSES]:
         if row["known_from"]:
-            emit_text(f"{row['rack'] or UNKNOWN} is known from: {shown(row['known_from'])}")
+            emit_text(f"{_rack(row)} is known from: {shown(row['known_from'])}")
         if row["losing_it"] is not None:
             emit_text(f"losing {row['rack']}: {row['losing_it']}")
         if row["brokers"] and row["brokers"] == row["absent_brokers"] and _plain(row) not in live:
             emit_text(f"rack {_plain(row)} has no live broker")
-        for absence in row["absences"] if every else row["absences"][:MOST_ABSENCES]:
-            emit_text(f"{_plain(row)}: {absence['sentence']}")
-        if len(row["absences"]) > MOST_ABSENCES and not every:
-            emit_text(f"{_plain(row)}: {len(row['absences']) - MOST_ABSENCES:,} more absent brokers: --all or -o json")
+        _emit_absences(row, every=every)
     if len(rows) > MOST_LOSSES and not every:
         emit_text(f"and {len(rows) - MOST_LOSSES:,} more racks: --all or -o json")
 
 
+def _emit_absences(row: RackDocument, *, every: bool) -> None:
+    for absence in row["absences"] if every else row["absences"][:MOST_ABSENCES]:
+        emit_text(f"{_plain(row)}: {absence['sentence']}")
+    if len(row["absences"]) > MOST_ABSENCES and not every:
+        emit_text(f"{_plain(row)}: {len(row['absences']) - MOST_ABSENCES:,} more absent brokers: --all or -o json")
+
+
+def _rack(row: Mapping[str, Any]) -> str:
+    return row["rack"] or UNKNOWN
+
+
 def _plain(row: RackDocument) -> str:
     """The rack's name, also where brokers or members were in it last."""
-    return (row["rack"] or UNKNOWN).removesuffix(" (last known)")
+    return _rack(row).removesuffix(" (last known)")
 
 
 def checks(found: Iterable[DoctorCheck], look: StageEvaluation) -> list[CheckDocument]:
@@ -321,12 +307,18 @@ def fault_words(row: CheckDocument) -> str | None:
     return f"costs {bytes_words(row['cross_rack_bytes_per_s'])} across racks{money}{more}"
 
 
-def _priced(row: PricedDocument, bytes_head: str) -> dict[str, Any]:
+def _priced(row: PricedDocument | Mapping[str, Any], bytes_head: str) -> dict[str, Any]:
     """What crosses racks and what it costs, between their bounds."""
     return {
         bytes_head: bytes_between(row["cross_rack_bytes_per_s"], row["at_most_cross_rack_bytes_per_s"]),
         "$/day": usd_between(row["usd_per_day"], row["at_most_usd_per_day"]),
     }
+
+
+def _reader(row: Mapping[str, Any], name: str, bytes_head: str) -> dict[str, Any]:
+    """Readers in one rack as cells."""
+    rack = {"rack": _rack(row), "partitions": row["partitions"]}
+    return {name: row[name], **rack, **_priced(row, bytes_head)}
 
 
 def _below(rows: list[Any], columns: tuple[str, ...], *, every: bool) -> None:

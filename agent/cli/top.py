@@ -1,4 +1,4 @@
-"""``top``: what crosses racks and what it costs, look after look, the dearest first.
+"""``top``: traffic across racks and its cost, look after look, the costliest groups and topics first.
 
 On a terminal each look takes the place of the one before; elsewhere each is one line of JSON. q, Ctrl-C or a closed
 pipe ends it with 0. Names go through `agent.cli.output` into a page before they reach the terminal: the codes that
@@ -43,11 +43,9 @@ Wait = Callable[[float], bool]
 """Waits until that second of the monotonic clock; True when the person wants to leave."""
 
 
+@options.expanded
 def top(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
+    source: options.SettingsOptions,
     output: options.Output = None,
     replay: options.Replay = None,
     every: Annotated[str, typer.Option("--every", metavar="DURATION", help="Time between two looks.")] = "5s",
@@ -58,7 +56,6 @@ def top(
     every_ms = rates.parsed(every, "--every", least_ms=_LEAST_EVERY_MS) or _LEAST_EVERY_MS
     last: StageEvaluation | None = None
     with suppress(KeyboardInterrupt, BrokenPipeError), _keys(on_terminal=on_terminal) as wait:
-        source = (config, properties, assign, bootstrap)
         looks = _recorded(replay) if replay is not None else _live(source, every_ms, wait)
         with closing(looks):
             for number, look in enumerate(looks, 1):
@@ -76,7 +73,7 @@ def _live(source: options.SettingsOptions, every_ms: int, wait: Wait) -> Looks:
     from agent.daemon.limits_from_settings import to_limits
     from agent.errors import RackwiseError
 
-    loaded = options.settings(*source)
+    loaded = options.settings(source)
     agent, beside = rates.AgentLookQuery(loaded.settings), running_agents.AgentQuery(loaded)
     with session.looking(loaded) as take:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Rows for people and machines out of the snapshot and what was found in it. Pure; unknown stays None."""
+"""Documents of ``status``, ``racks`` and ``groups`` from one look. Pure; unknown stays None."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from agent.money.traffic import border, worst_first
 from agent.values.assessment import Assessment, Locality, LocalityMeasure
 from agent.values.cycle import hidden_groups, known_part
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK, MEMBERLESS_STATES
-from agent.values.memory import absence_words, absences
+from agent.values.memory import BrokerAbsence, absence_words, absences
 from agent.values.observation import ObservationPart
 from agent.values.snapshot import Group, Member, OtherGroup, Rack, RackState, Range, Snapshot, StreamsGroup, TaskCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from agent.cli.documents.cluster import (
+        AbsenceDocument,
         FindingDocument,
         LossDocument,
         LostTaskDocument,
@@ -47,12 +48,9 @@ def summary(look: StageEvaluation) -> dict[str, Any]:
     snapshot = look.snapshot
     kinds = Counter(group.kind.value for group in snapshot.groups.values())
     severities = Counter(finding.severity.value for finding in look.detection.findings)
-    by_rack: dict[str, list[int]] = {}
-    for broker in snapshot.brokers:
-        by_rack.setdefault(rack_name(broker.rack), []).append(broker.id)
     return {
         "cluster": snapshot.cluster_id,
-        "brokers": known_part(dict(sorted(by_rack.items())), snapshot, ObservationPart.BROKERS),
+        "brokers": known_part(dict(sorted(_brokers_by_rack(snapshot).items())), snapshot, ObservationPart.BROKERS),
         "absent_brokers": known_part(sorted(absences(look.before, snapshot)), snapshot, ObservationPart.BROKERS),
         "topics": known_part(len(snapshot.topics), snapshot, ObservationPart.TOPICS),
         "partitions": known_part(
@@ -121,19 +119,14 @@ def racks(look: StageEvaluation) -> list[RackDocument]:
     from agent.simulate.rack_loss import loss_sentence, rack_losses
 
     snapshot, costs = look.snapshot, costs_of(look.snapshot)
-
     absent = absences(look.before, snapshot)
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}
     names: dict[int, str] = {broker.id: rack_name(broker.rack) for broker in snapshot.brokers}
-    brokers: dict[str, list[int]] = {}
-    for broker in snapshot.brokers:
-        brokers.setdefault(names[broker.id], []).append(broker.id)
+    brokers = _brokers_by_rack(snapshot)
     for gone in absent.keys() - names.keys():  # registered nowhere, and in no replica list: the agent has seen it
         brokers.setdefault(UNKNOWN, []).append(gone)
     brokers = {name: sorted(of) for name, of in brokers.items()}
-    partitions = [partition for topic in snapshot.topics.values() for partition in topic.partitions]
-    replicas = Counter(names.get(replica, UNKNOWN) for partition in partitions for replica in partition.replicas)
-    leaders = Counter(names.get(row.leader, UNKNOWN) for row in partitions if row.leader is not None)
+    replicas, leaders = _replicas_by_rack(snapshot, names)
     members = Counter(rack_name(member.rack) for group in snapshot.groups.values() for member in members_of(group))
     sources = _sources_by_rack(snapshot)
     active, standby = _tasks_by_rack(snapshot)
@@ -148,11 +141,7 @@ def racks(look: StageEvaluation) -> list[RackDocument]:
             "absent_brokers": known_part(
                 [one for one in brokers.get(name, []) if one in absent], snapshot, ObservationPart.BROKERS
             ),
-            "absences": [
-                {"broker": one, "for_ms": absent[one].for_ms, "sentence": absence_words(one, absent[one])}
-                for one in brokers.get(name, [])
-                if one in absent
-            ],
+            "absences": _absence_rows(brokers.get(name, []), absent),
             "replicas": known_part(replicas[name], snapshot, ObservationPart.TOPICS, ObservationPart.BROKERS),
             "leaders": known_part(leaders[name], snapshot, ObservationPart.TOPICS, ObservationPart.BROKERS),
             "members": known_part(members[name], snapshot, ObservationPart.GROUPS),
@@ -170,6 +159,28 @@ def racks(look: StageEvaluation) -> list[RackDocument]:
         # Members may claim any number of racks: those of brokers come first, so that no claim pushes one out of sight.
         for name in sorted(every, key=lambda name: (name == UNKNOWN, name not in brokers, name))
     ]
+
+
+def _replicas_by_rack(snapshot: Snapshot, racks: Mapping[int, str]) -> tuple[Counter[str], Counter[str]]:
+    """Rack -> number of replicas, and of leaders; ``racks``: broker id -> rack."""
+    partitions = [partition for topic in snapshot.topics.values() for partition in topic.partitions]
+    replicas = Counter(racks.get(replica, UNKNOWN) for partition in partitions for replica in partition.replicas)
+    return replicas, Counter(racks.get(row.leader, UNKNOWN) for row in partitions if row.leader is not None)
+
+
+def _absence_rows(brokers: list[int], absent: Mapping[int, BrokerAbsence]) -> list[AbsenceDocument]:
+    return [
+        {"broker": one, "for_ms": absent[one].for_ms, "sentence": absence_words(one, absent[one])}
+        for one in brokers
+        if one in absent
+    ]
+
+
+def _brokers_by_rack(snapshot: Snapshot) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for broker in snapshot.brokers:
+        found.setdefault(rack_name(broker.rack), []).append(broker.id)
+    return found
 
 
 def _sources_by_rack(snapshot: Snapshot) -> dict[str, Counter[str]]:

@@ -1,4 +1,4 @@
-"""What crosses racks and what it costs, as rows for people and machines. Pure; unknown stays None."""
+"""Documents of traffic across racks and its cost: totals, groups and topics. Pure; unknown stays None."""
 
 from __future__ import annotations
 

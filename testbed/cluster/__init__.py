@@ -1,4 +1,4 @@
-"""An embedded Kafka cluster: real brokers on this machine, for the demo, the tests and for trying things out.
+"""An embedded Kafka cluster: real brokers on this machine, for the demo, the tests and experiments.
 
 Invariants: every broker process belongs to a manifest on disk, is bound to 127.0.0.1 only, and is never left behind.
 Exports are loaded on first use, so that the command line stays quick.

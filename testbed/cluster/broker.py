@@ -1,4 +1,4 @@
-"""One broker of an embedded cluster: what can be done to it.
+"""One broker of an embedded cluster: stop, kill, freeze, thaw, start and restart.
 
 Invariant: ports, directory and id stay the same over every stop and start; the manifest names the process before
 anything else is done with it.

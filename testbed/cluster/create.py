@@ -1,4 +1,4 @@
-"""How a new cluster comes to be: its directory, its ports, its formatted brokers.
+"""The creation of a cluster: its directory, its ports, its formatted brokers.
 
 Invariant: a cluster's directory is never seen without a manifest, and of two clusters of one name the first wins.
 """

@@ -1,4 +1,4 @@
-"""Start, hold and end a whole cluster.
+"""The embedded cluster: starts, holds and ends all its brokers.
 
 Invariant: between `start` and `stop` the manifest on disk names everything that runs. A cluster that is not detached
 has a watchdog, and so ends with its owner even when the owner is killed.

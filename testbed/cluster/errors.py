@@ -1,4 +1,4 @@
-"""What can go wrong while brokers are kept on this machine.
+"""Errors of embedded clusters.
 
 ::
 

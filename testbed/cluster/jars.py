@@ -1,4 +1,4 @@
-"""Where the jars of one Kafka version are; `pipeline.maven` gets them there."""
+"""The jars of one Kafka version, resolved by `pipeline.maven`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes a broker has taken and given, by its own counters.
+"""Bytes in and out of a broker, by its own JMX counters.
 
 Invariant: counters only, no rates; the difference of two readings is exact. A counter the broker has not made yet,
 because nothing has flowed, is absent from `by_topic` and zero in the totals, as Kafka itself makes the totals at start.

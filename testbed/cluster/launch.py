@@ -1,4 +1,4 @@
-"""How a broker's JVM is started, and its directory formatted.
+"""The start of a broker's JVM, and the formatting of its directory.
 
 Invariant: every JVM of a cluster carries the tag `-Drackwise.cluster=DIRECTORY`, so that one which was started just
 before a crash, and is in no manifest yet, is found all the same.

@@ -1,4 +1,4 @@
-"""Which clusters are on this machine, which of them have lost their owner, and how one is cleared.
+"""Clusters on this machine, those without an owner, and their removal.
 
 Invariant: clearing ends a cluster's processes first and removes its directory last, so a broken-off clearing is found
 again. A cluster that is starting, or whose owner lives, is never called left behind.

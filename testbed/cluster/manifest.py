@@ -1,4 +1,4 @@
-"""Which processes and ports belong to a cluster's directory.
+"""The manifest of a cluster: the processes and ports of its directory.
 
 Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so that a
 later command, after a crash too, can tell what is left and end it.

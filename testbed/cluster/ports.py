@@ -1,4 +1,4 @@
-"""Which ports of 127.0.0.1 a cluster may have.
+"""Ports of 127.0.0.1 for embedded clusters.
 
 Invariants: no port comes from the range the kernel hands out to outgoing connections: a broker keeps its ports while
 it is down, and there a client that tries again and again could be given the very port it dials, and meet itself. And

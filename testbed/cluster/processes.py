@@ -1,4 +1,4 @@
-"""Whether this is still the process we started, and how it is ended.
+"""The identity of a started process, and its end.
 
 Invariant: a process is known by its pid together with its start time, so a pid that was given to another process is
 never signalled.

@@ -1,4 +1,4 @@
-"""A recording proxy between clients and brokers: what was asked of whom, and what if the network fails.
+"""A recording proxy between clients and brokers: requests by broker, and network faults.
 
 One port per broker, in front of a listener whose advertised address is that port; so a client that starts here is
 never told another address. Invariants: bytes pass unchanged in every mode but `NO_BROKERS`; a request is on record

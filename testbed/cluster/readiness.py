@@ -1,4 +1,4 @@
-"""Whether a broker answers, and which brokers it knows.
+"""Readiness of a broker: the brokers and racks in its Metadata response.
 
 Invariant: asks one broker over its internal listener with one Metadata request, so that security settings, client
 libraries and their retries have no part in the answer. Foreign bytes cannot harm: the answer is bounded and parsed by

@@ -1,4 +1,4 @@
-"""What a client asked a broker for, read from the bytes of its request.
+"""Facts of a client's request to a broker, decoded from its bytes.
 
 Invariant: a request counts as mutating unless its API is known to only read. A request that cannot be read keeps
 its header's facts and has `subjects` None; it is never taken for one that touches nothing. A Metadata request that

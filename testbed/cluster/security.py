@@ -1,4 +1,4 @@
-"""TLS, SCRAM and ACLs for an embedded cluster: which files are made, and the settings of brokers and clients.
+"""TLS, SCRAM and ACLs for an embedded cluster: its files, and the settings of brokers and clients.
 
 Invariant: one self-signed certificate for 127.0.0.1 serves all brokers and is its own authority; it lives and dies
 with the cluster's directory.

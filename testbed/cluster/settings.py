@@ -1,4 +1,4 @@
-"""Which settings a broker of the embedded cluster runs with.
+"""Settings of a broker of the embedded cluster.
 
 Invariant: `common_settings` is the whole difference from Kafka's defaults that does not name an address, a directory
 or a rack; the compose file's brokers have the same, and a test compares them one by one.

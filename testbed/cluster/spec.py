@@ -1,4 +1,4 @@
-"""What an embedded cluster is to look like, and how connections to it may fail.
+"""The specification of an embedded cluster, and of faults of connections to it.
 
 Invariant: a spec is a plain value; nothing is started, written or looked up by making one.
 """

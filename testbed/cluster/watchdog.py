@@ -1,4 +1,4 @@
-"""End a cluster when the process that started it is gone, however it went.
+"""Ends a cluster when the process that started it is gone, also after SIGKILL.
 
 Runs as a process of its own, by path: standard input is a pipe from the owner, and its end is the sign. SIGKILL of the
 owner closes the pipe too, which no handler in the owner could have told. A death signal by the kernel would not do:

@@ -1,4 +1,1 @@
-"""What a newcomer watches: a live cluster with work on it, and the agent beside it.
-
-`show` is the play, `script` what happens to the cluster while it runs, `news` and `ending` what is printed of it.
-"""
+"""The demo: a live cluster with a workload, and the agent beside it."""

@@ -1,4 +1,4 @@
-"""Lines for a person who watches: when, what kind, and one sentence. Colours only on a terminal.
+"""Console lines of the demo: time, kind and one sentence; coloured only on a terminal.
 
 Sentences hold foreign names: they are made harmless here.
 

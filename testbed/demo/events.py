@@ -1,4 +1,4 @@
-"""What is new in a cycle, as lines: each finding and proposal once, and how warm-ups get on. Pure but for its memory.
+"""New findings, proposals and warm-up progress of a cycle, as lines. Pure but for its memory.
 
 A finding that ends and comes back is shown again. A proposal is shown again only when what it would change has changed:
 its figures move with every look.

@@ -1,4 +1,4 @@
-"""Follows the agent's loop from beside it: tells each cycle's news, gives the cue for the script, and ends the demo."""
+"""Cycles of the agent during the demo: prints what is new in each, starts the script, and ends the demo."""
 
 from __future__ import annotations
 

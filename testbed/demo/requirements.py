@@ -1,4 +1,4 @@
-"""What this machine needs for the demo: a JDK and Maven. All that is missing is named at once, with how to get it."""
+"""Requirements of the demo on this machine, a JDK and Maven; all missing ones are reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the demo ends: what was read back from the proposals topic, what it would be worth, and whether all was seen."""
+"""Results of the demo: the proposals read back from their topic, their gain, and the kinds that are missing."""
 
 from __future__ import annotations
 

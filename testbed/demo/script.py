@@ -1,4 +1,4 @@
-"""What happens to the cluster while the demo runs: the Streams application grows, then a broker changes its rack.
+"""Changes of the cluster during the demo: the Streams application grows, then a broker changes its rack.
 
 The application is scaled out as soon as its standbys are close, so that its warm-ups are seen to catch up. The broker
 is relabelled once a rebalance was proposed for them, or so late that what follows of it is still planned for.

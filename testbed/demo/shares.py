@@ -1,4 +1,4 @@
-"""How much is read across racks now, and how much would be after everything that is proposed. Pure.
+"""The share of reads across racks now, and after all proposals. Pure.
 
 Proposals overlap (a topic's replicas move, and a group that reads it rebalances), so their gains are not added up: the
 proposed placements are put into the snapshot and the groups are assessed again. A group that is proposed to rebalance,

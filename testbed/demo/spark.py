@@ -1,4 +1,4 @@
-"""The pipeline beside the demo: telemetry becomes tables, tables become weights that the agent plans by, and a report.
+"""The pipeline beside the demo: tables from telemetry, weights for the agent, and a report.
 
 Each command is a process of its own, started as a person would start it: the agent never imports the pipeline.
 Invariant: after `close` none of them runs any more. A command is waited for as long as it makes progress; what goes

@@ -1,4 +1,4 @@
-"""Waits for something as long as it goes on: a slow machine is no failure, and a standstill is one.
+"""A timeout without progress: a slow machine is no failure, a standstill is one.
 
 There is no limit to the whole wait, but one to the time without a new sign of progress. Knows no process and no Spark.
 """

@@ -30,8 +30,8 @@ from agent.errors import BadInput, ClusterUnreachable, ConfigError
 from agent.execute.commands.identity import CommandOrigin
 from agent.journal.codec import applied, numbered
 from agent.values.journal import Entry, JournalState, JournalWrite
-from testbed.cluster.driver import ClusterDriver
 from tests.act.journals import delete_topics, make_topics, new_prefix
+from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 from tests.journals import journal
 from tests.observe.live import wait_for

@@ -22,7 +22,6 @@ from agent.journal.codec import MAX_VALUE_BYTES
 from agent.journal.leader import LEADER, leader_in
 from agent.values.journal import JournalState, JournalWrite
 from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
-from testbed.cluster.driver import ClusterDriver
 from tests.act.journals import (
     delete_topics,
     leader,
@@ -35,6 +34,7 @@ from tests.act.journals import (
     said,
     told,
 )
+from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 from tests.docs.schemas import journal_schema
 from tests.observe.live import wait_for

@@ -12,8 +12,8 @@ from agent.journal import plan_entries
 from agent.journal.record_trust import JournalKey
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget, moved_by
 from assignors.problem import TopicPartition
-from testbed.cluster.driver import ClusterDriver
 from tests.act.journals import make_topics, new_prefix, opened, plan
+from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 
 pytestmark = [pytest.mark.integration]

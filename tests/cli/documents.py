@@ -14,7 +14,6 @@ from typer.main import get_command
 
 from agent.act.journal.file_journal import FileJournal
 from agent.cli.app import full_application
-from agent.cli.documents.schema import CommandDocument, document_schema
 from agent.journal import plan_entries
 from agent.journal.leader import LeaderEntry
 from agent.values.clock import system_clock
@@ -33,6 +32,7 @@ from agent.values.throttles import ThrottleResource as Owed
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.builders import Answers, an_observation, consumer, instance, reader
+from tests.docs.document_schemas import CommandDocument, document_schema
 from tests.docs.schemas import proposal_schema
 from tests.snapshots import tp
 from tests.test_guard import proposals_of, shared

@@ -15,17 +15,6 @@ import pytest
 import yaml
 
 from agent.cli import ask, follow
-from agent.cli.documents.schema import (
-    DOCUMENTS,
-    NOT_YET,
-    SCHEMA_OF_SETTINGS,
-    CommandDocument,
-    command_name,
-    document_schema,
-    documents_table,
-    file_name,
-    schema_text,
-)
 from agent.cli.output import OutputFormat
 from agent.values.limits import GroupLimits, Limits
 from pipeline.commands import backtest
@@ -54,6 +43,17 @@ from tests.cli.documents import (
     validate,
 )
 from tests.cli.test_acting import FileAgent, options
+from tests.docs.document_schemas import (
+    DOCUMENTS,
+    NOT_YET,
+    SCHEMA_OF_SETTINGS,
+    CommandDocument,
+    command_name,
+    document_schema,
+    documents_table,
+    file_name,
+    schema_text,
+)
 from tests.pipeline.test_backtest_command import unit
 
 ROOT = Path(__file__).parents[2]

@@ -10,13 +10,13 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from agent.cli.app import full_application
-from agent.cli.documents.schema import NOT_YET
 from agent.cli.examples import EXAMPLES as OWN_EXAMPLES
 from agent.cli.examples import SHORT as OWN_SHORT
 from agent.cli.output import OutputFormat
 from testbed.cluster import commands as of_cluster
 from testbed.demo import command as of_demo
 from tests.cli.documents import commands
+from tests.docs.document_schemas import NOT_YET
 
 APP = full_application(loaded=True)
 EXAMPLES = {**OWN_EXAMPLES, **of_cluster.EXAMPLES, **of_demo.EXAMPLES}

@@ -85,7 +85,7 @@ def assert_only_what_is_used(loaded: set[str]) -> None:
 def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
     file = record(an_observation().topic("orders", (1, 2), (2, 3)))
     loaded = loaded_by(
-        "from agent.cli.ending import run; "
+        "from agent.cli.command_exit import run; "
         f"run(['status', '--replay', {str(file)!r}], debug=False, interruptible=False)"
     )
     assert "agent.simulate.evaluation" in loaded
@@ -94,10 +94,11 @@ def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
 
 def test_what_a_look_at_a_live_cluster_loads_is_used_by_it() -> None:
     loaded = loaded_by(
-        "from agent.cli import options; from agent.cli.measuring import AgentsLook; import agent.observe.look; "
+        "from agent.cli import options; from agent.cli.rates import AgentLookQuery; "
+        "import agent.observe.observe_cluster; "
         "import agent.record.weights; import agent.record.running_agent; "
         "import agent.simulate.evaluation; import agent.cli.tables; "
-        "options.settings(None, None, None, '127.0.0.1:9092')"
+        "options.settings(options.SettingsOptions(bootstrap='127.0.0.1:9092'))"
     )
     assert {"kafka", "confluent_kafka", "config.settings"} <= loaded
     assert_only_what_is_used(loaded)

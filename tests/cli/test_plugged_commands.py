@@ -201,7 +201,7 @@ def test_nothing_is_looked_up_for_a_command_of_the_agent(monkeypatch: pytest.Mon
 
 def test_the_help_loads_no_test_bed_and_no_reader_of_packages() -> None:
     asked = (
-        "import sys; from agent.cli.ending import run; run(['--help'], debug=False, interruptible=False); "
+        "import sys; from agent.cli.command_exit import run; run(['--help'], debug=False, interruptible=False); "
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run(

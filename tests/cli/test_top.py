@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli.options import SettingsOptions
 from agent.cli.top import _live, _page, first_began
 from agent.simulate.evaluation import StageEvaluation, evaluate, first_memory, next_look
 from agent.telemetry.events import to_lines
@@ -56,7 +57,7 @@ def file(tmp_path: Path) -> Path:
 def test_its_first_page_names_no_option_that_it_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = an_observation(a=(1,), b=(2,)).topic("orders", (1, 2)).group("shop", reader("m", "b", "orders-0"))
     monkeypatch.setattr("agent.cli.session.looking", lambda _: nullcontext(answers.at))
-    looks = _live((None, None, None, "127.0.0.1:1"), 5_000, lambda _: True)
+    looks = _live(SettingsOptions(bootstrap="127.0.0.1:1"), 5_000, lambda _: True)
     first = next(looks)
     looks.close()
     assert isinstance(first, StageEvaluation)

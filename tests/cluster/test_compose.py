@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from config.sources import environment_names
-from testbed.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
 from testbed.cluster.settings import BrokerNode, broker_settings
 from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec
+from tests.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
 
 TOP = Path(__file__).resolve().parents[2]
 BROKERS = tuple(COMPOSE_PORTS)

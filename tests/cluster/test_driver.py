@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from testbed.cluster import EmbeddedCluster
-from testbed.cluster.driver import COMPOSE_PORTS, BrokerDriver, ClusterDriver, ComposeDriver
 from testbed.cluster.errors import BadSpec, ClusterError
+from tests.cluster.driver import COMPOSE_PORTS, BrokerDriver, ClusterDriver, ComposeDriver
 
 DOCKER = """#!/usr/bin/env python3
 import json, os, pathlib, sys

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from testbed.cluster import ClusterError, EmbeddedCluster
-from testbed.cluster.driver import ClusterDriver
+from tests.cluster.driver import ClusterDriver
 from tests.cluster.live import described, eventually
 
 pytestmark = pytest.mark.harm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.cli.documents.schema import DOCUMENTS, documents_table, file_name, schema_text
+from tests.docs.document_schemas import DOCUMENTS, documents_table, file_name, schema_text
 from tests.docs.flow import ROOT
 
 OPERATIONS = ROOT / "docs" / "operations.md"

@@ -22,7 +22,7 @@ from tests.command import RACKWISE, ROOT, environment
 
 VERIFY = """
 import sys
-import agent.cli.following as following, agent.cli.reassigning as reassigning
+import agent.cli.follow as following, agent.cli.reassign as reassigning
 from assignors.problem import TopicPartition
 from tests.builders import an_observation
 class Watcher:
@@ -31,7 +31,7 @@ class Watcher:
     def __enter__(self): return self
     def __exit__(self, *_error): pass
     def look(self, topics): return an_observation(a=(1, 2), b=(3,)).topic("t", (1, 2)).at()
-following.Watcher = Watcher
+following.ReassignmentWatcher = Watcher
 planned = {TopicPartition("t", 0): (3, 2)}, reassigning._NONE_WAITS, ["the rate of broker 1"]
 reassigning._planned = lambda _loaded, _what: planned
 sys.argv = ["rackwise", "reassign", "verify", "p-1", "-b", "127.0.0.1:1"]

@@ -1,4 +1,4 @@
-"""Documents that commands print: their types, and the JSON Schemas made of them.
+"""Types of the documents that commands print; `tests.docs.document_schemas` makes their JSON Schemas.
 
-Commands import these for their types only, so that they cost nothing at start.
+Commands import these under TYPE_CHECKING only.
 """

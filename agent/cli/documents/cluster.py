@@ -1,4 +1,4 @@
-"""What ``cluster up`` and ``cluster status`` print."""
+"""Documents of ``status``, ``racks``, ``doctor`` and ``cluster``."""
 
 from __future__ import annotations
 

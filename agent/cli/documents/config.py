@@ -1,4 +1,4 @@
-"""What ``config show`` and ``config check`` print. ``config schema`` prints a JSON Schema."""
+"""Documents of ``config show``, ``config check``, ``assign`` and ``optimize``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``groups`` prints: one row per group, or one group with its members, tasks and topics."""
+"""Documents of ``groups``, ``topics`` and ``top``, and the figures of traffic and price in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``plan``, ``plan --groups``, ``plan --new-topic``, ``plan --add-partitions`` and ``explain`` print.
+"""Documents of ``plan --groups``, ``plan --new-topic``, ``plan --add-partitions``, ``simulate`` and ``explain``.
 
 ``plan`` and ``proposals`` print `ProposalDocument`, which the proposals topic holds too.
 """

@@ -1,4 +1,4 @@
-"""What ``proposals …``, ``pause``, ``resume`` and ``reassign …`` print. ``proposals`` prints `ProposalDocument`."""
+"""Documents of ``proposals`` (with `ProposalDocument`), ``pause``, ``resume`` and ``reassign``."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ from typing import Any
 
 from agent.observe.context import ObserveContext, ObserveQuery, ObserverState
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
-from agent.observe.locators.table import decoded, read_table, rows_of
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.number_format import lasted
 from agent.values.observation import Gap, GapCause, ObservationPart, RawRackRow, RawRackTable
@@ -188,6 +187,8 @@ def ask_entry_point(
 
 def read_answer(content: bytes) -> tuple[RawRackRow, ...]:
     """The rows that `entry_point` printed. Raises CallFailed, also with the failure that it printed."""
+    from agent.observe.locators.table import decoded, rows_of  # noqa: PLC0415 it loads yaml, and few have a locator
+
     try:
         answer = read_json(decoded(content), most_bytes=len(content))
     except ForeignJsonError:
@@ -239,6 +240,8 @@ def answered_tables(
 
 def ask_locator(question: LocatorQuestion, recall: ObserverState, timeout_ms: int) -> Rows:
     """The rows of its answer. Raises CallFailed."""
+    from agent.observe.locators.table import read_table  # noqa: PLC0415 it loads yaml, and few have a locator
+
     if question.name in recall.asked_locators:
         raise CallFailed(GapCause.TIMED_OUT, "it has not yet answered the request of an earlier look")
     recall.asked_locators.add(question.name)

@@ -1,4 +1,4 @@
-"""Real work for a Kafka cluster: producers, consumer groups of every kind, and a Kafka Streams application.
+"""The workload: producers, consumer groups of every kind, and a Kafka Streams application.
 
 The demo, the tests and the compose file run this same code, so that what is shown is what is tested. Everything it
 starts ends with the process that started it.

@@ -1,4 +1,4 @@
-"""Run the demo's workload against a cluster until told to stop: `python -m testbed.demo.workload`."""
+"""The demo's workload against a cluster until SIGTERM or Ctrl-C: `python -m testbed.demo.workload`."""
 
 from __future__ import annotations
 

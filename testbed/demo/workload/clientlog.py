@@ -1,4 +1,4 @@
-"""Where librdkafka's own lines go: to a logger that says nothing unless it is listened to.
+"""The logger of librdkafka's own lines, silent unless a handler is set.
 
 Its default is standard error, where lines about a broker that was stopped on purpose would drown what is to be read.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong while work is put on a cluster."""
+"""Errors of the workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workload must know of a cluster before it can plan: racks, and which group protocols are on offer.
+"""Facts of a cluster that a plan depends on: racks, and the group protocols that its brokers offer.
 
 Invariant: nothing is guessed from a version number; the brokers' finalized features decide.
 """

@@ -1,4 +1,4 @@
-"""The JVM with Streams instances and Java consumers: started, steered and asked over HTTP on the loopback interface.
+"""The JVM with Streams instances and Java consumers: controlled over HTTP on the loopback interface.
 
 Invariant: the JVM lives no longer than this process. It watches the pipe that is its standard input, which the
 operating system closes whenever and however this process ends.

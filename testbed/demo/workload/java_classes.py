@@ -1,4 +1,4 @@
-"""Where the classes of the Java part are, compiled against one Kafka version.
+"""Classes of the Java part, compiled against one Kafka version and cached.
 
 Invariant: a directory of the cache is whole or absent; its name holds the Kafka version and a digest of the sources, so
 a changed source never runs as older classes.

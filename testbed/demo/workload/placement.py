@@ -1,4 +1,4 @@
-"""Where replicas are put by hand: well, or badly on purpose.
+"""Replica placements of the workload: well spread, or intentionally bad.
 
 Invariant: equal input gives equal placements; brokers and racks are sorted before they are chosen from.
 A broker without a rack counts as a rack of its own.

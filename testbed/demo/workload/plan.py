@@ -1,4 +1,4 @@
-"""What work is to run: topics, load, groups and Streams applications, and which faults were put in on purpose.
+"""The plan of a workload: topics, load, groups and Streams applications, with their intended faults.
 
 Invariant: a plan is a plain value; making one touches nothing. `fitted` is the only place that leaves a part out, and
 it says which and why.
@@ -6,7 +6,7 @@ it says which and why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -154,24 +154,26 @@ def fitted(plan: WorkloadPlan, facts: ClusterFacts) -> WorkloadPlan:
     )
     streams = tuple(app for app in plan.streams if facts.streams_protocol or not app.streams_protocol)
     kept = {group.group for group in (*groups, *plan.java_groups)} | {app.application for app in streams}
-    gone = [
-        *(
-            f"Group {group.group} is left out: the brokers do not serve KIP-848 groups (feature group.version)."
-            for group in plan.librdkafka_groups
-            if group not in groups
-        ),
-        *(
-            f"Application {app.application} is left out: the brokers do not serve KIP-1071 groups "
-            "(feature streams.version)."
-            for app in plan.streams
-            if app not in streams
-        ),
-    ]
     topics = {topic.name for topic in plan.topics}
     return replace(
         plan,
         librdkafka_groups=groups,
         streams=streams,
         faults=tuple(fault for fault in plan.faults if fault.subject in kept or fault.subject in topics),
-        left_out=(*plan.left_out, *gone),
+        left_out=(*plan.left_out, *_reasons(plan, groups, streams)),
     )
+
+
+def _reasons(
+    plan: WorkloadPlan, groups: tuple[LibrdkafkaGroupPlan, ...], streams: tuple[StreamsPlan, ...]
+) -> Iterator[str]:
+    """Why groups and applications of the plan are not among those that are kept."""
+    for group in plan.librdkafka_groups:
+        if group not in groups:
+            yield f"Group {group.group} is left out: the brokers do not serve KIP-848 groups (feature group.version)."
+    for app in plan.streams:
+        if app not in streams:
+            yield (
+                f"Application {app.application} is left out: the brokers do not serve KIP-1071 groups "
+                "(feature streams.version)."
+            )

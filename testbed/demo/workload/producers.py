@@ -1,4 +1,4 @@
-"""How load gets onto the topics: bounded, skewed over the partitions, the same with the same seed.
+"""Producers of the workload: bounded rates, skewed over the partitions, the same with the same seed.
 
 Invariant: no more than the planned records a second, also after a pause: what was missed is not made up for.
 """

@@ -1,4 +1,4 @@
-"""What of a plan has not settled yet, one sentence each.
+"""Parts of a plan that are not settled yet, one sentence each.
 
 Two questions: has every member joined and been given its part (`unready`), and have the Streams applications worked
 off what was written ahead, with their standbys close behind (`unsettled`)? Pure: the answers of the JVM and of the

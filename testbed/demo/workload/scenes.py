@@ -1,4 +1,4 @@
-"""The workloads that are really run: the demo's, a small one, and one with every part of a topology.
+"""Plans of workloads: the demo's, a small one, and one with every part of a topology.
 
 The demo wants four brokers in the racks a, b, c, a: with one broker per rack no two replicas can share a rack. On
 three brokers it runs all the same and says what it left out.

@@ -1,4 +1,4 @@
-"""How the workload's topics come to be: every replica where the plan says.
+"""Creation of the workload's topics, with every replica on its planned broker.
 
 Invariant: a topic that is already there is left as it is; the workload never moves or deletes anything.
 """

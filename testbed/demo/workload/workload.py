@@ -1,4 +1,4 @@
-"""All of a plan's work, put on a cluster and taken off again.
+"""A running workload: starts and ends all producers, groups and applications of a plan.
 
 The order of starting: the JVM first (it tells racks and features), topics, the preload, the groups, the applications,
 and the steady load last. Invariant: `close` ends all that was started, also when starting failed half-way.

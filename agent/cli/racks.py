@@ -1,0 +1,36 @@
+"""``racks``: brokers, replicas and members of each rack, traffic across its border, and the effect of its loss."""
+
+from __future__ import annotations
+
+from agent.cli import options, session
+from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_line
+
+
+@options.expanded
+def racks(given: options.LookOptions) -> None:
+    """Racks: brokers, replicas, members, traffic across racks, its cost a day, and the effect of losing each rack."""
+    look = session.look_or_replay(given.source, given.replay, duration=given.duration)
+    from agent.cli import tables, views
+
+    rows = views.racks(look)
+    if chosen(given.output) is OutputFormat.TABLE:
+        emit(tables.racks(rows), tables.RACKS, given.output, empty="no broker answered", every=given.every)
+        emit_line()
+        if look.snapshot.topics:  # else nothing crosses, and no zero was measured
+            emit(
+                tables.borders(rows if given.every else rows[: tables.MOST_LOSSES]),
+                tables.with_money(tables.BORDERS, look.limits),
+                given.output,
+                empty="no rack is known",
+                every=given.every,
+            )
+        tables.basis(look)
+        emit_line()
+        tables.losses(rows, every=given.every)
+        session.leave(look)
+    columns = (
+        "rack", "known_from", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks",
+        "cross_rack_in_bytes_per_s", "cross_rack_out_bytes_per_s", "usd_per_day", "losing_it",
+    )  # fmt: skip
+    emit(rows, columns, given.output, absent={"losing_it": CellMark.NOT_APPLICABLE})
+    session.leave(look)
