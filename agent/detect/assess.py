@@ -1,12 +1,8 @@
-"""How far is each group from the best possible assignment? By Kafka's measure and by where bytes are really read.
+"""Assessments of groups: reads by rack now and at the optimum, by Kafka's rule and as really read.
 
-Every group gets an answer: an assessment, or the reason why there is none. Most groups are as good as they can be, and
-that is shown by a bound in microseconds; only a group with a gap is given to the exact solver. A group whose value,
-topics and brokers' racks did not change since the last cycle costs a look into the memo.
-
-Invariants
-- An unknown rack is neither local nor crossing; a gap counts only what falls out of "crossing" *and* adds to "local".
-- Where nothing can be gained the optimum shown is the present assignment itself.
+A bound in microseconds clears most groups; the exact solver runs only for a group with a gap. An unknown rack is
+neither local nor crossing; a gap counts only what leaves "crossing" and joins "local". Where nothing can be gained the
+optimum is the present assignment. A group without an assessment has a reason.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A group of plain consumers against its optimum: the easy, common case by a bound, the rest by the exact solver.
+"""Assessment of consumer groups against their optimum (KIP-881), by a bound or by the exact solver.
 
-Priorities as in KIP-881: balance, then (for range) co-partitioning, then locality, then stickiness. "Equal balance" is
-therefore part of the question: the optimum gives every member floor or ceil of its share.
+Priorities: balance (each member gets floor or ceil of its share), co-partitioning (range), locality, stickiness.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ from agent.values.snapshot import ConsumerGroup, Member
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
 
-# How many reads are local, how many cross racks, and of how many it is unknown.
-#
-# The same small sums serve consumers and tasks, the present assignment and the optimal one.
+# Sums of local, crossing and unknown reads, for consumers and tasks.
 
 Reads = Sequence[tuple[int, Sequence[TopicPartition]]]
 """(bit of the reader's rack, what it reads)."""
@@ -270,13 +267,9 @@ def _copartitioned(group: ConsumerGroup, ground: GroupLocality) -> bool:
     return len(ground.masks) > 1 and group.assignor in COPARTITIONING
 
 
-# How many partitions can be read locally at best? For groups whose members all subscribe to the same topics.
-#
-# Answers without an assignment, in microseconds, so that the many groups that are already as good as they can be cost
-# nothing. It is exact, not an estimate: with N partitions and M members a balanced assignment gives each member floor
-# or ceil of N / M, so the racks' loads are the bases of a polymatroid whose rank is f(S) = q * members(S) + min(r,
-# members(S)) for q, r = divmod(N, M), and by Hall's theorem for polymatroids the most partitions that can be local is
-# the least, over all sets S of racks, of f(S) plus the partitions that have a replica outside S.
+# The most local partitions of a group with equal subscriptions, exact: balanced loads of racks are the bases of a
+# polymatroid of rank f(S) = q * members(S) + min(r, members(S)), q, r = divmod(N, M); by Hall's theorem the maximum is
+# the least, over sets S of racks, of f(S) plus the partitions that have a replica outside S.
 
 MAX_RACKS = 8
 """All subsets of the members' racks are tried; with more racks than this the solver is asked instead."""

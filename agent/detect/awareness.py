@@ -1,12 +1,9 @@
-"""Findings about assignors that do not look at racks: by their kind, by a setting, or because something is missing.
+"""Findings about assignors that ignore racks: by their kind, by a setting, or for a missing condition.
 
-Kafka's own conditions, read from outside. KIP-881 (consumers): some member has a rack, some replica has one of these
-racks, and not every partition has a replica everywhere. KIP-925 (Streams): a strategy is set, every thread has a rack
-and all threads of a process the same, every source topic can be described and every replica of it has a rack; with
-standbys also those of the changelogs. Clients know no earlier look: replicas of an absent broker have no rack for them.
-
-One finding per group, with every cause that can be seen. Where all partitions have a replica in every rack and the
-brokers serve reads from the nearest one, rack-aware assignment could gain nothing, and nothing is said.
+KIP-881: some member has a rack, some replica has one of these racks, not every partition has a replica in every rack.
+KIP-925: a strategy, one rack per process, source topics (with standbys changelogs too) with racks of all replicas.
+Replicas of an absent broker have no rack here, as in the clients. One finding per group with every visible cause; none
+where all racks have all partitions and brokers serve the nearest replica.
 """
 
 from __future__ import annotations

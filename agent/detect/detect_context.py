@@ -1,6 +1,6 @@
-"""What every detector stands on: the racks that may be planned from, and the brokers whose racks do not hold still.
+"""Context of the detectors: racks to plan from, unsteady brokers, and findings about rack locators.
 
-Equal grounds are the same object from cycle to cycle, so that findings about a topic or a group are reused.
+An equal context is the same object from cycle to cycle, so that findings about a topic or a group are reused.
 """
 
 from __future__ import annotations
@@ -195,10 +195,8 @@ def placed(replicas: Iterable[int], rack_of: Mapping[int, str | None] | Mapping[
     return ", ".join(f"{replica} ({rack_of.get(replica) or '?'})" for replica in replicas)
 
 
-# Findings about rack locators that contradict each other, or themselves (KIP-36's RackLocator).
-#
-# The first locator that knows wins, so a contradiction stops nothing; but one of the two is wrong, and its owner
-# should know. One finding per broker and one per group, with what each locator says.
+# Rack locators that contradict each other or themselves (KIP-36): one finding per broker and one per group. The first
+# locator that knows wins, so a contradiction holds nothing.
 
 
 def broker_disagreement(broker: BrokerState, view: DetectContext) -> Iterable[Finding]:

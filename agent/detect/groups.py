@@ -1,7 +1,7 @@
-"""Findings about each group: what its members tell, how far it is from the optimum, and whether it would get there.
+"""Findings about groups: members, distance from the optimum, rebalances, contradictory assignments.
 
-One finding per group and reason. Everything but the time that a rebalance takes depends on the group, its topics' racks
-and its assessment alone, and is reused while these are the same.
+One finding per group and reason. All but the duration of a rebalance depends on the group, its topics' racks and its
+assessment alone, and is reused while these are the same.
 """
 
 from __future__ import annotations
@@ -223,11 +223,8 @@ def prediction_findings(view: DetectContext) -> list[Finding]:
     return findings
 
 
-# Findings about assignments that do not add up: a partition with two readers, and readers of what is not there.
-#
-# Members write their own assignments (classic groups), so any member can do it; an assignor with a fault can,
-# too. Judged only in groups that are Stable, and of topics only by what was shown: while a rebalance runs, assignments
-# overlap, and a topic that is hidden may well be there. One finding per group and reason, with the first names.
+# Claims: partitions with two readers or without a topic. Classic members write their own assignments. Judged only in
+# Stable groups, and of topics only by visible ones, because assignments overlap during a rebalance.
 
 
 def claim_findings(

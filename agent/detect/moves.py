@@ -1,7 +1,7 @@
-"""Findings about replicas that moved or are moving: rack changes with their cause, foreign reassignments, throttles.
+"""Findings about moved replicas: rack changes with their cause, foreign reassignments, leftover throttles.
 
-A relabelled broker is one finding, however many partitions it holds; every other change is one per topic and cause. A
-throttle counts as left behind once nothing has been moving for a while.
+A relabelled broker is one finding; every other change is one per topic and cause. A throttle is leftover once no
+reassignment has run for a while.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Findings about what could not be seen: rights that are missing, and parts that did not answer.
+"""Findings about missing rights, missing parts of the observation, and unusable weights; one per part and cause.
 
-Detectors that need a missing part stay silent; these findings say so, once per part and cause. What was not asked for
-on purpose, and what vanished between two calls, is no fault.
+Detectors that need a missing part are silent. A part that is switched off, or a subject deleted between two calls, is
+no fault.
 """
 
 from __future__ import annotations
@@ -167,9 +167,7 @@ def _slug(part: ObservationPart) -> str:
     return part.name.lower()
 
 
-# Are there weights that plans could rest on, and do not? One finding a cycle at most, never one per group.
-#
-# Where no weights are published nothing is wrong: then the report and every proposal say on what they rest.
+# Weights: at most one finding per cycle. No published weights are no fault.
 
 
 def weights_findings(view: DetectContext) -> list[Finding]:

@@ -1,10 +1,8 @@
-"""Findings about Kafka Streams applications: unknown state, warm-ups, standbys that fall behind or crowd.
+"""Findings about Kafka Streams applications: unknown state, warm-ups, standbys that fall behind or share a rack.
 
-Warm-ups are few, so each has its own finding; everything else is one per application and reason. Lags move in every
-cycle, so nothing here is reused.
-
-Invariants: a warm-up is promotable only when it has caught up for certain and the group is Stable; "never" and "grows"
-need several readings over some time, never an estimate; copies of unknown rack make no finding.
+Each warm-up has its own finding, everything else is one per application and reason; lags change every cycle, so nothing
+is reused. A warm-up is promotable only when it has certainly caught up and the group is Stable; "never" and "grows"
+need several readings over some time; copies of unknown rack make no finding.
 """
 
 from __future__ import annotations
@@ -32,10 +30,8 @@ from agent.values.snapshot import (
 )
 from assignors.problem import TaskId
 
-# How far the warm-ups of an application are: certain, probable, on their way, or not to be told.
-#
-# Only copies that a process hosts count. State that a member reports for a task which it does not host may be deleted
-# at any time (``state.cleanup.delay.ms``): it is no process's copy, so it is not here and justifies nothing.
+# Progress of warm-ups: only copies that a process hosts count, because state of other tasks may be deleted at any time
+# (``state.cleanup.delay.ms``).
 
 LEARN_AFTER_MS = 30_000
 """With nothing to estimate from, so much time is given to warm-ups before one rebalance is spent on learning."""

@@ -1,10 +1,7 @@
-"""Bytes per second that a group reads locally, now and at its optimum.
+"""Bytes per second that a group reads locally, now and at its optimum; and the optimum by bytes.
 
-The agent's own rates change in every cycle while the structure stays, so they are laid over an assessment afterwards.
-The optimum's bytes are then those of the assignment that is optimal by partitions (what a rack-aware assignor would
-reach for); the optimum by bytes, for which rates must hold still, is in `weighted`.
-
-Invariant: one unknown rate makes all bytes of the group unknown; a part is never passed off as the whole.
+The agent's own rates change every cycle, so they are laid over an assessment: its optimum stays the one by partitions.
+One unknown rate makes all bytes of the group unknown.
 """
 
 from __future__ import annotations
@@ -163,15 +160,9 @@ def states_of(topics: Iterable[TopicState]) -> dict[TopicPartition, PartitionSta
     return {state.id: state for topic in topics for state in topic.partitions}
 
 
-# The optimum by bytes: which assignment of equal balance reads the fewest bytes per second across racks.
-#
-# Asked only where every partition of the group's topics has a fresh weight. Rates that change in every look would give
-# another optimum in every look, so the agent's own are laid over the optimum by partitions instead (`traffic`).
-#
-# Priorities: balance by partitions, as Kafka's assignors keep it; then bytes across racks; then partitions across
-# racks; then moves. Invariants: the bound is proven, to the unit of `integer_weights`; where less than a byte per
-# second can be gained the optimum is the present assignment itself; an assignment that crosses nothing is optimal for
-# any weights, so nothing is solved twice.
+# The optimum by bytes needs fresh weights of all partitions of the group's topics. Priorities: balance by partitions as
+# in Kafka's assignors, bytes across racks, partitions across racks, moves. Proven to the unit of `integer_weights`;
+# where less than a byte per second can be gained, or nothing crosses, it is the present assignment.
 
 LEAST_GAIN = 1.0
 """Bytes per second; weights are no more exact than that."""

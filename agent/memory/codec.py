@@ -1,11 +1,7 @@
-"""The memory as JSON text and back, so that it travels in telemetry and outlives the process.
+"""The memory as JSON text and back, and its monotonic times after a restart.
 
-Written: everything but ``topic_states``, which only saves work, ``removed`` and ``last_live``. Round trips are exact,
-so a replay sees what the cycle saw. Equal replica lists, of which a cluster has few, are written once.
-
-A restart may happen on another machine, where the monotonic clock means nothing: `after_restart` moves every monotonic
-time by what the wall clock says has passed. That is the one place where a duration rests on the wall clock. Absences of
-brokers are the exception: only what looks saw of them counts.
+``topic_states``, ``removed`` and ``last_live`` are not written. Round trips are exact; equal replica lists are written
+once. `after_restart` moves monotonic times by the wall clock's difference, except absences of brokers.
 """
 
 from __future__ import annotations

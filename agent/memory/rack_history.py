@@ -1,12 +1,8 @@
-"""Finds the partitions whose replicas live in other racks than at the last look, and why.
+"""Rack changes of partitions with their causes, and how long each broker's rack has been steady.
 
-A partition is compared by the racks of its replicas, not by the replicas: moving inside a rack is no change. While a
-reassignment runs nothing has changed yet; when it is through, the partition is compared with what it was before.
-Replicas and reassignments are two answers, and one may be older: a partition that has all of its replicas and more, as
-in the midst of a move, counts as moving for one look even if no reassignment is listed.
-
-Invariants: the first look finds no changes; a change to or from an unknown rack is none; a part that did not answer
-makes no change. A change is kept for `KEPT_MS`, so that a reader who looks now and then still sees it.
+Partitions are compared by the racks of their replicas, after a running reassignment against the time before it. A
+partition with all its replicas and more counts as moving for one observation, as the two answers may differ in age.
+The first observation, unknown racks and missing parts give no change. A change is kept for `KEPT_MS`.
 """
 
 from __future__ import annotations
@@ -24,13 +20,8 @@ from agent.values.replicas import RackRoom, crowding, original_replicas, rack_ro
 from agent.values.snapshot import RackState, Snapshot, TopicState
 from assignors.problem import TopicPartition
 
-# Counts how long each broker has been telling the rack that it tells now.
-#
-# A rack is planned from only after it has held still: in time, in looks, and without changing too often (hysteresis).
-# Before the first look nothing was different, so racks seen then count as having always been there.
-#
-# Invariant: a broker that is absent changes nothing; its last claim stays. A missing rack is a claim of its own, and
-# neither equal to nor different from any rack: it never makes a "changed" rack, only an unsteady one.
+# Steadiness (hysteresis): in time, in observations and in the number of changes. Racks of the first observation count
+# as steady. An absent broker keeps its last rack. A missing rack is never a changed rack, only an unsteady one.
 
 CHANGES_KEPT = 16
 """The settings let no more of them be needed for a rack that flaps."""

@@ -1,7 +1,7 @@
-"""What the next look shall know of this one: the only place where a memory is made from another.
+"""The next memory from the last one and this snapshot; no other module makes a memory from another.
 
-Invariants: a part that did not answer keeps what was known of it; what is only no longer shown stays known until a
-witness says that it is gone; nothing grows with time but with the size of the cluster.
+Invariants: a missing part keeps its memory; a subject stays until its deletion is proven; the size is bounded by the
+cluster, not by time.
 """
 
 from __future__ import annotations
@@ -41,13 +41,8 @@ from assignors.problem import TopicPartition
 if TYPE_CHECKING:
     from agent.values.plan import PredictedAssignment, Prediction
 
-# Keeps the looks from which byte rates are taken, and learns how large a record is.
-#
-# End offsets of two looks give records per second. Two bases are kept, so that there is always one that is old enough
-# to be smooth and young enough to be true. Sizes on disk are asked less often than offsets, so bytes per record are
-# learned from looks in which both were asked, and from no other.
-#
-# Above `MAX_PARTITIONS` nothing is kept: the memory travels with every cycle, and there rates come from the pipeline.
+# Two rate bases are kept: one is always old enough to be smooth and young enough to be current. Bytes per record come
+# only from observations with both sizes and end offsets. Above `MAX_PARTITIONS` rates come from the pipeline alone.
 
 MAX_PARTITIONS = 10_000
 WINDOW_MS = 60_000
@@ -110,11 +105,8 @@ def _unusable(snapshot: Snapshot) -> bool:
     return not snapshot.end_offsets or len(snapshot.end_offsets) > MAX_PARTITIONS
 
 
-# Was the last prediction right? What was foretold of a group, kept small, and compared once it has rebalanced.
-#
-# Only where something was set or assumed, or where Kafka is deterministic: a prediction that comes out wrong there
-# means that the group does not run what rackwise believes. A group whose readers or topics have changed since proves
-# nothing, and neither does one that is still handing work over.
+# Predictions are compared after the group's next rebalance, only where assignor and settings are known or assumed, and
+# not where readers or topics changed or tasks are still moving.
 
 Reads = Mapping[str, Iterable[TopicPartition]]
 

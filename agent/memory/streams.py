@@ -1,11 +1,8 @@
-"""What the looks teach about a Streams application: when it last rebalanced, and how fast its processes restore.
+"""Last rebalance of each Streams application, and restore rates of its processes.
 
-Under the classic protocol a member tells its offsets when it joins, and never between. Two joins bound what a process
-restored from both sides: that many records in no more and no less than the time between the looks around the joins. A
-process that had caught up by the second join only bounds it from below. Rates are those of a whole process: a thread
-restores its tasks in turn, so a single copy may stand still although all is well.
-
-Invariant: only readings teach; an estimate never feeds the next one.
+A classic member reports offsets only when it joins: two joins bound the restored records and the time; a process that
+has caught up by the second bounds them from below only. Rates are per process, because a thread restores its tasks in
+turn. Only readings count, never estimates.
 """
 
 from __future__ import annotations

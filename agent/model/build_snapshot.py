@@ -1,7 +1,7 @@
-"""One look's answers become one snapshot: racks, topics, groups, lags and rates, in this order.
+"""The snapshot of one observation: topics, sizes, weights of the pipeline, groups, lags and rates.
 
-Invariants: equal observations (and equal memories) give equal snapshots, with a memo or without; what did not change is
-the same object as before. Nothing is believed to be gone only because it is no longer shown.
+Invariants: equal observations and memories give equal snapshots, with a memo or without; an unchanged value is the
+same object as before; a missing answer does not make anything count as deleted.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ from agent.values.weights import (
 )
 from assignors.problem import TopicPartition
 
-# Topics with their partitions, sizes included: what metadata, configs and log dirs say, put together.
-#
-# Invariant: a topic that did not change is the same object as in the last snapshot, and so is the mapping when none
-# did. A topic that the brokers could not describe is left out; the gap that came with it says so.
+# Topics: a topic that the brokers could not describe is left out; its gap is in the observation.
 
 _new = tuple.__new__
 """What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
@@ -117,14 +114,8 @@ def _sizes(replica_bytes: Mapping[tuple[int, TopicPartition], int]) -> dict[Topi
     return sizes
 
 
-# Which weights of the pipeline are fresh, and what they say of each topic, group and application.
-#
-# Weights are as old as the last look that they rest on, by the wall clocks of both sides. Those that are too old, or
-# that come from a time which has not come yet by more than the same bound, count for nothing, record by record; and
-# when none is left, one clause says why.
-#
-# Invariants: as long as the same weights are fresh, the same object is given back, so that nothing is judged anew; what
-# is laid out is no larger than the topics that the cluster shows and the records that were read, whatever these claim.
+# Weights of the pipeline: their age is that of the last observation in them, by both wall clocks. Records that are too
+# old, or from the future by more than the same bound, are ignored. What is laid out is bounded by the cluster's topics.
 
 
 def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[FreshWeights, WeightsState | None]:

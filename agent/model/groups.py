@@ -1,10 +1,8 @@
-"""Groups of all kinds from what the coordinators answered.
+"""Groups of all kinds from the coordinators' answers.
 
-A classic group shows its members' bytes in state Stable only: in any other state it is hidden, and its kind is what an
-earlier look took it for. A group that is listed but was not described is carried as it was listed.
-
-Invariant: a group whose answer (and, for Streams, whose topics) did not change is the same object as in the last
-snapshot.
+A classic group shows its members' bytes in state Stable only: in any other state it is hidden, and keeps the kind of an
+earlier observation. A listed group without a description keeps the state of the listing. An unchanged answer gives the
+same object as in the last snapshot.
 """
 
 from __future__ import annotations

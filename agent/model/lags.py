@@ -1,16 +1,9 @@
-"""How far behind each copy of a stateful task is, from which source, and whether it has caught up.
+"""Lag of each copy of a stateful task, its source, and whether the copy has caught up (KIP-441).
 
-Sources, best first: the application's own endpoint; task offsets that the broker passes on (KIP-1071); the offset sum
-at the last join. That sum is frozen: between joins a restore is invisible, so what is behind now is a range, from
-nothing to all that was missing then plus all that was appended since, narrowed by how fast its process restores, as
-measured in earlier rounds.
-
-Kafka's sentinels and rules (KIP-441): -2 is a running active task; -3 an unknown sum; a process that told nothing of a
-task has nothing of it; a sum beyond the end counts as no state. A changelog that is a source topic ends where the group
-committed.
-
-Invariant: ``caught_up`` is True only when even the highest lag is acceptable, and never where the changelogs themselves
-are only supposed. An estimate never says that a copy has not caught up: some stores restore faster than others.
+Sources, best first: the application's own endpoint; task offsets of KIP-1071; the offset sum of the last join, which is
+a range from zero to the lag then plus all appended since, narrowed by measured restore rates. Sums: -2 is a running
+active task, -3 unknown; above the end is no state. ``caught_up`` is True only when the highest lag is acceptable, never
+for supposed changelogs; an estimate never proves that a copy lags.
 """
 
 from __future__ import annotations
@@ -41,20 +34,9 @@ from agent.values.snapshot import (
 from agent.values.weights import RestoreWeight
 from assignors.problem import TaskId, TopicPartition
 
-# Tells the warm-ups of a classic Streams application from its standbys.
-#
-# Warm-ups (KIP-441) travel as standbys and look the same. What tells them apart:
-#
-# - the application's own probing deadline: the leader sets one exactly when it wants to move tasks, so without a
-# deadline there is no warm-up;
-# - the lag at the assignment: a warm-up goes where the task is *not* caught up, so a copy that was is a standby;
-# - ``num.standby.replicas``, where the user told it: with 0 there are no standbys at all, and a copy beyond the number
-# of standbys is a warm-up;
-# - where the leader wants the active task: the assignor deals stateful tasks round over the processes in the order of
-#   their ids before it looks at lags, and warms a task up where it was dealt to. That is looked at only while every
-#   process has the same number of threads and no rack-aware strategy redeals.
-#
-# Invariant: what rests on the deal alone is marked as not certain.
+# Warm-ups (KIP-441) travel as standbys. Evidence: a probing deadline exists only with warm-ups; a copy that had caught
+# up at the assignment is a standby; copies beyond ``num.standby.replicas`` are warm-ups; and a warm-up goes where the
+# assignor deals the task (by process id; only with equal threads and no rack strategy), which alone is not certain.
 
 _SIGN = 1 << 63
 
@@ -411,10 +393,7 @@ def _exactly(lag: int) -> Range:
     return Range(float(lag), float(lag), float(lag))
 
 
-# Finds the copy of a task that a reading of an application's own endpoint belongs to.
-#
-# An endpoint names a process by its process id where it can, else by a client id. Invariant: a reading that could
-# belong to more than one process belongs to none.
+# A reading of an endpoint names a process by its id or by a client id; an ambiguous reading belongs to no process.
 
 
 def readings_by_copy(

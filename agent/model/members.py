@@ -1,6 +1,6 @@
-"""Members as one kind of value, whether their bytes were decoded or a broker described them.
+"""Members and brokers with their racks: decoded classic members and described KIP-848 and KIP-1071 members.
 
-Invariant: what was not shown or could not be read is None with a defect beside it, never an empty subscription.
+Missing or unreadable bytes are None with a defect, never an empty subscription.
 """
 
 from __future__ import annotations
@@ -30,13 +30,8 @@ from agent.values.observation import (
 from agent.values.snapshot import UNKNOWN_RACK, BrokerState, Member, MemberDefect, Rack, RackState
 from assignors.problem import TopicPartition
 
-# In which rack each broker and each member is, and how far that can be relied upon.
-#
-# Three-valued: known, unknown, conflicting. An empty rack is no rack. A broker that is absent keeps the rack that it
-# told last, marked as remembered, because replicas stay where the machine stands. Members of one process stand on one
-# machine: where they claim different racks, none of the claims is believed.
-#
-# KIP-881 and KIP-925 compare rack ids exactly, so nothing is trimmed or folded here.
+# Racks are known, unknown (an empty rack too) or conflicting (members of one process that disagree). An absent broker
+# keeps its last rack, marked as remembered. KIP-881 and KIP-925 compare rack ids exactly: nothing is trimmed or folded.
 
 
 def known_rack(name: str | None) -> Rack:

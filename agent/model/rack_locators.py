@@ -1,12 +1,7 @@
-"""The rack in which each broker and each client stands, by all rack locators together (KIP-36).
+"""Racks of brokers and clients by the rack locators of ``rack.locator.class``, in their order (KIP-36).
 
-Locators are asked in the order of ``rack.locator.class``, and the first that knows wins. One that says two things at
-once does not know: the next is asked, and when none knows, the rack is conflicting. One that says otherwise than the
-winner is kept with what it said. Aliases translate every answer first, so that two names of one rack are no
-contradiction; ``told`` keeps what the wire says, letter by letter, because Kafka compares that.
-
-Pure: the answers of files, commands and entry points came with the observation, the rules of the others are limits.
-Without locators nothing here is asked, and racks are what the wire tells.
+The first locator that knows a rack wins; one that contradicts itself counts as unknown, and when none knows the rack is
+conflicting. Aliases apply to every answer first; ``told`` keeps the rack of the wire, because Kafka compares that.
 """
 
 from __future__ import annotations
@@ -25,11 +20,8 @@ from agent.values.memo import Memo
 from agent.values.observation import Observation, RawRackRow
 from agent.values.snapshot import UNKNOWN_RACK, LocatorState, Rack, RackState
 
-# Rules by which a name or an address tells a rack: patterns and networks; and how hosts are compared.
-#
-# Names are foreign text, and every member of a group chooses its own. So patterns are matched in linear time, by
-# the regex engine that pydantic brings along (Rust's), and a rack is never cut out of a name: it is the rule that names
-# it.
+# Rules match host names and networks. Clients choose their names, so patterns run in linear time (Rust's regex engine
+# of pydantic), and a rack comes from the rule, never out of a name.
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -1,7 +1,6 @@
-"""How fast a copy closes in, how long until it has caught up, and how many bytes a partition takes in.
+"""Restore rates of task copies, time until caught up, and bytes per second of partitions.
 
-A rate is always a range: what the readings say over the whole time, and the least and most over its two halves,
-widened where the readings are few.
+A rate is a range: over the whole time, and the least and most of its two halves, wider where readings are few.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A classic Kafka Streams application, from the bytes of its members.
+"""Kafka Streams applications of classic and KIP-1071 groups: processes, tasks and reported offsets.
 
 Members with one process id are the threads of one KafkaStreams instance. Active tasks belong to a member's partitions
-by position, so a member whose numbers do not agree tells of no task. A member whose bytes cannot be read belongs to no
-process; the group says so by the member's defects.
+by position: a member with unequal counts has no tasks. An unreadable member belongs to no process.
 """
 
 from __future__ import annotations

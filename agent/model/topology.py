@@ -1,18 +1,10 @@
-"""Which partitions each task of a Streams application reads, and from which it restores its state.
+"""Topology of Streams applications: source partitions and changelogs of each task.
 
-A KIP-1071 group declares it. The bytes of a classic group do not hold it, so it is inferred and marked as inferred:
-
-- source topics of a subtopology: from the active tasks of each member, which belong to its partitions by position, and
-  from the standby tasks, which carry theirs;
-- state: a task with an offset sum or a standby has a changelog. A task that was owned at the last join without an
-  offset sum has none, as long as other tasks of the group did send sums;
-- changelogs: topics named ``<application>-<store>-changelog`` with as many partitions as the subtopology has tasks.
-  Where several subtopologies fit, one that reads ``<application>-<store>-repartition`` of the same store wins; else
-  none does.
-
-Invariant: a subtopology whose changelogs are unknown is UNKNOWN, with a note why; it never counts as stateless.
-State that is certain, with no changelog topic that could hold it, is taken to be kept in its source topic (an optimised
-KTable) where it has just one; that too is marked. What the user says goes before everything that is inferred.
+A KIP-1071 group declares it. Of a classic group it is inferred, and marked so: sources from active and standby tasks;
+state from offset sums and standbys; changelogs by the name ``<application>-<store>-changelog`` and the number of tasks,
+where ``<application>-<store>-repartition`` decides between several. A subtopology with unknown changelogs is UNKNOWN,
+never stateless; state without a changelog topic is taken to be an optimised KTable if it has one source topic. Hints of
+the settings go before everything inferred.
 """
 
 from __future__ import annotations

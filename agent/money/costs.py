@@ -1,10 +1,7 @@
-"""What crosses racks, by group, by topic and by path: who reads what from where, and which copies leave a rack.
+"""Reads and replica copies across racks by group, topic and path; and lags of groups in records.
 
-Reads are those that members hold now: partitions of consumers, source partitions of active tasks, and changelogs of
-standbys and warm-ups. A group reads what its partitions take in, unless weights of the pipeline say otherwise.
-
-Invariant: every read and every copy is counted once, known or not; so is every answer that is missing and may hide
-some of them.
+Reads are those of partitions that consumers hold, sources of active tasks, and changelogs of standbys and warm-ups, at
+the inbound rate unless weights of the pipeline differ. Every read, copy and missing answer counts once, known or not.
 """
 
 from __future__ import annotations
@@ -229,9 +226,7 @@ def _or_unknown(partitions: tuple[TopicPartition, ...] | None) -> tuple[TopicPar
     return (None,) if partitions is None else partitions
 
 
-# How many records is a group behind? End offsets minus committed offsets, over the topics that it reads.
-#
-# Invariant: a partition that is held but has no commit, or no end offset, is unknown and never counted as caught up.
+# Lag: end offsets minus committed offsets. A held partition without either is unknown, never caught up.
 
 
 class GroupLag(NamedTuple):

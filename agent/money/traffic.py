@@ -1,12 +1,8 @@
-"""Bytes per second that cross racks, as a sum of which parts may be unknown; and the route of one read or one copy.
+"""Bytes per second across racks as a sum with unknown parts; and the route of one read or one copy.
 
-A read goes to the leader, or to an in-sync replica in the reader's rack where the brokers' selector serves it
-(KIP-392). A copy goes from the leader to a follower. Where producers stand is not visible, so what they send across
-racks is in no sum.
-
-Invariants: an unknown rate, rack or selector hides its own read or copy and no other; what is local for certain
-crosses with zero bytes, whatever its rate; a sum of which nothing is known has no number; what may cross is
-a bound, and one part without a rate takes the bound away.
+A read goes to the leader, or to an in-sync replica in the reader's rack by a rack-aware selector (KIP-392); a copy goes
+from leader to follower. Producers are not visible, so their traffic is in no sum. An unknown part hides only itself;
+local parts are zero at any rate; a part without a rate removes the upper bound.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What the owners of clients and brokers should change, with the exact line: settings that cannot be set from outside.
+"""Advice on settings of clients and brokers, with the exact line; one per subject and reason.
 
-One advice per subject and reason, however many members or brokers it concerns. Advice about a missing rack is given
-always, as without it nothing else can be told; advice about a gain (in `advice_assignors`) only above the thresholds.
+Advice on a missing rack is always given; advice on a gain (`advice_assignors`) only above the thresholds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Which groups need another assignor or strategy before racks can count at all, and what it would bring.
+"""Advice on rack-aware assignors and strategies.
 
-The gain is measured, not assumed: the group's exact optimum at equal balance against what it does now. It is what a
-rack-aware assignor could reach at best.
+The gain is measured: the group's exact optimum at equal balance against the present assignment.
 """
 
 from __future__ import annotations

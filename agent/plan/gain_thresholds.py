@@ -1,4 +1,4 @@
-"""Is a gain worth a change? Below the thresholds the answer is "nothing worth doing".
+"""Gains of changes against the thresholds, and the effect of a rebalance on a group.
 
 Gains are bytes per second where the group has fresh weights of the pipeline, and partitions everywhere else.
 """
@@ -184,9 +184,8 @@ def total_reads(assessment: Assessment) -> float:
     return next(found).total
 
 
-# Three columns for a group: now, what its own assignor would give, the optimum; and whether a rebalance is worth it.
-#
-# Partitions are counted by Kafka's measure, bytes per second where reads really go. What is unknown is None.
+# Effects have three columns: now, by the group's own assignor, at the optimum. Partitions count by Kafka's rule, bytes
+# per second as really read. Unknown is None.
 
 Moves = tuple[tuple[TopicPartition, str, str], ...]
 """(partition, from, to): members, or Streams processes."""

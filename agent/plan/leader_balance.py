@@ -1,8 +1,7 @@
-"""How preferred leaders of some partitions become even over the racks, by as few changes as a chain of racks needs.
+"""Even preferred leaders over racks by the fewest changes, and counts of leaders by broker and rack.
 
-Even means: a rack leads as large a part of the partitions as it holds of their replicas. Racks are the nodes; a
-partition led in rack A with a candidate in rack B is an arc from A to B. A shortest chain from the rack with the
-greatest surplus to one with a lesser hands one leader on at each arc, as long as that makes the two more even.
+Even: a rack leads its share of the replicas. Racks are nodes; a partition led in rack A with a candidate in rack B is
+an arc. Shortest chains from the greatest surplus to a lesser one move a leader per arc while both become more even.
 Deterministic: racks by name, partitions by id.
 """
 
@@ -210,12 +209,8 @@ def _walk_back(before: Mapping[str, str], end: str, start: str) -> list[str]:
     return chain[::-1]
 
 
-# Who may lead what: preferred leaders counted by broker and by rack, with room for a few more.
-#
-# A rack's even share of leaders is its share of replicas, as leaders can only be where replicas are. Brokers that are
-# gone have no share, and lead nothing: in their place counts the first in-sync replica of the list that may lead.
-#
-# Invariant: a change is allowed when it stays within the limit on both levels or makes both more even than they were.
+# Replicas on gone brokers have no share; instead of a gone leader the first eligible in-sync replica of the list
+# counts. A change is allowed within the limit on racks and brokers, or when it makes both more even.
 
 
 class LeaderCounts:

@@ -1,9 +1,7 @@
-"""What would mend what was found? Placements first, then leaders, then rebalances, then advice.
+"""The plan of one cycle: placements, leaders, rebalances, advice; cut to what one cycle may propose.
 
-Invariants
-- Deterministic: equal input gives an equal plan, whatever order findings come in.
-- No plan without a finding; nothing from a held finding, for an excluded subject, or resting on an unknown rack.
-- What was found and could be planned for, but is not, is listed with its reason; nothing is dropped silently.
+Equal input gives an equal plan, in any order of findings. Only findings that are not held give a plan, never for an
+excluded subject or from an unknown rack. A finding that could be planned for but is not is listed with its reason.
 """
 
 from __future__ import annotations
@@ -61,12 +59,8 @@ def _sorted(skipped: Iterable[tuple[str, Unplanned]]) -> tuple[tuple[str, Unplan
     return tuple(unique)
 
 
-# How much of a plan one cycle may propose; the rest waits for a later one, and is listed.
-#
-# No proposal is larger than its record: one that cannot be published can be neither seen nor approved.
-#
-# What keeps data safe comes first (throttles, spread), then what everything else rests on, then what saves at once,
-# then other advice; inside a kind the greatest change comes first, and equal ones by name.
+# Order of proposals: throttles and spread (safety of data), then foundations of others, then savings, then advice; in a
+# kind the greatest first, then by name. No proposal is larger than its record. The rest is listed for a later cycle.
 
 _FIRST = (
     ProposalReason.REMOVE_THROTTLE,

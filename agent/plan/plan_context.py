@@ -1,6 +1,6 @@
-"""What was found about a subject, and whether it may be planned from.
+"""Context of the planners: findings by subject, and subjects that may be planned for.
 
-The rule of the whole stage is here: no plan without a finding, and none from a finding that hysteresis holds down.
+No plan without a finding, and none from a finding that hysteresis holds.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""Which classic groups would one rebalance improve? No other group is asked to rebalance.
+"""Rebalances of classic groups that are worth their cost.
 
-Two reasons: warm-ups have caught up and wait for the application's next probing rebalance, or only a rebalance can tell
-whether they have (KIP-441); or the group's own rack-aware assignor would be given the chance to place work nearer to
-its data (KIP-881, KIP-925). Standbys that fall behind for ever are a reason where the settings allow it.
-
-Never proposed: for KIP-848 and KIP-1071 groups (their brokers decide), for eager groups (a rebalance stops every
-member) and for static members (who asked for the opposite) unless the settings allow it, for groups that are
-rebalancing, rolling or warming up, for a gain that rests on an unknown rack or selector, or for one below the
-thresholds: in bytes per second where the group has fresh weights, else in partitions. What counts is the gain that the
-group's own assignor is predicted to bring. Only where that is unknown the optimum stands in for it, and the
+Reasons: warm-ups that have caught up or only a rebalance can prove (KIP-441); a gain by the group's own rack-aware
+assignor (KIP-881, KIP-925); where the settings allow it, lagging standbys. Never for KIP-848 and KIP-1071 groups, nor
+while rebalancing, rolling or warming up; eager groups and static members only by the settings. The gain must be above
+the thresholds and not rest on an unknown rack or selector; without a prediction it is that of the optimum, and the
 sentence says so.
 """
 

@@ -1,10 +1,7 @@
-"""What the leader of a classic Kafka Streams application will give its processes.
+"""Predicted tasks of classic Kafka Streams applications, by Kafka's task assignors (KIP-441, KIP-925).
 
-The group's bytes tell processes, threads, tags and tasks. Which task assignor runs, with which rack strategy, standbys
-and warm-ups, they do not tell: that is taken from the settings, else Kafka's defaults are assumed, and it is said so.
-
-Lags only decide who may run a task at once and who is nearest to it, so they are rounded up to powers of two: a
-prediction does not change with every record.
+Task assignor, rack strategy, standbys and warm-ups are not in the group's bytes: they come from the settings, else
+Kafka's defaults, with a note. Lags are rounded up to powers of two, so that not every record changes a prediction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Kafka's assignors get to see of racks, which is what brokers and clients tell, and in which order of members."""
+"""Input of Kafka's assignors: topics, replica racks as brokers report them, and the order of members."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What brokers will give the members of KIP-848 and KIP-1071 groups: their assignors, the target as it stands.
+"""Predicted assignments of KIP-848, KIP-1071 and classic consumer groups by Kafka's assignors.
 
-Neither looks at racks. Members come in the order of the broker's hash maps, topics in that of their ids.
+The brokers' assignors ignore racks; their members come in hash map order and topics in the order of their ids.
 """
 
 from __future__ import annotations
@@ -223,11 +223,8 @@ def _order(task: TaskId) -> tuple[bool, TaskId]:
     return isinstance(task.subtopology, str), task
 
 
-# What the leader of a classic consumer group will give its members.
-#
-# The problem is the leader's: subscriptions, racks and ownership as members will send them at their next join, members
-# in the order in which a Java leader visits them. Members of a settled group were all in the same generation, so its
-# number decides nothing.
+# Classic consumer groups: members in a Java leader's order, with the subscriptions, racks and ownership of their next
+# join. Members of a settled group share a generation, so its number decides nothing.
 
 EAGER: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
     RANGE: range_assign,
@@ -329,10 +326,8 @@ def _about(leader: LeaderClient) -> list[str]:
             return ["librdkafka leads the group and breaks ties in its own way"]
 
 
-# Whose code assigns the partitions of a classic group: Java's, librdkafka's or a Python client's.
-#
-# The leader is one of the members, and brokers do not tell which. So a group has a known leader only when all its
-# members run the same client: by what the user says of the group, else by the client ids that clients give themselves.
+# Brokers do not report the leader of a classic group: it is known only when all members run the same client, by the
+# settings of the group, else by the clients' default client ids.
 
 
 class LeaderClient(StrEnum):

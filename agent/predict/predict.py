@@ -1,13 +1,8 @@
-"""What will a group's own assignor give at the next rebalance, and where does that end? Asked of one group or many.
+"""Predicted assignments of groups by their own assignors: after the next rebalance and when settled.
 
-Pure: a group, its topics, the brokers' racks and the settings in; who gets what out. To ask "what if", hand in a
-changed snapshot or changed limits: members, processes, brokers and settings are plain values.
-
-Invariants
-- Nothing is guessed silently: what is assumed is named, and where Kafka is not deterministic, or the leader is not
-  known to be Java, the prediction says ``cost-equal only``.
-- A group without a prediction says why.
-- The work is bounded: a group over ``limits.plan.predict_limit`` (partitions or tasks, times members) is not predicted.
+Pure: a what-if is a changed snapshot or changed limits. Assumptions are in the notes; where Kafka is not deterministic,
+or the leader may not be Java, the certainty is ``cost-equal only``. A group without a prediction has a reason; one over
+``limits.plan.predict_limit`` (partitions or tasks, times members) is not predicted.
 """
 
 from __future__ import annotations
