@@ -28,7 +28,7 @@ _Row = tuple[Group, GroupLimits, tuple[str, ...], tuple[TopicMasks | None, ...],
 _BytesRow = tuple[
     Assessment, _Row, Rates | None, tuple[RateColumn | None, ...] | None, Mapping[TopicPartition, float] | None
 ]
-"""An assessment, what it rests on, and own rates or weights: by topic, and of what the group reads otherwise."""
+"""An assessment, its group and context, and rates by topic and by the group's own reads."""
 
 
 def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapping[str, Assessment]:
@@ -63,7 +63,7 @@ def bits_of(snapshot: Snapshot, memo: Memo) -> RackBits:
 
 
 def bits_for(groups: Iterable[Group], snapshot: Snapshot, memo: Memo) -> RackBits:
-    """The same as the readers of these groups find them: the nearest replica serves only whose rack brokers hear."""
+    """The context of a group's readers: the nearest replica serves only readers that send their rack."""
     bits = bits_of(snapshot, memo)
     if not snapshot.rack_locators:
         return bits

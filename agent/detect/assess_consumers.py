@@ -26,16 +26,16 @@ from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, T
 # Sums of local, crossing and unknown reads, for consumers and tasks.
 
 Reads = Sequence[tuple[int, Sequence[TopicPartition]]]
-"""(bit of the reader's rack, what it reads)."""
+"""(bit of the reader's rack, its partitions)."""
 Masks = Mapping[str, tuple[int, ...]]
 """Topic -> the racks of each of its partitions."""
 
 _new = tuple.__new__
-"""What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
+"""Constructor under a named tuple's ``__new__``, in less than half its time."""
 
 
 class LocalityCounts(NamedTuple):
-    """Reads by what is known of them."""
+    """Reads: local, crossing, unknown."""
 
     local: int
     crossing: int
@@ -48,7 +48,7 @@ class LocalityCounts(NamedTuple):
 
 
 def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[LocalityCounts, LocalityCounts]:
-    """(bit of the reader's rack, what it reads) summed up by Kafka's measure and by the read-local one.
+    """Sums of (bit of the reader's rack, its partitions) by Kafka's rule and as read.
 
     A reader whose rack is not known has the bit 0: nothing of it can be told. Where the measures agree both are one
     object.
@@ -64,7 +64,7 @@ def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[Locality
 
 
 def _tally(total: int, reads: Reads, certain: Masks, possible: Masks) -> LocalityCounts:
-    """Reads by where they are local for certain, and where possibly; what is neither told is unknown."""
+    """Reads by the racks where they are certainly or possibly local; the rest is unknown."""
     try:
         local, crossing = _told(reads, certain, possible)
     except IndexError:  # some partition's number is beyond what its topic shows
@@ -88,7 +88,7 @@ def _told(reads: Reads, certain: Masks, possible: Masks) -> tuple[int, int]:
 
 
 def gain(now: LocalityCounts, best: LocalityCounts) -> int:
-    """Reads that leave "crossing" and arrive in "local"; what merely becomes known or unknown is no gain."""
+    """Reads that leave "crossing" and join "local"; a change to or from unknown is no gain."""
     return max(0, min(now.crossing - best.crossing, best.local - now.local))
 
 
@@ -103,7 +103,7 @@ def _locality(measure: LocalityMeasure, tally: LocalityCounts) -> Locality:
 
 
 def measures_agree(masks: Mapping[str, TopicMasks]) -> bool:
-    """True when both measures say the same of every partition: all replicas in sync and a rack-aware selector."""
+    """True when both measures are equal for every partition: all replicas in sync and a rack-aware selector."""
     return all(of.read is of.kafka and of.read_possible is of.read for of in masks.values())
 
 
@@ -123,7 +123,7 @@ _Meaning = dict[tuple[tuple[str, ...], str | None], tuple[str, ...]]
 
 
 class ConsumerOptimum(NamedTuple):
-    """What an exact answer says about one measure."""
+    """The exact optimum by one measure."""
 
     tally: LocalityCounts
     gap: int = 0
@@ -161,7 +161,7 @@ def assess_consumers(group: ConsumerGroup, ground: GroupLocality) -> Assessment:
 
 
 def consumer_problem(group: ConsumerGroup, ground: GroupLocality, measure: LocalityMeasure) -> ConsumerProblem:
-    """The group as the assignors' contract puts it; what a member holds now is what it owns."""
+    """The group as an assignor's problem; a member owns its present partitions."""
     topics = _topics_by_subscription(group.members, ground.masks)
     return _problem(group, _readers(group, ground), topics, ground, measure)
 
@@ -243,7 +243,7 @@ def _bound(
 
 
 def _topics_by_subscription(members: Sequence[Member], masks: Mapping[str, TopicMasks]) -> _Meaning:
-    """What each subscription means; a pattern means what its members were assigned."""
+    """Topics of each subscription; a pattern stands for its members' assigned topics."""
     meaning: _Meaning = {}
     for member in members:
         key = (member.topics, member.topic_regex)
@@ -276,7 +276,7 @@ MAX_RACKS = 8
 
 
 def most_local(histogram: Iterable[tuple[int, int]], members: Mapping[int, int], member_count: int) -> int | None:
-    """The largest number of local partitions at equal balance, or None when there are too many racks to say at once.
+    """The largest number of local partitions at equal balance, or None above `MAX_RACKS` racks.
 
     ``histogram`` has (mask of racks, partitions), ``members`` the number of members by the bit of their rack;
     ``member_count`` counts those of unknown rack as well, to whom nothing is local.

@@ -19,7 +19,7 @@ from assignors.problem import StreamsTask, TaskId, TaskProblem, TaskProcess, Tas
 
 
 class TaskOptimum(NamedTuple):
-    """What an exact answer says about one measure."""
+    """The exact optimum by one measure."""
 
     tally: LocalityCounts
     gap: int = 0

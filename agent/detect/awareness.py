@@ -46,13 +46,13 @@ class TopicFacts(NamedTuple):
     rackless: tuple[int, ...]
     """Brokers that hold replicas and show clients no rack, sorted."""
     unsteady: bool
-    """True when a replica is on a broker whose rack does not hold still."""
+    """True when a replica is on a broker whose rack is not steady."""
     size: int = 0
     """Partitions it has, counted to the highest number."""
 
 
 class GroupTopicFacts(NamedTuple):
-    """The topics that a group reads, and what is known of them."""
+    """The topics of a group with their facts."""
 
     topics: tuple[str, ...]
     facts: tuple[TopicFacts | None, ...]
@@ -72,7 +72,7 @@ class GroupTopicFacts(NamedTuple):
 
 
 def readings(view: DetectContext, memo: Memo) -> list[GroupTopicFacts]:
-    """What every group reads, in the snapshot's order."""
+    """Topics of every group, in the snapshot's order."""
     snapshot, ground = view.snapshot, view.ground
     known = memo.of(("facts",), (snapshot.topics, ground), lambda: _facts(snapshot.topics, ground, memo))
 
@@ -98,7 +98,7 @@ def _changelogs(group: Group) -> tuple[str, ...]:
 
 
 class _Seen(NamedTuple):
-    """What clients see of one list of replicas."""
+    """Racks of one replica list as clients see them."""
 
     racks: frozenset[str]
     rackless: tuple[int, ...]
@@ -106,7 +106,7 @@ class _Seen(NamedTuple):
 
 
 class _Sights(dict[tuple[int, ...], int]):
-    """List of replicas -> number of what is seen of it: many lists show the same few racks."""
+    """Replica list -> number of its racks: many lists have the same few racks."""
 
     __slots__ = ("_ground", "_numbers")
 

@@ -175,7 +175,7 @@ def _selector(view: DetectContext) -> Iterable[Finding]:
 
 
 class _Load(NamedTuple):
-    """What every broker holds, by replica lists."""
+    """Partitions of every broker, by replica lists."""
 
     replicas: Counter[int]
     preferred: Counter[int]

@@ -25,12 +25,12 @@ from agent.values.snapshot import Group, Member, OtherGroup, Rack, ReaderGroup
 from assignors.problem import TopicPartition
 
 _Row = tuple[Group, GroupTopicFacts, Assessment, frozenset[str]]
-"""A group, what it reads, how good that is, and which of its topics went away between two answers of this look."""
+"""A group, its topics, its assessment, and its topics deleted between two answers of this observation."""
 _NOTHING_GONE: frozenset[str] = frozenset()
 
 
 class GroupFindings(NamedTuple):
-    """What the groups contribute."""
+    """Findings of all groups."""
 
     findings: list[Finding]
     racks: set[tuple[str, str]]
@@ -230,7 +230,7 @@ def prediction_findings(view: DetectContext) -> list[Finding]:
 def claim_findings(
     group: ReaderGroup, reading: GroupTopicFacts, gone: frozenset[str], view: DetectContext
 ) -> list[Finding]:
-    """What of a group's assignments contradicts itself or the topics that are there; ``gone`` went away just now."""
+    """Findings where assignments contradict each other or the topics; ``gone`` were deleted just now."""
     if group.state != STABLE or group.hidden:
         return []
     return [*_twice(group, view), *_not_there(group, reading, gone, view)]

@@ -123,7 +123,7 @@ FIRST_WITH_RACK = 3
 
 
 def member_findings(group: ReaderGroup, racks: Iterable[Rack], view: DetectContext) -> list[Finding]:
-    """Findings about one group's members, who are in these racks; of racks nothing while the group hides them."""
+    """Findings about one group's members in these racks; none about racks while the group is hidden."""
     findings: list[Finding] = []
     broken = [member for member in group.members if member.defects]
     if broken:

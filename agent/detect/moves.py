@@ -24,7 +24,7 @@ _BECAUSE = {
 
 
 def move_findings(view: DetectContext) -> list[Finding]:
-    """Findings about what moved, what moves, and what moving left behind."""
+    """Findings about rack changes, running reassignments and leftover throttles."""
     findings = [
         _relabelled(change, view) if change.cause is ChangeCause.RELABELLED else _changed(change, view)
         for change in rack_changes(view.memory, view.snapshot)

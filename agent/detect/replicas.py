@@ -38,7 +38,7 @@ class RackLeaderCounts(NamedTuple):
 
 
 class TopicFindings(NamedTuple):
-    """What one topic contributes."""
+    """Findings of one topic."""
 
     findings: tuple[Finding, ...]
     spread: RackLeaderCounts | None
@@ -76,7 +76,7 @@ def _findings(view: DetectContext, memo: Memo, *, hidden: bool) -> list[Finding]
 
 
 class _Place(NamedTuple):
-    """What a list of replicas says, whichever partition has it."""
+    """Facts of one replica list, equal for all its partitions."""
 
     crowded: CrowdedRack | None
     """By racks that hold still."""
@@ -238,7 +238,7 @@ _AT_MIN_ISR = "at min ISR: with one in-sync replica less, writes with acks=all s
 
 
 def _lost(state: PartitionState, moving: Reassignment | None) -> bool:
-    """Whether a replica fell out of the ISR; one that a reassignment is adding was never in it."""
+    """True when a replica fell out of the ISR; one that a reassignment adds was never in it."""
     return any(replica not in state.isr or replica in state.offline for replica in original_replicas(state, moving))
 
 

@@ -53,7 +53,7 @@ _NEEDS = {
 
 
 def effect_of(part: ObservationPart) -> str:
-    """What is unknown without the part."""
+    """Facts that are unknown without the part."""
     return _SILENT[part]
 
 
@@ -99,7 +99,7 @@ def _missing(part: ObservationPart, cause: GapCause, gaps: Sequence[Gap], view: 
 def _cluster_rights(
     view: DetectContext, told: Collection[ObservationPart], gapped: Collection[ObservationPart]
 ) -> list[Finding]:
-    """Rights that the brokers say we lack although nothing was refused for want of them, and names that are hidden.
+    """Missing rights by the brokers' answer without a refusal, and hidden names.
 
     Names that a failed question hides (``gapped``) may be shown again with the next answer: no right is missing.
     """

@@ -32,7 +32,7 @@ Rates = tuple[tuple[TopicPartition, float], ...]
 
 
 class LocalityRates(NamedTuple):
-    """Bytes per second by what is known of them."""
+    """Bytes per second: local, crossing, unknown."""
 
     local: float
     total: float
@@ -78,7 +78,7 @@ def with_bytes(
 
 
 def current_reads(group: ReaderGroup, ground: GroupLocality) -> Reads:
-    """Who reads what now."""
+    """Partitions by reader now."""
     if isinstance(group, ConsumerGroup):
         return [(ground.bits.reader(member.rack), member.assigned or ()) for member in group.members]
     if group.topology is None:
@@ -88,7 +88,7 @@ def current_reads(group: ReaderGroup, ground: GroupLocality) -> Reads:
 
 
 def optimal_reads(group: ReaderGroup, ground: GroupLocality, result: ConsumerResult | TaskResult) -> Reads:
-    """Who would read what under that result."""
+    """Partitions by reader in that result."""
     if isinstance(group, ConsumerGroup) and isinstance(result, ConsumerResult):
         return [(ground.bits.reader(member.rack), result.assignment[member.id]) for member in group.members]
     if isinstance(group, StreamsGroup) and isinstance(result, TaskResult) and group.topology is not None:
@@ -186,7 +186,7 @@ class _Best(NamedTuple):
 def rates_of(
     columns: Mapping[str, RateColumn], reads: Mapping[TopicPartition, float] | None
 ) -> dict[TopicPartition, float]:
-    """What a group reads of each partition: its own figure, else what the partition takes in."""
+    """Bytes per second that a group reads of each partition: its own rate, else the inbound rate."""
     own = reads or _NO_READS
     return {
         partition: own.get(partition, rate)
@@ -242,7 +242,7 @@ def _present(reads: Reads, now: LocalityRates) -> _Best:
 
 
 def gained(now: LocalityRates, best: LocalityRates) -> float:
-    """Bytes per second that leave "crossing" and arrive in "local"; what merely becomes known is no gain."""
+    """Bytes per second that leave "crossing" and join "local"; a change from unknown is no gain."""
     return max(0.0, min(_crossing(now) - _crossing(best), best.local - now.local))
 
 
@@ -311,7 +311,7 @@ def _solved(  # noqa: PLR0917 (as above)
 
 
 def _crosses_nothing(shares: Iterable[Locality]) -> bool:
-    """Whether everything is local by Kafka's measure."""
+    """True when everything is local by Kafka's rule."""
     return any(
         share.measure is LocalityMeasure.KAFKA and share.unit == "partitions" and share.local == share.total
         for share in shares

@@ -44,7 +44,7 @@ _Value = TypeVar("_Value")
 
 
 class UnreadableMemoryError(ValueError):
-    """The text is no memory that this version can read; the sentence says why. Start with an empty memory."""
+    """The text is not a readable memory; the sentence has the reason. The agent starts with an empty memory."""
 
 
 def memory_to_json(memory: Memory) -> str:
@@ -135,9 +135,6 @@ def _moved_streams(known: StreamsMemory, moved: Callable[[int], int]) -> Streams
     return known._replace(join=join, copies=copies, ready_ms=ready_ms)
 
 
-# --- writing -------------------------------------------------------------------------------------------------
-
-
 def _streams(known: StreamsMemory) -> _Json:
     join = known.join
     return {
@@ -152,9 +149,6 @@ def _streams(known: StreamsMemory) -> _Json:
 def _rate_base(base: RateBase) -> _Json:
     rows = sorted(base.end_offsets.items())
     return [base.monotonic_ms, [[*tp, end, base.size_bytes.get(tp)] for tp, end in rows]]
-
-
-# --- reading -------------------------------------------------------------------------------------------------
 
 
 _Rates = tuple[int, tuple[tuple[str, int, int, int | None], ...]]

@@ -46,7 +46,7 @@ def sightings(memory: Memory, snapshot: Snapshot) -> dict[int, RackSighting]:
 
 
 def steadiness(sighting: RackSighting, now_ms: int, limits: Limits) -> RackSteadiness:
-    """Whether the rack has held still: flapping is graver than new."""
+    """Steadiness of the rack: flapping comes before new."""
     recent = sum(now_ms - at <= limits.racks.flap_window_ms for at in sighting.changes)
     if recent >= limits.racks.flap_changes:
         return RackSteadiness.FLAPPING
@@ -56,7 +56,7 @@ def steadiness(sighting: RackSighting, now_ms: int, limits: Limits) -> RackStead
 
 
 def unsteady(brokers: Mapping[int, RackSighting], now_ms: int, limits: Limits) -> frozenset[int]:
-    """Brokers from whose racks nothing may be planned now."""
+    """Brokers whose racks are not steady: no plan rests on them."""
     return frozenset(
         broker for broker, seen in brokers.items() if steadiness(seen, now_ms, limits) is not RackSteadiness.STEADY
     )
@@ -87,7 +87,7 @@ _Racks = Mapping[int, str | None]
 
 
 class _Then(NamedTuple):
-    """The racks of the brokers at the last look and at this one, and what cannot be compared yet."""
+    """Racks of the brokers in the last observation and in this one, and partitions that are not comparable yet."""
 
     before: _Racks
     now: _Racks
@@ -139,7 +139,7 @@ def topics_to_compare(memory: Memory, snapshot: Snapshot) -> Iterator[TopicState
 
 
 def moves_hidden(snapshot: Snapshot) -> bool:
-    """Whether the running reassignments are unknown."""
+    """True when the running reassignments are unknown."""
     return any(gap.part is ObservationPart.REASSIGNMENTS for gap in snapshot.gaps)
 
 
@@ -167,7 +167,7 @@ def _relabelled(before: Mapping[int, RackSighting], now: Mapping[int, RackSighti
 
 
 def _relabelling(broker: int, racks: _Then, memory: Memory, snapshot: Snapshot) -> RackChange | None:
-    """What one broker's new rack did to all partitions that it holds."""
+    """The change of all partitions on one broker with a new rack."""
     count = 0
     topics = set()
     examples: list[PartitionChange] = []
@@ -228,7 +228,7 @@ def _recreated(known: TopicMemory, topic: TopicState) -> bool:
 
 
 def _created(topic: TopicState, room: RackRoom, snapshot: Snapshot) -> Iterable[RackChange]:
-    """A new topic is worth a word only when its replicas were placed without regard to racks."""
+    """A new topic is a change only when its replicas were placed without regard to racks."""
     placed = [PartitionChange(state.id, (), state.replicas) for state in topic.partitions]
     crowded = [change for change in placed if crowding(change.after, room) is not None]
     yield from _change(ChangeCause.CREATED_BLIND, crowded, room, snapshot)
@@ -286,7 +286,7 @@ def topic_memory(
     *,
     blind: bool,
 ) -> TopicMemory:
-    """What to remember of a topic: as it is, but as it was where a reassignment runs, may run or cannot be seen."""
+    """The topic for the memory: as it is, but as before where a reassignment runs or may run."""
     size = topic.partitions[-1].id.partition + 1 if topic.partitions else 0
     same = before is not None and before.topic_id == topic.topic_id
     replicas: list[Replicas] = [()] * size

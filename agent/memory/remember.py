@@ -82,7 +82,7 @@ def size_base(snapshot: Snapshot) -> RateBase:
 
 
 def learned_bytes_per_record(memory: Memory, snapshot: Snapshot) -> Mapping[str, float]:
-    """Bytes per record of each topic: what grew on disk over what was appended, between two looks that asked for both.
+    """Bytes per record of each topic: growth on disk by records appended, between two observations with both.
 
     A partition that did not grow teaches nothing: old segments may have been deleted meanwhile.
     """
@@ -114,7 +114,7 @@ Reads = Mapping[str, Iterable[TopicPartition]]
 def prediction_memory(
     prediction: Prediction, group: Group, snapshot: Snapshot, before: PredictionMemory | None
 ) -> PredictionMemory | None:
-    """What is to be remembered of a prediction; None where it proves nothing or cannot be compared."""
+    """The prediction for the memory; None where it proves nothing or is not comparable."""
     if not isinstance(group, ReaderGroup) or prediction.first is None or prediction.settled is None:
         return None
     exact = prediction.certainty.name == "EXACT"
@@ -141,7 +141,7 @@ def prediction_memory(
 
 
 def prediction_mismatch(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> str | None:
-    """How the group's last rebalance differs from what was foretold, as a clause; None where nothing says so."""
+    """The difference of the group's last rebalance from its prediction, as a clause; None without one."""
     if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
         return foretold.missed
     if _rebalance(group) == foretold.rebalance:
@@ -160,7 +160,7 @@ def prediction_mismatch(foretold: PredictionMemory, group: Group | None, snapsho
 
 
 def kept_prediction(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> PredictionMemory | None:
-    """What stays remembered after a look that predicted nothing new; None once it has been proven right or void."""
+    """The prediction to keep after an observation without a new one; None once it is right or void."""
     if not isinstance(group, ReaderGroup):
         return None
     rebalance = _rebalance(group)
@@ -174,7 +174,7 @@ def kept_prediction(foretold: PredictionMemory, group: Group | None, snapshot: S
 
 
 def _rebalance(group: ReaderGroup) -> str | None:
-    """Tells one rebalance from the next; None where nothing does."""
+    """Key of a rebalance; None where the group has none."""
     if isinstance(group, StreamsGroup):
         return group.join
     if group.assignment_epoch is not None:
@@ -184,7 +184,7 @@ def _rebalance(group: ReaderGroup) -> str | None:
 
 
 def _subject(group: ReaderGroup, snapshot: Snapshot) -> int:
-    """Digest of who shares what: readers, and where the replicas of their topics are."""
+    """Digest of the readers and the racks of their topics' replicas."""
     parts = sorted(reader.id for reader in group.readers)
     for topic in sorted({tp.topic for held in _reads(group).values() for tp in held}):
         state = snapshot.topics.get(topic)
@@ -200,7 +200,7 @@ def _reads(group: ReaderGroup) -> Reads:
 
 
 def _complete(group: ReaderGroup, reads: Reads) -> bool:
-    """Whether nothing is waiting to be handed over: all tasks run, or each partition up to the highest is read."""
+    """True when nothing is still moving: all tasks run, or each partition up to the highest is read."""
     if isinstance(group, StreamsGroup):
         tasks = {task.id for task in group.topology.tasks} if group.topology is not None else set()
         return {task for process in group.processes for task in process.active} == tasks
@@ -212,7 +212,7 @@ def _complete(group: ReaderGroup, reads: Reads) -> bool:
 
 
 def _outcome(reads: Reads, copies: int, group: ReaderGroup, snapshot: Snapshot, *, exact: bool) -> str:
-    """What two equal assignments have in common: who reads what, or only loads and cost; and the number of copies."""
+    """Key of equal assignments: partitions by reader, or only loads and cost; and the number of copies."""
     if exact:
         text = "\n".join(f"{name} {sorted(held)}" for name, held in sorted(reads.items()))
         return f"{crc32(text.encode(errors='surrogatepass')):08x} {copies}"
@@ -225,7 +225,7 @@ def _copies(given: PredictedAssignment) -> int:
 
 
 def _crossing(reads: Reads, group: ReaderGroup, snapshot: Snapshot) -> int:
-    """Reads without a replica in the rack that the reader tells."""
+    """The number of reads without a replica in the reader's own rack id."""
     rack_of = {reader.id: reader.rack.told for reader in group.readers}
     told = {broker.id: broker.rack.told for broker in snapshot.brokers if broker.rack.told}
     crossing = 0
@@ -248,7 +248,7 @@ def remember(
     detection: DetectionResult,
     predictions: Mapping[str, Prediction] = MappingProxyType({}),
 ) -> Memory:
-    """The memory after this look, and after what was predicted from it."""
+    """The memory after this snapshot and its predictions."""
     now_ms = snapshot.monotonic_ms
     widened = widened_partitions(memory, snapshot)
     seen = {finding.id: finding.since_ms for finding in detection.findings}
@@ -281,7 +281,7 @@ def remember(
 def _foretold(
     memory: Memory, snapshot: Snapshot, predictions: Mapping[str, Prediction]
 ) -> Mapping[str, PredictionMemory]:
-    """The last prediction of each group, until its next rebalance has shown whether it was right."""
+    """The last prediction of each group, until its next rebalance."""
     if not memory.foretold and not predictions:
         return memory.foretold
     groups = snapshot.groups
@@ -333,7 +333,7 @@ def _groups(memory: Memory, snapshot: Snapshot) -> tuple[str, ...]:
 def _reassignments(
     memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]
 ) -> Mapping[TopicPartition, RunningReassignment]:
-    """What runs, what ran and may not be through, and what is our own: whose it is must be known when it is through."""
+    """Reassignments that run or may still run, with rackwise's own marked until they are complete."""
     if moves_hidden(snapshot):
         return memory.reassignments
     kept = {one for one in memory.reassignments if one in doubted}

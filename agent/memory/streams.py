@@ -16,9 +16,9 @@ from assignors.problem import TaskId
 SAMPLES_KEPT = 8
 RATES_KEPT = 16
 RESTORING_SHARE = 0.02
-"""A copy this near to the end of its changelog may have been waiting for new records: it says nothing of the rate."""
+"""A copy this near to the end of its changelog may be waiting for records: no measure of the rate."""
 SAME_READING_MS = 60_000
-"""A broker passes on what members report at most this often; an equal reading is a new one only after it."""
+"""The shortest interval of reports through the broker; an equal reading is new only after it."""
 
 NOTHING = StreamsMemory(None, {}, {}, ())
 
@@ -126,7 +126,7 @@ def _probably(copy: TaskCopy) -> bool:
 def _between_joins(
     known: StreamsMemory, copies: Iterable[TaskCopy], now_ms: int, last_look_ms: int | None
 ) -> tuple[RestoreRate, ...]:
-    """What the offsets of this join say against those of the join before, process by process."""
+    """Restore rates by process: the offsets of this join against those of the last."""
     join = known.join
     if join is None or join.after_ms is None or last_look_ms is None:
         return ()
@@ -157,7 +157,7 @@ def _between_joins(
 def _between_readings(
     known: StreamsMemory, copies: Iterable[TaskCopy], seen: Mapping[CopyKey, CopyMemory], join: Join, now_ms: int
 ) -> tuple[RestoreRate, ...]:
-    """What the readings of a process say while it is still restoring, from the oldest that is kept to this one."""
+    """Restore rate of a restoring process, from the oldest kept reading to this one."""
     by_process: dict[str, float] = {}
     for copy in copies:
         key, end = _key(copy), copy.end_offset_sum

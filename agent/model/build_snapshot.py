@@ -40,13 +40,13 @@ from assignors.problem import TopicPartition
 # Topics: a topic that the brokers could not describe is left out; its gap is in the observation.
 
 _new = tuple.__new__
-"""What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
+"""Constructor under a named tuple's ``__new__``, in less than half its time."""
 _NO_CONFIG: Mapping[str, str] = {}
 _NAME = _NUMBER = itemgetter(0)
 
 
 class SnapshotTopics(NamedTuple):
-    """The topics, and what is read off all of them at once."""
+    """The topics of the cluster and the brokers of their replicas."""
 
     by_name: Mapping[str, TopicState]
     """Sorted."""
@@ -61,7 +61,7 @@ def topics_of(observation: Observation, limits: Limits, memo: Memo) -> SnapshotT
 
 
 def sizes_of(observation: Observation, memo: Memo) -> Mapping[TopicPartition, int]:
-    """The largest replica on disk of each partition that some log dir told of."""
+    """Bytes of the largest replica of each partition in DescribeLogDirs."""
     return memo.of(("sizes",), (observation.replica_bytes,), partial(_sizes, observation.replica_bytes))
 
 
@@ -119,7 +119,7 @@ def _sizes(replica_bytes: Mapping[tuple[int, TopicPartition], int]) -> dict[Topi
 
 
 def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[FreshWeights, WeightsState | None]:
-    """The fresh weights laid out by name, and what became of the rest."""
+    """The fresh weights by name, and the state of all weights; None where none are read."""
     told = observation.weights
     if told is None:
         return NOT_WEIGHED, None
@@ -144,7 +144,7 @@ def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[Fresh
 
 
 def rates_with(weights: FreshWeights, own: Mapping[TopicPartition, float]) -> Mapping[TopicPartition, float]:
-    """The rate of every partition of which there is one: by weights, else by what the agent itself saw."""
+    """Bytes per second of each partition with a known rate: by weights, else by the agent's own."""
     if not own:
         return weights.bytes_per_s
     return {**own, **weights.bytes_per_s} if weights.bytes_per_s else own
@@ -202,7 +202,7 @@ def _column(before: RateColumn, topic: TopicRates) -> RateColumn:
 
 
 def _reads(groups: Iterable[GroupRates], columns: Mapping[str, RateColumn]) -> dict[str, dict[TopicPartition, float]]:
-    """What groups read, where that is not what the topic takes in."""
+    """Bytes per second that groups read of partitions, where they differ from the inbound rate."""
     reads: dict[str, dict[TopicPartition, float]] = {}
     for group in groups:
         for topic, partitions, rates in group.reads:
@@ -221,7 +221,7 @@ _Value = TypeVar("_Value")
 def build_snapshot(
     observation: Observation, decoded: DecodedGroups, memory: Memory, limits: Limits, memo: Memo | None = None
 ) -> Snapshot:
-    """The cluster as one value. With a memo, only what changed since the last call is built again."""
+    """The cluster as one value. With a memo, only changed parts are built again."""
     memo = memo if memo is not None else Memo()
     topics = topics_of(observation, limits, memo)
     by_locators = located(observation, limits.rack_locators, memo)
@@ -259,7 +259,7 @@ def build_snapshot(
 
 
 def _same(name: str, value: _Value, memo: Memo) -> _Value:
-    """The object of last time when this one is equal to it, so that later stages see at once that nothing changed."""
+    """The last object when this one is equal, so that later stages compare by identity."""
     return memo.of((name,), (value,), lambda: value)
 
 
@@ -304,7 +304,7 @@ def _reassignments(observation: Observation, memory: Memory) -> Mapping[TopicPar
 
 
 def _gaps(observation: Observation) -> tuple[Gap, ...]:
-    """The gaps of the look; an answer without brokers is one too, because a cluster always has some."""
+    """The gaps of the observation; an answer without brokers is one too."""
     gaps = list(observation.gaps)
     if not observation.brokers and not any(gap.part is ObservationPart.BROKERS for gap in gaps):
         sentence = "the metadata lists no broker; brokers count as unknown, not as gone"

@@ -44,12 +44,12 @@ _ID = itemgetter(0)
 
 
 class SnapshotGroups(NamedTuple):
-    """The groups, and what only lags are made of."""
+    """The groups by id, and the offsets for their lags."""
 
     by_id: Mapping[str, Group]
     """Sorted."""
     offsets: Mapping[str, OffsetFacts]
-    """Streams group -> what its processes told of their offsets."""
+    """Streams group -> reported offsets of its processes."""
 
 
 def groups_of(
@@ -107,7 +107,6 @@ def _raw_id(group: DecodedGroup) -> str:
 
 
 def _is_plain(group: DecodedGroup) -> bool:
-    """Whether it shows members that are plain consumers."""
     raw = group.raw
     return raw.state == STABLE and raw.protocol_type == CONSUMER_PROTOCOL_TYPE and raw.protocol != STREAMS_PROTOCOL
 
@@ -164,7 +163,7 @@ def _sources(group: DecodedGroup) -> Iterable[str]:
 
 
 def _by_name(found: Mapping[str, Group], before: Mapping[str, Group]) -> dict[str, Group]:
-    """Sorted; in most looks no group came or went, and the order of the look before still holds."""
+    """Sorted; without new or deleted groups in the order of before."""
     names = list(before) if before.keys() == found.keys() else sorted(found)
     return dict(zip(names, map(found.__getitem__, names), strict=True))
 

@@ -42,7 +42,7 @@ _SIGN = 1 << 63
 
 
 class InferredRole(NamedTuple):
-    """A role, and whether it could be another."""
+    """A role, and whether it is certain."""
 
     role: TaskRole
     certain: bool
@@ -127,7 +127,7 @@ _ROLES = tuple(TaskRole)
 
 
 class LagOffsets(NamedTuple):
-    """What lags are measured against."""
+    """End and committed offsets that lags are measured against."""
 
     end: Mapping[TopicPartition, int]
     committed: Mapping[TopicPartition, int] | None
@@ -260,7 +260,7 @@ def _placed(view: _View) -> Iterable[tuple[str, TaskId, InferredRole]]:
 
 
 def _was_caught_up(view: _View, process: str, task: TaskId) -> bool | None:
-    """Whether the copy had caught up when it was assigned, as the leader saw it."""
+    """True when the copy had caught up at the assignment, by the leader's offsets."""
     told = view.facts.sums.get((process, task), 0)
     if told < 0:
         return True if told == RUNNING_ACTIVE else None
@@ -310,8 +310,7 @@ def _from_application(view: _View, process: str, task: TaskId, role: TaskRole) -
     if not rows:
         return None
     newest = max(rows, key=lambda row: row.observed_ms)
-    age_ms = max(0, view.clock.taken_ms - newest.observed_ms)
-    return _Reading(_exactly(newest.lag), LagSource.APPLICATION, age_ms)
+    return _Reading(_exactly(newest.lag), LagSource.APPLICATION, max(0, view.clock.taken_ms - newest.observed_ms))
 
 
 def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
@@ -323,7 +322,7 @@ def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
 
 
 def _from_join(view: _View, process: str, task: TaskId, role: TaskRole) -> _Reading | None:
-    """From the offset sum that the process told when it joined."""
+    """From the offset sum in the process's join."""
     end = view.ends.get(task)
     if end is None or view.group.kind is not GroupKind.CLASSIC_STREAMS:
         return None
@@ -399,7 +398,7 @@ def _exactly(lag: int) -> Range:
 def readings_by_copy(
     processes: Sequence[StreamsProcess], tasks: Iterable[TaskId], told: Iterable[RawApplicationLag]
 ) -> Mapping[CopyKey, tuple[RawApplicationLag, ...]]:
-    """What the endpoints of one application told, by copy; brokers give subtopologies names that look like numbers."""
+    """Endpoint readings of one application by copy; brokers name subtopologies by numbers too."""
     named = {str(task): task for task in tasks}
     by_teller: dict[str, list[RawApplicationLag]] = {}
     for row in told:

@@ -35,12 +35,12 @@ from assignors.problem import TopicPartition
 
 
 def known_rack(name: str | None) -> Rack:
-    """A rack as it was told, or unknown for none."""
+    """The known rack of that name; unknown for None."""
     return Rack(RackState.KNOWN, name) if name else UNKNOWN_RACK
 
 
 def agreed_racks(racks: Sequence[Rack]) -> Rack:
-    """The one rack of all that are known; conflicting when they differ. As it was told, where it was told by one."""
+    """The one rack of all known ones, conflicting when they differ; ``told`` comes from the first."""
     known = [rack for rack in racks if rack.name is not None]
     names = tuple(sorted({str(rack.name) for rack in known}))
     if len(names) > 1:
@@ -51,7 +51,7 @@ def agreed_racks(racks: Sequence[Rack]) -> Rack:
 
 
 def agreed_rack(claims: Iterable[str | None]) -> Rack:
-    """The one rack that all who claim one agree on; unknown when none does, conflicting when they differ."""
+    """The one rack of all claims; unknown without a claim, conflicting when they differ."""
     told = sorted({claim for claim in claims if claim})
     if not told:
         return UNKNOWN_RACK
@@ -135,7 +135,7 @@ class MemberRacks:
         self._told: dict[str, Rack] = {}
 
     def of(self, told: str | None, raw: RawMember | RawConsumerMember | RawStreamsMember) -> Rack:
-        """The rack of a member that tells this one of itself, or none."""
+        """The rack of a member with this rack id, or without one."""
         if self._located is not None:
             subject = client_subject(raw.client_id, raw.instance_id, raw.client_host)
             return self._located.rack(subject, (told,) if told else ())
@@ -148,7 +148,7 @@ class MemberRacks:
 
 
 def classic_member(decoded: DecodedMember, racks: MemberRacks, *, stable: bool) -> Member:
-    """A member of a classic group. What it tells while it shows no bytes is unknown, and so is its rack then."""
+    """A member of a classic group; without visible bytes its subscription and rack are unknown."""
     raw, subscription, user_data, assignment, assignment_data = decoded
     if isinstance(subscription, Subscription):
         version, topics, owned, generation = (

@@ -56,7 +56,7 @@ def name_key(of: str, name: str) -> tuple[str, str]:
 
 
 class RackPatternIndex:
-    """Patterns by what they look at."""
+    """Patterns by the name that they match."""
 
     __slots__ = ("_by_name",)
 
@@ -115,7 +115,7 @@ def _address(text: str) -> IpAddress | None:
 
 _MOST_SETTLED = 10_000
 _Said = tuple[str, Sequence[str]]
-"""(locator, the racks that it tells, sorted: none, one, or a contradiction)."""
+"""(locator, its racks, sorted: none, one, or a contradiction)."""
 
 
 _Ask = Callable[["LocatorSubject", LocatorHost, Sequence[str]], Sequence[str]]
@@ -153,7 +153,7 @@ class RackLocatorChain:
         self._settled: dict[tuple[object, ...], Rack] = {}
 
     def rack(self, subject: LocatorSubject, told: Sequence[str]) -> Rack:
-        """Its rack, given what it says of itself: nothing, a rack, or several when the wire tells several."""
+        """Its rack by the locators; ``told``: the racks on the wire, several in a contradiction."""
         host = host_of(subject.host)
         said: list[_Said] = []
         for name, ask in self._asked:
@@ -172,7 +172,7 @@ class RackLocatorChain:
 
 
 def _asker(locator: RackLocator, rows: tuple[RawRackRow, ...]) -> _Ask:
-    """How that locator answers: the racks that it tells."""
+    """The function from a subject to the locator's racks."""
     match locator.kind:
         case LocatorKind.WIRE:
             return lambda _subject, _host, told: told
@@ -190,7 +190,7 @@ def _asker(locator: RackLocator, rows: tuple[RawRackRow, ...]) -> _Ask:
 
 
 def located(observation: Observation, order: tuple[RackLocator, ...], memo: Memo) -> RackLocatorChain | None:
-    """The locators as this look found them, the same object while no answer changed; None where only the wire tells."""
+    """The locators with this observation's answers, the same object while unchanged; None without locators."""
     if not order:
         return None
     tables = {table.locator: table.rows for table in observation.rack_tables}
@@ -198,7 +198,7 @@ def located(observation: Observation, order: tuple[RackLocator, ...], memo: Memo
 
 
 def locator_states(observation: Observation, order: tuple[RackLocator, ...]) -> tuple[LocatorState, ...]:
-    """Every locator with the size and the age of what it tells."""
+    """Every locator with the size and age of its answer."""
     tables = {table.locator: table for table in observation.rack_tables}
     states: list[LocatorState] = []
     for locator in order:

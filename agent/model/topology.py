@@ -30,7 +30,7 @@ _Subtopology = int | str
 
 
 class TopologyEvidence(NamedTuple):
-    """What the members' bytes tell about the tasks of a classic group."""
+    """Evidence in members' bytes about the tasks of a classic group."""
 
     sources: Mapping[TaskId, frozenset[TopicPartition]]
     """Task -> source partitions, for every task that some member runs or holds as standby."""
@@ -41,7 +41,7 @@ class TopologyEvidence(NamedTuple):
 
 
 class ApplicationTopics(NamedTuple):
-    """What the cluster tells about the topics of one application."""
+    """Topics of one application."""
 
     partitions_of: Mapping[str, int]
     """Partition counts of source topics and candidates."""
@@ -52,7 +52,7 @@ class ApplicationTopics(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """What is certain of a subtopology: the topics that it reads and the number of its tasks."""
+    """Topics and number of tasks of a subtopology, both certain."""
 
     reads: set[str]
     size: int
@@ -120,7 +120,7 @@ def _owners(
     topics: ApplicationTopics,
     hint: TopologyHint,
 ) -> dict[_Subtopology, _Verdict]:
-    """For each subtopology what is known of its state, the user's hints on changelogs left out."""
+    """The state of each subtopology, without the user's hints on changelogs."""
     stateful = {task.subtopology for task in clues.stateful}
     unlogged = {task.subtopology for task in clues.unlogged} - stateful if stateful else set()
     closed = {*hint.stateless_subtopologies, *hint.no_changelog_subtopologies, *hint.changelogs}
@@ -162,7 +162,7 @@ def _source_changelog(application: str, reads: Collection[str]) -> _Verdict:
 def _hinted(
     name: _Subtopology, reads: Collection[str], found: Mapping[_Subtopology, _Verdict], hint: TopologyHint
 ) -> _Verdict | None:
-    """What the user says of a subtopology; None when nothing was said."""
+    """The user's hint for a subtopology; None without one."""
     text = str(name)
     if text in hint.stateless_subtopologies:
         return _Verdict(TaskStatefulness.STATELESS, ())

@@ -31,7 +31,7 @@ from assignors.problem import TopicPartition
 
 
 class GroupTopicTraffic(NamedTuple):
-    """What one group reads of one topic in one rack."""
+    """Reads of one group from one topic in one rack."""
 
     group: str
     rack: str | None
@@ -41,10 +41,10 @@ class GroupTopicTraffic(NamedTuple):
 
 
 class TopicCost(NamedTuple):
-    """One topic: what is written into it, where its leaders are, its copies and its readers."""
+    """One topic: inbound bytes, leaders by rack, copies and readers."""
 
     in_bytes_per_s: float | None
-    """What it takes in, at least; None where no partition's rate is known."""
+    """Known inbound bytes per second; None where no partition's rate is known."""
     in_unknown: int
     """Partitions whose rate is not known."""
     leaders: Mapping[str | None, int]
@@ -65,7 +65,7 @@ class CrossRackCosts:
     """Everything that crosses racks, as far as it is visible."""
 
     groups: Mapping[str, CrossRackTraffic | None]
-    """What each group reads; None for a group of which that is not visible, such as a share group."""
+    """Reads of each group; None where they are not visible, as of a share group."""
     topics: Mapping[str, TopicCost]
     replicate: CrossRackTraffic
     consume: CrossRackTraffic
@@ -81,19 +81,19 @@ class CrossRackCosts:
 
 
 class PartitionRead(NamedTuple):
-    """A partition read by one reader; None: it is not visible what this reader reads."""
+    """A partition of one reader; None: its partitions are not visible."""
 
     rack: Rack
     partition: TopicPartition | None
 
 
 def costs_of(snapshot: Snapshot) -> CrossRackCosts:
-    """What crosses racks now."""
+    """Traffic across racks now."""
     return _Ledger(snapshot).costs()
 
 
 def costs_of_members(snapshot: Snapshot, members: Mapping[str, Collection[str]]) -> CrossRackTraffic:
-    """What some members read across racks now; ``members``: group -> ids of members."""
+    """Reads of some members across racks now; ``members``: group -> ids of members."""
     ledger = _Ledger(snapshot)
     return together(filter(None, [ledger.group(snapshot.groups[group], ids) for group, ids in members.items()]))
 
@@ -130,7 +130,7 @@ class _Ledger:
         )
 
     def group(self, group: Group, members: Collection[str] | None = None) -> CrossRackTraffic | None:
-        """What a group reads, or these members of it; None for a group of which that is not visible."""
+        """Reads of a group, or of these members; None where they are not visible."""
         if isinstance(group, OtherGroup):
             return None
         total, untold = TrafficSum(), False
@@ -156,7 +156,7 @@ class _Ledger:
         return total.traffic()
 
     def _served(self, rack: Rack) -> bool | None:
-        """Whether the nearest replica serves a reader in that rack."""
+        """True when the nearest replica serves a reader in that rack."""
         if rack not in self._serves:
             by_locators = bool(self._snapshot.rack_locators)
             self._serves[rack] = self._bits.serves((rack,)) if by_locators else self._bits.selector_is_rack_aware
@@ -187,13 +187,13 @@ class _Ledger:
 
 
 def _known(rates: list[float | None]) -> float | None:
-    """The sum of what is known; None where nothing of something is."""
+    """Sum of the known rates; None where none of some is known."""
     known = [rate for rate in rates if rate is not None]
     return round(sum(known), 3) if known or not rates else None
 
 
 def reads_of(group: Group, members: Collection[str] | None = None) -> Iterator[PartitionRead]:
-    """Who reads what now, or these members of it alone; nothing of a group whose members are not visible."""
+    """Partitions by reader now, of all or these members; none where members are not visible."""
     if isinstance(group, OtherGroup):
         return
     if isinstance(group, ConsumerGroup):

@@ -24,7 +24,7 @@ class RackRoute(NamedTuple):
 
 
 class CrossRackTraffic(NamedTuple):
-    """What crosses racks of some reads and copies."""
+    """Bytes across racks of some reads and copies."""
 
     flows: Flows
     """(from rack, to rack) -> bytes per second, as far as they are known."""
@@ -39,7 +39,7 @@ class CrossRackTraffic(NamedTuple):
 
     @property
     def bytes_per_s(self) -> float | None:
-        """What crosses at least, and exactly where nothing is unknown; None where no crossing byte is known."""
+        """Lower bound of the crossing bytes, exact where nothing is unknown; None where none is known."""
         known = sum(self.flows[pair] for pair in sorted(self.flows))
         return None if self.unknown and not known else round(known, 3)
 
@@ -49,7 +49,7 @@ class CrossRackTraffic(NamedTuple):
 
     @property
     def at_most_bytes_per_s(self) -> float | None:
-        """What crosses at most; None where there is no bound."""
+        """Upper bound of the crossing bytes; None without one."""
         known = sum(self.flows[pair] for pair in sorted(self.flows))
         return None if self.unbounded else round(known + self.open_bytes_per_s, 3)
 
@@ -134,14 +134,14 @@ def copy_routes(state: PartitionState, racks: Racks) -> Iterator[RackRoute | Non
 
 
 class RackBorderTraffic(NamedTuple):
-    """What crosses the border of one rack. What is unknown in all is unknown of each rack."""
+    """Bytes into and out of one rack; parts unknown in the total are unknown for each rack."""
 
     into: CrossRackTraffic
     out: CrossRackTraffic
 
 
 def border(traffic: CrossRackTraffic, rack: str) -> RackBorderTraffic:
-    """What comes into a rack from others, and what goes out to them."""
+    """Bytes into a rack from others, and out to them."""
     into = {pair: rate for pair, rate in traffic.flows.items() if pair[1] == rack}
     out = {pair: rate for pair, rate in traffic.flows.items() if pair[0] == rack}
     return RackBorderTraffic(traffic._replace(flows=into), traffic._replace(flows=out))
@@ -169,7 +169,7 @@ def usd_words(dollars: float | None, *, at_least: bool = False) -> str | None:
 
 
 def saving_words(dollars: float | None) -> str | None:
-    """``$3.10``; a saving that is none says so: ``costs $0.02``."""
+    """``$3.10``; a negative saving is ``costs $0.02``."""
     if dollars is None:
         return None
     return f"costs {usd(-dollars)}" if dollars < 0 else usd(dollars)

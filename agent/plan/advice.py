@@ -48,7 +48,7 @@ def tool(name: str, servers: str, command_config: str | None = None) -> str:
 
 
 _GUESSED = 5
-"""Racks that are looked at for what may be meant; members may send as many as they like."""
+"""The most unknown racks that are compared with the brokers'; members may send any number."""
 _UNHEARD = (
     "a member that sends no rack is assigned partitions without regard to racks, "
     "and fetches from the leader even when its own rack has a replica"
@@ -209,7 +209,7 @@ def _by_group(
     *,
     python: bool | None = None,
 ) -> Advised:
-    """One advice per group of which a member is concerned; of Python clients alone, or of all others, where told so."""
+    """One advice per group with such a member; Python clients alone, or all others, by the parameter."""
     advised: Advised = []
     by_group: dict[str, list[Finding]] = {}
     for reason in reasons:
@@ -258,7 +258,7 @@ def _standbys(scene: PlanContext) -> Advised:
 
 
 def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> AdvicePlan:
-    """The tag that the processes have and that says the same as their racks, if there is one; else a new one."""
+    """The processes' tag with the same values as their racks, else a new one."""
     telling = _tag_of_racks(group)
     wanted = telling or "rack"
     line = f"rack.aware.assignment.tags={wanted}"
@@ -320,7 +320,7 @@ def plan_throttles(scene: PlanContext) -> Advised:
 
 
 def _values(finding: Finding, snapshot: Snapshot) -> dict[str, str]:
-    """Throttles that are set on the finding's subject; what rackwise does not see set is not removed."""
+    """Throttles on the finding's subject; only visible ones are removed."""
     kind, name = finding.subject
     values: dict[str, str | None] = {}
     topic = snapshot.topics.get(name)

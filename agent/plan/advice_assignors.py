@@ -82,7 +82,7 @@ STRATEGY = "rack.aware.assignment.strategy=min_traffic"
 
 
 def change_assignors(scene: PlanContext) -> Advised:
-    """Advice for every group with a gap whose assignor, or whole kind, does not look at racks."""
+    """Advice for every group with a gap whose assignor, or whole kind, ignores racks."""
     advised: Advised = []
     groups, assessments = scene.snapshot.groups.get, scene.detection.assessments.get
     for group_id, answers in scene.improvable.items():
@@ -113,7 +113,7 @@ def assignor_lines(group: ReaderGroup, limits: Limits, racks: str) -> tuple[str,
 
 
 def _blind(group: ReaderGroup, scene: PlanContext) -> bool:
-    """True when racks play no part in how the group's work is dealt out."""
+    """True when the group's assignor ignores racks."""
     if group.kind in COORDINATOR_KINDS:
         return True
     if isinstance(group, ConsumerGroup):

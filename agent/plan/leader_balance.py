@@ -32,7 +32,7 @@ from assignors.problem import LeaderCapacity, TopicPartition
 
 
 class PartitionReaders(NamedTuple):
-    """Who reads a partition: readers by rack, and readers whose rack is not known."""
+    """Readers of a partition by rack, and readers of unknown rack."""
 
     by_rack: tuple[tuple[str, int], ...]
     unknown: int
@@ -109,7 +109,7 @@ Options = Mapping[TopicPartition, LeaderOption]
 
 
 def balance_leaders(options: Options) -> dict[TopicPartition, str]:
-    """The partitions whose preferred leader goes to another rack, and to which one."""
+    """Partition -> the new rack of its preferred leader."""
     board = _Board(options)
     while (chain := board.shortest_chain()) is not None:
         board.hand_on(chain)
@@ -117,7 +117,7 @@ def balance_leaders(options: Options) -> dict[TopicPartition, str]:
 
 
 def fewest_changes(options: Options) -> int:
-    """A lower bound of the changes: what racks lead above their rounded-up share, or others below the rounded-down."""
+    """A lower bound of the changes: leaders above the rounded-up shares, or missing below the rounded-down."""
     shares = _Shares(options)
     too_many = too_few = 0
     for rack in {*shares.leads, *shares.replicas}:
@@ -195,7 +195,7 @@ class _Board:
                     heappush(self._arcs.setdefault((rack, other), []), partition)
 
     def _arc(self, giver: str, taker: str) -> bool:
-        """Whether a partition led in one rack could be led in the other; forgets those that have left meanwhile."""
+        """True when a partition led in one rack can be led in the other; drops partitions that have left."""
         waiting = self._arcs.get((giver, taker))
         while waiting and self._rack[waiting[0]] != giver:
             heappop(waiting)
@@ -288,7 +288,7 @@ class LeaderCounts:
         return [broker for broker in state.replicas if broker in self.may_lead and broker in state.isr]
 
     def preferred(self, state: PartitionState) -> int | None:
-        """The preferred leader, or what leads in place of one that is gone; None where no replica can."""
+        """The preferred leader, or the replica that leads for a gone one; None where no replica can."""
         if state.replicas[0] not in self.gone:
             return state.replicas[0]
         return next(iter(self.candidates(state)), None)
@@ -298,7 +298,7 @@ class LeaderCounts:
         return min(brokers, key=lambda broker: (self.of_broker[broker], broker))
 
     def allows(self, giver: int, taker: int) -> bool:
-        """Whether one partition may change its preferred leader from one broker to another."""
+        """True when one partition may change its preferred leader from one broker to another."""
         if self.of_broker[taker] + 1 > max(self._most_of_broker.get(taker, 0), self.of_broker[giver]):
             return False
         giving, taking = self.rack_of.get(giver), self.rack_of[taker]

@@ -84,7 +84,7 @@ def crossing_readers(
 def _is_worth(
     wanted: Iterable[_Wanted], readers: Mapping[TopicPartition, PartitionReaders], column: RateColumn, limits: Limits
 ) -> bool:
-    """Whether the gain passes the thresholds: in bytes per second where every partition that is read has a weight."""
+    """True when the gain passes the thresholds: in bytes per second where all read partitions have weights."""
     rates = {partition: _rate(column, partition) for partition in readers}
     known = [(readers[partition], rate) for partition, rate in rates.items() if rate is not None]
     if len(known) < len(rates):
@@ -106,7 +106,7 @@ def _wanted(
     taken: set[TopicPartition],
     column: RateColumn,
 ) -> list[_Wanted]:
-    """What would be nearer to its readers, greatest gain first: in bytes where weights tell, else in readers."""
+    """Changes nearer to readers, greatest gain first: in bytes by weights, else in readers."""
     wanted: list[_Wanted] = []
     for state in topic.partitions:
         of = readers.get(state.id)
@@ -124,7 +124,7 @@ def _wanted(
 
 
 def _sure(wanted: list[_Wanted], seats: LeaderCounts, held: frozenset[int]) -> tuple[list[_Wanted], Skipped]:
-    """Those whose gain rests on no replica that is held, and on no leader of unknown rack: readers may be near it."""
+    """Changes without held replicas and without a leader of unknown rack, which may be near its readers."""
     sure: list[_Wanted] = []
     skipped: Skipped = []
     for row in wanted:

@@ -25,7 +25,7 @@ from agent.values.snapshot import Snapshot
 
 
 def make_plan(snapshot: Snapshot, detection: DetectionResult, limits: Limits, memo: Memo | None) -> Plan:
-    """All changes worth making, and what is left out and why."""
+    """The plan: all worthwhile changes, and the findings left out with their reasons."""
     memo = memo if memo is not None else Memo()
     found = plan_context(snapshot, detection, limits, memo)
     predictions = predict_groups(worth_predicting(found), snapshot, limits, memo)
@@ -71,7 +71,7 @@ _FIRST = (
 )
 
 RECORD_BYTES = 850_000
-"""Of a proposal's changes in its record, below what a broker takes by default; the rest of the proposal comes to it."""
+"""Bytes of a proposal's changes in its record; with the rest of the proposal below a broker's default limit."""
 _ROW_BYTES = 30
 _MOVE_BYTES = 100
 
@@ -79,7 +79,7 @@ AnyPlan = PlacementPlan | TriggerPlan | AdvicePlan
 
 
 def limit_plan(plan: Plan, limits: Limits) -> Plan:
-    """The plan within ``max_moves_per_proposal`` and ``max_proposals``; what was cut is listed as CAPPED."""
+    """The plan within ``max_moves_per_proposal`` and ``max_proposals``; the rest is listed as CAPPED."""
     cut: list[tuple[str, Unplanned]] = []
     placements = []
     for placement in plan.placements:

@@ -176,7 +176,7 @@ class KafkaPlacer(StrEnum):
 
 
 class ClusterPlacer(NamedTuple):
-    """The placer of the cluster, and what it draws."""
+    """The placer of the cluster and its random draws."""
 
     placer: KafkaPlacer
     next_int: NextInt
@@ -209,9 +209,9 @@ class NewPlacement:
     """Replicas of the new ones, preferred leader first; they are numbered on from ``existing``. Empty when refused."""
     spread: NewPlacementSpread | None
     sentence: str
-    """How it was found, and what it can be trusted for."""
+    """How it was computed, and its certainty."""
     refused: str | None = None
-    """What Kafka says instead of an answer."""
+    """Kafka's error instead of a placement."""
 
 
 def place_new_topic(

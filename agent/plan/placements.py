@@ -147,7 +147,7 @@ class TopicRepair(NamedTuple):
 
 
 def mend_spread(scene: PlanContext) -> tuple[list[PlacementPlan], Skipped]:
-    """New replica lists for the topics whose replicas share racks, and what was left out and why."""
+    """New replica lists for topics whose replicas share racks, and skipped findings with their reasons."""
     snapshot = scene.snapshot
     wanted, skipped = _wanted(scene)
     if not wanted:
@@ -235,7 +235,7 @@ def _why_not(state: PartitionState, snapshot: Snapshot, sure: set[int], held: fr
 
 
 def _broker(broker: BrokerState, held: Iterable[int]) -> ReplicaBroker:
-    """A broker takes replicas only when it is surely there, open for them and in a rack that has held still."""
+    """A broker takes replicas only when alive, unfenced, not cordoned and in a steady, known rack."""
     known = broker.rack.state is RackState.KNOWN
     open_for_replicas = broker.alive and not broker.fenced and not broker.cordoned
     return ReplicaBroker(
@@ -365,7 +365,7 @@ def _step(
     led_in, readers = rack_of[one.replicas[0]], dict(one.readers)
 
     def far(rack: str | None) -> int:
-        """What one replica more in that rack adds to the fetches across racks."""
+        """Fetches across racks that one more replica in that rack adds."""
         return (rack != led_in) - (0 if held[rack or ""] else readers.get(rack or "", 0))
 
     taker = min(takers, key=lambda b: (held[b.rack or ""], far(b.rack), load[b.id], b.id))

@@ -22,7 +22,7 @@ IMPROVABLE = (
     FindingReason.ASSIGNOR_WOULD_NOT_FIX,
     FindingReason.RACK_AWARENESS_OFF,
 )
-"""Findings that say that a group's work could be nearer to its data."""
+"""Reasons of findings that a group's reads could be nearer."""
 _BROKER_REASONS = (FindingReason.BROKER_ABSENT, FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING)
 
 
@@ -71,14 +71,14 @@ class PlanContext(NamedTuple):
     detection: DetectionResult
     found: FindingIndex
     improvable: Mapping[str, AddressedFindings]
-    """Group -> the findings that say that its work could be nearer to its data."""
+    """Group -> findings that its reads could be nearer."""
     held: frozenset[int]
     """Brokers whose rack has not been stable for long enough, and those that have not been absent for long enough:
     nothing may rest on them."""
     limits: Limits
     memo: Memo
     predictions: Mapping[str, Prediction]
-    """Group -> what its own assignor gives, for the groups of which it is asked."""
+    """Group -> prediction of its own assignor, where one is needed."""
 
 
 def plan_context(

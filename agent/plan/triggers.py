@@ -77,7 +77,7 @@ def plan_triggers(scene: PlanContext) -> tuple[list[TriggerPlan], Skipped]:
 
 
 def worth_predicting(scene: PlanContext) -> list[Group]:
-    """Groups of which it must be known what their own assignors would give.
+    """Groups that need a prediction.
 
     A rebalance of them may be proposed, or what is assumed of an application may turn out wrong.
     """
@@ -89,7 +89,7 @@ def worth_predicting(scene: PlanContext) -> list[Group]:
 
 
 def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, str]) -> bool:
-    """Whether what its own assignor would give decides anything about a group."""
+    """True when a group's prediction decides about its rebalance."""
     group, assessment, held, name = row
     if group is None or assessment is None or not assessment.improvable or limits.excludes_group(name):
         return False
@@ -275,7 +275,7 @@ def _not_triggerable(group: ReaderGroup, limits: Limits) -> Unplanned | None:
 
 
 def _not_rack_aware(group: ReaderGroup, scene: PlanContext) -> Unplanned | None:
-    """An assignor that does not look at racks would only shuffle."""
+    """The reason when the assignor ignores racks: a rebalance cannot gain."""
     if scene.found.about(FindingReason.RACK_AWARENESS_OFF, SubjectId("group", group.id)):
         return Unplanned.RACKS_OFF
     if isinstance(group, StreamsGroup):

@@ -84,7 +84,7 @@ def assignor_of(settings: GroupLimits) -> str:
 
 
 def assignor_name(kind: GroupKind, shown: str | None, settings: GroupLimits) -> str | None:
-    """As predictions and plans name it; ``shown`` is what the group shows: of a Streams group that is its protocol."""
+    """The assignor's name in predictions and plans; ``shown`` is the group's protocol name."""
     if kind is GroupKind.CLASSIC_STREAMS:
         return assignor_of(settings)
     return ONLY_ASSIGNORS.get(kind, shown)
@@ -154,7 +154,7 @@ def with_bytes(
     topology: StreamsTopology,
     size_bytes: Mapping[TopicPartition, int],
 ) -> Prediction:
-    """The same with what the warm-ups take on disk; each is read once from the brokers to get there."""
+    """The prediction with the bytes of its warm-ups, each copied once from the brokers."""
     if way is None or prediction.warmups is None:
         return prediction
     changelogs = {task.id: task.changelogs for task in topology.tasks}
@@ -166,7 +166,7 @@ def with_bytes(
 
 
 def described(settings: GroupLimits) -> str:
-    """What an application runs with, as one clause."""
+    """Settings of an application, as one clause."""
     parts = [f"rack.aware.assignment.strategy {settings.rack_aware_assignment_strategy}"]
     if settings.rack_aware_assignment_tags:
         parts.append(f"tags {', '.join(settings.rack_aware_assignment_tags)}")
@@ -256,7 +256,7 @@ def _end_of(task: TaskState, end_offsets: Mapping[TopicPartition, int]) -> int:
 
 
 def _unsure(topology: StreamsTopology, settings: GroupLimits) -> list[str]:
-    """What is not certain about the application and decides the answer."""
+    """Notes on uncertain facts that decide the prediction."""
     odd = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
     if not odd:
         return []

@@ -57,12 +57,12 @@ class _Row(NamedTuple):
 
 
 def predict(group: Group, snapshot: Snapshot, limits: Limits) -> Prediction:
-    """What the group's own assignor gives; never raises for what is in a snapshot."""
+    """The assignment by the group's own assignor; never raises for any snapshot."""
     return predict_groups((group,), snapshot, limits, Memo())[group.id]
 
 
 def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, memo: Memo) -> Mapping[str, Prediction]:
-    """The same for several groups, by id in their order; what depends on nothing that changed is reused."""
+    """Predictions of several groups by id in their order, reused while their input is the same."""
     groups = tuple(groups)
     names = each(memo, "predict topics", groups, _ID, _topics)
     known = snapshot.topics
@@ -171,7 +171,7 @@ def _size(group: Group, topics: Iterable[TopicState | None] = ()) -> int:
 
 
 def _topics(group: Group) -> tuple[str, ...]:
-    """Everything that the group's assignor looks up, sorted: changelogs too."""
+    """Topics in the assignor's input, sorted; changelogs too."""
     names: set[str] = set()
     if isinstance(group, ConsumerGroup):
         for member in group.members:
