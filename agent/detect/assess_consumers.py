@@ -59,8 +59,7 @@ def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[Locality
     if measures_agree(masks):
         return kafka, kafka
     certain = {topic: of.read for topic, of in masks.items()}
-    possible = {topic: of.read_possible for topic, of in masks.items()}
-    return kafka, _tally(total, reads, certain, possible)
+    return kafka, _tally(total, reads, certain, {topic: of.read_possible for topic, of in masks.items()})
 
 
 def _tally(total: int, reads: Reads, certain: Masks, possible: Masks) -> LocalityCounts:
@@ -184,7 +183,6 @@ def _problem(
 
 
 def _readers(group: ConsumerGroup, ground: GroupLocality) -> list[int]:
-    """The bit of each member's rack."""
     reader = ground.bits.reader
     return [reader(member.rack) for member in group.members]
 

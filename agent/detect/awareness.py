@@ -91,15 +91,12 @@ def _facts(topics: Mapping[str, TopicState], ground: BrokerRacks, memo: Memo) ->
 
 
 def _changelogs(group: Group) -> tuple[str, ...]:
-    """Changelog topics of a group, sorted."""
     if not isinstance(group, StreamsGroup) or group.topology is None:
         return ()
     return tuple(sorted({changelog.topic for task in group.topology.tasks for changelog in task.changelogs}))
 
 
 class _Seen(NamedTuple):
-    """Racks of one replica list as clients see them."""
-
     racks: frozenset[str]
     rackless: tuple[int, ...]
     unsteady: bool

@@ -175,8 +175,6 @@ def _selector(view: DetectContext) -> Iterable[Finding]:
 
 
 class _Load(NamedTuple):
-    """Partitions of every broker, by replica lists."""
-
     replicas: Counter[int]
     preferred: Counter[int]
     """Partitions of which it is the preferred leader..."""

@@ -175,9 +175,7 @@ def numbered(numbers: Iterable[int]) -> str:
 
 
 def _counted(words: Iterable[str]) -> int:
-    """The count of numbers in a list of numbers and ranges."""
-    ends = [word.split(" to ") for word in words]
-    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in [word.split(" to ") for word in words])
 
 
 def named(noun: str, numbers: Sequence[int]) -> str:

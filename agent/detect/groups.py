@@ -44,7 +44,9 @@ def group_findings(view: DetectContext, assessments: Mapping[str, Assessment], m
     gone = frozenset(view.snapshot.vanished_topics)
     away = [gone.intersection(reading.topics) for reading in read] if gone else [_NOTHING_GONE] * len(read)
     rows: Iterable[_Row] = zip(groups.values(), read, map(assessments.__getitem__, groups), away, strict=True)
-    found = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
+    found = each(
+        memo, "groups", rows, lambda row: row[0].id, lambda row: _of_one(*row, view), context=(view.ground, view.limits)
+    )
     findings = list(chain.from_iterable(map(itemgetter(0), found)))
     return GroupFindings(findings + list(_stuck(view)), set().union(*set(map(itemgetter(1), found))))
 
@@ -72,10 +74,6 @@ def _different_racks(group: ReaderGroup) -> list[Rack]:
     """The racks of its members, with few equal ones among them: equal ones are mostly one object."""
     racks = [member.rack for member in group.members]
     return list(dict(zip(map(id, racks), racks, strict=True)).values())
-
-
-def _group_id(row: _Row) -> str:
-    return row[0].id
 
 
 def _worse(group: ReaderGroup, assessment: Assessment, reading: GroupTopicFacts, view: DetectContext) -> Finding:

@@ -76,8 +76,6 @@ def _findings(view: DetectContext, memo: Memo, *, hidden: bool) -> list[Finding]
 
 
 class _Place(NamedTuple):
-    """Facts of one replica list, equal for all its partitions."""
-
     crowded: CrowdedRack | None
     """By racks that hold still."""
     wavering: CrowdedRack | None

@@ -173,8 +173,6 @@ _NO_READS: Mapping[TopicPartition, float] = {}
 
 
 class _Best(NamedTuple):
-    """The best assignment by one measure."""
-
     reads: Reads
     bytes: LocalityRates
     bound: float
@@ -311,7 +309,6 @@ def _solved(  # noqa: PLR0917 (as above)
 
 
 def _crosses_nothing(shares: Iterable[Locality]) -> bool:
-    """True when everything is local by Kafka's rule."""
     return any(
         share.measure is LocalityMeasure.KAFKA and share.unit == "partitions" and share.local == share.total
         for share in shares

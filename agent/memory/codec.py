@@ -147,8 +147,7 @@ def _streams(known: StreamsMemory) -> _Json:
 
 
 def _rate_base(base: RateBase) -> _Json:
-    rows = sorted(base.end_offsets.items())
-    return [base.monotonic_ms, [[*tp, end, base.size_bytes.get(tp)] for tp, end in rows]]
+    return [base.monotonic_ms, [[*tp, end, base.size_bytes.get(tp)] for tp, end in sorted(base.end_offsets.items())]]
 
 
 _Rates = tuple[int, tuple[tuple[str, int, int, int | None], ...]]

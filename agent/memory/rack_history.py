@@ -63,8 +63,7 @@ def unsteady(brokers: Mapping[int, RackSighting], now_ms: int, limits: Limits) -
 
 
 def _held_still(sighting: RackSighting, now_ms: int, limits: Limits) -> bool:
-    long_enough = now_ms - sighting.since_ms >= limits.racks.stable_for_ms
-    return long_enough and sighting.polls >= limits.racks.stable_polls
+    return now_ms - sighting.since_ms >= limits.racks.stable_for_ms and sighting.polls >= limits.racks.stable_polls
 
 
 def _look(before: RackSighting | None, rack: str | None, now_ms: int) -> RackSighting:
@@ -264,7 +263,6 @@ def _moved_racks(before: Replicas, after: Replicas, racks: _Then) -> bool:
 
 
 def _racks(replicas: Replicas, racks: _Racks) -> Counter[str] | None:
-    """How many replicas each rack holds; None when one is unknown."""
     names = [racks.get(replica) for replica in replicas]
     return None if None in names else Counter(name for name in names if name is not None)
 

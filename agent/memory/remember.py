@@ -174,7 +174,6 @@ def kept_prediction(foretold: PredictionMemory, group: Group | None, snapshot: S
 
 
 def _rebalance(group: ReaderGroup) -> str | None:
-    """Key of a rebalance; None where the group has none."""
     if isinstance(group, StreamsGroup):
         return group.join
     if group.assignment_epoch is not None:

@@ -60,11 +60,6 @@ def topics_of(observation: Observation, limits: Limits, memo: Memo) -> SnapshotT
     return memo.of(("topics",), (rows, configs, prefix), lambda: _topics(rows, configs, prefix, memo))
 
 
-def sizes_of(observation: Observation, memo: Memo) -> Mapping[TopicPartition, int]:
-    """Bytes of the largest replica of each partition in DescribeLogDirs."""
-    return memo.of(("sizes",), (observation.replica_bytes,), partial(_sizes, observation.replica_bytes))
-
-
 def is_own(name: str, prefix: str) -> bool:
     """True for a topic or group of rackwise itself: its prefix, alone or before a separator."""
     return name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in ("", ".", "-", "_")
@@ -107,6 +102,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _sizes(replica_bytes: Mapping[tuple[int, TopicPartition], int]) -> dict[TopicPartition, int]:
+    """Bytes of the largest replica of each partition in DescribeLogDirs."""
     sizes: dict[TopicPartition, int] = {}
     for (_, partition), size in replica_bytes.items():
         if size > sizes.get(partition, -1):
@@ -243,7 +239,7 @@ def build_snapshot(
         selector_is_rack_aware=selector_is_rack_aware(brokers, observation.broker_configs),
         end_offsets=observation.end_offsets,
         committed_offsets=observation.committed_offsets,
-        size_bytes=sizes_of(observation, memo),
+        size_bytes=memo.of(("sizes",), (observation.replica_bytes,), partial(_sizes, observation.replica_bytes)),
         sizes_fresh=ObservationPart.LOG_DIRS not in observation.ages_ms,
         bytes_per_s=rates_with(weights, byte_rates(observation.end_offsets, memory, observation.monotonic_ms)),
         weighed=weights,

@@ -150,8 +150,6 @@ class _Reading(NamedTuple):
 
 
 class _View(NamedTuple):
-    """All that is known of one group's copies."""
-
     group: StreamsGroup
     tasks: Mapping[TaskId, TaskState]
     ends: Mapping[TaskId, int]
@@ -322,7 +320,6 @@ def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
 
 
 def _from_join(view: _View, process: str, task: TaskId, role: TaskRole) -> _Reading | None:
-    """From the offset sum in the process's join."""
     end = view.ends.get(task)
     if end is None or view.group.kind is not GroupKind.CLASSIC_STREAMS:
         return None
@@ -344,8 +341,7 @@ def _estimate(view: _View, process: str, end: int, told: int, age_ms: int | None
         return _Reading(Range(0.0, missing, missing), LagSource.LAST_JOIN, age_ms)
     shortest_s = (view.clock.monotonic_ms - view.join.seen_ms) / 1000
     longest_s = None if view.join.after_ms is None else (view.clock.monotonic_ms - view.join.after_ms) / 1000
-    lag = still_missing(missing, backlog, measured, shortest_s, longest_s)
-    return _Reading(lag, LagSource.MODEL, age_ms)
+    return _Reading(still_missing(missing, backlog, measured, shortest_s, longest_s), LagSource.MODEL, age_ms)
 
 
 def _rate(view: _View, process: str, task: TaskId, reading: _Reading | None) -> tuple[Range | None, int]:

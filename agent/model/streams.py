@@ -188,7 +188,6 @@ def _clues(members: Iterable[DecodedMember]) -> TopologyEvidence:
 
 
 def _positional(member: DecodedMember) -> Iterable[tuple[TaskId, TopicPartition]]:
-    """(task, source partition) of a member's active tasks."""
     given, data = member.assignment, member.assignment_data
     if not isinstance(given, Assignment) or not isinstance(data, StreamsAssignment):
         return ()
@@ -264,7 +263,6 @@ def _process_of(process_id: str, rack: Rack, threads: list[RawStreamsMember]) ->
 def _partitions(
     tasks: Iterable[TaskId], topology: StreamsTopology | None, sources: Mapping[TaskId, tuple[TopicPartition, ...]]
 ) -> tuple[TopicPartition, ...] | None:
-    """The source partitions of some tasks; None while the topology is not declared."""
     if topology is None:
         return None
     return tuple(sorted([partition for task in tasks for partition in sources.get(task, ())]))

@@ -52,8 +52,6 @@ class ApplicationTopics(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """Topics and number of tasks of a subtopology, both certain."""
-
     reads: set[str]
     size: int
 

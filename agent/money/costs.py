@@ -99,8 +99,6 @@ def costs_of_members(snapshot: Snapshot, members: Mapping[str, Collection[str]])
 
 
 class _Ledger:
-    """Goes through every read and every copy once."""
-
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}

@@ -65,9 +65,6 @@ def plan_advice(scene: PlanContext) -> tuple[list[AdvicePlan], Skipped]:
     return plans, [skip for item in advised if not isinstance(item, AdvicePlan) for skip in item]
 
 
-# --- brokers ----------------------------------------------------------------------------------------------------
-
-
 def _broker_racks(scene: PlanContext) -> Advised:
     findings = scene.found.of(FindingReason.BROKER_RACK_MISSING)
     who = tuple(sorted({finding.subject.name for finding in findings}, key=lambda name: (len(name), name)))
@@ -115,9 +112,6 @@ def _selector(scene: PlanContext) -> Advised:
         )
 
     return unless_held(findings, plan)
-
-
-# --- members ----------------------------------------------------------------------------------------------------
 
 
 def _client_racks(scene: PlanContext) -> Advised:
@@ -236,9 +230,6 @@ def _sends_no_rack(member: Member) -> bool:
     return member.rack.state is RackState.UNKNOWN and not is_too_old(member)
 
 
-# --- standbys ---------------------------------------------------------------------------------------------------
-
-
 def _standbys(scene: PlanContext) -> Advised:
     advised: Advised = []
     for group_id, findings in findings_by_group(scene, FindingReason.COPIES_SHARE_RACK).items():
@@ -292,8 +283,6 @@ _WHY = "no reassignment runs any more, and a throttled follower that falls out o
 
 
 class _Left(NamedTuple):
-    """A topic or broker with the throttles that are set on it."""
-
     finding: str
     name: str
     values: tuple[str, ...]

@@ -113,7 +113,6 @@ def assignor_lines(group: ReaderGroup, limits: Limits, racks: str) -> tuple[str,
 
 
 def _blind(group: ReaderGroup, scene: PlanContext) -> bool:
-    """True when the group's assignor ignores racks."""
     if group.kind in COORDINATOR_KINDS:
         return True
     if isinstance(group, ConsumerGroup):

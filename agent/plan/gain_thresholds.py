@@ -174,7 +174,6 @@ def crossing_bytes(
 
 
 def _covered(rates: Mapping[TopicPartition, float], *reads: Reads) -> bool:
-    """True when the rates of all reads are known."""
     return all(partition in rates for of in reads for _, partitions in of for partition in partitions)
 
 
@@ -410,5 +409,4 @@ def crossing_usd_per_day(  # noqa: PLR0917 (an assignment, what is known of it, 
     ]
     states = states_of(snapshot.topics[name] for name in ground.masks)
     racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
-    flows = read_flows(readers, states, racks, rates, selector=ground.bits.selector_is_rack_aware)
-    return usd_per_day(flows, limits)
+    return usd_per_day(read_flows(readers, states, racks, rates, selector=ground.bits.selector_is_rack_aware), limits)

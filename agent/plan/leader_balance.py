@@ -128,8 +128,6 @@ def fewest_changes(options: Options) -> int:
 
 
 class _Shares:
-    """Leaders and replicas by rack."""
-
     def __init__(self, options: Options) -> None:
         self.leads = Counter(option.rack for option in options.values() if option.rack is not None)
         self.replicas = Counter(rack for option in options.values() for rack in option.replicas)

@@ -6,12 +6,11 @@ excluded subject or from an unknown rack. A finding that could be planned for bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from agent.plan.advice import plan_advice
 from agent.plan.leaders import place_leaders
-from agent.plan.placements import Skipped, mend_spread
+from agent.plan.placements import mend_spread
 from agent.plan.plan_context import plan_context
 from agent.plan.triggers import plan_triggers, worth_predicting
 from agent.predict.predict import predict_groups
@@ -35,11 +34,12 @@ def make_plan(snapshot: Snapshot, detection: DetectionResult, limits: Limits, me
     leaders, without_leader = place_leaders(placing, (change.id for plan in spread for change in plan.changes))
     triggers, without_trigger = plan_triggers(looked_at)
     advice, without_advice = plan_advice(looked_at)
+    unplanned = {*skipped, *without_leader, *without_trigger, *without_advice}
     plan = Plan(
         placements=tuple(sorted((*spread, *leaders), key=lambda p: (p.topic, p.reason.name))),
         triggers=tuple(triggers),
         advice=tuple(sorted(advice, key=lambda a: (a.subject_kind, a.subject, a.reason.name))),
-        unplanned=_sorted({*skipped, *without_leader, *without_trigger, *without_advice}),
+        unplanned=tuple(sorted(unplanned, key=lambda entry: (entry[0], entry[1].name))),
         predictions=predictions,
     )
     return _without_answered(limit_plan(plan, limits))
@@ -52,11 +52,6 @@ def _without_answered(plan: Plan) -> Plan:
     }
     kept = [entry for entry in plan.unplanned if entry[0] not in answered or entry[1] is Unplanned.CAPPED]
     return replace(plan, unplanned=tuple(kept))
-
-
-def _sorted(skipped: Iterable[tuple[str, Unplanned]]) -> tuple[tuple[str, Unplanned], ...]:
-    unique: Skipped = sorted(skipped, key=lambda entry: (entry[0], entry[1].name))
-    return tuple(unique)
 
 
 # Order of proposals: throttles and spread (safety of data), then foundations of others, then savings, then advice; in a

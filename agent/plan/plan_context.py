@@ -112,13 +112,9 @@ def _improvable(found: FindingIndex) -> dict[str, AddressedFindings]:
                 known = by_group.get(subject.name)
                 by_group[subject.name] = findings if known is None else known + findings
     return {
-        group: AddressedFindings((findings[0].id,), findings[0].held) if len(findings) == 1 else _of_several(findings)
+        group: AddressedFindings(tuple(sorted([f.id for f in findings])), any(f.held for f in findings))
         for group, findings in by_group.items()
     }
-
-
-def _of_several(findings: list[Finding]) -> AddressedFindings:
-    return AddressedFindings(tuple(sorted([f.id for f in findings])), any(f.held for f in findings))
 
 
 def held_brokers(found: FindingIndex, snapshot: Snapshot) -> frozenset[int]:

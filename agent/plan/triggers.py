@@ -89,7 +89,6 @@ def worth_predicting(scene: PlanContext) -> list[Group]:
 
 
 def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, str]) -> bool:
-    """True when a group's prediction decides about its rebalance."""
     group, assessment, held, name = row
     if group is None or assessment is None or not assessment.improvable or limits.excludes_group(name):
         return False
@@ -99,9 +98,6 @@ def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, s
         return False
     possible = _not_triggerable(group, limits) is None and group.assignor in RACK_AWARE_ASSIGNORS
     return possible and optimum_worth(assessment, limits)
-
-
-# --- warm-ups ---------------------------------------------------------------------------------------------------
 
 
 def _warmups(scene: PlanContext) -> list[TriggerPlan | Skipped]:
@@ -170,9 +166,6 @@ def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...])
     )
 
 
-# --- nearer to the data -----------------------------------------------------------------------------------------
-
-
 def _improvements(scene: PlanContext) -> list[TriggerPlan | Skipped]:
     snapshot, names = scene.snapshot, scene.detection.topics
     groups, assessments, predictions = snapshot.groups.get, scene.detection.assessments.get, scene.predictions.get
@@ -187,8 +180,7 @@ def _improvements(scene: PlanContext) -> list[TriggerPlan | Skipped]:
             read = tuple(map(topics, names.get(group_id) or topics_of(group)))
             rows.append((group_id, group, assessment, answers, copies(group_id), read, predictions(group_id)))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
-    judged = each(scene.memo, "triggers", rows, _ID, partial(_judge_row, scene), context=context)
-    return _above_bytes(judged, scene)
+    return _above_bytes(each(scene.memo, "triggers", rows, _ID, partial(_judge_row, scene), context=context), scene)
 
 
 def unplanned_reason(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> Unplanned | None:
@@ -216,8 +208,7 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -
         # What Kafka's measure calls local saves nothing unless a broker in the rack really serves the read.
         if more_local_worth(does.read, scene.limits):
             return None
-    unsure = scene.snapshot.selector_is_rack_aware is None
-    return Unplanned.UNKNOWN_SELECTOR if unsure else Unplanned.BELOW_THRESHOLD
+    return Unplanned.UNKNOWN_SELECTOR if scene.snapshot.selector_is_rack_aware is None else Unplanned.BELOW_THRESHOLD
 
 
 def own_answer(prediction: Prediction | None) -> PredictedAssignment | None:

@@ -121,8 +121,7 @@ def predict_application(
         return Prediction(group_id=group.id, assignor=name, basis=PredictionBasis.SET, why_not=why), None
     if any(ground.replicas(source.topic) is None for task in topology.tasks for source in task.sources):
         return Prediction(group_id=group.id, assignor=name, why_not=NotPredicted.TOPICS_UNKNOWN), None
-    problem = _problem(group, topology, ground, settings, lags)
-    way = _way(problem, assign)
+    way = _way(_problem(group, topology, ground, settings, lags), assign)
     unsure = _unsure(topology, settings)
     literal = "cost-equal optimum" not in (way.first.flow, way.last.flow)
     notes = list(dict.fromkeys((*way.first.warnings, *way.last.warnings, *unsure)))
@@ -173,9 +172,6 @@ def described(settings: GroupLimits) -> str:
     parts.append(f"num.standby.replicas {settings.num_standby_replicas}")
     parts.append(f"max.warmup.replicas {settings.max_warmup_replicas}")
     return ", ".join(parts)
-
-
-# --- the problem ----------------------------------------------------------------------------------------------
 
 
 def _problem(
@@ -256,15 +252,11 @@ def _end_of(task: TaskState, end_offsets: Mapping[TopicPartition, int]) -> int:
 
 
 def _unsure(topology: StreamsTopology, settings: GroupLimits) -> list[str]:
-    """Notes on uncertain facts that decide the prediction."""
     odd = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
     if not odd:
         return []
     matters = settings.num_standby_replicas or settings.rack_aware_assignment_strategy != NO_STRATEGY
     return [f"the changelog topics of subtopology {', '.join(odd)} are unknown"] if matters else []
-
-
-# --- the way to the end ---------------------------------------------------------------------------------------
 
 
 def _assign_of(name: str) -> Assign | None:
@@ -293,7 +285,7 @@ def _way(problem: StreamsProblem, assign: Assign) -> StreamsRebalancePath:
         problem = _caught_up(problem, result)
         result = assign(problem)
         rebalances += 1
-    last = assign(_all_caught_up(problem))
+    last = assign(replace(problem, configs=replace(problem.configs, acceptable_recovery_lag=LONG_MAX)))
     before = {(client.id, task) for client in problem.clients for task in (*client.prev_active, *client.prev_standby)}
     new = {(p, t) for p, ts in last.active.items() for t in ts if t in set(problem.stateful)} - before
     warmed.update(dict.fromkeys(sorted(new)))
@@ -313,10 +305,6 @@ def _caught_up(problem: StreamsProblem, given: StreamsResult) -> StreamsProblem:
         lags |= {task: RUNNING_ACTIVE for task in active if task in stateful}
         clients.append(replace(client, prev_active=active, prev_standby=standby, lags=lags))
     return replace(problem, clients=tuple(clients))
-
-
-def _all_caught_up(problem: StreamsProblem) -> StreamsProblem:
-    return replace(problem, configs=replace(problem.configs, acceptable_recovery_lag=LONG_MAX))
 
 
 def _given(result: StreamsResult, topology: StreamsTopology) -> PredictedAssignment:

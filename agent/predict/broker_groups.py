@@ -60,9 +60,6 @@ def broker_facts(
     return BrokerAssignorSettings(all(STREAMS_INITIAL_DELAY in row for row in rows) if rows else None, standbys)
 
 
-# --- KIP-848 --------------------------------------------------------------------------------------------------
-
-
 def predict_consumer(group: ConsumerGroup, ground: AssignorInput) -> Prediction:
     """The next target by the broker's uniform or range assignor (KIP-848)."""
     assign = ASSIGNORS.get(group.assignor or "")
@@ -126,15 +123,10 @@ def _member(member: Member, topics: tuple[str, ...], ids: Mapping[str, str]) -> 
         id=member.id,
         instance_id=member.instance_id,
         topics=tuple([ids[topic] for topic in topics if topic in ids]),
-        assigned={topic: tuple(held[topic]) for topic in hash_order(held, _topic_hash)},
+        assigned={
+            topic: tuple(held[topic]) for topic in hash_order(held, lambda name: halves_hash(topic_id_halves(name)))
+        },
     )
-
-
-def _topic_hash(topic_id: str) -> int:
-    return halves_hash(topic_id_halves(topic_id))
-
-
-# --- KIP-1071 -------------------------------------------------------------------------------------------------
 
 
 def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: BrokerAssignorSettings) -> Prediction:

@@ -47,8 +47,6 @@ _BROKER_FACTS_NOT_ASKED = BrokerAssignorSettings(None, None)
 
 
 class _Row(NamedTuple):
-    """All that the prediction of one group depends on, beside the brokers' racks."""
-
     group: Group
     topics: tuple[TopicState | None, ...]
     settings: GroupLimits
@@ -171,7 +169,6 @@ def _size(group: Group, topics: Iterable[TopicState | None] = ()) -> int:
 
 
 def _topics(group: Group) -> tuple[str, ...]:
-    """Topics in the assignor's input, sorted; changelogs too."""
     names: set[str] = set()
     if isinstance(group, ConsumerGroup):
         for member in group.members:
