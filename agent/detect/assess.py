@@ -51,7 +51,7 @@ def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapp
     )
     settings = map(limits.groups.get, snapshot.groups, repeat(limits.default_group))
     rows: list[_Row] = list(zip(groups, settings, names, masks, sights, strict=True))
-    judged = each(memo, "assess", rows, lambda row: row[0].id, partial(_assess, limits), context=(limits,))
+    judged = each(memo, "assess", rows, _row_id, partial(_assess, limits), context=(limits,))
     if snapshot.bytes_per_s:
         judged = _with_bytes(judged, rows, snapshot, memo)
     return dict(zip(snapshot.groups, judged, strict=True))
@@ -184,3 +184,7 @@ def _weigh(row: _BytesRow) -> Assessment:
 
 def _ground(bits: RackBits, topics: tuple[str, ...], masks: tuple[TopicMasks | None, ...]) -> GroupLocality:
     return GroupLocality(bits, {topic: of for topic, of in zip(topics, masks, strict=True) if of is not None})
+
+
+def _row_id(row: _Row) -> str:
+    return row[0].id

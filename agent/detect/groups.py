@@ -44,9 +44,7 @@ def group_findings(view: DetectContext, assessments: Mapping[str, Assessment], m
     gone = frozenset(view.snapshot.vanished_topics)
     away = [gone.intersection(reading.topics) for reading in read] if gone else [_NOTHING_GONE] * len(read)
     rows: Iterable[_Row] = zip(groups.values(), read, map(assessments.__getitem__, groups), away, strict=True)
-    found = each(
-        memo, "groups", rows, lambda row: row[0].id, lambda row: _of_one(*row, view), context=(view.ground, view.limits)
-    )
+    found = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
     findings = list(chain.from_iterable(map(itemgetter(0), found)))
     return GroupFindings(findings + list(_stuck(view)), set().union(*set(map(itemgetter(1), found))))
 
@@ -68,6 +66,10 @@ def _of_one(
             findings.append(_not_fixed(group, assessment, awareness, reading, view))
     findings += member_disagreements(group, racks, view)
     return tuple(findings), frozenset([(rack.name or sent, sent) for rack in racks if (sent := rack.told) is not None])
+
+
+def _group_id(row: _Row) -> str:
+    return row[0].id
 
 
 def _different_racks(group: ReaderGroup) -> list[Rack]:

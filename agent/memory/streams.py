@@ -51,9 +51,7 @@ def remember_streams(
     join = current_join(known.join, group.join, now_ms, last_look_ms)
     rebalanced = join is not known.join
     if rebalanced and join.after_ms is not None:
-        join = join._replace(
-            end_sums={copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
-        )
+        join = join._replace(end_sums=_end_sums(copies))
     seen = {_key(copy): _copy(known.copies.get(_key(copy)), copy, now_ms) for copy in copies if _is_followed(copy)}
     taught = _between_joins(known, copies, now_ms, last_look_ms) if rebalanced else ()
     taught = (*taught, *_between_readings(known, copies, seen, join, now_ms))
@@ -91,6 +89,10 @@ def appended_per_s(join: Join | None, task: TaskId, end_offset_sum: int, now_ms:
     return max(0.0, (end_offset_sum - join.end_sums[task]) * 1000 / (now_ms - join.seen_ms))
 
 
+def _end_sums(copies: Iterable[TaskCopy]) -> Mapping[TaskId, int]:
+    return {copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
+
+
 def _key(copy: TaskCopy) -> CopyKey:
     return copy.process_id, copy.task
 
@@ -101,13 +103,11 @@ def _is_followed(copy: TaskCopy) -> bool:
 
 
 def _copy(before: CopyMemory | None, copy: TaskCopy, now_ms: int) -> CopyMemory:
-    samples = before.samples if before is not None else ()
-    nearest = before.nearest if before is not None else None
+    since_ms, samples, _, nearest = before or CopyMemory(now_ms, (), warmup=False, nearest=None)
     if is_reading(copy) and copy.lag is not None and copy.lag_source is not None:
         taken_ms, lag = now_ms - (copy.lag_age_ms or 0), int(copy.lag.likely)
         samples = with_reading(samples, taken_ms, lag, copy.lag_source)
         nearest = (taken_ms, lag) if nearest is None or lag < nearest[1] else nearest
-    since_ms = before.since_ms if before is not None else now_ms
     return CopyMemory(since_ms, samples, copy.role is TaskRole.WARMUP, nearest)
 
 

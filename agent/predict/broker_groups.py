@@ -123,10 +123,12 @@ def _member(member: Member, topics: tuple[str, ...], ids: Mapping[str, str]) -> 
         id=member.id,
         instance_id=member.instance_id,
         topics=tuple([ids[topic] for topic in topics if topic in ids]),
-        assigned={
-            topic: tuple(held[topic]) for topic in hash_order(held, lambda name: halves_hash(topic_id_halves(name)))
-        },
+        assigned={topic: tuple(held[topic]) for topic in hash_order(held, _topic_hash)},
     )
+
+
+def _topic_hash(topic_id: str) -> int:
+    return halves_hash(topic_id_halves(topic_id))
 
 
 def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: BrokerAssignorSettings) -> Prediction:
