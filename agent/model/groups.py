@@ -143,7 +143,6 @@ class _Names:
 
     @staticmethod
     def _starting(names: list[str], prefix: str) -> list[str]:
-        """The names that begin with a prefix, out of a sorted list."""
         found = []
         for index in range(bisect_left(names, prefix), len(names)):
             if not names[index].startswith(prefix):
@@ -153,7 +152,6 @@ class _Names:
 
 
 def _sources(group: DecodedGroup) -> Iterable[str]:
-    """The topics that a classic Streams group reads, by its subscriptions and standby tasks."""
     topics: set[str] = set()
     for member in group.members:
         topics.update(getattr(member.subscription, "topics", ()))

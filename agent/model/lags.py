@@ -239,7 +239,6 @@ def _backlog(
 
 
 def _placed(view: _View) -> Iterable[tuple[str, TaskId, InferredRole]]:
-    """Every (process, task) of the group with its role."""
     roles: Mapping[CopyKey, InferredRole] = {}
     if view.group.kind is GroupKind.CLASSIC_STREAMS:
         caught_up = {

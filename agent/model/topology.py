@@ -190,5 +190,4 @@ def _as_number(name: str) -> _Subtopology:
 
 
 def _order(name: _Subtopology) -> tuple[int, int, str]:
-    """Numbers by value, then names."""
     return (0, name, "") if isinstance(name, int) else (1, 0, name)

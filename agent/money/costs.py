@@ -154,7 +154,6 @@ class _Ledger:
         return total.traffic()
 
     def _served(self, rack: Rack) -> bool | None:
-        """True when the nearest replica serves a reader in that rack."""
         if rack not in self._serves:
             by_locators = bool(self._snapshot.rack_locators)
             self._serves[rack] = self._bits.serves((rack,)) if by_locators else self._bits.selector_is_rack_aware

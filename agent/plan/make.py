@@ -6,6 +6,7 @@ excluded subject or from an unknown rack. A finding that could be planned for bu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from agent.plan.advice import plan_advice
@@ -34,15 +35,18 @@ def make_plan(snapshot: Snapshot, detection: DetectionResult, limits: Limits, me
     leaders, without_leader = place_leaders(placing, (change.id for plan in spread for change in plan.changes))
     triggers, without_trigger = plan_triggers(looked_at)
     advice, without_advice = plan_advice(looked_at)
-    unplanned = {*skipped, *without_leader, *without_trigger, *without_advice}
     plan = Plan(
         placements=tuple(sorted((*spread, *leaders), key=lambda p: (p.topic, p.reason.name))),
         triggers=tuple(triggers),
         advice=tuple(sorted(advice, key=lambda a: (a.subject_kind, a.subject, a.reason.name))),
-        unplanned=tuple(sorted(unplanned, key=lambda entry: (entry[0], entry[1].name))),
+        unplanned=_sorted({*skipped, *without_leader, *without_trigger, *without_advice}),
         predictions=predictions,
     )
     return _without_answered(limit_plan(plan, limits))
+
+
+def _sorted(skipped: Iterable[tuple[str, Unplanned]]) -> tuple[tuple[str, Unplanned], ...]:
+    return tuple(sorted(skipped, key=lambda entry: (entry[0], entry[1].name)))
 
 
 def _without_answered(plan: Plan) -> Plan:

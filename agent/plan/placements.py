@@ -128,7 +128,6 @@ def _exceeds(leaders: Iterable[int], room: LeaderCapacity) -> bool:
 
 
 def _led_by(replicas: List, leader: int) -> List:
-    """The leader changes places with the first."""
     order = list(replicas)
     place = order.index(leader)
     order[0], order[place] = order[place], order[0]
