@@ -1,1 +1,1 @@
-"""What is wrong with the racks, and by how much? Findings with their evidence and age, and an assessment per group."""
+"""Detectors of rack faults: findings with evidence and age, and an assessment per group."""

@@ -1,12 +1,8 @@
-"""How far is each group from the best possible assignment? By Kafka's measure and by where bytes are really read.
+"""Assessments of groups: reads by rack now and at the optimum, by Kafka's rule and as really read.
 
-Every group gets an answer: an assessment, or the reason why there is none. Most groups are as good as they can be, and
-that is shown by a bound in microseconds; only a group with a gap is given to the exact solver. A group whose value,
-topics and brokers' racks did not change since the last cycle costs a look into the memo.
-
-Invariants
-- An unknown rack is neither local nor crossing; a gap counts only what falls out of "crossing" *and* adds to "local".
-- Where nothing can be gained the optimum shown is the present assignment itself.
+A bound in microseconds clears most groups; the exact solver runs only for a group with a gap. An unknown rack is
+neither local nor crossing; a gap counts only what leaves "crossing" and joins "local". Where nothing can be gained the
+optimum is the present assignment. A group without an assessment has a reason.
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ _Row = tuple[Group, GroupLimits, tuple[str, ...], tuple[TopicMasks | None, ...],
 _BytesRow = tuple[
     Assessment, _Row, Rates | None, tuple[RateColumn | None, ...] | None, Mapping[TopicPartition, float] | None
 ]
-"""An assessment, what it rests on, and own rates or weights: by topic, and of what the group reads otherwise."""
+"""An assessment, its group and context, and rates by topic and by the group's own reads."""
 
 
 def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapping[str, Assessment]:
@@ -67,7 +63,7 @@ def bits_of(snapshot: Snapshot, memo: Memo) -> RackBits:
 
 
 def bits_for(groups: Iterable[Group], snapshot: Snapshot, memo: Memo) -> RackBits:
-    """The same as the readers of these groups find them: the nearest replica serves only whose rack brokers hear."""
+    """The context of a group's readers: the nearest replica serves only readers that send their rack."""
     bits = bits_of(snapshot, memo)
     if not snapshot.rack_locators:
         return bits
@@ -118,7 +114,6 @@ def _bits(selector: bool | None, snapshot: Snapshot, memo: Memo) -> RackBits:  #
 
 
 def _sights(snapshot: Snapshot, bits: RackBits, memo: Memo) -> list[RackBits]:
-    """`bits_for` each group, in the snapshot's order."""
     if not snapshot.rack_locators:
         return [bits] * len(snapshot.groups)
     groups = snapshot.groups.values()
@@ -134,7 +129,6 @@ def _reader_racks(group: Group) -> list[Rack]:
 
 
 def _masks(read: tuple[tuple[str, ...], ...], snapshot: Snapshot, bits: RackBits, memo: Memo) -> dict[str, TopicMasks]:
-    """The masks of all topics that some of these groups read."""
     names: frozenset[str] = memo.of(
         ("topics read", bits.selector_is_rack_aware), read, lambda: frozenset().union(*read)
     )

@@ -1,7 +1,6 @@
-"""A group of plain consumers against its optimum: the easy, common case by a bound, the rest by the exact solver.
+"""Assessment of consumer groups against their optimum (KIP-881), by a bound or by the exact solver.
 
-Priorities as in KIP-881: balance, then (for range) co-partitioning, then locality, then stickiness. "Equal balance" is
-therefore part of the question: the optimum gives every member floor or ceil of its share.
+Priorities: balance (each member gets floor or ceil of its share), co-partitioning (range), locality, stickiness.
 """
 
 from __future__ import annotations
@@ -24,21 +23,19 @@ from agent.values.snapshot import ConsumerGroup, Member
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
 
-# How many reads are local, how many cross racks, and of how many it is unknown.
-#
-# The same small sums serve consumers and tasks, the present assignment and the optimal one.
+# Sums of local, crossing and unknown reads, for consumers and tasks.
 
 Reads = Sequence[tuple[int, Sequence[TopicPartition]]]
-"""(bit of the reader's rack, what it reads)."""
+"""(bit of the reader's rack, its partitions)."""
 Masks = Mapping[str, tuple[int, ...]]
 """Topic -> the racks of each of its partitions."""
 
 _new = tuple.__new__
-"""What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
+"""Constructor under a named tuple's ``__new__``, in less than half its time."""
 
 
 class LocalityCounts(NamedTuple):
-    """Reads by what is known of them."""
+    """Reads: local, crossing, unknown."""
 
     local: int
     crossing: int
@@ -51,7 +48,7 @@ class LocalityCounts(NamedTuple):
 
 
 def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[LocalityCounts, LocalityCounts]:
-    """(bit of the reader's rack, what it reads) summed up by Kafka's measure and by the read-local one.
+    """Sums of (bit of the reader's rack, its partitions) by Kafka's rule and as read.
 
     A reader whose rack is not known has the bit 0: nothing of it can be told. Where the measures agree both are one
     object.
@@ -62,12 +59,11 @@ def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[Locality
     if measures_agree(masks):
         return kafka, kafka
     certain = {topic: of.read for topic, of in masks.items()}
-    possible = {topic: of.read_possible for topic, of in masks.items()}
-    return kafka, _tally(total, reads, certain, possible)
+    return kafka, _tally(total, reads, certain, {topic: of.read_possible for topic, of in masks.items()})
 
 
 def _tally(total: int, reads: Reads, certain: Masks, possible: Masks) -> LocalityCounts:
-    """Reads by where they are local for certain, and where possibly; what is neither told is unknown."""
+    """Reads by the racks where they are certainly or possibly local; the rest is unknown."""
     try:
         local, crossing = _told(reads, certain, possible)
     except IndexError:  # some partition's number is beyond what its topic shows
@@ -91,7 +87,7 @@ def _told(reads: Reads, certain: Masks, possible: Masks) -> tuple[int, int]:
 
 
 def gain(now: LocalityCounts, best: LocalityCounts) -> int:
-    """Reads that leave "crossing" and arrive in "local"; what merely becomes known or unknown is no gain."""
+    """Reads that leave "crossing" and join "local"; a change to or from unknown is no gain."""
     return max(0, min(now.crossing - best.crossing, best.local - now.local))
 
 
@@ -106,7 +102,7 @@ def _locality(measure: LocalityMeasure, tally: LocalityCounts) -> Locality:
 
 
 def measures_agree(masks: Mapping[str, TopicMasks]) -> bool:
-    """True when both measures say the same of every partition: all replicas in sync and a rack-aware selector."""
+    """True when both measures are equal for every partition: all replicas in sync and a rack-aware selector."""
     return all(of.read is of.kafka and of.read_possible is of.read for of in masks.values())
 
 
@@ -126,7 +122,7 @@ _Meaning = dict[tuple[tuple[str, ...], str | None], tuple[str, ...]]
 
 
 class ConsumerOptimum(NamedTuple):
-    """What an exact answer says about one measure."""
+    """The exact optimum by one measure."""
 
     tally: LocalityCounts
     gap: int = 0
@@ -164,7 +160,7 @@ def assess_consumers(group: ConsumerGroup, ground: GroupLocality) -> Assessment:
 
 
 def consumer_problem(group: ConsumerGroup, ground: GroupLocality, measure: LocalityMeasure) -> ConsumerProblem:
-    """The group as the assignors' contract puts it; what a member holds now is what it owns."""
+    """The group as an assignor's problem; a member owns its present partitions."""
     topics = _topics_by_subscription(group.members, ground.masks)
     return _problem(group, _readers(group, ground), topics, ground, measure)
 
@@ -187,7 +183,6 @@ def _problem(
 
 
 def _readers(group: ConsumerGroup, ground: GroupLocality) -> list[int]:
-    """The bit of each member's rack."""
     reader = ground.bits.reader
     return [reader(member.rack) for member in group.members]
 
@@ -246,7 +241,7 @@ def _bound(
 
 
 def _topics_by_subscription(members: Sequence[Member], masks: Mapping[str, TopicMasks]) -> _Meaning:
-    """What each subscription means; a pattern means what its members were assigned."""
+    """Topics of each subscription; a pattern stands for its members' assigned topics."""
     meaning: _Meaning = {}
     for member in members:
         key = (member.topics, member.topic_regex)
@@ -270,20 +265,16 @@ def _copartitioned(group: ConsumerGroup, ground: GroupLocality) -> bool:
     return len(ground.masks) > 1 and group.assignor in COPARTITIONING
 
 
-# How many partitions can be read locally at best? For groups whose members all subscribe to the same topics.
-#
-# Answers without an assignment, in microseconds, so that the many groups that are already as good as they can be cost
-# nothing. It is exact, not an estimate: with N partitions and M members a balanced assignment gives each member floor
-# or ceil of N / M, so the racks' loads are the bases of a polymatroid whose rank is f(S) = q * members(S) + min(r,
-# members(S)) for q, r = divmod(N, M), and by Hall's theorem for polymatroids the most partitions that can be local is
-# the least, over all sets S of racks, of f(S) plus the partitions that have a replica outside S.
+# The most local partitions of a group with equal subscriptions, exact: balanced loads of racks are the bases of a
+# polymatroid of rank f(S) = q * members(S) + min(r, members(S)), q, r = divmod(N, M); by Hall's theorem the maximum is
+# the least, over sets S of racks, of f(S) plus the partitions that have a replica outside S.
 
 MAX_RACKS = 8
 """All subsets of the members' racks are tried; with more racks than this the solver is asked instead."""
 
 
 def most_local(histogram: Iterable[tuple[int, int]], members: Mapping[int, int], member_count: int) -> int | None:
-    """The largest number of local partitions at equal balance, or None when there are too many racks to say at once.
+    """The largest number of local partitions at equal balance, or None above `MAX_RACKS` racks.
 
     ``histogram`` has (mask of racks, partitions), ``members`` the number of members by the bit of their rack;
     ``member_count`` counts those of unknown rack as well, to whom nothing is local.

@@ -1,7 +1,7 @@
-"""A Kafka Streams application against its optimum: which process shall run which active task (KIP-925).
+"""Assessment of Kafka Streams applications: the best process for each active task (KIP-925).
 
-Priorities: balance by threads (per subtopology where the application asks for it), then source partitions read in the
-process's own rack, then as few moved tasks as possible. Standbys are judged by findings of their own.
+Priorities: balance by threads (per subtopology where the application asks for it), then source partitions in the
+process's rack, then fewest moved tasks. Standbys have findings of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from assignors.problem import StreamsTask, TaskId, TaskProblem, TaskProcess, Tas
 
 
 class TaskOptimum(NamedTuple):
-    """What an exact answer says about one measure."""
+    """The exact optimum by one measure."""
 
     tally: LocalityCounts
     gap: int = 0

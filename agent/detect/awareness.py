@@ -1,12 +1,9 @@
-"""Findings about assignors that do not look at racks: by their kind, by a setting, or because something is missing.
+"""Findings about assignors that ignore racks: by their kind, by a setting, or for a missing condition.
 
-Kafka's own conditions, read from outside. KIP-881 (consumers): some member has a rack, some replica has one of these
-racks, and not every partition has a replica everywhere. KIP-925 (Streams): a strategy is set, every thread has a rack
-and all threads of a process the same, every source topic can be described and every replica of it has a rack; with
-standbys also those of the changelogs. Clients know no earlier look: replicas of an absent broker have no rack for them.
-
-One finding per group, with every cause that can be seen. Where all partitions have a replica in every rack and the
-brokers serve reads from the nearest one, rack-aware assignment could gain nothing, and nothing is said.
+KIP-881: some member has a rack, some replica has one of these racks, not every partition has a replica in every rack.
+KIP-925: a strategy, one rack per process, source topics (with standbys changelogs too) with racks of all replicas.
+Replicas of an absent broker have no rack here, as in the clients. One finding per group with every visible cause; none
+where all racks have all partitions and brokers serve the nearest replica.
 """
 
 from __future__ import annotations
@@ -49,13 +46,13 @@ class TopicFacts(NamedTuple):
     rackless: tuple[int, ...]
     """Brokers that hold replicas and show clients no rack, sorted."""
     unsteady: bool
-    """True when a replica is on a broker whose rack does not hold still."""
+    """True when a replica is on a broker whose rack is not steady."""
     size: int = 0
     """Partitions it has, counted to the highest number."""
 
 
 class GroupTopicFacts(NamedTuple):
-    """The topics that a group reads, and what is known of them."""
+    """The topics of a group with their facts."""
 
     topics: tuple[str, ...]
     facts: tuple[TopicFacts | None, ...]
@@ -75,7 +72,7 @@ class GroupTopicFacts(NamedTuple):
 
 
 def readings(view: DetectContext, memo: Memo) -> list[GroupTopicFacts]:
-    """What every group reads, in the snapshot's order."""
+    """Topics of every group, in the snapshot's order."""
     snapshot, ground = view.snapshot, view.ground
     known = memo.of(("facts",), (snapshot.topics, ground), lambda: _facts(snapshot.topics, ground, memo))
 
@@ -94,22 +91,19 @@ def _facts(topics: Mapping[str, TopicState], ground: BrokerRacks, memo: Memo) ->
 
 
 def _changelogs(group: Group) -> tuple[str, ...]:
-    """Changelog topics of a group, sorted."""
     if not isinstance(group, StreamsGroup) or group.topology is None:
         return ()
     return tuple(sorted({changelog.topic for task in group.topology.tasks for changelog in task.changelogs}))
 
 
 class _Seen(NamedTuple):
-    """What clients see of one list of replicas."""
-
     racks: frozenset[str]
     rackless: tuple[int, ...]
     unsteady: bool
 
 
 class _Sights(dict[tuple[int, ...], int]):
-    """List of replicas -> number of what is seen of it: many lists show the same few racks."""
+    """Replica list -> number of its racks: many lists have the same few racks."""
 
     __slots__ = ("_ground", "_numbers")
 

@@ -1,7 +1,7 @@
-"""Findings about brokers and their racks: changed, missing, flapping, spelled twice, and reads that ignore them.
+"""Findings about brokers: changed, missing and flapping racks, spellings, reads that ignore racks, absences.
 
-A rack that changed is shown at once and held until it has held still; one that changes too often is held down as
-flapping. A missing rack is never called different from another.
+A changed rack is shown at once and held until it is steady; one that changes too often is held as flapping. A missing
+rack never differs from another.
 """
 
 from __future__ import annotations
@@ -170,15 +170,11 @@ def _selector(view: DetectContext) -> Iterable[Finding]:
     )
 
 
-# Findings about brokers that are absent: since when, what they hold, and until when nothing is moved because of it.
-#
-# What an absence costs now (partitions under or at min ISR, or without a leader) is found by its own detectors. That
-# another replica leads while the preferred leader's broker is absent is no fault.
+# Absent brokers: a partition under min ISR or without a leader has findings of its own; a preferred leader on an absent
+# broker is no fault.
 
 
 class _Load(NamedTuple):
-    """What every broker holds, by replica lists."""
-
     replicas: Counter[int]
     preferred: Counter[int]
     """Partitions of which it is the preferred leader..."""

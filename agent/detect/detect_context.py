@@ -1,6 +1,6 @@
-"""What every detector stands on: the racks that may be planned from, and the brokers whose racks do not hold still.
+"""Context of the detectors: racks to plan from, unsteady brokers, and findings about rack locators.
 
-Equal grounds are the same object from cycle to cycle, so that findings about a topic or a group are reused.
+An equal context is the same object from cycle to cycle, so that findings about a topic or a group are reused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BrokerRacks(NamedTuple):
     racks: tuple[str, ...]
     """Every known rack, sorted."""
     selector: bool | None
-    """Whether reads go to the nearest replica; None when that is unknown."""
+    """True when reads go to the nearest replica; None when unknown."""
     complete: bool
     """False when brokers did not answer: then no broker is absent for certain."""
     away: frozenset[int] = frozenset()
@@ -44,7 +44,7 @@ class BrokerRacks(NamedTuple):
     gone: frozenset[int] = frozenset()
     """Absent brokers that are not waited for: no share of the preferred leaders is theirs."""
     topics_whole: bool = False
-    """True when every topic is shown, as far as rights and answers tell: what is not among them does not exist."""
+    """True when every topic is visible by rights and answers: a topic not among them does not exist."""
 
     @property
     def rack_lost(self) -> bool:
@@ -53,7 +53,7 @@ class BrokerRacks(NamedTuple):
 
     @property
     def racks_matter(self) -> bool:
-        """True where the brokers stand in more than one rack."""
+        """True where the brokers are in more than one rack."""
         return len(self.racks) > 1
 
 
@@ -72,7 +72,7 @@ class DetectContext(NamedTuple):
 
 
 def detect_context(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> DetectContext:
-    """The snapshot with what earlier looks say about its racks."""
+    """The context of the snapshot with the steadiness of its racks by the memory."""
     seen = sightings(memory, snapshot)
     wavering = unsteady(seen, snapshot.monotonic_ms, limits)
     missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
@@ -97,7 +97,7 @@ def detect_context(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Mem
 
 
 def _topics_whole(snapshot: Snapshot) -> bool:
-    """A topic that may not be described is left out without a word."""
+    """A topic without the right to describe it is missing from the answer without a gap."""
     rights = snapshot.rights
     hidden = rights.cluster_describe is not True or bool(rights.topics_hidden)
     return not hidden and not any(gap.part in (ObservationPart.TOPICS, ObservationPart.RIGHTS) for gap in snapshot.gaps)
@@ -175,9 +175,7 @@ def numbered(numbers: Iterable[int]) -> str:
 
 
 def _counted(words: Iterable[str]) -> int:
-    """How many numbers these words are."""
-    ends = [word.split(" to ") for word in words]
-    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in [word.split(" to ") for word in words])
 
 
 def named(noun: str, numbers: Sequence[int]) -> str:
@@ -195,14 +193,12 @@ def placed(replicas: Iterable[int], rack_of: Mapping[int, str | None] | Mapping[
     return ", ".join(f"{replica} ({rack_of.get(replica) or '?'})" for replica in replicas)
 
 
-# Findings about rack locators that contradict each other, or themselves (KIP-36's RackLocator).
-#
-# The first locator that knows wins, so a contradiction stops nothing; but one of the two is wrong, and its owner
-# should know. One finding per broker and one per group, with what each locator says.
+# Rack locators that contradict each other or themselves (KIP-36): one finding per broker and one per group. The first
+# locator that knows wins, so a contradiction holds nothing.
 
 
 def broker_disagreement(broker: BrokerState, view: DetectContext) -> Iterable[Finding]:
-    """What locators say of a broker, where they do not say one thing."""
+    """A finding where locators disagree on a broker's rack."""
     if not _disputed(broker.rack):
         return
     yield Finding(
@@ -220,7 +216,7 @@ def broker_disagreement(broker: BrokerState, view: DetectContext) -> Iterable[Fi
 
 
 def member_disagreements(group: ReaderGroup, racks: Iterable[Rack], view: DetectContext) -> Iterable[Finding]:
-    """The members of a group, who are in these racks, of whom locators do not say one thing."""
+    """A finding where locators disagree on racks of a group's members."""
     if not any(map(_disputed, racks)):
         return
     disputed = [member for member in group.members if _disputed(member.rack)]
@@ -244,7 +240,7 @@ def member_disagreements(group: ReaderGroup, racks: Iterable[Rack], view: Detect
 
 
 def rack_source(rack: Rack, setting: str) -> str | None:
-    """From where a rack is known, in a word or two; None where it is not known."""
+    """Source of a known rack; None for an unknown one."""
     if rack.remembered:
         return "an earlier look"
     if rack.state is RackState.UNKNOWN:
@@ -253,7 +249,7 @@ def rack_source(rack: Rack, setting: str) -> str | None:
 
 
 def known_by(rack: Rack, setting: str = BROKER_RACK) -> str:
-    """Who knows a rack: ``file knows rack a``, ``broker.rack says a``."""
+    """Source and rack as a clause: ``file knows rack a``, ``broker.rack says a``."""
     if rack.source is None:
         return f"{setting} says {rack.name}"
     alias = rack.source == LocatorKind.WIRE.value

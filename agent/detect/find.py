@@ -1,12 +1,8 @@
-"""Everything that one cycle finds, each finding with its age, and every group's assessment.
+"""Findings and assessments of one cycle, by all detectors.
 
-Granularity: one finding per subject and reason, with counts and the first few names as evidence, so that a cluster with
-a hundred thousand partitions stays readable. Subjects are brokers, racks, topics, groups and the cluster; only warm-ups
-are found one by one. Where one reason has several causes that end apart from each other, ``detail`` tells them apart:
-the cause of a rack change, the tag that copies share, the part that is missing, and what is held.
-
-Invariants: the same snapshot and memory give the same findings in the same order, with a memo or without; a finding's
-age comes from the memory alone; where a part is missing, detectors that need it say nothing and one finding says why.
+One finding per subject and reason, with counts and the first few names; warm-ups one by one. ``detail`` separates the
+causes of one reason. Equal snapshots and memories give equal findings in the same order, with a memo or without; ages
+come from the memory alone; a missing part has one finding, and detectors that need it none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Findings about each group: what its members tell, how far it is from the optimum, and whether it would get there.
+"""Findings about groups: members, distance from the optimum, rebalances, contradictory assignments.
 
-One finding per group and reason. Everything but the time that a rebalance takes depends on the group, its topics' racks
-and its assessment alone, and is reused while these are the same.
+One finding per group and reason. All but the duration of a rebalance depends on the group, its topics' racks and its
+assessment alone, and is reused while these are the same.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from agent.values.snapshot import Group, Member, OtherGroup, Rack, ReaderGroup
 from assignors.problem import TopicPartition
 
 _Row = tuple[Group, GroupTopicFacts, Assessment, frozenset[str]]
-"""A group, what it reads, how good that is, and which of its topics went away between two answers of this look."""
+"""A group, its topics, its assessment, and its topics deleted between two answers of this observation."""
 _NOTHING_GONE: frozenset[str] = frozenset()
 
 
 class GroupFindings(NamedTuple):
-    """What the groups contribute."""
+    """Findings of all groups."""
 
     findings: list[Finding]
     racks: set[tuple[str, str]]
@@ -68,14 +68,14 @@ def _of_one(
     return tuple(findings), frozenset([(rack.name or sent, sent) for rack in racks if (sent := rack.told) is not None])
 
 
+def _group_id(row: _Row) -> str:
+    return row[0].id
+
+
 def _different_racks(group: ReaderGroup) -> list[Rack]:
     """The racks of its members, with few equal ones among them: equal ones are mostly one object."""
     racks = [member.rack for member in group.members]
     return list(dict(zip(map(id, racks), racks, strict=True)).values())
-
-
-def _group_id(row: _Row) -> str:
-    return row[0].id
 
 
 def _worse(group: ReaderGroup, assessment: Assessment, reading: GroupTopicFacts, view: DetectContext) -> Finding:
@@ -223,17 +223,14 @@ def prediction_findings(view: DetectContext) -> list[Finding]:
     return findings
 
 
-# Findings about assignments that do not add up: a partition with two readers, and readers of what is not there.
-#
-# Members write their own assignments (classic groups), so any member can do it; an assignor with a fault can,
-# too. Judged only in groups that are Stable, and of topics only by what was shown: while a rebalance runs, assignments
-# overlap, and a topic that is hidden may well be there. One finding per group and reason, with the first names.
+# Claims: partitions with two readers or without a topic. Classic members write their own assignments. Judged only in
+# Stable groups, and of topics only by visible ones, because assignments overlap during a rebalance.
 
 
 def claim_findings(
     group: ReaderGroup, reading: GroupTopicFacts, gone: frozenset[str], view: DetectContext
 ) -> list[Finding]:
-    """What of a group's assignments contradicts itself or the topics that are there; ``gone`` went away just now."""
+    """Findings where assignments contradict each other or the topics; ``gone`` were deleted just now."""
     if group.state != STABLE or group.hidden:
         return []
     return [*_twice(group, view), *_not_there(group, reading, gone, view)]

@@ -1,8 +1,7 @@
-"""Findings about what a group's members tell: their racks, the age of their subscriptions, bytes that cannot be read.
+"""Findings about members: their racks, old subscriptions, unreadable bytes; one per group and reason.
 
-One finding per group and reason, with how many members it concerns and the first few clients. Where the brokers stand
-in one rack only, a member's rack changes nothing, and nothing is said of it. A member whose bytes cannot be read is
-said to be unreadable, not to be without a rack.
+Where all brokers are in one rack a member's rack makes no finding. An unreadable member does not count as one without
+a rack.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from agent.values.kafka import COOPERATIVE_STICKY, RANGE, STICKY
 from agent.values.kafka import FIRST_WITH_RACK as FIRST_RELEASES
 from agent.values.snapshot import COORDINATOR_KINDS, Member, Rack, RackState, ReaderGroup, StreamsGroup
 
-# Which members run kafka-python or aiokafka: no version of theirs sends a rack, so no upgrade makes them.
-#
-# Told by the client id that the libraries give themselves, or by what the settings say of the group. A subscription of
-# version 0 alone does not tell: old clients of all kinds send it. Their remedy is an assignor of `assignors.clients`.
+# kafka-python and aiokafka send no rack in any version. They are known by their default client ids or by the settings:
+# version 0 subscriptions come from old clients of all kinds. Their remedy is an assignor of `assignors.clients`.
 
 KAFKA_PYTHON = "kafka-python"
 AIOKAFKA = "aiokafka"
@@ -56,11 +53,8 @@ def rack_aware_arguments(library: str, assignor: str | None, rack: str) -> str:
     )
 
 
-# Which rack of the brokers a member probably means by a name that no broker has: by spelling, else by one slip.
-#
-# Nothing is guessed where more than one rack would do, or where the names say different things by their last character
-# or by a number (neither ``us-east-1c`` nor ``us-east-2a`` is a slip for ``us-east-1a``), or are of different kinds (a
-# zone id against a zone name).
+# The rack of the brokers that a member probably means, by spelling or one slip. None where several fit, or where names
+# differ in the last character, a number or their kind (zone id and zone name).
 
 _LONGEST = 64
 """Names beyond this are not compared with the racks of brokers; a member may send anything."""
@@ -129,7 +123,7 @@ FIRST_WITH_RACK = 3
 
 
 def member_findings(group: ReaderGroup, racks: Iterable[Rack], view: DetectContext) -> list[Finding]:
-    """Findings about one group's members, who are in these racks; of racks nothing while the group hides them."""
+    """Findings about one group's members in these racks; none about racks while the group is hidden."""
     findings: list[Finding] = []
     broken = [member for member in group.members if member.defects]
     if broken:

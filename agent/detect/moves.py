@@ -1,7 +1,7 @@
-"""Findings about replicas that moved or are moving: rack changes with their cause, foreign reassignments, throttles.
+"""Findings about moved replicas: rack changes with their cause, foreign reassignments, leftover throttles.
 
-A relabelled broker is one finding, however many partitions it holds; every other change is one per topic and cause. A
-throttle counts as left behind once nothing has been moving for a while.
+A relabelled broker is one finding; every other change is one per topic and cause. A throttle is leftover once no
+reassignment has run for a while.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BECAUSE = {
 
 
 def move_findings(view: DetectContext) -> list[Finding]:
-    """Findings about what moved, what moves, and what moving left behind."""
+    """Findings about rack changes, running reassignments and leftover throttles."""
     findings = [
         _relabelled(change, view) if change.cause is ChangeCause.RELABELLED else _changed(change, view)
         for change in rack_changes(view.memory, view.snapshot)

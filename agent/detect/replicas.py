@@ -1,12 +1,8 @@
-"""Findings about a topic's replicas: racks shared, ISR too small, preferred leaders uneven. One per topic and reason.
+"""Findings about topics, one per reason: replicas in one rack, small ISR, uneven preferred leaders.
 
-A partition is judged as it will be when its running reassignment is through. What rests on a rack that does not hold
-still, or on a broker that is absent and waited for, is a finding of its own and held. Unknown racks, min ISR and ISR
-make no finding.
-
-Preferred leaders are compared with replicas: a rack that holds a third of the replicas shall lead a third of the
-partitions, because that is what an order of replicas can reach without moving data. A rack without a replica takes no
-part, and neither do replicas on brokers that are gone, nor partitions whose preferred leader is on one of them.
+Partitions are judged as after their running reassignments. Findings that rest on an unsteady rack or an absent broker
+are apart, and held; unknown racks, min ISR and ISR make none. A rack's even share of preferred leaders is its share of
+replicas, as far as an order of replicas can reach it; gone brokers and their partitions do not count.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ class RackLeaderCounts(NamedTuple):
 
 
 class TopicFindings(NamedTuple):
-    """What one topic contributes."""
+    """Findings of one topic."""
 
     findings: tuple[Finding, ...]
     spread: RackLeaderCounts | None
@@ -80,8 +76,6 @@ def _findings(view: DetectContext, memo: Memo, *, hidden: bool) -> list[Finding]
 
 
 class _Place(NamedTuple):
-    """What a list of replicas says, whichever partition has it."""
-
     crowded: CrowdedRack | None
     """By racks that hold still."""
     wavering: CrowdedRack | None
@@ -242,7 +236,7 @@ _AT_MIN_ISR = "at min ISR: with one in-sync replica less, writes with acks=all s
 
 
 def _lost(state: PartitionState, moving: Reassignment | None) -> bool:
-    """Whether a replica fell out of the ISR; one that a reassignment is adding was never in it."""
+    """True when a replica fell out of the ISR; one that a reassignment adds was never in it."""
     return any(replica not in state.isr or replica in state.offline for replica in original_replicas(state, moving))
 
 

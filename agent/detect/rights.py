@@ -1,7 +1,7 @@
-"""Findings about what could not be seen: rights that are missing, and parts that did not answer.
+"""Findings about missing rights, missing parts of the observation, and unusable weights; one per part and cause.
 
-Detectors that need a missing part stay silent; these findings say so, once per part and cause. What was not asked for
-on purpose, and what vanished between two calls, is no fault.
+Detectors that need a missing part are silent. A part that is switched off, or a subject deleted between two calls, is
+no fault.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NEEDS = {
 
 
 def effect_of(part: ObservationPart) -> str:
-    """What is unknown without the part."""
+    """Facts that are unknown without the part."""
     return _SILENT[part]
 
 
@@ -99,7 +99,7 @@ def _missing(part: ObservationPart, cause: GapCause, gaps: Sequence[Gap], view: 
 def _cluster_rights(
     view: DetectContext, told: Collection[ObservationPart], gapped: Collection[ObservationPart]
 ) -> list[Finding]:
-    """Rights that the brokers say we lack although nothing was refused for want of them, and names that are hidden.
+    """Missing rights by the brokers' answer without a refusal, and hidden names.
 
     Names that a failed question hides (``gapped``) may be shown again with the next answer: no right is missing.
     """
@@ -167,9 +167,7 @@ def _slug(part: ObservationPart) -> str:
     return part.name.lower()
 
 
-# Are there weights that plans could rest on, and do not? One finding a cycle at most, never one per group.
-#
-# Where no weights are published nothing is wrong: then the report and every proposal say on what they rest.
+# Weights: at most one finding per cycle. No published weights are no fault.
 
 
 def weights_findings(view: DetectContext) -> list[Finding]:

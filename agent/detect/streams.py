@@ -1,10 +1,8 @@
-"""Findings about Kafka Streams applications: unknown state, warm-ups, standbys that fall behind or crowd.
+"""Findings about Kafka Streams applications: unknown state, warm-ups, standbys that fall behind or share a rack.
 
-Warm-ups are few, so each has its own finding; everything else is one per application and reason. Lags move in every
-cycle, so nothing here is reused.
-
-Invariants: a warm-up is promotable only when it has caught up for certain and the group is Stable; "never" and "grows"
-need several readings over some time, never an estimate; copies of unknown rack make no finding.
+Each warm-up has its own finding, everything else is one per application and reason; lags change every cycle, so nothing
+is reused. A warm-up is promotable only when it has certainly caught up and the group is Stable; "never" and "grows"
+need several readings over some time; copies of unknown rack make no finding.
 """
 
 from __future__ import annotations
@@ -32,10 +30,8 @@ from agent.values.snapshot import (
 )
 from assignors.problem import TaskId
 
-# How far the warm-ups of an application are: certain, probable, on their way, or not to be told.
-#
-# Only copies that a process hosts count. State that a member reports for a task which it does not host may be deleted
-# at any time (``state.cleanup.delay.ms``): it is no process's copy, so it is not here and justifies nothing.
+# Progress of warm-ups: only copies that a process hosts count, because state of other tasks may be deleted at any time
+# (``state.cleanup.delay.ms``).
 
 LEARN_AFTER_MS = 30_000
 """With nothing to estimate from, so much time is given to warm-ups before one rebalance is spent on learning."""
@@ -51,11 +47,11 @@ class WarmupArrival(NamedTuple):
     eta_s: Range
     """Seconds until its lag is acceptable."""
     estimated: bool = False
-    """True where no reading of the lag stands behind it."""
+    """True where the lag is no reading."""
 
 
 class WarmupUncertainty(StrEnum):
-    """Why only a rebalance can tell: it brings fresh offset sums."""
+    """Clause: only a rebalance brings fresh offset sums."""
 
     LIKELY = "they have probably caught up"
     NOTHING_KNOWN = "no recent lag of them is known"
@@ -68,13 +64,13 @@ class WarmupReadiness(NamedTuple):
     caught_up: tuple[CopyKey, ...]
     """For certain."""
     likely: tuple[CopyKey, ...]
-    """By the model's middle; its worst case says no."""
+    """Caught up by the model's middle, not by its worst case."""
     arriving: tuple[WarmupArrival, ...]
     """By likely time of arrival."""
     unknown: tuple[CopyKey, ...]
     """Nothing but the lag at the last join is known, or the reading is old."""
     stuck: tuple[CopyKey, ...]
-    """Read to be behind, with no time of arrival: too few readings, or standing still."""
+    """Behind by readings, without a time of arrival: too few readings, or no progress."""
 
 
 def readiness(copies: Iterable[TaskCopy], acceptable: int) -> WarmupReadiness:
@@ -108,7 +104,7 @@ def readiness(copies: Iterable[TaskCopy], acceptable: int) -> WarmupReadiness:
 def doubt_about(
     warm: WarmupReadiness, join: Join | None, now_ms: int
 ) -> tuple[WarmupUncertainty, tuple[CopyKey, ...]] | None:
-    """Why only a rebalance can tell how far which warm-ups are; None where it is known, or will be known soon.
+    """Clause on warm-ups whose progress only a rebalance shows; None where it is known or soon will be.
 
     ``join`` is the last rebalance of the group, ``now_ms`` the monotonic time.
     """
@@ -134,7 +130,7 @@ def _on_its_way(copy: TaskCopy, key: CopyKey, arriving: list[WarmupArrival], res
 
 
 def _in_turn(copies: Sequence[TaskCopy], stuck: Sequence[CopyKey], acceptable: int) -> list[WarmupArrival]:
-    """When those will arrive that stand still while their process restores others: a thread takes them in turn."""
+    """Arrival of copies without progress while their process restores others: a thread takes them in turn."""
     arrivals = []
     for process in sorted({process for process, _ in stuck}):
         here = [copy for copy in copies if copy.process_id == process and copy.lag is not None]
@@ -249,7 +245,7 @@ def _warmup(
 def _unsure(
     group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: DetectContext
 ) -> Iterable[Finding]:
-    """Warm-ups of which only a rebalance can tell how far they are; asked where the leader wants to promote some."""
+    """Warm-ups whose progress only a rebalance shows, where the leader wants to promote some."""
     if group.state != STABLE or group.kind is not GroupKind.CLASSIC_STREAMS or group.next_rebalance_ms is None:
         return
     now_ms = view.snapshot.monotonic_ms

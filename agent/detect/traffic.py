@@ -1,10 +1,7 @@
-"""Bytes per second that a group reads locally, now and at its optimum.
+"""Bytes per second that a group reads locally, now and at its optimum; and the optimum by bytes.
 
-The agent's own rates change in every cycle while the structure stays, so they are laid over an assessment afterwards.
-The optimum's bytes are then those of the assignment that is optimal by partitions (what a rack-aware assignor would
-reach for); the optimum by bytes, for which rates must hold still, is in `weighted`.
-
-Invariant: one unknown rate makes all bytes of the group unknown; a part is never passed off as the whole.
+The agent's own rates change every cycle, so they are laid over an assessment: its optimum stays the one by partitions.
+One unknown rate makes all bytes of the group unknown.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ Rates = tuple[tuple[TopicPartition, float], ...]
 
 
 class LocalityRates(NamedTuple):
-    """Bytes per second by what is known of them."""
+    """Bytes per second: local, crossing, unknown."""
 
     local: float
     total: float
@@ -81,7 +78,7 @@ def with_bytes(
 
 
 def current_reads(group: ReaderGroup, ground: GroupLocality) -> Reads:
-    """Who reads what now."""
+    """Partitions by reader now."""
     if isinstance(group, ConsumerGroup):
         return [(ground.bits.reader(member.rack), member.assigned or ()) for member in group.members]
     if group.topology is None:
@@ -91,7 +88,7 @@ def current_reads(group: ReaderGroup, ground: GroupLocality) -> Reads:
 
 
 def optimal_reads(group: ReaderGroup, ground: GroupLocality, result: ConsumerResult | TaskResult) -> Reads:
-    """Who would read what under that result."""
+    """Partitions by reader in that result."""
     if isinstance(group, ConsumerGroup) and isinstance(result, ConsumerResult):
         return [(ground.bits.reader(member.rack), result.assignment[member.id]) for member in group.members]
     if isinstance(group, StreamsGroup) and isinstance(result, TaskResult) and group.topology is not None:
@@ -163,15 +160,9 @@ def states_of(topics: Iterable[TopicState]) -> dict[TopicPartition, PartitionSta
     return {state.id: state for topic in topics for state in topic.partitions}
 
 
-# The optimum by bytes: which assignment of equal balance reads the fewest bytes per second across racks.
-#
-# Asked only where every partition of the group's topics has a fresh weight. Rates that change in every look would give
-# another optimum in every look, so the agent's own are laid over the optimum by partitions instead (`traffic`).
-#
-# Priorities: balance by partitions, as Kafka's assignors keep it; then bytes across racks; then partitions across
-# racks; then moves. Invariants: the bound is proven, to the unit of `integer_weights`; where less than a byte per
-# second can be gained the optimum is the present assignment itself; an assignment that crosses nothing is optimal for
-# any weights, so nothing is solved twice.
+# The optimum by bytes needs fresh weights of all partitions of the group's topics. Priorities: balance by partitions as
+# in Kafka's assignors, bytes across racks, partitions across racks, moves. Proven to the unit of `integer_weights`;
+# where less than a byte per second can be gained, or nothing crosses, it is the present assignment.
 
 LEAST_GAIN = 1.0
 """Bytes per second; weights are no more exact than that."""
@@ -182,8 +173,6 @@ _NO_READS: Mapping[TopicPartition, float] = {}
 
 
 class _Best(NamedTuple):
-    """The best assignment by one measure."""
-
     reads: Reads
     bytes: LocalityRates
     bound: float
@@ -195,7 +184,7 @@ class _Best(NamedTuple):
 def rates_of(
     columns: Mapping[str, RateColumn], reads: Mapping[TopicPartition, float] | None
 ) -> dict[TopicPartition, float]:
-    """What a group reads of each partition: its own figure, else what the partition takes in."""
+    """Bytes per second that a group reads of each partition: its own rate, else the inbound rate."""
     own = reads or _NO_READS
     return {
         partition: own.get(partition, rate)
@@ -251,7 +240,7 @@ def _present(reads: Reads, now: LocalityRates) -> _Best:
 
 
 def gained(now: LocalityRates, best: LocalityRates) -> float:
-    """Bytes per second that leave "crossing" and arrive in "local"; what merely becomes known is no gain."""
+    """Bytes per second that leave "crossing" and join "local"; a change from unknown is no gain."""
     return max(0.0, min(_crossing(now) - _crossing(best), best.local - now.local))
 
 
@@ -320,7 +309,6 @@ def _solved(  # noqa: PLR0917 (as above)
 
 
 def _crosses_nothing(shares: Iterable[Locality]) -> bool:
-    """Whether everything is local by Kafka's measure."""
     return any(
         share.measure is LocalityMeasure.KAFKA and share.unit == "partitions" and share.local == share.total
         for share in shares

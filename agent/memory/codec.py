@@ -1,11 +1,7 @@
-"""The memory as JSON text and back, so that it travels in telemetry and outlives the process.
+"""The memory as JSON text and back, and its monotonic times after a restart.
 
-Written: everything but ``topic_states``, which only saves work, ``removed`` and ``last_live``. Round trips are exact,
-so a replay sees what the cycle saw. Equal replica lists, of which a cluster has few, are written once.
-
-A restart may happen on another machine, where the monotonic clock means nothing: `after_restart` moves every monotonic
-time by what the wall clock says has passed. That is the one place where a duration rests on the wall clock. Absences of
-brokers are the exception: only what looks saw of them counts.
+``topic_states``, ``removed`` and ``last_live`` are not written. Round trips are exact; equal replica lists are written
+once. `after_restart` moves monotonic times by the wall clock's difference, except absences of brokers.
 """
 
 from __future__ import annotations
@@ -48,7 +44,7 @@ _Value = TypeVar("_Value")
 
 
 class UnreadableMemoryError(ValueError):
-    """The text is no memory that this version can read; the sentence says why. Start with an empty memory."""
+    """The text is not a readable memory; the sentence has the reason. The agent starts with an empty memory."""
 
 
 def memory_to_json(memory: Memory) -> str:
@@ -139,9 +135,6 @@ def _moved_streams(known: StreamsMemory, moved: Callable[[int], int]) -> Streams
     return known._replace(join=join, copies=copies, ready_ms=ready_ms)
 
 
-# --- writing -------------------------------------------------------------------------------------------------
-
-
 def _streams(known: StreamsMemory) -> _Json:
     join = known.join
     return {
@@ -154,11 +147,7 @@ def _streams(known: StreamsMemory) -> _Json:
 
 
 def _rate_base(base: RateBase) -> _Json:
-    rows = sorted(base.end_offsets.items())
-    return [base.monotonic_ms, [[*tp, end, base.size_bytes.get(tp)] for tp, end in rows]]
-
-
-# --- reading -------------------------------------------------------------------------------------------------
+    return [base.monotonic_ms, [[*tp, end, base.size_bytes.get(tp)] for tp, end in sorted(base.end_offsets.items())]]
 
 
 _Rates = tuple[int, tuple[tuple[str, int, int, int | None], ...]]

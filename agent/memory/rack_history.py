@@ -1,12 +1,8 @@
-"""Finds the partitions whose replicas live in other racks than at the last look, and why.
+"""Rack changes of partitions with their causes, and how long each broker's rack has been steady.
 
-A partition is compared by the racks of its replicas, not by the replicas: moving inside a rack is no change. While a
-reassignment runs nothing has changed yet; when it is through, the partition is compared with what it was before.
-Replicas and reassignments are two answers, and one may be older: a partition that has all of its replicas and more, as
-in the midst of a move, counts as moving for one look even if no reassignment is listed.
-
-Invariants: the first look finds no changes; a change to or from an unknown rack is none; a part that did not answer
-makes no change. A change is kept for `KEPT_MS`, so that a reader who looks now and then still sees it.
+Partitions are compared by the racks of their replicas, after a running reassignment against the time before it. A
+partition with all its replicas and more counts as moving for one observation, as the two answers may differ in age.
+The first observation, unknown racks and missing parts give no change. A change is kept for `KEPT_MS`.
 """
 
 from __future__ import annotations
@@ -24,13 +20,8 @@ from agent.values.replicas import RackRoom, crowding, original_replicas, rack_ro
 from agent.values.snapshot import RackState, Snapshot, TopicState
 from assignors.problem import TopicPartition
 
-# Counts how long each broker has been telling the rack that it tells now.
-#
-# A rack is planned from only after it has held still: in time, in looks, and without changing too often (hysteresis).
-# Before the first look nothing was different, so racks seen then count as having always been there.
-#
-# Invariant: a broker that is absent changes nothing; its last claim stays. A missing rack is a claim of its own, and
-# neither equal to nor different from any rack: it never makes a "changed" rack, only an unsteady one.
+# Steadiness (hysteresis): in time, in observations and in the number of changes. Racks of the first observation count
+# as steady. An absent broker keeps its last rack. A missing rack is never a changed rack, only an unsteady one.
 
 CHANGES_KEPT = 16
 """The settings let no more of them be needed for a rack that flaps."""
@@ -55,7 +46,7 @@ def sightings(memory: Memory, snapshot: Snapshot) -> dict[int, RackSighting]:
 
 
 def steadiness(sighting: RackSighting, now_ms: int, limits: Limits) -> RackSteadiness:
-    """Whether the rack has held still: flapping is graver than new."""
+    """Steadiness of the rack: flapping comes before new."""
     recent = sum(now_ms - at <= limits.racks.flap_window_ms for at in sighting.changes)
     if recent >= limits.racks.flap_changes:
         return RackSteadiness.FLAPPING
@@ -65,15 +56,14 @@ def steadiness(sighting: RackSighting, now_ms: int, limits: Limits) -> RackStead
 
 
 def unsteady(brokers: Mapping[int, RackSighting], now_ms: int, limits: Limits) -> frozenset[int]:
-    """Brokers from whose racks nothing may be planned now."""
+    """Brokers whose racks are not steady: no plan rests on them."""
     return frozenset(
         broker for broker, seen in brokers.items() if steadiness(seen, now_ms, limits) is not RackSteadiness.STEADY
     )
 
 
 def _held_still(sighting: RackSighting, now_ms: int, limits: Limits) -> bool:
-    long_enough = now_ms - sighting.since_ms >= limits.racks.stable_for_ms
-    return long_enough and sighting.polls >= limits.racks.stable_polls
+    return now_ms - sighting.since_ms >= limits.racks.stable_for_ms and sighting.polls >= limits.racks.stable_polls
 
 
 def _look(before: RackSighting | None, rack: str | None, now_ms: int) -> RackSighting:
@@ -96,7 +86,7 @@ _Racks = Mapping[int, str | None]
 
 
 class _Then(NamedTuple):
-    """The racks of the brokers at the last look and at this one, and what cannot be compared yet."""
+    """Racks of the brokers in the last observation and in this one, and partitions that are not comparable yet."""
 
     before: _Racks
     now: _Racks
@@ -148,7 +138,7 @@ def topics_to_compare(memory: Memory, snapshot: Snapshot) -> Iterator[TopicState
 
 
 def moves_hidden(snapshot: Snapshot) -> bool:
-    """Whether the running reassignments are unknown."""
+    """True when the running reassignments are unknown."""
     return any(gap.part is ObservationPart.REASSIGNMENTS for gap in snapshot.gaps)
 
 
@@ -176,7 +166,7 @@ def _relabelled(before: Mapping[int, RackSighting], now: Mapping[int, RackSighti
 
 
 def _relabelling(broker: int, racks: _Then, memory: Memory, snapshot: Snapshot) -> RackChange | None:
-    """What one broker's new rack did to all partitions that it holds."""
+    """The change of all partitions on one broker with a new rack."""
     count = 0
     topics = set()
     examples: list[PartitionChange] = []
@@ -237,7 +227,7 @@ def _recreated(known: TopicMemory, topic: TopicState) -> bool:
 
 
 def _created(topic: TopicState, room: RackRoom, snapshot: Snapshot) -> Iterable[RackChange]:
-    """A new topic is worth a word only when its replicas were placed without regard to racks."""
+    """A new topic is a change only when its replicas were placed without regard to racks."""
     placed = [PartitionChange(state.id, (), state.replicas) for state in topic.partitions]
     crowded = [change for change in placed if crowding(change.after, room) is not None]
     yield from _change(ChangeCause.CREATED_BLIND, crowded, room, snapshot)
@@ -273,7 +263,6 @@ def _moved_racks(before: Replicas, after: Replicas, racks: _Then) -> bool:
 
 
 def _racks(replicas: Replicas, racks: _Racks) -> Counter[str] | None:
-    """How many replicas each rack holds; None when one is unknown."""
     names = [racks.get(replica) for replica in replicas]
     return None if None in names else Counter(name for name in names if name is not None)
 
@@ -295,7 +284,7 @@ def topic_memory(
     *,
     blind: bool,
 ) -> TopicMemory:
-    """What to remember of a topic: as it is, but as it was where a reassignment runs, may run or cannot be seen."""
+    """The topic for the memory: as it is, but as before where a reassignment runs or may run."""
     size = topic.partitions[-1].id.partition + 1 if topic.partitions else 0
     same = before is not None and before.topic_id == topic.topic_id
     replicas: list[Replicas] = [()] * size

@@ -1,7 +1,7 @@
-"""What the next look shall know of this one: the only place where a memory is made from another.
+"""The next memory from the last one and this snapshot; no other module makes a memory from another.
 
-Invariants: a part that did not answer keeps what was known of it; what is only no longer shown stays known until a
-witness says that it is gone; nothing grows with time but with the size of the cluster.
+Invariants: a missing part keeps its memory; a subject stays until its deletion is proven; the size is bounded by the
+cluster, not by time.
 """
 
 from __future__ import annotations
@@ -41,13 +41,8 @@ from assignors.problem import TopicPartition
 if TYPE_CHECKING:
     from agent.values.plan import PredictedAssignment, Prediction
 
-# Keeps the looks from which byte rates are taken, and learns how large a record is.
-#
-# End offsets of two looks give records per second. Two bases are kept, so that there is always one that is old enough
-# to be smooth and young enough to be true. Sizes on disk are asked less often than offsets, so bytes per record are
-# learned from looks in which both were asked, and from no other.
-#
-# Above `MAX_PARTITIONS` nothing is kept: the memory travels with every cycle, and there rates come from the pipeline.
+# Two rate bases are kept: one is always old enough to be smooth and young enough to be current. Bytes per record come
+# only from observations with both sizes and end offsets. Above `MAX_PARTITIONS` rates come from the pipeline alone.
 
 MAX_PARTITIONS = 10_000
 WINDOW_MS = 60_000
@@ -87,7 +82,7 @@ def size_base(snapshot: Snapshot) -> RateBase:
 
 
 def learned_bytes_per_record(memory: Memory, snapshot: Snapshot) -> Mapping[str, float]:
-    """Bytes per record of each topic: what grew on disk over what was appended, between two looks that asked for both.
+    """Bytes per record of each topic: growth on disk by records appended, between two observations with both.
 
     A partition that did not grow teaches nothing: old segments may have been deleted meanwhile.
     """
@@ -110,11 +105,8 @@ def _unusable(snapshot: Snapshot) -> bool:
     return not snapshot.end_offsets or len(snapshot.end_offsets) > MAX_PARTITIONS
 
 
-# Was the last prediction right? What was foretold of a group, kept small, and compared once it has rebalanced.
-#
-# Only where something was set or assumed, or where Kafka is deterministic: a prediction that comes out wrong there
-# means that the group does not run what rackwise believes. A group whose readers or topics have changed since proves
-# nothing, and neither does one that is still handing work over.
+# Predictions are compared after the group's next rebalance, only where assignor and settings are known or assumed, and
+# not where readers or topics changed or tasks are still moving.
 
 Reads = Mapping[str, Iterable[TopicPartition]]
 
@@ -122,7 +114,7 @@ Reads = Mapping[str, Iterable[TopicPartition]]
 def prediction_memory(
     prediction: Prediction, group: Group, snapshot: Snapshot, before: PredictionMemory | None
 ) -> PredictionMemory | None:
-    """What is to be remembered of a prediction; None where it proves nothing or cannot be compared."""
+    """The prediction for the memory; None where it proves nothing or is not comparable."""
     if not isinstance(group, ReaderGroup) or prediction.first is None or prediction.settled is None:
         return None
     exact = prediction.certainty.name == "EXACT"
@@ -149,7 +141,7 @@ def prediction_memory(
 
 
 def prediction_mismatch(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> str | None:
-    """How the group's last rebalance differs from what was foretold, as a clause; None where nothing says so."""
+    """The difference of the group's last rebalance from its prediction, as a clause; None without one."""
     if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
         return foretold.missed
     if _rebalance(group) == foretold.rebalance:
@@ -168,7 +160,7 @@ def prediction_mismatch(foretold: PredictionMemory, group: Group | None, snapsho
 
 
 def kept_prediction(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> PredictionMemory | None:
-    """What stays remembered after a look that predicted nothing new; None once it has been proven right or void."""
+    """The prediction to keep after an observation without a new one; None once it is right or void."""
     if not isinstance(group, ReaderGroup):
         return None
     rebalance = _rebalance(group)
@@ -182,7 +174,6 @@ def kept_prediction(foretold: PredictionMemory, group: Group | None, snapshot: S
 
 
 def _rebalance(group: ReaderGroup) -> str | None:
-    """Tells one rebalance from the next; None where nothing does."""
     if isinstance(group, StreamsGroup):
         return group.join
     if group.assignment_epoch is not None:
@@ -192,7 +183,7 @@ def _rebalance(group: ReaderGroup) -> str | None:
 
 
 def _subject(group: ReaderGroup, snapshot: Snapshot) -> int:
-    """Digest of who shares what: readers, and where the replicas of their topics are."""
+    """Digest of the readers and the racks of their topics' replicas."""
     parts = sorted(reader.id for reader in group.readers)
     for topic in sorted({tp.topic for held in _reads(group).values() for tp in held}):
         state = snapshot.topics.get(topic)
@@ -208,7 +199,7 @@ def _reads(group: ReaderGroup) -> Reads:
 
 
 def _complete(group: ReaderGroup, reads: Reads) -> bool:
-    """Whether nothing is waiting to be handed over: all tasks run, or each partition up to the highest is read."""
+    """True when nothing is still moving: all tasks run, or each partition up to the highest is read."""
     if isinstance(group, StreamsGroup):
         tasks = {task.id for task in group.topology.tasks} if group.topology is not None else set()
         return {task for process in group.processes for task in process.active} == tasks
@@ -220,7 +211,7 @@ def _complete(group: ReaderGroup, reads: Reads) -> bool:
 
 
 def _outcome(reads: Reads, copies: int, group: ReaderGroup, snapshot: Snapshot, *, exact: bool) -> str:
-    """What two equal assignments have in common: who reads what, or only loads and cost; and the number of copies."""
+    """Key of equal assignments: partitions by reader, or only loads and cost; and the number of copies."""
     if exact:
         text = "\n".join(f"{name} {sorted(held)}" for name, held in sorted(reads.items()))
         return f"{crc32(text.encode(errors='surrogatepass')):08x} {copies}"
@@ -233,7 +224,7 @@ def _copies(given: PredictedAssignment) -> int:
 
 
 def _crossing(reads: Reads, group: ReaderGroup, snapshot: Snapshot) -> int:
-    """Reads without a replica in the rack that the reader tells."""
+    """The number of reads without a replica in the reader's own rack id."""
     rack_of = {reader.id: reader.rack.told for reader in group.readers}
     told = {broker.id: broker.rack.told for broker in snapshot.brokers if broker.rack.told}
     crossing = 0
@@ -256,7 +247,7 @@ def remember(
     detection: DetectionResult,
     predictions: Mapping[str, Prediction] = MappingProxyType({}),
 ) -> Memory:
-    """The memory after this look, and after what was predicted from it."""
+    """The memory after this snapshot and its predictions."""
     now_ms = snapshot.monotonic_ms
     widened = widened_partitions(memory, snapshot)
     seen = {finding.id: finding.since_ms for finding in detection.findings}
@@ -289,7 +280,7 @@ def remember(
 def _foretold(
     memory: Memory, snapshot: Snapshot, predictions: Mapping[str, Prediction]
 ) -> Mapping[str, PredictionMemory]:
-    """The last prediction of each group, until its next rebalance has shown whether it was right."""
+    """The last prediction of each group, until its next rebalance."""
     if not memory.foretold and not predictions:
         return memory.foretold
     groups = snapshot.groups
@@ -341,7 +332,7 @@ def _groups(memory: Memory, snapshot: Snapshot) -> tuple[str, ...]:
 def _reassignments(
     memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]
 ) -> Mapping[TopicPartition, RunningReassignment]:
-    """What runs, what ran and may not be through, and what is our own: whose it is must be known when it is through."""
+    """Reassignments that run or may still run, with rackwise's own marked until they are complete."""
     if moves_hidden(snapshot):
         return memory.reassignments
     kept = {one for one in memory.reassignments if one in doubted}

@@ -1,11 +1,8 @@
-"""What the looks teach about a Streams application: when it last rebalanced, and how fast its processes restore.
+"""Last rebalance of each Streams application, and restore rates of its processes.
 
-Under the classic protocol a member tells its offsets when it joins, and never between. Two joins bound what a process
-restored from both sides: that many records in no more and no less than the time between the looks around the joins. A
-process that had caught up by the second join only bounds it from below. Rates are those of a whole process: a thread
-restores its tasks in turn, so a single copy may stand still although all is well.
-
-Invariant: only readings teach; an estimate never feeds the next one.
+A classic member reports offsets only when it joins: two joins bound the restored records and the time; a process that
+has caught up by the second bounds them from below only. Rates are per process, because a thread restores its tasks in
+turn. Only readings count, never estimates.
 """
 
 from __future__ import annotations
@@ -19,9 +16,9 @@ from assignors.problem import TaskId
 SAMPLES_KEPT = 8
 RATES_KEPT = 16
 RESTORING_SHARE = 0.02
-"""A copy this near to the end of its changelog may have been waiting for new records: it says nothing of the rate."""
+"""A copy this near to the end of its changelog may be waiting for records: no measure of the rate."""
 SAME_READING_MS = 60_000
-"""A broker passes on what members report at most this often; an equal reading is a new one only after it."""
+"""The shortest interval of reports through the broker; an equal reading is new only after it."""
 
 NOTHING = StreamsMemory(None, {}, {}, ())
 
@@ -106,13 +103,11 @@ def _is_followed(copy: TaskCopy) -> bool:
 
 
 def _copy(before: CopyMemory | None, copy: TaskCopy, now_ms: int) -> CopyMemory:
-    samples = before.samples if before is not None else ()
-    nearest = before.nearest if before is not None else None
+    since_ms, samples, _, nearest = before or CopyMemory(now_ms, (), warmup=False, nearest=None)
     if is_reading(copy) and copy.lag is not None and copy.lag_source is not None:
         taken_ms, lag = now_ms - (copy.lag_age_ms or 0), int(copy.lag.likely)
         samples = with_reading(samples, taken_ms, lag, copy.lag_source)
         nearest = (taken_ms, lag) if nearest is None or lag < nearest[1] else nearest
-    since_ms = before.since_ms if before is not None else now_ms
     return CopyMemory(since_ms, samples, copy.role is TaskRole.WARMUP, nearest)
 
 
@@ -129,7 +124,7 @@ def _probably(copy: TaskCopy) -> bool:
 def _between_joins(
     known: StreamsMemory, copies: Iterable[TaskCopy], now_ms: int, last_look_ms: int | None
 ) -> tuple[RestoreRate, ...]:
-    """What the offsets of this join say against those of the join before, process by process."""
+    """Restore rates by process: the offsets of this join against those of the last."""
     join = known.join
     if join is None or join.after_ms is None or last_look_ms is None:
         return ()
@@ -160,7 +155,7 @@ def _between_joins(
 def _between_readings(
     known: StreamsMemory, copies: Iterable[TaskCopy], seen: Mapping[CopyKey, CopyMemory], join: Join, now_ms: int
 ) -> tuple[RestoreRate, ...]:
-    """What the readings of a process say while it is still restoring, from the oldest that is kept to this one."""
+    """Restore rate of a restoring process, from the oldest kept reading to this one."""
     by_process: dict[str, float] = {}
     for copy in copies:
         key, end = _key(copy), copy.end_offset_sum

@@ -1,1 +1,1 @@
-"""What is the cluster like now? Answers and decoded bytes become one immutable, sorted snapshot."""
+"""The model of the cluster: observations and decoded bytes become one immutable, sorted snapshot."""

@@ -1,7 +1,7 @@
-"""One look's answers become one snapshot: racks, topics, groups, lags and rates, in this order.
+"""The snapshot of one observation: topics, sizes, weights of the pipeline, groups, lags and rates.
 
-Invariants: equal observations (and equal memories) give equal snapshots, with a memo or without; what did not change is
-the same object as before. Nothing is believed to be gone only because it is no longer shown.
+Invariants: equal observations and memories give equal snapshots, with a memo or without; an unchanged value is the
+same object as before; a missing answer does not make anything count as deleted.
 """
 
 from __future__ import annotations
@@ -37,19 +37,16 @@ from agent.values.weights import (
 )
 from assignors.problem import TopicPartition
 
-# Topics with their partitions, sizes included: what metadata, configs and log dirs say, put together.
-#
-# Invariant: a topic that did not change is the same object as in the last snapshot, and so is the mapping when none
-# did. A topic that the brokers could not describe is left out; the gap that came with it says so.
+# Topics: a topic that the brokers could not describe is left out; its gap is in the observation.
 
 _new = tuple.__new__
-"""What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
+"""Constructor under a named tuple's ``__new__``, in less than half its time."""
 _NO_CONFIG: Mapping[str, str] = {}
 _NAME = _NUMBER = itemgetter(0)
 
 
 class SnapshotTopics(NamedTuple):
-    """The topics, and what is read off all of them at once."""
+    """The topics of the cluster and the brokers of their replicas."""
 
     by_name: Mapping[str, TopicState]
     """Sorted."""
@@ -61,11 +58,6 @@ def topics_of(observation: Observation, limits: Limits, memo: Memo) -> SnapshotT
     """Every described topic by name."""
     rows, configs, prefix = observation.topics, observation.topic_configs, limits.topics.prefix
     return memo.of(("topics",), (rows, configs, prefix), lambda: _topics(rows, configs, prefix, memo))
-
-
-def sizes_of(observation: Observation, memo: Memo) -> Mapping[TopicPartition, int]:
-    """The largest replica on disk of each partition that some log dir told of."""
-    return memo.of(("sizes",), (observation.replica_bytes,), partial(_sizes, observation.replica_bytes))
 
 
 def is_own(name: str, prefix: str) -> bool:
@@ -110,6 +102,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _sizes(replica_bytes: Mapping[tuple[int, TopicPartition], int]) -> dict[TopicPartition, int]:
+    """Bytes of the largest replica of each partition in DescribeLogDirs."""
     sizes: dict[TopicPartition, int] = {}
     for (_, partition), size in replica_bytes.items():
         if size > sizes.get(partition, -1):
@@ -117,18 +110,12 @@ def _sizes(replica_bytes: Mapping[tuple[int, TopicPartition], int]) -> dict[Topi
     return sizes
 
 
-# Which weights of the pipeline are fresh, and what they say of each topic, group and application.
-#
-# Weights are as old as the last look that they rest on, by the wall clocks of both sides. Those that are too old, or
-# that come from a time which has not come yet by more than the same bound, count for nothing, record by record; and
-# when none is left, one clause says why.
-#
-# Invariants: as long as the same weights are fresh, the same object is given back, so that nothing is judged anew; what
-# is laid out is no larger than the topics that the cluster shows and the records that were read, whatever these claim.
+# Weights of the pipeline: their age is that of the last observation in them, by both wall clocks. Records that are too
+# old, or from the future by more than the same bound, are ignored. What is laid out is bounded by the cluster's topics.
 
 
 def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[FreshWeights, WeightsState | None]:
-    """The fresh weights laid out by name, and what became of the rest."""
+    """The fresh weights by name, and the state of all weights; None where none are read."""
     told = observation.weights
     if told is None:
         return NOT_WEIGHED, None
@@ -153,7 +140,7 @@ def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[Fresh
 
 
 def rates_with(weights: FreshWeights, own: Mapping[TopicPartition, float]) -> Mapping[TopicPartition, float]:
-    """The rate of every partition of which there is one: by weights, else by what the agent itself saw."""
+    """Bytes per second of each partition with a known rate: by weights, else by the agent's own."""
     if not own:
         return weights.bytes_per_s
     return {**own, **weights.bytes_per_s} if weights.bytes_per_s else own
@@ -211,7 +198,7 @@ def _column(before: RateColumn, topic: TopicRates) -> RateColumn:
 
 
 def _reads(groups: Iterable[GroupRates], columns: Mapping[str, RateColumn]) -> dict[str, dict[TopicPartition, float]]:
-    """What groups read, where that is not what the topic takes in."""
+    """Bytes per second that groups read of partitions, where they differ from the inbound rate."""
     reads: dict[str, dict[TopicPartition, float]] = {}
     for group in groups:
         for topic, partitions, rates in group.reads:
@@ -230,7 +217,7 @@ _Value = TypeVar("_Value")
 def build_snapshot(
     observation: Observation, decoded: DecodedGroups, memory: Memory, limits: Limits, memo: Memo | None = None
 ) -> Snapshot:
-    """The cluster as one value. With a memo, only what changed since the last call is built again."""
+    """The cluster as one value. With a memo, only changed parts are built again."""
     memo = memo if memo is not None else Memo()
     topics = topics_of(observation, limits, memo)
     by_locators = located(observation, limits.rack_locators, memo)
@@ -252,7 +239,7 @@ def build_snapshot(
         selector_is_rack_aware=selector_is_rack_aware(brokers, observation.broker_configs),
         end_offsets=observation.end_offsets,
         committed_offsets=observation.committed_offsets,
-        size_bytes=sizes_of(observation, memo),
+        size_bytes=memo.of(("sizes",), (observation.replica_bytes,), partial(_sizes, observation.replica_bytes)),
         sizes_fresh=ObservationPart.LOG_DIRS not in observation.ages_ms,
         bytes_per_s=rates_with(weights, byte_rates(observation.end_offsets, memory, observation.monotonic_ms)),
         weighed=weights,
@@ -268,7 +255,7 @@ def build_snapshot(
 
 
 def _same(name: str, value: _Value, memo: Memo) -> _Value:
-    """The object of last time when this one is equal to it, so that later stages see at once that nothing changed."""
+    """The last object when this one is equal, so that later stages compare by identity."""
     return memo.of((name,), (value,), lambda: value)
 
 
@@ -313,7 +300,7 @@ def _reassignments(observation: Observation, memory: Memory) -> Mapping[TopicPar
 
 
 def _gaps(observation: Observation) -> tuple[Gap, ...]:
-    """The gaps of the look; an answer without brokers is one too, because a cluster always has some."""
+    """The gaps of the observation; an answer without brokers is one too."""
     gaps = list(observation.gaps)
     if not observation.brokers and not any(gap.part is ObservationPart.BROKERS for gap in gaps):
         sentence = "the metadata lists no broker; brokers count as unknown, not as gone"

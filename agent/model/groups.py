@@ -1,10 +1,8 @@
-"""Groups of all kinds from what the coordinators answered.
+"""Groups of all kinds from the coordinators' answers.
 
-A classic group shows its members' bytes in state Stable only: in any other state it is hidden, and its kind is what an
-earlier look took it for. A group that is listed but was not described is carried as it was listed.
-
-Invariant: a group whose answer (and, for Streams, whose topics) did not change is the same object as in the last
-snapshot.
+A classic group shows its members' bytes in state Stable only: in any other state it is hidden, and keeps the kind of an
+earlier observation. A listed group without a description keeps the state of the listing. An unchanged answer gives the
+same object as in the last snapshot.
 """
 
 from __future__ import annotations
@@ -46,12 +44,12 @@ _ID = itemgetter(0)
 
 
 class SnapshotGroups(NamedTuple):
-    """The groups, and what only lags are made of."""
+    """The groups by id, and the offsets for their lags."""
 
     by_id: Mapping[str, Group]
     """Sorted."""
     offsets: Mapping[str, OffsetFacts]
-    """Streams group -> what its processes told of their offsets."""
+    """Streams group -> reported offsets of its processes."""
 
 
 def groups_of(
@@ -109,7 +107,6 @@ def _raw_id(group: DecodedGroup) -> str:
 
 
 def _is_plain(group: DecodedGroup) -> bool:
-    """Whether it shows members that are plain consumers."""
     raw = group.raw
     return raw.state == STABLE and raw.protocol_type == CONSUMER_PROTOCOL_TYPE and raw.protocol != STREAMS_PROTOCOL
 
@@ -146,7 +143,6 @@ class _Names:
 
     @staticmethod
     def _starting(names: list[str], prefix: str) -> list[str]:
-        """The names that begin with a prefix, out of a sorted list."""
         found = []
         for index in range(bisect_left(names, prefix), len(names)):
             if not names[index].startswith(prefix):
@@ -156,7 +152,6 @@ class _Names:
 
 
 def _sources(group: DecodedGroup) -> Iterable[str]:
-    """The topics that a classic Streams group reads, by its subscriptions and standby tasks."""
     topics: set[str] = set()
     for member in group.members:
         topics.update(getattr(member.subscription, "topics", ()))
@@ -166,13 +161,12 @@ def _sources(group: DecodedGroup) -> Iterable[str]:
 
 
 def _by_name(found: Mapping[str, Group], before: Mapping[str, Group]) -> dict[str, Group]:
-    """Sorted; in most looks no group came or went, and the order of the look before still holds."""
+    """Sorted; without new or deleted groups in the order of before."""
     names = list(before) if before.keys() == found.keys() else sorted(found)
     return dict(zip(names, map(found.__getitem__, names), strict=True))
 
 
 def _classic(racks: MemberRacks, before: Mapping[str, Group], group: DecodedGroup) -> ConsumerGroup | None:
-    """A stable group of plain consumers; None for any other."""
     if not _is_plain(group):
         return None
     raw = group.raw

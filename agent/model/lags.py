@@ -1,16 +1,9 @@
-"""How far behind each copy of a stateful task is, from which source, and whether it has caught up.
+"""Lag of each copy of a stateful task, its source, and whether the copy has caught up (KIP-441).
 
-Sources, best first: the application's own endpoint; task offsets that the broker passes on (KIP-1071); the offset sum
-at the last join. That sum is frozen: between joins a restore is invisible, so what is behind now is a range, from
-nothing to all that was missing then plus all that was appended since, narrowed by how fast its process restores, as
-measured in earlier rounds.
-
-Kafka's sentinels and rules (KIP-441): -2 is a running active task; -3 an unknown sum; a process that told nothing of a
-task has nothing of it; a sum beyond the end counts as no state. A changelog that is a source topic ends where the group
-committed.
-
-Invariant: ``caught_up`` is True only when even the highest lag is acceptable, and never where the changelogs themselves
-are only supposed. An estimate never says that a copy has not caught up: some stores restore faster than others.
+Sources, best first: the application's own endpoint; task offsets of KIP-1071; the offset sum of the last join, which is
+a range from zero to the lag then plus all appended since, narrowed by measured restore rates. Sums: -2 is a running
+active task, -3 unknown; above the end is no state. ``caught_up`` is True only when the highest lag is acceptable, never
+for supposed changelogs; an estimate never proves that a copy lags.
 """
 
 from __future__ import annotations
@@ -41,26 +34,15 @@ from agent.values.snapshot import (
 from agent.values.weights import RestoreWeight
 from assignors.problem import TaskId, TopicPartition
 
-# Tells the warm-ups of a classic Streams application from its standbys.
-#
-# Warm-ups (KIP-441) travel as standbys and look the same. What tells them apart:
-#
-# - the application's own probing deadline: the leader sets one exactly when it wants to move tasks, so without a
-# deadline there is no warm-up;
-# - the lag at the assignment: a warm-up goes where the task is *not* caught up, so a copy that was is a standby;
-# - ``num.standby.replicas``, where the user told it: with 0 there are no standbys at all, and a copy beyond the number
-# of standbys is a warm-up;
-# - where the leader wants the active task: the assignor deals stateful tasks round over the processes in the order of
-#   their ids before it looks at lags, and warms a task up where it was dealt to. That is looked at only while every
-#   process has the same number of threads and no rack-aware strategy redeals.
-#
-# Invariant: what rests on the deal alone is marked as not certain.
+# Warm-ups (KIP-441) travel as standbys. Evidence: a probing deadline exists only with warm-ups; a copy that had caught
+# up at the assignment is a standby; copies beyond ``num.standby.replicas`` are warm-ups; and a warm-up goes where the
+# assignor deals the task (by process id; only with equal threads and no rack strategy), which alone is not certain.
 
 _SIGN = 1 << 63
 
 
 class InferredRole(NamedTuple):
-    """A role, and whether it could be another."""
+    """A role, and whether it is certain."""
 
     role: TaskRole
     certain: bool
@@ -145,7 +127,7 @@ _ROLES = tuple(TaskRole)
 
 
 class LagOffsets(NamedTuple):
-    """What lags are measured against."""
+    """End and committed offsets that lags are measured against."""
 
     end: Mapping[TopicPartition, int]
     committed: Mapping[TopicPartition, int] | None
@@ -168,8 +150,6 @@ class _Reading(NamedTuple):
 
 
 class _View(NamedTuple):
-    """All that is known of one group's copies."""
-
     group: StreamsGroup
     tasks: Mapping[TaskId, TaskState]
     ends: Mapping[TaskId, int]
@@ -259,7 +239,6 @@ def _backlog(
 
 
 def _placed(view: _View) -> Iterable[tuple[str, TaskId, InferredRole]]:
-    """Every (process, task) of the group with its role."""
     roles: Mapping[CopyKey, InferredRole] = {}
     if view.group.kind is GroupKind.CLASSIC_STREAMS:
         caught_up = {
@@ -278,7 +257,7 @@ def _placed(view: _View) -> Iterable[tuple[str, TaskId, InferredRole]]:
 
 
 def _was_caught_up(view: _View, process: str, task: TaskId) -> bool | None:
-    """Whether the copy had caught up when it was assigned, as the leader saw it."""
+    """True when the copy had caught up at the assignment, by the leader's offsets."""
     told = view.facts.sums.get((process, task), 0)
     if told < 0:
         return True if told == RUNNING_ACTIVE else None
@@ -328,8 +307,7 @@ def _from_application(view: _View, process: str, task: TaskId, role: TaskRole) -
     if not rows:
         return None
     newest = max(rows, key=lambda row: row.observed_ms)
-    age_ms = max(0, view.clock.taken_ms - newest.observed_ms)
-    return _Reading(_exactly(newest.lag), LagSource.APPLICATION, age_ms)
+    return _Reading(_exactly(newest.lag), LagSource.APPLICATION, max(0, view.clock.taken_ms - newest.observed_ms))
 
 
 def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
@@ -341,7 +319,6 @@ def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
 
 
 def _from_join(view: _View, process: str, task: TaskId, role: TaskRole) -> _Reading | None:
-    """From the offset sum that the process told when it joined."""
     end = view.ends.get(task)
     if end is None or view.group.kind is not GroupKind.CLASSIC_STREAMS:
         return None
@@ -363,8 +340,7 @@ def _estimate(view: _View, process: str, end: int, told: int, age_ms: int | None
         return _Reading(Range(0.0, missing, missing), LagSource.LAST_JOIN, age_ms)
     shortest_s = (view.clock.monotonic_ms - view.join.seen_ms) / 1000
     longest_s = None if view.join.after_ms is None else (view.clock.monotonic_ms - view.join.after_ms) / 1000
-    lag = still_missing(missing, backlog, measured, shortest_s, longest_s)
-    return _Reading(lag, LagSource.MODEL, age_ms)
+    return _Reading(still_missing(missing, backlog, measured, shortest_s, longest_s), LagSource.MODEL, age_ms)
 
 
 def _rate(view: _View, process: str, task: TaskId, reading: _Reading | None) -> tuple[Range | None, int]:
@@ -411,16 +387,13 @@ def _exactly(lag: int) -> Range:
     return Range(float(lag), float(lag), float(lag))
 
 
-# Finds the copy of a task that a reading of an application's own endpoint belongs to.
-#
-# An endpoint names a process by its process id where it can, else by a client id. Invariant: a reading that could
-# belong to more than one process belongs to none.
+# A reading of an endpoint names a process by its id or by a client id; an ambiguous reading belongs to no process.
 
 
 def readings_by_copy(
     processes: Sequence[StreamsProcess], tasks: Iterable[TaskId], told: Iterable[RawApplicationLag]
 ) -> Mapping[CopyKey, tuple[RawApplicationLag, ...]]:
-    """What the endpoints of one application told, by copy; brokers give subtopologies names that look like numbers."""
+    """Endpoint readings of one application by copy; brokers name subtopologies by numbers too."""
     named = {str(task): task for task in tasks}
     by_teller: dict[str, list[RawApplicationLag]] = {}
     for row in told:

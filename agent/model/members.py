@@ -1,6 +1,6 @@
-"""Members as one kind of value, whether their bytes were decoded or a broker described them.
+"""Members and brokers with their racks: decoded classic members and described KIP-848 and KIP-1071 members.
 
-Invariant: what was not shown or could not be read is None with a defect beside it, never an empty subscription.
+Missing or unreadable bytes are None with a defect, never an empty subscription.
 """
 
 from __future__ import annotations
@@ -30,22 +30,17 @@ from agent.values.observation import (
 from agent.values.snapshot import UNKNOWN_RACK, BrokerState, Member, MemberDefect, Rack, RackState
 from assignors.problem import TopicPartition
 
-# In which rack each broker and each member is, and how far that can be relied upon.
-#
-# Three-valued: known, unknown, conflicting. An empty rack is no rack. A broker that is absent keeps the rack that it
-# told last, marked as remembered, because replicas stay where the machine stands. Members of one process stand on one
-# machine: where they claim different racks, none of the claims is believed.
-#
-# KIP-881 and KIP-925 compare rack ids exactly, so nothing is trimmed or folded here.
+# Racks are known, unknown (an empty rack too) or conflicting (members of one process that disagree). An absent broker
+# keeps its last rack, marked as remembered. KIP-881 and KIP-925 compare rack ids exactly: nothing is trimmed or folded.
 
 
 def known_rack(name: str | None) -> Rack:
-    """A rack as it was told, or unknown for none."""
+    """The known rack of that name; unknown for None."""
     return Rack(RackState.KNOWN, name) if name else UNKNOWN_RACK
 
 
 def agreed_racks(racks: Sequence[Rack]) -> Rack:
-    """The one rack of all that are known; conflicting when they differ. As it was told, where it was told by one."""
+    """The one rack of all known ones, conflicting when they differ; ``told`` comes from the first."""
     known = [rack for rack in racks if rack.name is not None]
     names = tuple(sorted({str(rack.name) for rack in known}))
     if len(names) > 1:
@@ -56,7 +51,7 @@ def agreed_racks(racks: Sequence[Rack]) -> Rack:
 
 
 def agreed_rack(claims: Iterable[str | None]) -> Rack:
-    """The one rack that all who claim one agree on; unknown when none does, conflicting when they differ."""
+    """The one rack of all claims; unknown without a claim, conflicting when they differ."""
     told = sorted({claim for claim in claims if claim})
     if not told:
         return UNKNOWN_RACK
@@ -140,7 +135,7 @@ class MemberRacks:
         self._told: dict[str, Rack] = {}
 
     def of(self, told: str | None, raw: RawMember | RawConsumerMember | RawStreamsMember) -> Rack:
-        """The rack of a member that tells this one of itself, or none."""
+        """The rack of a member with this rack id, or without one."""
         if self._located is not None:
             subject = client_subject(raw.client_id, raw.instance_id, raw.client_host)
             return self._located.rack(subject, (told,) if told else ())
@@ -153,7 +148,7 @@ class MemberRacks:
 
 
 def classic_member(decoded: DecodedMember, racks: MemberRacks, *, stable: bool) -> Member:
-    """A member of a classic group. What it tells while it shows no bytes is unknown, and so is its rack then."""
+    """A member of a classic group; without visible bytes its subscription and rack are unknown."""
     raw, subscription, user_data, assignment, assignment_data = decoded
     if isinstance(subscription, Subscription):
         version, topics, owned, generation = (

@@ -1,12 +1,7 @@
-"""The rack in which each broker and each client stands, by all rack locators together (KIP-36).
+"""Racks of brokers and clients by the rack locators of ``rack.locator.class``, in their order (KIP-36).
 
-Locators are asked in the order of ``rack.locator.class``, and the first that knows wins. One that says two things at
-once does not know: the next is asked, and when none knows, the rack is conflicting. One that says otherwise than the
-winner is kept with what it said. Aliases translate every answer first, so that two names of one rack are no
-contradiction; ``told`` keeps what the wire says, letter by letter, because Kafka compares that.
-
-Pure: the answers of files, commands and entry points came with the observation, the rules of the others are limits.
-Without locators nothing here is asked, and racks are what the wire tells.
+The first locator that knows a rack wins; one that contradicts itself counts as unknown, and when none knows the rack is
+conflicting. Aliases apply to every answer first; ``told`` keeps the rack of the wire, because Kafka compares that.
 """
 
 from __future__ import annotations
@@ -25,11 +20,8 @@ from agent.values.memo import Memo
 from agent.values.observation import Observation, RawRackRow
 from agent.values.snapshot import UNKNOWN_RACK, LocatorState, Rack, RackState
 
-# Rules by which a name or an address tells a rack: patterns and networks; and how hosts are compared.
-#
-# Names are foreign text, and every member of a group chooses its own. So patterns are matched in linear time, by
-# the regex engine that pydantic brings along (Rust's), and a rack is never cut out of a name: it is the rule that names
-# it.
+# Rules match host names and networks. Clients choose their names, so patterns run in linear time (Rust's regex engine
+# of pydantic), and a rack comes from the rule, never out of a name.
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -64,7 +56,7 @@ def name_key(of: str, name: str) -> tuple[str, str]:
 
 
 class RackPatternIndex:
-    """Patterns by what they look at."""
+    """Patterns by the name that they match."""
 
     __slots__ = ("_by_name",)
 
@@ -123,7 +115,7 @@ def _address(text: str) -> IpAddress | None:
 
 _MOST_SETTLED = 10_000
 _Said = tuple[str, Sequence[str]]
-"""(locator, the racks that it tells, sorted: none, one, or a contradiction)."""
+"""(locator, its racks, sorted: none, one, or a contradiction)."""
 
 
 _Ask = Callable[["LocatorSubject", LocatorHost, Sequence[str]], Sequence[str]]
@@ -161,7 +153,7 @@ class RackLocatorChain:
         self._settled: dict[tuple[object, ...], Rack] = {}
 
     def rack(self, subject: LocatorSubject, told: Sequence[str]) -> Rack:
-        """Its rack, given what it says of itself: nothing, a rack, or several when the wire tells several."""
+        """Its rack by the locators; ``told``: the racks on the wire, several in a contradiction."""
         host = host_of(subject.host)
         said: list[_Said] = []
         for name, ask in self._asked:
@@ -180,7 +172,7 @@ class RackLocatorChain:
 
 
 def _asker(locator: RackLocator, rows: tuple[RawRackRow, ...]) -> _Ask:
-    """How that locator answers: the racks that it tells."""
+    """The function from a subject to the locator's racks."""
     match locator.kind:
         case LocatorKind.WIRE:
             return lambda _subject, _host, told: told
@@ -198,7 +190,7 @@ def _asker(locator: RackLocator, rows: tuple[RawRackRow, ...]) -> _Ask:
 
 
 def located(observation: Observation, order: tuple[RackLocator, ...], memo: Memo) -> RackLocatorChain | None:
-    """The locators as this look found them, the same object while no answer changed; None where only the wire tells."""
+    """The locators with this observation's answers, the same object while unchanged; None without locators."""
     if not order:
         return None
     tables = {table.locator: table.rows for table in observation.rack_tables}
@@ -206,7 +198,7 @@ def located(observation: Observation, order: tuple[RackLocator, ...], memo: Memo
 
 
 def locator_states(observation: Observation, order: tuple[RackLocator, ...]) -> tuple[LocatorState, ...]:
-    """Every locator with the size and the age of what it tells."""
+    """Every locator with the size and age of its answer."""
     tables = {table.locator: table for table in observation.rack_tables}
     states: list[LocatorState] = []
     for locator in order:

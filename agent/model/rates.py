@@ -1,7 +1,6 @@
-"""How fast a copy closes in, how long until it has caught up, and how many bytes a partition takes in.
+"""Restore rates of task copies, time until caught up, and bytes per second of partitions.
 
-A rate is always a range: what the readings say over the whole time, and the least and most over its two halves,
-widened where the readings are few.
+A rate is a range: over the whole time, and the least and most of its two halves, wider where readings are few.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def restore_rate(measured: Sequence[RestoreRate], learned: Sequence[RestoreWeigh
 
 
 def _with_learned(bounded: Sequence[tuple[float, float]], learned: Sequence[RestoreWeight]) -> MeasuredRestoreRate:
-    """Few measurements, or none, beside what the pipeline learned of the application's subtopologies."""
+    """The rate by few measurements or none, and by the pipeline's restore weights."""
     lows = [low for low, _ in bounded] + [one.low for one in learned]
     highs = [high for _, high in bounded] + [one.high for one in learned]
     middles = sorted([(low + high) / 2 for low, high in bounded] + [one.median for one in learned])
@@ -91,7 +90,7 @@ def still_missing(
 
 
 def shared_rate(rate: MeasuredRestoreRate, share: float, appended_per_s: float) -> Range | None:
-    """Net closing rate of one copy: between its share of what its process restores and all of it."""
+    """Records per second by which one copy closes in: from its share of its process's rate to all of it."""
     if rate.high is None:
         return None
     low, likely = rate.low * share - appended_per_s, rate.likely * share - appended_per_s
@@ -111,7 +110,7 @@ def eta_s(lag: Range, acceptable: int, rate: Range | None) -> Range | None:
 def byte_rates(
     end_offsets: Mapping[TopicPartition, int], memory: Memory, now_ms: int
 ) -> Mapping[TopicPartition, float]:
-    """Inbound bytes per second of each partition of which records and their size can be told.
+    """Inbound bytes per second of each partition with known records and record size.
 
     Empty where no base is kept: on the first look, and in large clusters.
     """

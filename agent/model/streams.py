@@ -1,8 +1,7 @@
-"""A classic Kafka Streams application, from the bytes of its members.
+"""Kafka Streams applications of classic and KIP-1071 groups: processes, tasks and reported offsets.
 
 Members with one process id are the threads of one KafkaStreams instance. Active tasks belong to a member's partitions
-by position, so a member whose numbers do not agree tells of no task. A member whose bytes cannot be read belongs to no
-process; the group says so by the member's defects.
+by position: a member with unequal counts has no tasks. An unreadable member belongs to no process.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from assignors.problem import TaskId, TopicPartition
 
 
 class OffsetFacts(NamedTuple):
-    """What the processes told of their offsets; not part of the group, because only lags are made of it."""
+    """Reported offsets of the processes, for lags only."""
 
     sums: Mapping[CopyKey, int]
     """Classic: offset sum at the last join, or one of Kafka's sentinels."""
     broker: Mapping[CopyKey, tuple[int, int]]
     """KIP-1071: (offset, end offset) as the coordinator passes them on."""
     follow_up: bool
-    """Classic: True while a follow-up rebalance is due, because revoked tasks are not handed on yet."""
+    """Classic: True while a follow-up rebalance is due, because revoked tasks are not assigned yet."""
 
 
 NO_OFFSETS = OffsetFacts({}, {}, follow_up=False)
@@ -65,7 +64,7 @@ _Thread = tuple[DecodedMember, Member]
 def classic_streams_group(
     decoded: DecodedGroup, topics: ApplicationTopics, hint: TopologyHint, racks: MemberRacks
 ) -> tuple[StreamsGroup, OffsetFacts]:
-    """A classic group whose protocol is ``stream``, in state Stable, and the offsets that its members told."""
+    """A classic group of protocol ``stream`` in state Stable, and its members' reported offsets."""
     raw = decoded.raw
     threads = [(row, classic_member(row, racks, stable=True)) for row in decoded.members]
     by_process: dict[str, list[_Thread]] = {}
@@ -140,14 +139,14 @@ def _versions(members: Iterable[DecodedMember]) -> tuple[int, ...]:
 
 
 def _join(members: Iterable[Member]) -> str:
-    """Every rebalance raises the generation that the members tell at the next one; new members have new ids."""
+    """Key of a rebalance: each raises the members' generation; new members have new ids."""
     listed = list(members)
     generation = max((member.generation for member in listed if member.generation is not None), default=-1)
     return f"{generation}:{crc32(' '.join(sorted(member.id for member in listed)).encode()):08x}"
 
 
 def _sums(members: Iterable[DecodedMember]) -> Mapping[CopyKey, int]:
-    """What each process told; threads share a state directory, so the most that one of them knows counts."""
+    """Offset sums by process: the highest of its threads, which share a state directory."""
     sums: dict[CopyKey, int] = {}
     for row in members:
         if isinstance(row.user_data, StreamsSubscription):
@@ -189,7 +188,6 @@ def _clues(members: Iterable[DecodedMember]) -> TopologyEvidence:
 
 
 def _positional(member: DecodedMember) -> Iterable[tuple[TaskId, TopicPartition]]:
-    """(task, source partition) of a member's active tasks."""
     given, data = member.assignment, member.assignment_data
     if not isinstance(given, Assignment) or not isinstance(data, StreamsAssignment):
         return ()
@@ -265,7 +263,6 @@ def _process_of(process_id: str, rack: Rack, threads: list[RawStreamsMember]) ->
 def _partitions(
     tasks: Iterable[TaskId], topology: StreamsTopology | None, sources: Mapping[TaskId, tuple[TopicPartition, ...]]
 ) -> tuple[TopicPartition, ...] | None:
-    """The source partitions of some tasks; None while the topology is not declared."""
     if topology is None:
         return None
     return tuple(sorted([partition for task in tasks for partition in sources.get(task, ())]))

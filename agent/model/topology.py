@@ -1,18 +1,10 @@
-"""Which partitions each task of a Streams application reads, and from which it restores its state.
+"""Topology of Streams applications: source partitions and changelogs of each task.
 
-A KIP-1071 group declares it. The bytes of a classic group do not hold it, so it is inferred and marked as inferred:
-
-- source topics of a subtopology: from the active tasks of each member, which belong to its partitions by position, and
-  from the standby tasks, which carry theirs;
-- state: a task with an offset sum or a standby has a changelog. A task that was owned at the last join without an
-  offset sum has none, as long as other tasks of the group did send sums;
-- changelogs: topics named ``<application>-<store>-changelog`` with as many partitions as the subtopology has tasks.
-  Where several subtopologies fit, one that reads ``<application>-<store>-repartition`` of the same store wins; else
-  none does.
-
-Invariant: a subtopology whose changelogs are unknown is UNKNOWN, with a note why; it never counts as stateless.
-State that is certain, with no changelog topic that could hold it, is taken to be kept in its source topic (an optimised
-KTable) where it has just one; that too is marked. What the user says goes before everything that is inferred.
+A KIP-1071 group declares it. Of a classic group it is inferred, and marked so: sources from active and standby tasks;
+state from offset sums and standbys; changelogs by the name ``<application>-<store>-changelog`` and the number of tasks,
+where ``<application>-<store>-repartition`` decides between several. A subtopology with unknown changelogs is UNKNOWN,
+never stateless; state without a changelog topic is taken to be an optimised KTable if it has one source topic. Hints of
+the settings go before everything inferred.
 """
 
 from __future__ import annotations
@@ -38,7 +30,7 @@ _Subtopology = int | str
 
 
 class TopologyEvidence(NamedTuple):
-    """What the members' bytes tell about the tasks of a classic group."""
+    """Evidence in members' bytes about the tasks of a classic group."""
 
     sources: Mapping[TaskId, frozenset[TopicPartition]]
     """Task -> source partitions, for every task that some member runs or holds as standby."""
@@ -49,7 +41,7 @@ class TopologyEvidence(NamedTuple):
 
 
 class ApplicationTopics(NamedTuple):
-    """What the cluster tells about the topics of one application."""
+    """Topics of one application."""
 
     partitions_of: Mapping[str, int]
     """Partition counts of source topics and candidates."""
@@ -60,8 +52,6 @@ class ApplicationTopics(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """What is certain of a subtopology: the topics that it reads and the number of its tasks."""
-
     reads: set[str]
     size: int
 
@@ -96,8 +86,7 @@ def inferred_topology(
             name, sizes[name], reads[name], partitions_of, _hinted(name, reads[name], owners, hint) or owners[name]
         )
     ]
-    hinted = hint != TopologyHint()
-    return StreamsTopology(tuple(tasks), inferred=True, source="hint" if hinted else "inferred")
+    return StreamsTopology(tuple(tasks), inferred=True, source="hint" if hint != TopologyHint() else "inferred")
 
 
 def declared_topology(
@@ -117,8 +106,7 @@ def declared_topology(
         verdict = _hinted(raw.id, reads, {raw.id: verdict}, hint) or verdict
         size = max((partitions_of.get(topic, 0) for topic in reads), default=0)
         tasks.extend(_tasks(raw.id, size, reads, partitions_of, verdict))
-    hinted = hint != TopologyHint()
-    return StreamsTopology(tuple(tasks), inferred=False, source="hint" if hinted else "declared")
+    return StreamsTopology(tuple(tasks), inferred=False, source="hint" if hint != TopologyHint() else "declared")
 
 
 def _owners(
@@ -128,7 +116,7 @@ def _owners(
     topics: ApplicationTopics,
     hint: TopologyHint,
 ) -> dict[_Subtopology, _Verdict]:
-    """For each subtopology what is known of its state, the user's hints on changelogs left out."""
+    """The state of each subtopology, without the user's hints on changelogs."""
     stateful = {task.subtopology for task in clues.stateful}
     unlogged = {task.subtopology for task in clues.unlogged} - stateful if stateful else set()
     closed = {*hint.stateless_subtopologies, *hint.no_changelog_subtopologies, *hint.changelogs}
@@ -170,7 +158,7 @@ def _source_changelog(application: str, reads: Collection[str]) -> _Verdict:
 def _hinted(
     name: _Subtopology, reads: Collection[str], found: Mapping[_Subtopology, _Verdict], hint: TopologyHint
 ) -> _Verdict | None:
-    """What the user says of a subtopology; None when nothing was said."""
+    """The user's hint for a subtopology; None without one."""
     text = str(name)
     if text in hint.stateless_subtopologies:
         return _Verdict(TaskStatefulness.STATELESS, ())
@@ -202,5 +190,4 @@ def _as_number(name: str) -> _Subtopology:
 
 
 def _order(name: _Subtopology) -> tuple[int, int, str]:
-    """Numbers by value, then names."""
     return (0, name, "") if isinstance(name, int) else (1, 0, name)

@@ -1,1 +1,1 @@
-"""What crosses racks, whose it is, and what it costs a day: by group, topic, rack and path. Pure."""
+"""Traffic across racks and its cost per day: by group, topic, rack and path. Pure."""

@@ -1,10 +1,7 @@
-"""What crosses racks, by group, by topic and by path: who reads what from where, and which copies leave a rack.
+"""Reads and replica copies across racks by group, topic and path; and lags of groups in records.
 
-Reads are those that members hold now: partitions of consumers, source partitions of active tasks, and changelogs of
-standbys and warm-ups. A group reads what its partitions take in, unless weights of the pipeline say otherwise.
-
-Invariant: every read and every copy is counted once, known or not; so is every answer that is missing and may hide
-some of them.
+Reads are those of partitions that consumers hold, sources of active tasks, and changelogs of standbys and warm-ups, at
+the inbound rate unless weights of the pipeline differ. Every read, copy and missing answer counts once, known or not.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from assignors.problem import TopicPartition
 
 
 class GroupTopicTraffic(NamedTuple):
-    """What one group reads of one topic in one rack."""
+    """Reads of one group from one topic in one rack."""
 
     group: str
     rack: str | None
@@ -44,10 +41,10 @@ class GroupTopicTraffic(NamedTuple):
 
 
 class TopicCost(NamedTuple):
-    """One topic: what is written into it, where its leaders are, its copies and its readers."""
+    """One topic: inbound bytes, leaders by rack, copies and readers."""
 
     in_bytes_per_s: float | None
-    """What it takes in, at least; None where no partition's rate is known."""
+    """Known inbound bytes per second; None where no partition's rate is known."""
     in_unknown: int
     """Partitions whose rate is not known."""
     leaders: Mapping[str | None, int]
@@ -68,7 +65,7 @@ class CrossRackCosts:
     """Everything that crosses racks, as far as it is visible."""
 
     groups: Mapping[str, CrossRackTraffic | None]
-    """What each group reads; None for a group of which that is not visible, such as a share group."""
+    """Reads of each group; None where they are not visible, as of a share group."""
     topics: Mapping[str, TopicCost]
     replicate: CrossRackTraffic
     consume: CrossRackTraffic
@@ -84,26 +81,24 @@ class CrossRackCosts:
 
 
 class PartitionRead(NamedTuple):
-    """A partition read by one reader; None: it is not visible what this reader reads."""
+    """A partition of one reader; None: its partitions are not visible."""
 
     rack: Rack
     partition: TopicPartition | None
 
 
 def costs_of(snapshot: Snapshot) -> CrossRackCosts:
-    """What crosses racks now."""
+    """Traffic across racks now."""
     return _Ledger(snapshot).costs()
 
 
 def costs_of_members(snapshot: Snapshot, members: Mapping[str, Collection[str]]) -> CrossRackTraffic:
-    """What some members read across racks now; ``members``: group -> ids of members."""
+    """Reads of some members across racks now; ``members``: group -> ids of members."""
     ledger = _Ledger(snapshot)
     return together(filter(None, [ledger.group(snapshot.groups[group], ids) for group, ids in members.items()]))
 
 
 class _Ledger:
-    """Goes through every read and every copy once."""
-
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
@@ -133,7 +128,7 @@ class _Ledger:
         )
 
     def group(self, group: Group, members: Collection[str] | None = None) -> CrossRackTraffic | None:
-        """What a group reads, or these members of it; None for a group of which that is not visible."""
+        """Reads of a group, or of these members; None where they are not visible."""
         if isinstance(group, OtherGroup):
             return None
         total, untold = TrafficSum(), False
@@ -159,7 +154,6 @@ class _Ledger:
         return total.traffic()
 
     def _served(self, rack: Rack) -> bool | None:
-        """Whether the nearest replica serves a reader in that rack."""
         if rack not in self._serves:
             by_locators = bool(self._snapshot.rack_locators)
             self._serves[rack] = self._bits.serves((rack,)) if by_locators else self._bits.selector_is_rack_aware
@@ -190,13 +184,13 @@ class _Ledger:
 
 
 def _known(rates: list[float | None]) -> float | None:
-    """The sum of what is known; None where nothing of something is."""
+    """Sum of the known rates; None where none of some is known."""
     known = [rate for rate in rates if rate is not None]
     return round(sum(known), 3) if known or not rates else None
 
 
 def reads_of(group: Group, members: Collection[str] | None = None) -> Iterator[PartitionRead]:
-    """Who reads what now, or these members of it alone; nothing of a group whose members are not visible."""
+    """Partitions by reader now, of all or these members; none where members are not visible."""
     if isinstance(group, OtherGroup):
         return
     if isinstance(group, ConsumerGroup):
@@ -229,9 +223,7 @@ def _or_unknown(partitions: tuple[TopicPartition, ...] | None) -> tuple[TopicPar
     return (None,) if partitions is None else partitions
 
 
-# How many records is a group behind? End offsets minus committed offsets, over the topics that it reads.
-#
-# Invariant: a partition that is held but has no commit, or no end offset, is unknown and never counted as caught up.
+# Lag: end offsets minus committed offsets. A held partition without either is unknown, never caught up.
 
 
 class GroupLag(NamedTuple):

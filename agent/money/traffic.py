@@ -1,12 +1,8 @@
-"""Bytes per second that cross racks, as a sum of which parts may be unknown; and the route of one read or one copy.
+"""Bytes per second across racks as a sum with unknown parts; and the route of one read or one copy.
 
-A read goes to the leader, or to an in-sync replica in the reader's rack where the brokers' selector serves it
-(KIP-392). A copy goes from the leader to a follower. Where producers stand is not visible, so what they send across
-racks is in no sum.
-
-Invariants: an unknown rate, rack or selector hides its own read or copy and no other; what is local for certain
-crosses with zero bytes, whatever its rate; a sum of which nothing is known has no number; what may cross is
-a bound, and one part without a rate takes the bound away.
+A read goes to the leader, or to an in-sync replica in the reader's rack by a rack-aware selector (KIP-392); a copy goes
+from leader to follower. Producers are not visible, so their traffic is in no sum. An unknown part hides only itself;
+local parts are zero at any rate; a part without a rate removes the upper bound.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ class RackRoute(NamedTuple):
 
 
 class CrossRackTraffic(NamedTuple):
-    """What crosses racks of some reads and copies."""
+    """Bytes across racks of some reads and copies."""
 
     flows: Flows
     """(from rack, to rack) -> bytes per second, as far as they are known."""
@@ -43,7 +39,7 @@ class CrossRackTraffic(NamedTuple):
 
     @property
     def bytes_per_s(self) -> float | None:
-        """What crosses at least, and exactly where nothing is unknown; None where no crossing byte is known."""
+        """Lower bound of the crossing bytes, exact where nothing is unknown; None where none is known."""
         known = sum(self.flows[pair] for pair in sorted(self.flows))
         return None if self.unknown and not known else round(known, 3)
 
@@ -53,7 +49,7 @@ class CrossRackTraffic(NamedTuple):
 
     @property
     def at_most_bytes_per_s(self) -> float | None:
-        """What crosses at most; None where there is no bound."""
+        """Upper bound of the crossing bytes; None without one."""
         known = sum(self.flows[pair] for pair in sorted(self.flows))
         return None if self.unbounded else round(known + self.open_bytes_per_s, 3)
 
@@ -138,14 +134,14 @@ def copy_routes(state: PartitionState, racks: Racks) -> Iterator[RackRoute | Non
 
 
 class RackBorderTraffic(NamedTuple):
-    """What crosses the border of one rack. What is unknown in all is unknown of each rack."""
+    """Bytes into and out of one rack; parts unknown in the total are unknown for each rack."""
 
     into: CrossRackTraffic
     out: CrossRackTraffic
 
 
 def border(traffic: CrossRackTraffic, rack: str) -> RackBorderTraffic:
-    """What comes into a rack from others, and what goes out to them."""
+    """Bytes into a rack from others, and out to them."""
     into = {pair: rate for pair, rate in traffic.flows.items() if pair[1] == rack}
     out = {pair: rate for pair, rate in traffic.flows.items() if pair[0] == rack}
     return RackBorderTraffic(traffic._replace(flows=into), traffic._replace(flows=out))
@@ -173,7 +169,7 @@ def usd_words(dollars: float | None, *, at_least: bool = False) -> str | None:
 
 
 def saving_words(dollars: float | None) -> str | None:
-    """``$3.10``; a saving that is none says so: ``costs $0.02``."""
+    """``$3.10``; a negative saving is ``costs $0.02``."""
     if dollars is None:
         return None
     return f"costs {usd(-dollars)}" if dollars < 0 else usd(dollars)

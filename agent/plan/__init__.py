@@ -1,1 +1,1 @@
-"""Plan: what would mend what was found, as the smallest change that is worth it."""
+"""Plans: the smallest worthwhile changes that remedy the findings."""

@@ -1,7 +1,6 @@
-"""What the owners of clients and brokers should change, with the exact line: settings that cannot be set from outside.
+"""Advice on settings of clients and brokers, with the exact line; one per subject and reason.
 
-One advice per subject and reason, however many members or brokers it concerns. Advice about a missing rack is given
-always, as without it nothing else can be told; advice about a gain (in `advice_assignors`) only above the thresholds.
+Advice on a missing rack is always given; advice on a gain (`advice_assignors`) only above the thresholds.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def tool(name: str, servers: str, command_config: str | None = None) -> str:
 
 
 _GUESSED = 5
-"""Racks that are looked at for what may be meant; members may send as many as they like."""
+"""The most unknown racks that are compared with the brokers'; members may send any number."""
 _UNHEARD = (
     "a member that sends no rack is assigned partitions without regard to racks, "
     "and fetches from the leader even when its own rack has a replica"
@@ -64,9 +63,6 @@ def plan_advice(scene: PlanContext) -> tuple[list[AdvicePlan], Skipped]:
     advised += change_assignors(scene)
     plans = [item for item in advised if isinstance(item, AdvicePlan)]
     return plans, [skip for item in advised if not isinstance(item, AdvicePlan) for skip in item]
-
-
-# --- brokers ----------------------------------------------------------------------------------------------------
 
 
 def _broker_racks(scene: PlanContext) -> Advised:
@@ -116,9 +112,6 @@ def _selector(scene: PlanContext) -> Advised:
         )
 
     return unless_held(findings, plan)
-
-
-# --- members ----------------------------------------------------------------------------------------------------
 
 
 def _client_racks(scene: PlanContext) -> Advised:
@@ -210,7 +203,7 @@ def _by_group(
     *,
     python: bool | None = None,
 ) -> Advised:
-    """One advice per group of which a member is concerned; of Python clients alone, or of all others, where told so."""
+    """One advice per group with such a member; Python clients alone, or all others, by the parameter."""
     advised: Advised = []
     by_group: dict[str, list[Finding]] = {}
     for reason in reasons:
@@ -237,9 +230,6 @@ def _sends_no_rack(member: Member) -> bool:
     return member.rack.state is RackState.UNKNOWN and not is_too_old(member)
 
 
-# --- standbys ---------------------------------------------------------------------------------------------------
-
-
 def _standbys(scene: PlanContext) -> Advised:
     advised: Advised = []
     for group_id, findings in findings_by_group(scene, FindingReason.COPIES_SHARE_RACK).items():
@@ -259,7 +249,7 @@ def _standbys(scene: PlanContext) -> Advised:
 
 
 def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> AdvicePlan:
-    """The tag that the processes have and that says the same as their racks, if there is one; else a new one."""
+    """The processes' tag with the same values as their racks, else a new one."""
     telling = _tag_of_racks(group)
     wanted = telling or "rack"
     line = f"rack.aware.assignment.tags={wanted}"
@@ -293,8 +283,6 @@ _WHY = "no reassignment runs any more, and a throttled follower that falls out o
 
 
 class _Left(NamedTuple):
-    """A topic or broker with the throttles that are set on it."""
-
     finding: str
     name: str
     values: tuple[str, ...]
@@ -321,7 +309,7 @@ def plan_throttles(scene: PlanContext) -> Advised:
 
 
 def _values(finding: Finding, snapshot: Snapshot) -> dict[str, str]:
-    """Throttles that are set on the finding's subject; what rackwise does not see set is not removed."""
+    """Throttles on the finding's subject; only visible ones are removed."""
     kind, name = finding.subject
     values: dict[str, str | None] = {}
     topic = snapshot.topics.get(name)

@@ -1,7 +1,6 @@
-"""Which groups need another assignor or strategy before racks can count at all, and what it would bring.
+"""Advice on rack-aware assignors and strategies.
 
-The gain is measured, not assumed: the group's exact optimum at equal balance against what it does now. It is what a
-rack-aware assignor could reach at best.
+The gain is measured: the group's exact optimum at equal balance against the present assignment.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ STRATEGY = "rack.aware.assignment.strategy=min_traffic"
 
 
 def change_assignors(scene: PlanContext) -> Advised:
-    """Advice for every group with a gap whose assignor, or whole kind, does not look at racks."""
+    """Advice for every group with a gap whose assignor, or whole kind, ignores racks."""
     advised: Advised = []
     groups, assessments = scene.snapshot.groups.get, scene.detection.assessments.get
     for group_id, answers in scene.improvable.items():
@@ -114,7 +113,6 @@ def assignor_lines(group: ReaderGroup, limits: Limits, racks: str) -> tuple[str,
 
 
 def _blind(group: ReaderGroup, scene: PlanContext) -> bool:
-    """True when racks play no part in how the group's work is dealt out."""
     if group.kind in COORDINATOR_KINDS:
         return True
     if isinstance(group, ConsumerGroup):

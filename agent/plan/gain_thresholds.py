@@ -1,4 +1,4 @@
-"""Is a gain worth a change? Below the thresholds the answer is "nothing worth doing".
+"""Gains of changes against the thresholds, and the effect of a rebalance on a group.
 
 Gains are bytes per second where the group has fresh weights of the pipeline, and partitions everywhere else.
 """
@@ -33,7 +33,7 @@ from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 
 class MeasureGain(NamedTuple):
-    """What another assignment does to the reads by one measure."""
+    """Effect of another assignment on the reads by one measure."""
 
     before: LocalityCounts
     after: LocalityCounts
@@ -42,20 +42,20 @@ class MeasureGain(NamedTuple):
     bytes_after: LocalityRates | None = None
 
     def brings(self) -> float:
-        """What leaves "crossing" and arrives in "local": bytes per second by weights, else partitions."""
+        """Reads that leave "crossing" and join "local": bytes per second by weights, else partitions."""
         if self.bytes_before is None or self.bytes_after is None:
             return gain(self.before, self.after)
         return gained(self.bytes_before, self.bytes_after)
 
     def more_local(self) -> float:
-        """What is local afterwards and was not, in the same unit."""
+        """Reads that become local, in the same unit."""
         if self.bytes_before is None or self.bytes_after is None:
             return self.after.local - self.before.local
         return self.bytes_after.local - self.bytes_before.local
 
 
 class AssignmentGain(NamedTuple):
-    """What another assignment does to the reads by both measures."""
+    """Effect of another assignment on the reads by both measures."""
 
     kafka: MeasureGain
     read: MeasureGain
@@ -83,14 +83,14 @@ def optimum_worth(assessment: Assessment, limits: Limits) -> bool:
 
 
 def brings_worth(reading: MeasureGain, assessment: Assessment, limits: Limits) -> bool:
-    """True when what leaves "crossing" passes them."""
+    """True when the reads that leave "crossing" pass them."""
     if reading.bytes_before is None:
         return passes_thresholds(reading.brings(), total_reads(assessment), limits)
     return worth_bytes(reading.brings(), reading.bytes_before.total, limits)
 
 
 def more_local_worth(reading: MeasureGain, limits: Limits) -> bool:
-    """True when what becomes local passes them."""
+    """True when the reads that become local pass them."""
     if reading.bytes_before is None:
         return passes_thresholds(reading.more_local(), reading.after.total, limits)
     return worth_bytes(reading.more_local(), reading.bytes_before.total, limits)
@@ -113,14 +113,14 @@ def assessed_locality(
 def wanted_reads(
     group: ReaderGroup, assessment: Assessment, ground: GroupLocality, given: PredictedAssignment | None
 ) -> Reads | None:
-    """Who would read what: as the group's own assignor gives it, or at the optimum; None when there is neither."""
+    """Partitions by reader as predicted, else at the optimum; None without both."""
     if given is not None:
         return given_reads(group, ground, given)
     return None if assessment.result is None else optimal_reads(group, ground, assessment.result)
 
 
 def given_reads(group: ReaderGroup, ground: GroupLocality, given: PredictedAssignment) -> Reads:
-    """Who reads what under that assignment; a topic that is not shown is left out."""
+    """Partitions by reader in that assignment, hidden topics left out."""
     return [
         (ground.bits.reader(reader.rack), [p for p in given.reads.get(reader.id, ()) if p.topic in ground.masks])
         for reader in group.readers
@@ -130,7 +130,7 @@ def given_reads(group: ReaderGroup, ground: GroupLocality, given: PredictedAssig
 def assignment_gain(
     group: ReaderGroup, assessment: Assessment, ground: GroupLocality, given: PredictedAssignment | None
 ) -> AssignmentGain | None:
-    """What the group's own assignor gives does to its reads, else the optimum; None when there is neither."""
+    """Effect of the predicted assignment, else of the optimum; None without both."""
     then = wanted_reads(group, assessment, ground, given)
     if then is None:
         return None
@@ -147,7 +147,7 @@ def assignment_gain(
 def group_rates(
     assessment: Assessment | None, topics: Iterable[TopicState], snapshot: Snapshot
 ) -> Mapping[TopicPartition, float] | None:
-    """What the group reads of each partition: by weights, else what each takes in; None when a rate is unknown."""
+    """Bytes per second that the group reads of each partition: by weights, else inbound; None when one is unknown."""
     if assessment is not None and assessment.weighing is not None:
         return assessment.weighing.rates
     rates = topic_rates(topics, snapshot)
@@ -174,7 +174,6 @@ def crossing_bytes(
 
 
 def _covered(rates: Mapping[TopicPartition, float], *reads: Reads) -> bool:
-    """Whether the rate of everything read is known."""
     return all(partition in rates for of in reads for _, partitions in of for partition in partitions)
 
 
@@ -184,16 +183,15 @@ def total_reads(assessment: Assessment) -> float:
     return next(found).total
 
 
-# Three columns for a group: now, what its own assignor would give, the optimum; and whether a rebalance is worth it.
-#
-# Partitions are counted by Kafka's measure, bytes per second where reads really go. What is unknown is None.
+# Effects have three columns: now, by the group's own assignor, at the optimum. Partitions count by Kafka's rule, bytes
+# per second as really read. Unknown is None.
 
 Moves = tuple[tuple[TopicPartition, str, str], ...]
 """(partition, from, to): members, or Streams processes."""
 
 
 class ComparisonColumn(NamedTuple):
-    """What an assignment costs."""
+    """Cost of an assignment."""
 
     crossing: int
     """Partitions read across racks, by Kafka's measure."""
@@ -206,7 +204,7 @@ class ComparisonColumn(NamedTuple):
     reads: int
     """Partitions that are read."""
     usd_per_day: float | None
-    """What those bytes cost a day; None where they are unknown or have no price."""
+    """USD per day of those bytes; None where they are unknown or have no price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +214,7 @@ class GroupComparison:
     group_id: str
     kind: GroupKind
     now: ComparisonColumn | None
-    """None where the group cannot be judged; ``worth`` says why."""
+    """None where the group has no assessment; ``worth`` has the reason."""
     own: ComparisonColumn | None
     """In the end, after follow-up rebalances and warm-ups; None where nothing is predicted, see the prediction."""
     optimum: ComparisonColumn | None
@@ -236,7 +234,7 @@ def group_comparison(  # noqa: PLR0917 (a group, what is known of it, and the wo
     limits: Limits,
     memo: Memo | None = None,
 ) -> GroupComparison:
-    """The columns of one group; any snapshot will do, also one that was changed to ask "what if"."""
+    """The columns of one group, by any snapshot: a changed one is a what-if."""
     if assessment is None or assessment.why_not is not None:
         why = "it was not assessed" if assessment is None or assessment.why_not is None else assessment.why_not.value
         return GroupComparison(
@@ -280,7 +278,7 @@ def group_comparison(  # noqa: PLR0917 (a group, what is known of it, and the wo
 
 
 def moved_by(group: ReaderGroup, given: PredictedAssignment) -> int:
-    """Partitions (Streams: active tasks) that have another owner afterwards; what had none before does not count."""
+    """Partitions (Streams: active tasks) with another owner afterwards; those without an owner do not count."""
     if isinstance(group, ConsumerGroup):
         return len(own_moves(group, given))
     runs = {task: process.id for process in group.processes for task in process.active}
@@ -288,7 +286,7 @@ def moved_by(group: ReaderGroup, given: PredictedAssignment) -> int:
 
 
 def own_moves(group: ReaderGroup, given: PredictedAssignment) -> Moves:
-    """Everything that the group's own assignor gives to another owner."""
+    """Partitions with another owner in the prediction."""
     owner = {partition: reader for reader, held in _held(group) for partition in held}
     return tuple(
         sorted(
@@ -411,5 +409,4 @@ def crossing_usd_per_day(  # noqa: PLR0917 (an assignment, what is known of it, 
     ]
     states = states_of(snapshot.topics[name] for name in ground.masks)
     racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
-    flows = read_flows(readers, states, racks, rates, selector=ground.bits.selector_is_rack_aware)
-    return usd_per_day(flows, limits)
+    return usd_per_day(read_flows(readers, states, racks, rates, selector=ground.bits.selector_is_rack_aware), limits)

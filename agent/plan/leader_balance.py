@@ -1,8 +1,7 @@
-"""How preferred leaders of some partitions become even over the racks, by as few changes as a chain of racks needs.
+"""Even preferred leaders over racks by the fewest changes, and counts of leaders by broker and rack.
 
-Even means: a rack leads as large a part of the partitions as it holds of their replicas. Racks are the nodes; a
-partition led in rack A with a candidate in rack B is an arc from A to B. A shortest chain from the rack with the
-greatest surplus to one with a lesser hands one leader on at each arc, as long as that makes the two more even.
+Even: a rack leads its share of the replicas. Racks are nodes; a partition led in rack A with a candidate in rack B is
+an arc. Shortest chains from the greatest surplus to a lesser one move a leader per arc while both become more even.
 Deterministic: racks by name, partitions by id.
 """
 
@@ -33,7 +32,7 @@ from assignors.problem import LeaderCapacity, TopicPartition
 
 
 class PartitionReaders(NamedTuple):
-    """Who reads a partition: readers by rack, and readers whose rack is not known."""
+    """Readers of a partition by rack, and readers of unknown rack."""
 
     by_rack: tuple[tuple[str, int], ...]
     unknown: int
@@ -110,7 +109,7 @@ Options = Mapping[TopicPartition, LeaderOption]
 
 
 def balance_leaders(options: Options) -> dict[TopicPartition, str]:
-    """The partitions whose preferred leader goes to another rack, and to which one."""
+    """Partition -> the new rack of its preferred leader."""
     board = _Board(options)
     while (chain := board.shortest_chain()) is not None:
         board.hand_on(chain)
@@ -118,7 +117,7 @@ def balance_leaders(options: Options) -> dict[TopicPartition, str]:
 
 
 def fewest_changes(options: Options) -> int:
-    """A lower bound of the changes: what racks lead above their rounded-up share, or others below the rounded-down."""
+    """A lower bound of the changes: leaders above the rounded-up shares, or missing below the rounded-down."""
     shares = _Shares(options)
     too_many = too_few = 0
     for rack in {*shares.leads, *shares.replicas}:
@@ -129,8 +128,6 @@ def fewest_changes(options: Options) -> int:
 
 
 class _Shares:
-    """Leaders and replicas by rack."""
-
     def __init__(self, options: Options) -> None:
         self.leads = Counter(option.rack for option in options.values() if option.rack is not None)
         self.replicas = Counter(rack for option in options.values() for rack in option.replicas)
@@ -196,7 +193,7 @@ class _Board:
                     heappush(self._arcs.setdefault((rack, other), []), partition)
 
     def _arc(self, giver: str, taker: str) -> bool:
-        """Whether a partition led in one rack could be led in the other; forgets those that have left meanwhile."""
+        """True when a partition led in one rack can be led in the other; drops partitions that have left."""
         waiting = self._arcs.get((giver, taker))
         while waiting and self._rack[waiting[0]] != giver:
             heappop(waiting)
@@ -210,12 +207,8 @@ def _walk_back(before: Mapping[str, str], end: str, start: str) -> list[str]:
     return chain[::-1]
 
 
-# Who may lead what: preferred leaders counted by broker and by rack, with room for a few more.
-#
-# A rack's even share of leaders is its share of replicas, as leaders can only be where replicas are. Brokers that are
-# gone have no share, and lead nothing: in their place counts the first in-sync replica of the list that may lead.
-#
-# Invariant: a change is allowed when it stays within the limit on both levels or makes both more even than they were.
+# Replicas on gone brokers have no share; instead of a gone leader the first eligible in-sync replica of the list
+# counts. A change is allowed within the limit on racks and brokers, or when it makes both more even.
 
 
 class LeaderCounts:
@@ -293,7 +286,7 @@ class LeaderCounts:
         return [broker for broker in state.replicas if broker in self.may_lead and broker in state.isr]
 
     def preferred(self, state: PartitionState) -> int | None:
-        """The preferred leader, or what leads in place of one that is gone; None where no replica can."""
+        """The preferred leader, or the replica that leads for a gone one; None where no replica can."""
         if state.replicas[0] not in self.gone:
             return state.replicas[0]
         return next(iter(self.candidates(state)), None)
@@ -303,7 +296,7 @@ class LeaderCounts:
         return min(brokers, key=lambda broker: (self.of_broker[broker], broker))
 
     def allows(self, giver: int, taker: int) -> bool:
-        """Whether one partition may change its preferred leader from one broker to another."""
+        """True when one partition may change its preferred leader from one broker to another."""
         if self.of_broker[taker] + 1 > max(self._most_of_broker.get(taker, 0), self.of_broker[giver]):
             return False
         giving, taking = self.rack_of.get(giver), self.rack_of[taker]

@@ -1,11 +1,7 @@
-"""Which in-sync replica shall be the preferred leader? Only the order of replicas changes, no data moves.
+"""New preferred leaders by a new order of replicas, without data moved: LEADERS_EVEN, then LEADERS_TO_READERS.
 
-Two reasons, in this order: leaders were found to be so uneven over the racks that it hurts (LEADERS_EVEN, here); or
-most readers of a partition live in another rack than its leader (LEADERS_TO_READERS, in `readers`).
-
-Invariants: only a live, unfenced broker in the ISR becomes preferred leader; a topic that is planned for has none on a
-broker that is gone, where another replica can lead; no partition is planned for twice; running
-reassignments are left alone; with ``keep_leaders`` nothing is planned.
+Only a live, unfenced broker in the ISR becomes preferred leader, and never a gone one while another can lead. A
+partition is planned once; running reassignments stay; with ``keep_leaders`` nothing is planned.
 """
 
 from __future__ import annotations
@@ -37,13 +33,8 @@ from agent.values.weights import RateColumn
 from assignors.optimal import optimal_leaders
 from assignors.problem import LeaderCandidate, TopicPartition
 
-# Which partitions' leaders shall follow their readers? Only the order of replicas changes, no data moves.
-#
-# Where the brokers have no rack-aware selector (KIP-392) every reader reads from the leader. So where most readers of a
-# partition live in another rack, and an in-sync replica is there, that replica had better lead (LEADERS_TO_READERS).
-#
-# Invariants: the gain is certain, as readers of unknown rack count for the present leader; leaders never get more
-# uneven over racks or brokers than the limit allows. Where writers live is not visible and not guessed.
+# LEADERS_TO_READERS: without a rack-aware selector (KIP-392) readers read from the leader, so it belongs where most of
+# them are. Readers of unknown rack count for the present leader, writers not at all; evenness stays within the limit.
 
 _Wanted = tuple[int, PartitionState, list[int]]
 """(Certain gain in readers, partition, in-sync replicas in the best rack)."""
@@ -93,7 +84,7 @@ def crossing_readers(
 def _is_worth(
     wanted: Iterable[_Wanted], readers: Mapping[TopicPartition, PartitionReaders], column: RateColumn, limits: Limits
 ) -> bool:
-    """Whether the gain passes the thresholds: in bytes per second where every partition that is read has a weight."""
+    """True when the gain passes the thresholds: in bytes per second where all read partitions have weights."""
     rates = {partition: _rate(column, partition) for partition in readers}
     known = [(readers[partition], rate) for partition, rate in rates.items() if rate is not None]
     if len(known) < len(rates):
@@ -115,7 +106,7 @@ def _wanted(
     taken: set[TopicPartition],
     column: RateColumn,
 ) -> list[_Wanted]:
-    """What would be nearer to its readers, greatest gain first: in bytes where weights tell, else in readers."""
+    """Changes nearer to readers, greatest gain first: in bytes by weights, else in readers."""
     wanted: list[_Wanted] = []
     for state in topic.partitions:
         of = readers.get(state.id)
@@ -133,7 +124,7 @@ def _wanted(
 
 
 def _sure(wanted: list[_Wanted], seats: LeaderCounts, held: frozenset[int]) -> tuple[list[_Wanted], Skipped]:
-    """Those whose gain rests on no replica that is held, and on no leader of unknown rack: readers may be near it."""
+    """Changes without held replicas and without a leader of unknown rack, which may be near its readers."""
     sure: list[_Wanted] = []
     skipped: Skipped = []
     for row in wanted:

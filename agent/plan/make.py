@@ -1,9 +1,7 @@
-"""What would mend what was found? Placements first, then leaders, then rebalances, then advice.
+"""The plan of one cycle: placements, leaders, rebalances, advice; cut to what one cycle may propose.
 
-Invariants
-- Deterministic: equal input gives an equal plan, whatever order findings come in.
-- No plan without a finding; nothing from a held finding, for an excluded subject, or resting on an unknown rack.
-- What was found and could be planned for, but is not, is listed with its reason; nothing is dropped silently.
+Equal input gives an equal plan, in any order of findings. Only findings that are not held give a plan, never for an
+excluded subject or from an unknown rack. A finding that could be planned for but is not is listed with its reason.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from dataclasses import replace
 
 from agent.plan.advice import plan_advice
 from agent.plan.leaders import place_leaders
-from agent.plan.placements import Skipped, mend_spread
+from agent.plan.placements import mend_spread
 from agent.plan.plan_context import plan_context
 from agent.plan.triggers import plan_triggers, worth_predicting
 from agent.predict.predict import predict_groups
@@ -27,7 +25,7 @@ from agent.values.snapshot import Snapshot
 
 
 def make_plan(snapshot: Snapshot, detection: DetectionResult, limits: Limits, memo: Memo | None) -> Plan:
-    """All changes worth making, and what is left out and why."""
+    """The plan: all worthwhile changes, and the findings left out with their reasons."""
     memo = memo if memo is not None else Memo()
     found = plan_context(snapshot, detection, limits, memo)
     predictions = predict_groups(worth_predicting(found), snapshot, limits, memo)
@@ -47,6 +45,10 @@ def make_plan(snapshot: Snapshot, detection: DetectionResult, limits: Limits, me
     return _without_answered(limit_plan(plan, limits))
 
 
+def _sorted(skipped: Iterable[tuple[str, Unplanned]]) -> tuple[tuple[str, Unplanned], ...]:
+    return tuple(sorted(skipped, key=lambda entry: (entry[0], entry[1].name)))
+
+
 def _without_answered(plan: Plan) -> Plan:
     """Leave out of ``unplanned`` the findings that another part of the plan answers after all."""
     answered = {
@@ -56,17 +58,8 @@ def _without_answered(plan: Plan) -> Plan:
     return replace(plan, unplanned=tuple(kept))
 
 
-def _sorted(skipped: Iterable[tuple[str, Unplanned]]) -> tuple[tuple[str, Unplanned], ...]:
-    unique: Skipped = sorted(skipped, key=lambda entry: (entry[0], entry[1].name))
-    return tuple(unique)
-
-
-# How much of a plan one cycle may propose; the rest waits for a later one, and is listed.
-#
-# No proposal is larger than its record: one that cannot be published can be neither seen nor approved.
-#
-# What keeps data safe comes first (throttles, spread), then what everything else rests on, then what saves at once,
-# then other advice; inside a kind the greatest change comes first, and equal ones by name.
+# Order of proposals: throttles and spread (safety of data), then foundations of others, then savings, then advice; in a
+# kind the greatest first, then by name. No proposal is larger than its record. The rest is listed for a later cycle.
 
 _FIRST = (
     ProposalReason.REMOVE_THROTTLE,
@@ -77,7 +70,7 @@ _FIRST = (
 )
 
 RECORD_BYTES = 850_000
-"""Of a proposal's changes in its record, below what a broker takes by default; the rest of the proposal comes to it."""
+"""Bytes of a proposal's changes in its record; with the rest of the proposal below a broker's default limit."""
 _ROW_BYTES = 30
 _MOVE_BYTES = 100
 
@@ -85,7 +78,7 @@ AnyPlan = PlacementPlan | TriggerPlan | AdvicePlan
 
 
 def limit_plan(plan: Plan, limits: Limits) -> Plan:
-    """The plan within ``max_moves_per_proposal`` and ``max_proposals``; what was cut is listed as CAPPED."""
+    """The plan within ``max_moves_per_proposal`` and ``max_proposals``; the rest is listed as CAPPED."""
     cut: list[tuple[str, Unplanned]] = []
     placements = []
     for placement in plan.placements:

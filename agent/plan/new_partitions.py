@@ -1,10 +1,8 @@
-"""Where would new partitions go, by Kafka's own placer and at best? For a new topic, or for a topic that gets more.
+"""Placement of new partitions: Kafka's own placer and the best, for a new topic or a larger one.
 
-Kafka draws where to begin, from a generator that is not known outside: of its answer only the distribution is Kafka's,
-and one answer of that distribution is shown. The best answer is `assignors.optimal.new_partitions`; it looks at all
-replicas and preferred leaders that there are, which Kafka does not. Nothing that exists moves.
-
-Kafka sees the racks that brokers tell it; the best answer uses what is known of them by any locator.
+Kafka starts at random: one placement of its distribution is shown, by the racks that brokers report. The best is
+`assignors.optimal.new_partitions`, by all known racks, existing replicas and preferred leaders. No existing replica
+moves.
 """
 
 from __future__ import annotations
@@ -178,7 +176,7 @@ class KafkaPlacer(StrEnum):
 
 
 class ClusterPlacer(NamedTuple):
-    """The placer of the cluster, and what it draws."""
+    """The placer of the cluster and its random draws."""
 
     placer: KafkaPlacer
     next_int: NextInt
@@ -211,9 +209,9 @@ class NewPlacement:
     """Replicas of the new ones, preferred leader first; they are numbered on from ``existing``. Empty when refused."""
     spread: NewPlacementSpread | None
     sentence: str
-    """How it was found, and what it can be trusted for."""
+    """How it was computed, and its certainty."""
     refused: str | None = None
-    """What Kafka says instead of an answer."""
+    """Kafka's error instead of a placement."""
 
 
 def place_new_topic(

@@ -1,9 +1,8 @@
-"""Which replicas shall move, so that no rack holds more of a partition than it must: KIP-36's rule, KIP-455's means.
+"""Reassignments of replicas so that no rack holds more of a partition than it must (KIP-36, by KIP-455).
 
-Invariants: replication factors never change; fewest bytes move, proven; of equal moves those that leave preferred
-leaders where they are, then those after which fewest followers and readers fetch across racks; nothing is planned from
-a held finding, from an unknown rack, for an excluded topic or into a running reassignment; one topic that cannot be
-mended never keeps another from being planned; a partition without a leader has nothing to copy from and stays.
+Replication factors stay. Proven fewest bytes, then kept preferred leaders, then fewest fetches across racks. Nothing
+from held findings, unknown racks, excluded topics or running reassignments. A topic that cannot be planned stops no
+other; a partition without a leader stays.
 """
 
 from __future__ import annotations
@@ -33,15 +32,9 @@ from assignors.problem import (
     TopicPartition,
 )
 
-# New preferred leaders for the partitions whose present one gives its replica away.
-#
-# That happens where its broker is away and its rack holds a replica too many, or where its broker is gone and its
-# replica stays listed while another one moves. Of the replicas that the partition has afterwards one leads, chosen for
-# all such partitions at once: no broker leads more than it does now or than an even share, where that can be; then no
-# rack; then fewest fetches across racks; then a replica that stays. Only where no order of the replicas comes to this
-# may a new replica go to another broker, so that this one leads.
-#
-# Invariant: as many replicas move as before, and no rack holds more of a partition than it must.
+# New preferred leaders where the leader's broker is away in an overfull rack, or is gone while another replica moves;
+# chosen for all such partitions at once: brokers within their present or even share, then racks, then fetches across
+# racks, then staying replicas. A new replica goes to another broker only where no order of the replicas suffices.
 
 List = tuple[int, ...]
 _Ways = dict[int, List]
@@ -135,7 +128,6 @@ def _exceeds(leaders: Iterable[int], room: LeaderCapacity) -> bool:
 
 
 def _led_by(replicas: List, leader: int) -> List:
-    """The leader changes places with the first."""
     order = list(replicas)
     place = order.index(leader)
     order[0], order[place] = order[place], order[0]
@@ -154,7 +146,7 @@ class TopicRepair(NamedTuple):
 
 
 def mend_spread(scene: PlanContext) -> tuple[list[PlacementPlan], Skipped]:
-    """New replica lists for the topics whose replicas share racks, and what was left out and why."""
+    """New replica lists for topics whose replicas share racks, and skipped findings with their reasons."""
     snapshot = scene.snapshot
     wanted, skipped = _wanted(scene)
     if not wanted:
@@ -242,7 +234,7 @@ def _why_not(state: PartitionState, snapshot: Snapshot, sure: set[int], held: fr
 
 
 def _broker(broker: BrokerState, held: Iterable[int]) -> ReplicaBroker:
-    """A broker takes replicas only when it is surely there, open for them and in a rack that has held still."""
+    """A broker takes replicas only when alive, unfenced, not cordoned and in a steady, known rack."""
     known = broker.rack.state is RackState.KNOWN
     open_for_replicas = broker.alive and not broker.fenced and not broker.cordoned
     return ReplicaBroker(
@@ -321,11 +313,8 @@ def _cost(change: PlacementChange, snapshot: Snapshot) -> int:
     return len(set(change.after) - set(change.before)) * (1 if size is None else size)
 
 
-# Partitions with more replicas than racks: where the rest after an even split shall go.
-#
-# With four replicas and three racks, two and two and none obeys "at most two in a rack" and still leaves a rack empty.
-# Such partitions are spread here so that no rack holds two more than another that could take one (KIP-36). Every step
-# moves one replica from a fullest to an emptiest rack, so no smaller number of moves ends as evenly.
+# Partitions with more replicas than racks (KIP-36): no rack holds two more than another that could take one. Every step
+# moves one replica from a fullest to an emptiest rack, so the number of moves is minimal.
 
 
 def split_over_replicated(
@@ -375,7 +364,7 @@ def _step(
     led_in, readers = rack_of[one.replicas[0]], dict(one.readers)
 
     def far(rack: str | None) -> int:
-        """What one replica more in that rack adds to the fetches across racks."""
+        """Fetches across racks that one more replica in that rack adds."""
         return (rack != led_in) - (0 if held[rack or ""] else readers.get(rack or "", 0))
 
     taker = min(takers, key=lambda b: (held[b.rack or ""], far(b.rack), load[b.id], b.id))

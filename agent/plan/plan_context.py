@@ -1,6 +1,6 @@
-"""What was found about a subject, and whether it may be planned from.
+"""Context of the planners: findings by subject, and subjects that may be planned for.
 
-The rule of the whole stage is here: no plan without a finding, and none from a finding that hysteresis holds down.
+No plan without a finding, and none from a finding that hysteresis holds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IMPROVABLE = (
     FindingReason.ASSIGNOR_WOULD_NOT_FIX,
     FindingReason.RACK_AWARENESS_OFF,
 )
-"""Findings that say that a group's work could be nearer to its data."""
+"""Reasons of findings that a group's reads could be nearer."""
 _BROKER_REASONS = (FindingReason.BROKER_ABSENT, FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING)
 
 
@@ -71,14 +71,14 @@ class PlanContext(NamedTuple):
     detection: DetectionResult
     found: FindingIndex
     improvable: Mapping[str, AddressedFindings]
-    """Group -> the findings that say that its work could be nearer to its data."""
+    """Group -> findings that its reads could be nearer."""
     held: frozenset[int]
     """Brokers whose rack has not been stable for long enough, and those that have not been absent for long enough:
     nothing may rest on them."""
     limits: Limits
     memo: Memo
     predictions: Mapping[str, Prediction]
-    """Group -> what its own assignor gives, for the groups of which it is asked."""
+    """Group -> prediction of its own assignor, where one is needed."""
 
 
 def plan_context(
@@ -112,13 +112,9 @@ def _improvable(found: FindingIndex) -> dict[str, AddressedFindings]:
                 known = by_group.get(subject.name)
                 by_group[subject.name] = findings if known is None else known + findings
     return {
-        group: AddressedFindings((findings[0].id,), findings[0].held) if len(findings) == 1 else _of_several(findings)
+        group: AddressedFindings(tuple(sorted([f.id for f in findings])), any(f.held for f in findings))
         for group, findings in by_group.items()
     }
-
-
-def _of_several(findings: list[Finding]) -> AddressedFindings:
-    return AddressedFindings(tuple(sorted([f.id for f in findings])), any(f.held for f in findings))
 
 
 def held_brokers(found: FindingIndex, snapshot: Snapshot) -> frozenset[int]:

@@ -1,14 +1,9 @@
-"""Which classic groups would one rebalance improve? No other group is asked to rebalance.
+"""Rebalances of classic groups that are worth their cost.
 
-Two reasons: warm-ups have caught up and wait for the application's next probing rebalance, or only a rebalance can tell
-whether they have (KIP-441); or the group's own rack-aware assignor would be given the chance to place work nearer to
-its data (KIP-881, KIP-925). Standbys that fall behind for ever are a reason where the settings allow it.
-
-Never proposed: for KIP-848 and KIP-1071 groups (their brokers decide), for eager groups (a rebalance stops every
-member) and for static members (who asked for the opposite) unless the settings allow it, for groups that are
-rebalancing, rolling or warming up, for a gain that rests on an unknown rack or selector, or for one below the
-thresholds: in bytes per second where the group has fresh weights, else in partitions. What counts is the gain that the
-group's own assignor is predicted to bring. Only where that is unknown the optimum stands in for it, and the
+Reasons: warm-ups that have caught up or only a rebalance can prove (KIP-441); a gain by the group's own rack-aware
+assignor (KIP-881, KIP-925); where the settings allow it, lagging standbys. Never for KIP-848 and KIP-1071 groups, nor
+while rebalancing, rolling or warming up; eager groups and static members only by the settings. The gain must be above
+the thresholds and not rest on an unknown rack or selector; without a prediction it is that of the optimum, and the
 sentence says so.
 """
 
@@ -82,7 +77,7 @@ def plan_triggers(scene: PlanContext) -> tuple[list[TriggerPlan], Skipped]:
 
 
 def worth_predicting(scene: PlanContext) -> list[Group]:
-    """Groups of which it must be known what their own assignors would give.
+    """Groups that need a prediction.
 
     A rebalance of them may be proposed, or what is assumed of an application may turn out wrong.
     """
@@ -94,7 +89,6 @@ def worth_predicting(scene: PlanContext) -> list[Group]:
 
 
 def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, str]) -> bool:
-    """Whether what its own assignor would give decides anything about a group."""
     group, assessment, held, name = row
     if group is None or assessment is None or not assessment.improvable or limits.excludes_group(name):
         return False
@@ -104,9 +98,6 @@ def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, s
         return False
     possible = _not_triggerable(group, limits) is None and group.assignor in RACK_AWARE_ASSIGNORS
     return possible and optimum_worth(assessment, limits)
-
-
-# --- warm-ups ---------------------------------------------------------------------------------------------------
 
 
 def _warmups(scene: PlanContext) -> list[TriggerPlan | Skipped]:
@@ -175,9 +166,6 @@ def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...])
     )
 
 
-# --- nearer to the data -----------------------------------------------------------------------------------------
-
-
 def _improvements(scene: PlanContext) -> list[TriggerPlan | Skipped]:
     snapshot, names = scene.snapshot, scene.detection.topics
     groups, assessments, predictions = snapshot.groups.get, scene.detection.assessments.get, scene.predictions.get
@@ -192,8 +180,7 @@ def _improvements(scene: PlanContext) -> list[TriggerPlan | Skipped]:
             read = tuple(map(topics, names.get(group_id) or topics_of(group)))
             rows.append((group_id, group, assessment, answers, copies(group_id), read, predictions(group_id)))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
-    judged = each(scene.memo, "triggers", rows, _ID, partial(_judge_row, scene), context=context)
-    return _above_bytes(judged, scene)
+    return _above_bytes(each(scene.memo, "triggers", rows, _ID, partial(_judge_row, scene), context=context), scene)
 
 
 def unplanned_reason(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> Unplanned | None:
@@ -221,8 +208,7 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -
         # What Kafka's measure calls local saves nothing unless a broker in the rack really serves the read.
         if more_local_worth(does.read, scene.limits):
             return None
-    unsure = scene.snapshot.selector_is_rack_aware is None
-    return Unplanned.UNKNOWN_SELECTOR if unsure else Unplanned.BELOW_THRESHOLD
+    return Unplanned.UNKNOWN_SELECTOR if scene.snapshot.selector_is_rack_aware is None else Unplanned.BELOW_THRESHOLD
 
 
 def own_answer(prediction: Prediction | None) -> PredictedAssignment | None:
@@ -280,7 +266,7 @@ def _not_triggerable(group: ReaderGroup, limits: Limits) -> Unplanned | None:
 
 
 def _not_rack_aware(group: ReaderGroup, scene: PlanContext) -> Unplanned | None:
-    """An assignor that does not look at racks would only shuffle."""
+    """The reason when the assignor ignores racks: a rebalance cannot gain."""
     if scene.found.about(FindingReason.RACK_AWARENESS_OFF, SubjectId("group", group.id)):
         return Unplanned.RACKS_OFF
     if isinstance(group, StreamsGroup):

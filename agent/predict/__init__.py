@@ -1,1 +1,1 @@
-"""What will a group's own assignor give it? The parity assignors, asked about a group of a snapshot."""
+"""Predictions of assignments: Kafka's assignors run on the groups of a snapshot."""

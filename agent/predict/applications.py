@@ -1,10 +1,7 @@
-"""What the leader of a classic Kafka Streams application will give its processes.
+"""Predicted tasks of classic Kafka Streams applications, by Kafka's task assignors (KIP-441, KIP-925).
 
-The group's bytes tell processes, threads, tags and tasks. Which task assignor runs, with which rack strategy, standbys
-and warm-ups, they do not tell: that is taken from the settings, else Kafka's defaults are assumed, and it is said so.
-
-Lags only decide who may run a task at once and who is nearest to it, so they are rounded up to powers of two: a
-prediction does not change with every record.
+Task assignor, rack strategy, standbys and warm-ups are not in the group's bytes: they come from the settings, else
+Kafka's defaults, with a note. Lags are rounded up to powers of two, so that not every record changes a prediction.
 """
 
 from __future__ import annotations
@@ -87,7 +84,7 @@ def assignor_of(settings: GroupLimits) -> str:
 
 
 def assignor_name(kind: GroupKind, shown: str | None, settings: GroupLimits) -> str | None:
-    """As predictions and plans name it; ``shown`` is what the group shows: of a Streams group that is its protocol."""
+    """The assignor's name in predictions and plans; ``shown`` is the group's protocol name."""
     if kind is GroupKind.CLASSIC_STREAMS:
         return assignor_of(settings)
     return ONLY_ASSIGNORS.get(kind, shown)
@@ -124,8 +121,7 @@ def predict_application(
         return Prediction(group_id=group.id, assignor=name, basis=PredictionBasis.SET, why_not=why), None
     if any(ground.replicas(source.topic) is None for task in topology.tasks for source in task.sources):
         return Prediction(group_id=group.id, assignor=name, why_not=NotPredicted.TOPICS_UNKNOWN), None
-    problem = _problem(group, topology, ground, settings, lags)
-    way = _way(problem, assign)
+    way = _way(_problem(group, topology, ground, settings, lags), assign)
     unsure = _unsure(topology, settings)
     literal = "cost-equal optimum" not in (way.first.flow, way.last.flow)
     notes = list(dict.fromkeys((*way.first.warnings, *way.last.warnings, *unsure)))
@@ -157,7 +153,7 @@ def with_bytes(
     topology: StreamsTopology,
     size_bytes: Mapping[TopicPartition, int],
 ) -> Prediction:
-    """The same with what the warm-ups take on disk; each is read once from the brokers to get there."""
+    """The prediction with the bytes of its warm-ups, each copied once from the brokers."""
     if way is None or prediction.warmups is None:
         return prediction
     changelogs = {task.id: task.changelogs for task in topology.tasks}
@@ -169,16 +165,13 @@ def with_bytes(
 
 
 def described(settings: GroupLimits) -> str:
-    """What an application runs with, as one clause."""
+    """Settings of an application, as one clause."""
     parts = [f"rack.aware.assignment.strategy {settings.rack_aware_assignment_strategy}"]
     if settings.rack_aware_assignment_tags:
         parts.append(f"tags {', '.join(settings.rack_aware_assignment_tags)}")
     parts.append(f"num.standby.replicas {settings.num_standby_replicas}")
     parts.append(f"max.warmup.replicas {settings.max_warmup_replicas}")
     return ", ".join(parts)
-
-
-# --- the problem ----------------------------------------------------------------------------------------------
 
 
 def _problem(
@@ -259,15 +252,11 @@ def _end_of(task: TaskState, end_offsets: Mapping[TopicPartition, int]) -> int:
 
 
 def _unsure(topology: StreamsTopology, settings: GroupLimits) -> list[str]:
-    """What is not certain about the application and decides the answer."""
     odd = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
     if not odd:
         return []
     matters = settings.num_standby_replicas or settings.rack_aware_assignment_strategy != NO_STRATEGY
     return [f"the changelog topics of subtopology {', '.join(odd)} are unknown"] if matters else []
-
-
-# --- the way to the end ---------------------------------------------------------------------------------------
 
 
 def _assign_of(name: str) -> Assign | None:

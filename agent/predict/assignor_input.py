@@ -1,4 +1,4 @@
-"""What Kafka's assignors get to see of racks, which is what brokers and clients tell, and in which order of members."""
+"""Input of Kafka's assignors: topics, replica racks as brokers report them, and the order of members."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class AssignorInput(NamedTuple):
 
 
 def _has_holes(topic: TopicState) -> bool:
-    """Whether the number of some partition is missing; they are sorted and differ."""
+    """True when a partition number is missing; they are sorted and differ."""
     return bool(topic.partitions) and topic.partitions[-1].id.partition != len(topic.partitions) - 1
 
 
@@ -64,7 +64,7 @@ SHARED_BUCKET = "two members share a bucket of Kafka's hash map, where their ord
 
 
 def share_a_bucket(members: Collection[str]) -> bool:
-    """Whether the order of a hash map of these ids is decided by the order of insertion, which is not known."""
+    """True when the order of a Java hash map of these ids depends on that of insertion, which is unknown."""
     mask = grown_table(len(members)) - 1
     buckets = {((value := string_hash(member)) ^ (value & 0xFFFFFFFF) >> 16) & mask for member in members}
     return len(buckets) < len(members)

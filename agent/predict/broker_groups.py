@@ -1,6 +1,6 @@
-"""What brokers will give the members of KIP-848 and KIP-1071 groups: their assignors, the target as it stands.
+"""Predicted assignments of KIP-848, KIP-1071 and classic consumer groups by Kafka's assignors.
 
-Neither looks at racks. Members come in the order of the broker's hash maps, topics in that of their ids.
+The brokers' assignors ignore racks; their members come in hash map order and topics in the order of their ids.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ ASSIGNORS = {UNIFORM: assign_group_uniform, RANGE: assign_group_range}
 
 
 class BrokerAssignorSettings(NamedTuple):
-    """What brokers are set to, as far as it is shown."""
+    """Assignor settings of the brokers; None where configs are hidden."""
 
     deterministic: bool | None
-    """KIP-1071: whether the broker's assignor is that of 4.2 and later; None where configs are not shown."""
+    """KIP-1071: True for the assignor of Kafka 4.2 and later; None where configs are hidden."""
     num_standby_replicas: int | None
     """KIP-1071: of the group, else the brokers' default; None where neither is shown."""
 
@@ -53,18 +53,15 @@ class BrokerAssignorSettings(NamedTuple):
 def broker_facts(
     group_id: str, broker_configs: Mapping[int, Mapping[str, str]], group_configs: Mapping[str, Mapping[str, str]]
 ) -> BrokerAssignorSettings:
-    """What one group's assignor is and runs with."""
+    """Assignor of one group with its settings."""
     rows = [row for row in broker_configs.values() if row]
     told = [group_configs.get(group_id, {}).get(GROUP_STANDBYS), *(row.get(GROUP_STANDBYS_DEFAULT) for row in rows)]
     standbys = next((int(value) for value in told if value is not None and value.isdecimal()), None)
     return BrokerAssignorSettings(all(STREAMS_INITIAL_DELAY in row for row in rows) if rows else None, standbys)
 
 
-# --- KIP-848 --------------------------------------------------------------------------------------------------
-
-
 def predict_consumer(group: ConsumerGroup, ground: AssignorInput) -> Prediction:
-    """What the broker's uniform or range assignor makes of the present target."""
+    """The next target by the broker's uniform or range assignor (KIP-848)."""
     assign = ASSIGNORS.get(group.assignor or "")
     if assign is None:
         return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR)
@@ -134,11 +131,8 @@ def _topic_hash(topic_id: str) -> int:
     return halves_hash(topic_id_halves(topic_id))
 
 
-# --- KIP-1071 -------------------------------------------------------------------------------------------------
-
-
 def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: BrokerAssignorSettings) -> Prediction:
-    """What the coordinator's sticky assignor makes of the present target; members as processes."""
+    """The next target by the coordinator's sticky assignor (KIP-1071); members as processes."""
     targets = {target.member_id: target for target in group.targets}
     process_of = {member: process.id for process in group.processes for member in process.member_ids}
     sizes: dict[str, int] = {}
@@ -223,11 +217,8 @@ def _order(task: TaskId) -> tuple[bool, TaskId]:
     return isinstance(task.subtopology, str), task
 
 
-# What the leader of a classic consumer group will give its members.
-#
-# The problem is the leader's: subscriptions, racks and ownership as members will send them at their next join, members
-# in the order in which a Java leader visits them. Members of a settled group were all in the same generation, so its
-# number decides nothing.
+# Classic consumer groups: members in a Java leader's order, with the subscriptions, racks and ownership of their next
+# join. Members of a settled group share a generation, so its number decides nothing.
 
 EAGER: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
     RANGE: range_assign,
@@ -236,7 +227,7 @@ EAGER: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
 }
 """Protocol name -> Kafka's assignor, where one rebalance does it all."""
 CLASSIC_ASSIGNORS = frozenset({*EAGER, COOPERATIVE_STICKY})
-"""Protocol names whose answer can be predicted."""
+"""Protocol names with a prediction."""
 ORDERED = frozenset({STICKY, COOPERATIVE_STICKY})
 """Assignors that depend on the order of the members, unless all subscribe to the same."""
 GENERATION = 1
@@ -282,7 +273,7 @@ def predict_classic(group: ConsumerGroup, ground: AssignorInput, settings: Group
 
 
 def _order_counts(group: ConsumerGroup, racks: Mapping[str, Sized]) -> bool:
-    """Whether the order of the members decides something: who gets one partition more, or anything at all."""
+    """True when the order of the members decides the assignment."""
     alike = len({member.topics for member in group.members}) == 1
     uneven = sum(map(len, racks.values())) % len(group.members)
     return group.assignor in ORDERED and (bool(uneven) or not alike)
@@ -301,7 +292,7 @@ def _classic_member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
 
 
 def _settled(problem: ClassicProblem, assignor: str) -> SettledAssignment:
-    """A cooperative leader holds back what a member has to give up first, so that another rebalance follows."""
+    """A cooperative leader assigns partitions only after they are revoked, so that another rebalance follows."""
     if assignor == COOPERATIVE_STICKY:
         return cooperative_sticky_settled(problem)
     result = EAGER[assignor](problem)
@@ -329,10 +320,8 @@ def _about(leader: LeaderClient) -> list[str]:
             return ["librdkafka leads the group and breaks ties in its own way"]
 
 
-# Whose code assigns the partitions of a classic group: Java's, librdkafka's or a Python client's.
-#
-# The leader is one of the members, and brokers do not tell which. So a group has a known leader only when all its
-# members run the same client: by what the user says of the group, else by the client ids that clients give themselves.
+# Brokers do not report the leader of a classic group: it is known only when all members run the same client, by the
+# settings of the group, else by the clients' default client ids.
 
 
 class LeaderClient(StrEnum):
@@ -355,11 +344,11 @@ _BY_CLIENT_ID = (
     (re.compile(r"rdkafka"), LeaderClient.LIBRDKAFKA),
     (re.compile(r"kafka-python-.+|aiokafka-.+"), LeaderClient.PYTHON),
 )
-"""What clients call themselves unless they are given a ``client.id``."""
+"""Default client ids."""
 
 
 def leader_of(group: ConsumerGroup, software: str | None) -> LeaderClient:
-    """The leader's client, as far as it can be told."""
+    """The client software of the leader; UNKNOWN where members differ or have ids of their own."""
     if software is not None:
         return next((leader for name, leader in _BY_SOFTWARE if name.search(software)), LeaderClient.UNKNOWN)
     first = _by_client_id(group.members[0].client_id) if group.members else LeaderClient.UNKNOWN

@@ -1,13 +1,8 @@
-"""What will a group's own assignor give at the next rebalance, and where does that end? Asked of one group or many.
+"""Predicted assignments of groups by their own assignors: after the next rebalance and when settled.
 
-Pure: a group, its topics, the brokers' racks and the settings in; who gets what out. To ask "what if", hand in a
-changed snapshot or changed limits: members, processes, brokers and settings are plain values.
-
-Invariants
-- Nothing is guessed silently: what is assumed is named, and where Kafka is not deterministic, or the leader is not
-  known to be Java, the prediction says ``cost-equal only``.
-- A group without a prediction says why.
-- The work is bounded: a group over ``limits.plan.predict_limit`` (partitions or tasks, times members) is not predicted.
+Pure: a what-if is a changed snapshot or changed limits. Assumptions are in the notes; where Kafka is not deterministic,
+or the leader may not be Java, the certainty is ``cost-equal only``. A group without a prediction has a reason; one over
+``limits.plan.predict_limit`` (partitions or tasks, times members) is not predicted.
 """
 
 from __future__ import annotations
@@ -52,8 +47,6 @@ _BROKER_FACTS_NOT_ASKED = BrokerAssignorSettings(None, None)
 
 
 class _Row(NamedTuple):
-    """All that the prediction of one group depends on, beside the brokers' racks."""
-
     group: Group
     topics: tuple[TopicState | None, ...]
     settings: GroupLimits
@@ -62,12 +55,12 @@ class _Row(NamedTuple):
 
 
 def predict(group: Group, snapshot: Snapshot, limits: Limits) -> Prediction:
-    """What the group's own assignor gives; never raises for what is in a snapshot."""
+    """The assignment by the group's own assignor; never raises for any snapshot."""
     return predict_groups((group,), snapshot, limits, Memo())[group.id]
 
 
 def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, memo: Memo) -> Mapping[str, Prediction]:
-    """The same for several groups, by id in their order; what depends on nothing that changed is reused."""
+    """Predictions of several groups by id in their order, reused while their input is the same."""
     groups = tuple(groups)
     names = each(memo, "predict topics", groups, _ID, _topics)
     known = snapshot.topics
@@ -176,7 +169,6 @@ def _size(group: Group, topics: Iterable[TopicState | None] = ()) -> int:
 
 
 def _topics(group: Group) -> tuple[str, ...]:
-    """Everything that the group's assignor looks up, sorted: changelogs too."""
     names: set[str] = set()
     if isinstance(group, ConsumerGroup):
         for member in group.members:
