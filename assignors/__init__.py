@@ -1,12 +1,10 @@
-"""Assign work and judge assignments: the best answer with its proof, what an answer costs, what is wrong with it.
+"""Assignors of consumer groups, Streams tasks and replicas: optimal ones and Kafka's, measures, validation.
 
-Usable alone: nothing here knows the agent. A problem (``assignors.problem``) goes in, a result comes out:
+Usable without the agent; a problem (``assignors.problem``) goes in, a result comes out:
 
     from assignors import ConsumerProblem, optimal_consumer
 
-What Kafka's own assignors answer is in ``assignors.kafka``; their problems say all that those look at.
-
-The solvers are imported when they are first asked for, because numpy and OR-Tools take a quarter of a second.
+``assignors.kafka`` has Kafka's own. Solvers are imported at first use: numpy and OR-Tools take a quarter of a second.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Measure an assignment: balance, stickiness, what crosses racks, moves, and how far standbys are apart.
+"""Measures of an assignment: balance, stickiness, traffic between racks, moves, and spread of standbys.
 
-Measures take a problem and an assignment from anywhere, an assignor's answer or what runs now, and never judge it
-(``validate`` does). Unknown racks are local nowhere and far from none. The two balances of tasks are KIP-441's
-(instances differ by at most one task; subtopologies differ by at most one in how many instances run them).
+An unknown rack is local nowhere and far from none. Both balances of tasks are KIP-441's (processes differ by at most
+one task; subtopologies differ by at most one in how many processes run them).
 """
 
 from __future__ import annotations

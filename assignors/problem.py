@@ -1,11 +1,7 @@
-"""The contract of the assignors: three kinds of problem, three kinds of result, nothing else.
+"""Problems and results of the optimal assignors: consumer groups, Streams tasks, replicas.
 
-A problem is a small frozen value that says everything an assignor may know; an assignor is a function from
-problem to result. Racks are given *per partition as a set*: the caller decides by which measure a rack counts
-(Kafka's own: any replica; or where bytes are really read: the leader or an in-sync replica), so the same
-assignor answers both questions.
-
-Unknown is ``None`` and never equal to anything: a member without a rack is local nowhere.
+Frozen values. Racks are given *per partition as a set*: the caller decides by which measure a rack counts (Kafka's: any
+replica; or as read: the leader or an in-sync replica). Unknown is ``None`` and equal to nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Find what is wrong with a result, by name: promises broken, figures that do not hold.
+"""Defects of a result, by name: broken constraints and wrong figures.
 
-Apart from the assignors on purpose: nothing here is shared with how results are found. A result without defects keeps
-every hard promise of its problem (each partition once, balance, replication factor, ...); whether it is also the
-cheapest is the business of its bound.
+Shares no code with the assignors. A result without defects keeps every hard constraint of its problem (each partition
+once, balance, replication factor, ...); optimality is shown by its bound.
 """
 
 from __future__ import annotations

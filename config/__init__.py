@@ -1,1 +1,1 @@
-"""Settings, logging and the example files an operator starts from. Knows nothing of the project."""
+"""Settings, logging and the example file. Imports nothing of the project."""

@@ -1,4 +1,4 @@
-"""Every setting there is, read off the models: public name, kind, default, sentence; and which name a person meant.
+"""Catalogue of all settings, read off the models: name, default, sentence; and the nearest name of a wrong one.
 
 A public name is a path of model names joined by dots. Names with a part that the user chooses (an application id, a
 pair of racks, a Kafka client's setting) are listed with that part in angle brackets.
@@ -219,8 +219,7 @@ def sentence_of(model: type[BaseModel], name: str) -> str:
 def section_model(field: FieldInfo) -> type[BaseModel] | None:
     """The model of a field that is a section, else None."""
     kind: Any = field.annotation
-    is_section = inspect.isclass(kind) and issubclass(kind, BaseModel) and not is_client(field)
-    return kind if is_section else None
+    return kind if inspect.isclass(kind) and issubclass(kind, BaseModel) and not is_client(field) else None
 
 
 def is_mapping(field: FieldInfo) -> bool:

@@ -1,7 +1,4 @@
-"""The settings as documents: the table of docs/operations.md, the example file and a JSON Schema for editors.
-
-All three are written from the models, and tests hold that the committed files are the ones written now.
-"""
+"""Documents of the settings, written from the models: table of docs/operations.md, example file, JSON Schema."""
 
 from __future__ import annotations
 
@@ -76,8 +73,7 @@ def with_settings_table(document: str) -> str:
 
 def example_yaml() -> str:
     """A settings file with every setting, its sentence and its default, each commented out."""
-    lines = [_EXAMPLE_HEAD, *_example_lines(Settings, 0)]
-    return "\n".join(lines) + "\n"
+    return "\n".join((_EXAMPLE_HEAD, *_example_lines(Settings, 0))) + "\n"
 
 
 def settings_schema() -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""What mode ``execute`` is set to: one model per concern, as in `config.sections`.
+"""Settings of mode ``execute``, one model per concern, as in `config.sections`.
 
 Defaults are safe: small batches, triggers of known-good groups only, every reassignment approved by a person. A
-setting that would allow nothing at all is a mistake with a sentence, because it cannot be meant.
+setting that would allow nothing at all is a mistake.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ Budget = Annotated[int, AfterValidator(_not_zero)]
 TriStateWord = Literal["unknown", "yes", "no"]
 
 
-def _told(value: object) -> object:
+def _yes_or_no(value: object) -> object:
     """YAML reads a bare yes or no as true or false."""
     return {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
 
 
-ToldWord = Annotated[TriStateWord, BeforeValidator(_told)]
+ToldWord = Annotated[TriStateWord, BeforeValidator(_yes_or_no)]
 
 
 class ExecuteSettings(BaseModel):

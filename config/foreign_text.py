@@ -1,11 +1,9 @@
-r"""Makes text that others chose harmless to show: the one border in front of every terminal, file, page and log.
+r"""Foreign text made harmless: the one border in front of every terminal, file, page and log.
 
-Client ids, member ids, group ids, racks, hosts, protocol names and settings come from any client that reaches a
-broker. Shown as they are, they steer a terminal, reorder or hide the text beside them, forge lines, or become
-formulas. Here every character that is not plainly seen is written as its escape (``\x1b``, ``\u202e``), and what is
-too long is cut, with the number of characters that are left out.
-
-Pure, and the lowest layer: it imports nothing of the project.
+Client ids, member ids, group ids, racks, hosts and protocol names come from any client that reaches a broker; as they
+are they could steer a terminal, hide or reorder text, forge lines or become formulas. Characters that are not plainly
+visible are written as escapes (``\x1b``, ``\u202e``), long text is cut with the number of characters left out. Pure,
+the lowest layer: it imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -64,8 +62,7 @@ def shortened(text: str, *, run: int = MOST_RUN, whole: int = MOST_TEXT) -> str:
     """
     if len(text) <= run and _is_plain(text):
         return text
-    words = [_middle_out(word, run) for word in text.split(" ")]
-    short = " ".join(words)
+    short = " ".join(_middle_out(word, run) for word in text.split(" "))
     if len(short) <= whole:
         return short
     kept = short[:whole]

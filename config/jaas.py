@@ -1,4 +1,4 @@
-"""Reads user and password from a ``sasl.jaas.config`` line; login modules that load code or need a ticket are refused.
+"""User and password of a ``sasl.jaas.config`` line; login modules that load code or need a ticket are refused.
 
 The grammar is JAAS's own: ``class flag name=value ...;`` where a value may be quoted and a backslash escapes.
 """

@@ -1,4 +1,4 @@
-"""Checks the values of the connection settings: each on its own, then what contradicts what."""
+"""Checks of the Kafka connection's settings: each value by itself, then contradictions between settings."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""One connection to Kafka in Kafka's dotted names, for the two clients that rackwise uses.
+"""Settings of one Kafka connection in Kafka's dotted names, for confluent-kafka and kafka-python.
 
-The user writes what a Java or librdkafka properties file holds; this module checks it once, keeps secrets as
-`SecretStr`, and translates to confluent-kafka's configuration and to kafka-python's keyword arguments. It is pure but
-for the files that references and an imported properties file name.
-
-What is wrong is answered in this order: a key that is refused, a key that is unknown (with the nearest known one), a
-value out of its kind, then contradictions between keys.
+Secrets are `SecretStr`. The only files read are those of references and of an imported properties file. Mistakes are
+reported in this order: a refused key, an unknown key (with the nearest one), a wrong value, contradictions.
 """
 
 from __future__ import annotations

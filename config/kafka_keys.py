@@ -1,8 +1,6 @@
-"""The dotted names that rackwise takes for its connection to Kafka, and what it does with all others.
+"""Dotted names of the Kafka connection: translated, ignored (of producers and consumers), or refused.
 
-One table, read by `config.kafka_client`: a key is translated (for librdkafka and for kafka-python), noted and left out
-because it belongs to producers and consumers, or refused with a sentence because it would load code, read a URL,
-print secrets or weaken TLS.
+Refused, with a sentence, is a key that would load code, read a URL, print secrets or weaken TLS.
 """
 
 from __future__ import annotations

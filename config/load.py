@@ -1,6 +1,6 @@
 """Settings from all sources: flag > environment > config files > imported ``.properties`` > default.
 
-Every value keeps its origin. All mistakes are found in one go and told together, each with where it was made.
+Every value keeps its origin. All mistakes are reported together, each with its origin.
 """
 
 from __future__ import annotations

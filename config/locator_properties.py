@@ -1,4 +1,4 @@
-"""What each kind of rack locator needs, cut out of ``rack.locator.properties`` and checked, property by property."""
+"""Properties of each kind of rack locator, checked one by one: the parts of ``rack.locator.properties``."""
 
 from __future__ import annotations
 

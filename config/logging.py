@@ -1,14 +1,9 @@
 """The log: one event, one line, whatever the values hold; console on a terminal, JSON elsewhere.
 
-On a console an event that has a sentence is shown as that sentence; its other fields are in JSON, and at level debug.
-
-Invariants, whatever the values are (member ids, topic names and tracebacks are foreign text):
-
-1. No secret is written: not under a key that names one, and not a known secret value under any key.
-2. No value can forge a line, move a terminal's cursor or hide: see `config.foreign_text`.
+Lines go to stderr; a console shows an event's sentence instead of its fields, except at level debug. Invariants:
+1. No secret is written: not under a key that names one, and no known secret value under any key.
+2. No value forges a line, moves a cursor or hides (`config.foreign_text`).
 3. No value is longer than 1 KiB (a traceback 8 KiB), no list longer than 32 items.
-
-Lines go to stderr; stdout belongs to answers. Libraries that log by themselves go the same way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Networks as people write them: what is no network, and which two overlap."""
+"""Networks in CIDR notation: parsing, and which two overlap."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Opens a file that an operator names: a regular one, at once, and no more of it than can be of use.
+"""Regular files that an operator names, opened without waiting and read up to a limit.
 
-A pipe without a writer would be waited for without end, a device may have no end, and a sparse file of 10 GB costs
-nothing to make. Each is an `OSError` whose ``strerror`` says so, as every reader of files handles that one anyway.
+A pipe or device could block or never end, and a sparse file may be huge: each is an `OSError` with such a ``strerror``.
 """
 
 from __future__ import annotations

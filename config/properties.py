@@ -1,4 +1,4 @@
-r"""Reads Java's ``.properties`` syntax as ``java.util.Properties`` does, and the references that Kafka resolves in it.
+r"""Java's ``.properties`` syntax, as ``java.util.Properties``, and the references of Kafka's config providers.
 
 Keys end at the first unescaped ``=``, ``:`` or blank; ``#`` and ``!`` begin comments; an odd number of backslashes at
 the end of a line continues it; ``\t \n \r \f \uXXXX`` are escapes and a backslash before any other character is

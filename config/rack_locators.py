@@ -1,9 +1,8 @@
-"""Where racks are known from, besides what brokers and clients tell themselves: KIP-36's two names, checked and cut up.
+"""Rack locators (KIP-36's two settings): sources of racks besides ``broker.rack`` and ``client.rack``.
 
-``rack.locator.class`` lists locators in the order in which they are asked, and ``rack.locator.properties`` has what
-each needs, under its name. A locator may be listed more than once with a label of its own, as ``file:brokers`` and
-``file:clients``. What is neither built in nor labelled is the name of a Python entry point; its properties may hold
-secrets, so they are never shown.
+``rack.locator.class`` lists locators in order, and ``rack.locator.properties`` has their properties under their names.
+A locator may be listed more than once with a label, as ``file:brokers`` and ``file:clients``. Other names are Python
+entry points; their properties may hold secrets and are never shown.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""What in a setting is secret, by its name and by its form, and the same setting for a person's eyes.
+"""Secrets in settings, by name and by form, and settings with their secrets masked.
 
-Secret is a value under a name that says so, what is in a URL before ``@`` and after ``?``, what follows a secret
-name inside a text (``-Dx.password=…``), and every argument of a program that is no plain option. Values of the type
-`SecretStr` need none of this.
-
-Pure, and the lowest layer beside `config.foreign_text`.
+Secret is a value under a secret name, the part of a URL before ``@`` and after ``?``, the value after a secret name in
+a text (``-Dx.password=…``), and every argument of a program that is no plain option. Pure, the lowest layer beside
+`config.foreign_text`.
 """
 
 from __future__ import annotations
@@ -141,8 +139,7 @@ def _argument(text: str) -> str:
 
 
 def _inside(text: str) -> list[tuple[int, int]]:
-    pairs = [found.span(1 if found[1] is not None else 2) for found in _PAIR.finditer(text)]
-    return [*_in_urls(text), *pairs]
+    return [*_in_urls(text), *(found.span(1 if found[1] is not None else 2) for found in _PAIR.finditer(text))]
 
 
 def _in_urls(text: str) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""One model per concern, each field with the sentence that `config show` and docs/operations.md print.
+"""Settings of the agent, one model per section, each field with the sentence that documents print.
 
 Defaults are safe: a dry run, bound to this machine, rackwise's own topics only.
 """

@@ -1,6 +1,6 @@
-"""The sentence below each setting, read off the models' source when it is asked for.
+"""The sentence below each setting, read off the models' source on demand.
 
-pydantic can read these too, but does so whenever a model is made: each command would pay for what two of them show.
+pydantic can read these too, but does so whenever a model is made, in every command.
 """
 
 from __future__ import annotations

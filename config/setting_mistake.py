@@ -1,4 +1,4 @@
-"""The one error of this package: a setting that cannot be used, with a sentence that says why and what to write."""
+"""The error of this package: a setting that cannot be used, with the reason and the remedy."""
 
 from __future__ import annotations
 

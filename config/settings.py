@@ -1,7 +1,6 @@
 """All settings as one frozen value; `config.load` builds it from flags, environment, files and defaults.
 
-Names: Kafka's dotted names wherever Kafka has the setting, with Kafka's defaults and limits. The value knows nothing
-of where it came from and never reads the environment by itself.
+Names, defaults and limits are Kafka's wherever Kafka has the setting. The value does not read the environment.
 """
 
 from __future__ import annotations

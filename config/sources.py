@@ -1,7 +1,7 @@
-"""Where settings come from: flags, environment variables, YAML files, imported ``.properties`` files.
+"""Sources of settings: flags, environment variables, YAML files, imported ``.properties`` files.
 
-Each source becomes a layer: canonical path -> raw value and its origin. What a source does not know is a mistake with
-the nearest name; what it knows and has no use for is a note.
+Each source becomes a layer: canonical path -> raw value and its origin. An unknown name is a mistake with the nearest
+name; a known one without use is a note.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The data pipeline on Spark: where it runs, where its tables are, how much it reads at a time."""
+"""Settings of the data pipeline on Spark: master, tables, checkpoints, intervals and batch size."""
 
 from __future__ import annotations
 

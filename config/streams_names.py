@@ -1,7 +1,7 @@
-"""What a Kafka Streams application is set to and its group bytes do not tell: Kafka's names, defaults and limits.
+"""Settings of Kafka Streams applications that group bytes do not carry: Kafka's names, defaults and limits.
 
-The same names may be given once for all applications and again for one (``groups.<application.id>.<name>``). Names and
-values that stand in the text of a KIP but were released otherwise are answered with the released ones.
+Given for all applications, or for one (``groups.<application.id>.<name>``). Names and values that are in a KIP's text
+but were released otherwise are mistakes that name the released ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Kinds of values that settings are written in: durations, sizes, comma lists, shell-style patterns, topic names.
+"""Types of setting values: durations, sizes, comma lists, shell-style patterns, topic names.
 
-Each reads what a person writes (``10s``, ``50MB``, ``a,b``), refuses anything else with a sentence, and is written back
-in the same form. A duration needs its unit, because a bare 10 may be seconds or milliseconds.
+Each is read from text (``10s``, ``50MB``, ``a,b``) and written back in the same form. A duration needs its unit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""When may be acted: maintenance windows and blackouts by name, as times of day on the clocks of an IANA zone.
+"""Maintenance windows and blackouts by name, as times of day in an IANA zone.
 
-A window that could never open, and blackouts that leave no minute, are mistakes with a sentence.
+A window that never opens, and blackouts that leave no minute, are mistakes.
 """
 
 from __future__ import annotations

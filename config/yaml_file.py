@@ -1,7 +1,6 @@
-"""Reads a YAML settings file: small, without tricks, and never half-read.
+"""YAML settings files: plain data only, read as a whole or refused.
 
-Only plain data is loaded. A file over 1 MiB, more than a hundred aliases, data that aliases unfold to more than
-100,000 values, and a key that is written twice are refused with a sentence.
+Limits: 1 MiB, a hundred aliases, 100,000 values with aliases unfolded; a key that is written twice is refused.
 """
 
 from __future__ import annotations

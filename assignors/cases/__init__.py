@@ -1,1 +1,1 @@
-"""Run cases of recorded assignments: the input as Kafka saw it in, the output as Kafka gave it out."""
+"""Recorded cases of Kafka's assignors, run against the ports."""

@@ -1,4 +1,4 @@
-"""Run the cases of replica placement: ``broker.admin_utils`` (KIP-36) and ``broker.striped_placer`` (KRaft)."""
+"""Cases of replica placement: ``broker.admin_utils`` (KIP-36) and ``broker.striped_placer`` (KRaft)."""
 
 from __future__ import annotations
 

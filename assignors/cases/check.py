@@ -1,8 +1,7 @@
-"""Compare a port's output with Kafka's: exactly, or by properties where Kafka is not deterministic.
+"""Comparison of a port's output with Kafka's: exact, or by properties where Kafka is not deterministic.
 
-The answer is the first difference in words, or nothing. Fields that only explain how a class got to its answer
-(``draws``, ``branch``, ``cost_…``) count only where both outputs have them; everything else has to be there and equal,
-and nothing may be there that Kafka does not give.
+The result is the first difference, or None. Fields that explain the way to the answer (``draws``, ``branch``,
+``cost_…``) count only where both outputs have them; all others must exist in both and be equal.
 """
 
 from __future__ import annotations
@@ -33,16 +32,13 @@ def first_difference(case: AssignorCase, output: Output) -> str | None:
 
 
 def _differences(expected: Output, got: Output) -> Iterator[str]:
-    optional = {name for name in expected.keys() ^ got.keys() if _only_explains(name)}
+    either = expected.keys() ^ got.keys()
+    optional = {name for name in either if name in {"draws", "branch"} or name.startswith("cost_")}
     yield from _differing(
         {name: value for name, value in expected.items() if name not in optional},
         {name: value for name, value in got.items() if name not in optional},
         "",
     )
-
-
-def _only_explains(name: str) -> bool:
-    return name in {"draws", "branch"} or name.startswith("cost_")
 
 
 def _differing(expected: Any, got: Any, where: str) -> Iterator[str]:

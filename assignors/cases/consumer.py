@@ -1,7 +1,4 @@
-"""Run the cases of Kafka's client-side assignors (``consumer.*``).
-
-Whatever does not have the shape of a case raises ``BadProblem`` with a sentence naming the field.
-"""
+"""Cases of Kafka's client-side assignors (``consumer.*``)."""
 
 from __future__ import annotations
 

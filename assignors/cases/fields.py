@@ -1,4 +1,4 @@
-"""Read one field of a case, or say in one sentence which field is not what it should be."""
+"""Fields of a case, checked: ``BadProblem`` names the field that has the wrong kind or value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the cases of the broker's assignors of consumer groups: ``group.range`` and ``group.uniform`` (KIP-848)."""
+"""Cases of the broker's assignors of consumer groups: ``group.range`` and ``group.uniform`` (KIP-848)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ def group_problem(case: Mapping[str, Any]) -> GroupProblem:
 
 def _topic(value: Any, field: str) -> tuple[str, int]:
     topic = an_object(value, field)
-    return text(topic.get("id"), f"{field}.id"), whole(
-        topic.get("partitions"), f"{field}.partitions", 1, MOST_PARTITIONS
-    )
+    count = whole(topic.get("partitions"), f"{field}.partitions", 1, MOST_PARTITIONS)
+    return text(topic.get("id"), f"{field}.id"), count
 
 
 def _member(value: Any, field: str) -> GroupMember:
@@ -40,14 +39,10 @@ def _member(value: Any, field: str) -> GroupMember:
         instance_id=text_or_none(member.get("instance_id"), f"{field}.instance_id"),
         topics=each(member.get("topics"), f"{field}.topics", text),
         assigned={
-            topic: each(partitions, f"{field}.assigned.{topic}", _partition)
+            topic: each(partitions, f"{field}.assigned.{topic}", lambda number, where: whole(number, where, 0))
             for topic, partitions in an_object(member.get("assigned", {}), f"{field}.assigned").items()
         },
     )
-
-
-def _partition(value: Any, field: str) -> int:
-    return whole(value, field, 0)
 
 
 def _run(assign: Callable[[GroupProblem], TargetAssignment], case: Mapping[str, Any]) -> dict[str, Any]:

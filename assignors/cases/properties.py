@@ -1,7 +1,6 @@
-"""Judge an assignment of tasks by what all of Kafka's possible answers have in common.
+"""Properties of all task assignments that Kafka may give where it depends on identity hash codes.
 
-For Streams assignors whose Java depends on identity hash codes. In the order in which they are looked at: every task is
-active once and copies lie apart; as many standbys; loads as even; as much kept; the same side results.
+Checked in this order: every task is active once and copies lie apart; standby count; balance; stickiness; side results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Read a file of cases and give each to the port of its assignor.
+"""Files of recorded cases, and the port that runs each case.
 
-A file is refused as a whole, with a sentence that names the case and the field, when it is not shaped like one or when
-it asks for an unknown assignor: a result for half of the cases would look like a result for all.
+A file with a malformed case or an unknown assignor is refused as a whole; the sentence names the case and the field.
 """
 
 from __future__ import annotations

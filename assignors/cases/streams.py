@@ -1,4 +1,4 @@
-"""Run cases of Kafka Streams: the high-availability assignor, its standby and rack-aware steps, and the flow graph."""
+"""Cases of Kafka Streams: high-availability assignor, standby assignors, rack-aware step and flow graph."""
 
 from __future__ import annotations
 

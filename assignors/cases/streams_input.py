@@ -1,7 +1,4 @@
-"""Read the input of a Streams case (``streams.*``) into the problem that Kafka's assignors solve.
-
-Whatever does not have the shape of a case raises ``BadProblem`` with a sentence naming the field.
-"""
+"""Input of a Streams case (``streams.*``) as ``StreamsProblem``; ``BadProblem`` names a malformed field."""
 
 from __future__ import annotations
 

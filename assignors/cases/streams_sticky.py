@@ -1,11 +1,11 @@
-"""Run the cases of Kafka's sticky Streams assignors, of the thread level and of KIP-1071's assignor."""
+"""Cases of Kafka's sticky Streams assignors, of task-to-thread assignment and of KIP-1071's assignor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from assignors.cases.fields import an_array, an_object, each, release, text, truth, whole
+from assignors.cases.fields import MOST_PARTITIONS, an_array, an_object, each, release, text, truth, whole
 from assignors.cases.streams_input import clients_output, streams_problem, task_id
 from assignors.kafka.fallback_prior import fallback_prior
 from assignors.kafka.legacy_sticky import legacy_sticky
@@ -14,22 +14,10 @@ from assignors.kafka.sticky_kip924 import sticky_kip924
 from assignors.kafka.streams_group_problem import ConfiguredSubtopology, StreamsGroupProblem, StreamsMember
 from assignors.kafka.streams_group_sticky import streams_group_sticky
 from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
-from assignors.kafka.streams_problem import StreamsProblem, StreamsResult
+from assignors.kafka.streams_problem import LONG_MAX, StreamsProblem, StreamsResult
 from assignors.kafka.task_assignment_utils import validate_task_assignment
 from assignors.kafka.threads import StreamThread, ThreadProblem, ThreadTasks, assign_threads
 from assignors.problem import TaskId
-
-MOST_PARTITIONS = 10_000_000
-"""Of one subtopology: a hundred times what a Kafka cluster has today, and still a bound on what a case can cost."""
-_LONG_MAX = 2**63 - 1
-
-
-def _sticky_legacy(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
-    return _with_racks(case, legacy_sticky)
-
-
-def _fallback_prior(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
-    return _with_racks(case, fallback_prior)
 
 
 def _with_racks(case: Mapping[str, Any], assign: Callable[[StreamsProblem], StreamsResult]) -> dict[str, Any]:
@@ -76,7 +64,7 @@ def _thread(value: Any, field: str) -> StreamThread:
 
 def _sums(value: Any, field: str) -> dict[TaskId, int]:
     return {
-        task_id(task, field): whole(offset, f"{field}.{task}", -_LONG_MAX - 1, _LONG_MAX)
+        task_id(task, field): whole(offset, f"{field}.{task}", -LONG_MAX - 1, LONG_MAX)
         for task, offset in an_object(value, field).items()
     }
 
@@ -141,8 +129,8 @@ def _by_subtopology(tasks: Iterable[TaskId]) -> dict[str, list[int]]:
 
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
     "group.streams_sticky": _group_sticky,
-    "streams.fallback_prior": _fallback_prior,
+    "streams.fallback_prior": lambda case, _version: _with_racks(case, fallback_prior),
     "streams.sticky": _sticky,
-    "streams.sticky_legacy": _sticky_legacy,
+    "streams.sticky_legacy": lambda case, _version: _with_racks(case, legacy_sticky),
     "streams.thread_assignment": _thread_assignment,
 }

@@ -1,1 +1,1 @@
-"""Drop-in assignors for Python consumers, one module per client: import the one for the client that is installed."""
+"""Rack-aware assignors for Python consumers, one module per client library."""

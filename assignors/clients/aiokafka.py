@@ -1,4 +1,4 @@
-"""Rack-aware assignors for aiokafka 0.14: what its leader cannot see of a member is repeated in user data.
+"""Rack-aware assignors for aiokafka 0.14; user data repeats what its leader does not see of a member.
 
 aiokafka sends ``client_rack`` with fetches only and its own assignors know no racks. A `Strategy` goes where they go:
 
@@ -9,9 +9,9 @@ What the library does not do:
 
 - Its leader reads of a subscription the topics and the user data only. Racks of members that do not repeat theirs there
   (Java, librdkafka) are unknown to it; an aiokafka member's own rack reaches every leader, by the subscription.
-- It lets go of everything before each rebalance, so there is no cooperative-sticky: its leader would hand out what
-  Java members still hold.
-- It tells assignors no generation, and its leader no instance ids: give ``group_instance_id`` here as well.
+- It revokes everything before each rebalance, so there is no cooperative-sticky: its leader would assign partitions
+  that Java members still hold.
+- Its assignors get no generation, and its leader no instance ids: give ``group_instance_id`` here as well.
 - It keeps replicas in an attribute without a public name. If that is gone, the assignors balance without racks.
 - It joins once per listed assignor, each time with one more of them: a second name costs a second rebalance.
 """

@@ -1,4 +1,4 @@
-"""Rack-aware assignors for kafka-python 3.0: the subscription tells the rack (KIP-881), the leader looks at it.
+"""Rack-aware assignors for kafka-python 3.0: the rack is in the subscription (KIP-881).
 
 kafka-python sends ``client_rack`` with fetches only and its own assignors know no racks. A `Strategy` goes where they
 go, under Kafka's protocol names, so members of other clients can be in the same group:

@@ -1,10 +1,8 @@
-"""Who gets what when a Python consumer leads its group? What its client knows in, partitions by member out.
+"""Assignment by the leader of a group with Python consumers: from subscriptions and racks.
 
-Under Kafka's protocol names the answer is Kafka's (``assignors.kafka``), in the order in which a Java leader visits the
-members, so it does not matter which client leads. Under ``optimal`` it is the optimum (``assignors.optimal``), and what
-a member still holds is given to no other until that member has let go of it.
-
-An answer is always given: what one member says can cost it its history, never the group its assignment.
+Kafka's protocol names give Kafka's answer (``assignors.kafka``), members in a Java leader's order. ``optimal`` gives
+the optimum (``assignors.optimal``); a partition that a member still holds goes to no other before it is revoked. Bad
+data of a member costs it its stickiness; the group is always assigned.
 """
 
 from __future__ import annotations
@@ -62,11 +60,8 @@ def assign(
         answer = _kafkas(protocol, _classic(protocol, told, racks, max_generation))
     except AssignorFailedError as failed:
         # Java's leader throws or never ends, and the group waits until a member leaves.
-        return LeaderAssignment(
-            _optimal(told, racks),
-            max_generation,
-            (f"the optimum is used instead of Kafka's answer: {failed}",),
-        )
+        warning = f"the optimum is used instead of Kafka's answer: {failed}"
+        return LeaderAssignment(_optimal(told, racks), max_generation, (warning,))
     return LeaderAssignment(answer.assignment, max(max_generation, answer.max_generation), answer.warnings)
 
 

@@ -1,4 +1,4 @@
-"""Which protocol names one consumer may list together, and which rack it may send."""
+"""Protocol names that one consumer may list together, and the rack that it may send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the members of a group tell their leader in user data? Written and read here, byte for byte.
+"""User data of members' subscriptions, read and written byte for byte.
 
 ===================  ==================================================================================================
 range                a note, which other clients' leaders do not look at
@@ -8,11 +8,9 @@ cooperative-sticky   Kafka's own layout: the generation (int32)
 optimal              a note with the owned partitions
 ===================  ==================================================================================================
 
-A note repeats what some leaders cannot see: aiokafka's drops everything behind the user data. It is the magic number,
-a version (int8), flags (int8; bit 0: the owned partitions are still held), the generation (int32), rack and instance id
-(nullable strings) and the owned partitions. Newer versions may only append.
-
-Bytes come from any client that joined: reading never raises, and never allocates more than was sent.
+A note repeats what aiokafka's leader drops (all behind the user data): magic number, version (int8), flags (int8; bit
+0: the owned partitions are still held), generation (int32), rack and instance id (nullable strings), owned partitions.
+Newer versions may only append. Reading never raises, and never allocates more than was sent.
 """
 
 from __future__ import annotations

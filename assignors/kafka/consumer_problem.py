@@ -1,8 +1,6 @@
-"""What the leader of a classic consumer group knows when it assigns partitions, and what its assignor answers.
+"""Input and output of the client-side assignors of classic consumer groups (KIP-429, KIP-881).
 
-``ClassicProblem`` is everything that Kafka's client-side assignors may look at (KIP-429, KIP-881), frozen, in Kafka's
-words. Sticky assignors also depend on the order in which they visit the members; in production that is the order of a
-``HashMap``, which ``leader_order`` gives.
+Sticky assignors depend on the order of the members: in production that of a ``HashMap``, which ``leader_order`` gives.
 """
 
 from __future__ import annotations

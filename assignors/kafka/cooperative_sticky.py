@@ -1,7 +1,6 @@
-"""What Kafka's ``CooperativeStickyAssignor`` gives (KIP-429).
+"""Kafka's ``CooperativeStickyAssignor`` (KIP-429): sticky, in two rebalances.
 
-Like sticky, but a partition that changes hands has no owner until the former one has let go: it is held back now and
-comes in the follow-up rebalance.
+A partition that changes its owner is given to no member until the former owner has revoked it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Say what Kafka throws instead of an answer, under the name of its exception and in its words."""
+"""Exceptions that Kafka's assignors and placers throw, under Kafka's names and with Kafka's messages."""
 
 from __future__ import annotations
 

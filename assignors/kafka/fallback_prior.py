@@ -1,7 +1,7 @@
-"""What Kafka's ``FallbackPriorTaskAssignor`` gives: it stands in while end offsets are unknown (KIP-441).
+"""Kafka's ``FallbackPriorTaskAssignor``, which Streams runs while end offsets are unknown (KIP-441).
 
-Every active task goes back to where it was, whatever the balance; the rest is placed as by the legacy sticky assignor,
-without racks. A follow-up rebalance is always wanted, in which the real assignor has its say.
+Every active task returns to its previous process, whatever the balance; the others are placed as by the legacy sticky
+assignor without racks. It always asks for a follow-up rebalance.
 """
 
 from __future__ import annotations

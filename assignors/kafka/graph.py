@@ -1,9 +1,8 @@
-"""Solve flow problems exactly as the graph of Kafka Streams does: the same flow, not only the same cost (KIP-925).
+"""Maximum flow and minimum-cost flow of Kafka Streams' graph, with exactly Kafka's flow (KIP-925).
 
-Two answers: ``max_flow`` (shortest augmenting paths) and ``min_cost_flow`` (negative cycles cancelled one by one, found
-by Bellman-Ford). Among equally good flows both end at the one that Kafka ends at, because nodes and neighbours are
-visited in ascending order, as there. Kafka's own graph of tasks and clients is solved much faster by
-``assignors.kafka.task_flow``; this module takes any graph and is the measure for that one.
+``max_flow`` takes shortest augmenting paths, ``min_cost_flow`` cancels the negative cycles that Bellman-Ford finds;
+both visit nodes and neighbours in ascending order. ``task_flow`` is the fast form for Kafka's graph of tasks and
+clients; this module takes any graph and is the reference for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""State what the broker's assignor of a consumer group sees (KIP-848).
+"""Input and output of the broker's assignors of consumer groups (KIP-848).
 
-Topics are known by id (Kafka's base64 form), members by member id, and what is stuck to is the target assignment so
-far. No rack is among it: Kafka's server-side assignors do not look at racks, up to 4.3.1 at least.
+Topics are known by id (Kafka's base64 form). Members have no rack: server-side assignors do not use racks up to 4.3.1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Say what the broker's range assignor gives a consumer group (KIP-848).
+"""The broker's range assignor of consumer groups (KIP-848): balance per topic, without stickiness and racks.
 
-Validity, then balance per topic; nothing is stuck to and no rack is looked at. Each topic is cut into contiguous
-ranges over its subscribers, static members first by instance id, then the others by member id; topics of equal
-subscribers and equal size come out co-partitioned.
+Each topic is cut into contiguous ranges over its subscribers: static members by instance id, then the others by member
+id. Topics of equal subscribers and equal size are co-partitioned.
 """
 
 from __future__ import annotations

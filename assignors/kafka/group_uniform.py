@@ -1,7 +1,7 @@
-"""Say what the broker's uniform assignor gives a consumer group, its default (KIP-848).
+"""The broker's uniform assignor of consumer groups, its default: balance, then stickiness, no racks (KIP-848).
 
-Balance, then stickiness; no rack is looked at. Where all members subscribe to the same topics, each has a quota that
-it keeps of what it has, and takes what is free up to it; ``group_uniform_unequal`` is for all others.
+With equal subscriptions each member keeps partitions up to its quota, then takes free ones up to it;
+``group_uniform_unequal`` is for unequal subscriptions.
 """
 
 from __future__ import annotations

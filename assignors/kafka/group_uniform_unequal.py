@@ -1,8 +1,7 @@
-"""Say what the broker's uniform assignor gives when subscriptions differ (KIP-848).
+"""The broker's uniform assignor for members with different subscriptions, without racks (KIP-848).
 
-Stickiness first, then what has no owner goes to the least loaded subscribers, then loads are evened out topic by topic
-in at most 16 sweeps. Loads of equal subscriptions end within one of each other; over chains of overlapping
-subscriptions they need not (each topic looks even by itself). No rack is looked at.
+Stickiness first, then free partitions to the least loaded subscribers, then loads are evened out topic by topic in at
+most 16 sweeps. Loads of equal subscriptions differ by at most one; over overlapping subscriptions they may differ more.
 """
 
 from __future__ import annotations

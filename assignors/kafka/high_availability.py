@@ -1,9 +1,8 @@
-"""Assign Streams tasks as Kafka's default does: balanced in the end, on caught-up processes until then (KIP-441).
+"""Kafka's ``HighAvailabilityTaskAssignor``, the default of Streams (KIP-441).
 
-Order of priorities: every task runs; active tasks on processes that can run them at once; the number of standbys; load
-per thread; traffic between racks. Where processes must catch up first, the assignment differs from the one aimed at,
-some standbys are warm-ups, and a probing rebalance is asked for. Previous owners count only for that: the aim itself
-is dealt afresh, in the order of ids.
+Priorities: every task runs; active tasks on caught-up processes; the number of standbys; load per thread; traffic
+between racks. The target is dealt afresh in the order of ids; where its processes must catch up first, tasks run
+elsewhere, warm-ups are placed and a probing rebalance is asked for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The order in which Java visits things, and what its random generator draws.
+"""Java's orders of iteration and ``java.util.Random``, by which Kafka's assignors break ties.
 
-Kafka's assignors break some ties by the iteration order of a ``HashMap`` or ``HashSet``, by the layout of a
-``PriorityQueue`` or by ``java.util.Random``. All of these are determined by Java's library; here they are, and nothing
-else of Java. A hash is a signed 32-bit integer.
+``HashMap``, ``HashSet`` and ``PriorityQueue`` as Java's library has them. A hash is a signed 32-bit integer.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The order of a Java ``HashMap`` whose buckets fill up: from the ninth entry on a bucket becomes a tree.
+"""Iteration order of a Java ``HashMap`` with full buckets: from the ninth entry on a bucket becomes a tree.
 
-A tree keeps its entries in a list as well, and that list is what is visited; but a new entry joins it right behind its
-parent in the tree, and the new root moves to the front. Below 64 buckets the table doubles instead, before
-it is three quarters full. Keys of Streams tasks crowd like that in every larger application: all tasks with the same
-``31 * subtopology + partition`` share one hash.
+Iteration follows the list of the tree's entries: a new entry is inserted behind its parent in the tree, the new root
+moves to the front. Below 64 buckets the table doubles instead. Streams tasks with the same
+``31 * subtopology + partition`` share one hash, so that every larger application has such buckets.
 """
 
 from __future__ import annotations

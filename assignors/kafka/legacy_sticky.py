@@ -1,8 +1,7 @@
-"""What Kafka's ``LegacyStickyTaskAssignor`` gives (``internal.task.assignor.class``).
+"""Kafka's ``LegacyStickyTaskAssignor`` (``internal.task.assignor.class``).
 
-Priorities: active tasks near to where they were, within the share by threads; rack traffic among equal counts (KIP-925,
-where staying counts ten times as much as a crossing unless configured otherwise); then standbys likewise. Balance is by
-tasks per thread alone. No warm-ups: a task moves at once, and its state is restored while it waits.
+Priorities: active tasks near their previous process, within the share by threads; rack traffic among equal counts
+(KIP-925; by default staying counts ten times a crossing); then standbys likewise. No warm-ups: a task moves at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find the best of many by a key that only grows as work is given out, without looking at all of them each time."""
+"""Priority queue for keys that only grow, such as the load of a process that is given tasks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The members and partitions of a sticky problem as dense numbers, where they are, and the way back to names.
-
-Members are numbered in the order in which the assignor visits them, partitions by (topic, number).
-"""
+"""A sticky problem in dense numbers: members in the assignor's order, partitions by (topic, number)."""
 
 from __future__ import annotations
 

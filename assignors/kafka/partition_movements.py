@@ -1,7 +1,7 @@
-"""Which partition really moves, so that two members do not end up with swapped partitions.
+"""Kafka's ``PartitionMovements``: two members of a sticky group do not swap partitions of a topic.
 
-When a partition shall go from A to B, and another one of the same topic has come from B to A, that one goes back
-instead. Among several Kafka takes the first of a ``HashSet``.
+For a move from A to B, a partition of the same topic that moved from B to A moves back instead: of several, the first
+of a ``HashSet``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Say whether Kafka Streams can see racks well enough to place tasks by them, and what a task costs where (KIP-925).
+"""Kafka's ``RackAwareTaskAssignor``: whether racks can be used, and the cost of a task on a process (KIP-925).
 
-All or nothing: one consumer without a rack, one source partition that the metadata does not know, one replica on a
-broker without a rack, and the whole step is off, for active tasks too when only a changelog is to blame. The first
-thing that stands in the way becomes the reason.
+All or nothing: one consumer without a rack, one source partition without metadata or one replica on a broker without
+a rack disables it, also for active tasks when only a changelog is affected. The first obstacle is the reason.
 
-A task costs ``traffic_cost`` for each of its partitions without a replica in the rack of the process, plus
-``non_overlap_cost`` where it is not placed yet. Active tasks count their source partitions, standbys their changelogs.
-The racks of a partition are those of all its replicas, in sync or not.
+A task costs ``traffic_cost`` per partition (active: sources, standby: changelogs) without a replica, in sync or not, in
+the rack of the process, plus ``non_overlap_cost`` where it is not placed yet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Move tasks so that they cost less traffic between racks, with every process keeping its number of tasks (KIP-925).
+"""The rack-aware step of Streams assignors: less traffic between racks at equal task counts (KIP-925).
 
 Active tasks move at the least cost of all assignments with these numbers (``min_traffic``), or of those that also bound
 the tasks of a subtopology on a process (``balance_subtopology``). Standbys are swapped between pairs of processes in

@@ -1,8 +1,7 @@
-"""What Kafka's ``RangeAssignor`` gives, with racks (KIP-881).
+"""Kafka's ``RangeAssignor`` with racks (KIP-881).
 
-Topic by topic each subscriber gets an even share of consecutive partitions, in member order. Priorities: balance within
-each topic, then co-partitioning (equal partition numbers of topics with equal subscribers and equally many partitions
-stay together), then racks. Ownership is not looked at, so a member that joins may move nearly everything.
+Each subscriber gets an even share of consecutive partitions of a topic, in member order. Priorities: balance within
+each topic, co-partitioning (of topics with equal subscribers and equal size), racks. Ownership is not used.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Say where Kafka with KIP-36 puts replicas: new topics, added partitions, proposed reassignments (0.10 to 3.9).
+"""Replica placement of Kafka with ZooKeeper (KIP-36, 0.10 to 3.9): new topics, added partitions, reassignments.
 
-Leaders go round the brokers, followers follow at a shift that grows with each round. With racks the brokers are lined
-up rack by turn, and a follower skips racks that have a replica while another has none: with at least as many replicas
-as racks every rack gets one, with fewer no rack gets two. KRaft controllers place otherwise, see ``striped_placer``.
-
-What is random in Kafka, where the round begins and the first shift, is given as ``PlacementStart``.
+Leaders go round the brokers, followers at a shift that grows with each round. Brokers are ordered rack by turn, and a
+follower skips racks that have a replica while another has none. Kafka's random start and first shift are given as
+``PlacementStart``. KRaft controllers use ``striped_placer``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What Kafka's ``RoundRobinAssignor`` gives.
+"""Kafka's ``RoundRobinAssignor``, without racks and ownership.
 
-All partitions, by topic and number, are dealt in turn to the members that subscribe to their topic; the turn goes on
-from topic to topic. Racks and ownership are not looked at (KIP-881 leaves this assignor alone).
+Partitions by topic and number go in turn to the members that subscribe to their topic; the turn continues over topics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Place standbys on the least loaded processes: the default of Kafka Streams, and the choice between it and tags.
+"""Kafka's ``DefaultStandbyTaskAssignor`` (least loaded processes), and its choice against client tags.
 
 No process gets two copies of a task. Load is active tasks and standbys by thread; ties go to the smaller process id.
 A task that finds no further process stays short of standbys, with a warning; nothing fails.

@@ -1,4 +1,4 @@
-"""What Kafka's two ways to place standbys share: their shape, and giving standbys to the least loaded processes."""
+"""Interface of Kafka's two standby assignors, and their common step: standbys to the least loaded processes."""
 
 from __future__ import annotations
 

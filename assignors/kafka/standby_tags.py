@@ -1,9 +1,8 @@
-"""Spread the standbys of a task over the values of client tags, best effort in every dimension (KIP-708).
+"""Kafka's ``ClientTagAwareStandbyTaskAssignor``: standbys spread over the values of client tags (KIP-708).
 
-One standby after the other goes to the least loaded process that shares no value in use with the copies before it. A
-tag stops counting once as many copies are placed as it has values, so that two clusters and three zones still give
-three zones to three copies. What finds no place that way is placed by load alone, at the end, in the order of the hash
-map that keeps it.
+Each standby goes to the least loaded process that shares no used value with the copies before it. A tag stops counting
+once as many copies are placed as it has values. Standbys without such a process are placed by load at the end, in the
+order of the hash map that holds them.
 """
 
 from __future__ import annotations

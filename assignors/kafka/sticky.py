@@ -1,4 +1,4 @@
-"""What Kafka's ``StickyAssignor`` gives: an eager assignor that remembers in its user data what each member had.
+"""Kafka's ``StickyAssignor``: eager, with the owned partitions of each member in its user data.
 
 Priorities: balance, then (with racks) locality, then stickiness. Members that all subscribe to the same topics take the
 constrained branch, others the general one.

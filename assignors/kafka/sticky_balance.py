@@ -1,8 +1,7 @@
-"""Evens out loads by moving partitions, one after the other, the way the sticky assignors' general branch does.
+"""Balancing step of the sticky assignors' general branch: partitions move one by one until loads are even.
 
-A partition goes back to its owner of an older generation, else to the least-loaded subscriber of its topic, when that
-one has at least two partitions fewer; racks are not looked at. Kafka asks before each partition whether the group is
-balanced as a whole and stops when it is. Here that is asked only before a move that does not itself prove otherwise.
+A partition returns to its owner of an older generation, else goes to the least loaded subscriber, if that one has at
+least two partitions fewer; racks are not used. Kafka's check of the whole balance is skipped where a move decides it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who owned which partition before, when members may contradict each other.
+"""Previous owners of partitions in a sticky group whose members claim the same partitions.
 
-A claim of a newer generation wins; two claims of one generation are both void. Kafka compares the generation that a
-member's data gives with the one in the other's *subscription*, which may be absent: then anything known is newer.
+A claim of a newer generation wins; two claims of one generation are both void. As in Kafka, the generation in a
+member's user data is compared with the one in the other's *subscription*; where that is absent any known one is newer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The sticky assignors' quick branch: every member subscribes to the same topics.
+"""Constrained branch of the sticky assignors: every member subscribes to the same topics.
 
-Priorities: balance (loads differ by one at most), then racks, then stickiness. Members keep what is local to them up to
-their quota; what is left goes first to members in the right rack, then to any. Which members get the larger share
-is decided by the hash order of the member ids.
+Priorities: balance (loads differ by one at most), racks, stickiness. Members keep local partitions up to their quota;
+free ones go to members in the right rack, then to any. The hash order of member ids decides who gets the larger share.
 """
 
 from __future__ import annotations

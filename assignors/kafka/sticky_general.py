@@ -1,7 +1,6 @@
-"""The sticky assignors' other branch: members subscribe to different topics.
+"""General branch of the sticky assignors: members subscribe to different topics.
 
-Priorities: what members have (if it is local), then racks for what is free, then balance by moving partitions. Those
-moves do not look at racks (see ``sticky_balance``).
+Priorities: owned partitions (if local), racks for free partitions, then balance without racks (``sticky_balance``).
 """
 
 from __future__ import annotations

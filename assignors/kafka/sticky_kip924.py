@@ -1,11 +1,8 @@
-"""What Kafka's public ``StickyTaskAssignor`` gives (KIP-924, ``task.assignor.class``).
+"""Kafka's public ``StickyTaskAssignor`` (KIP-924, ``task.assignor.class``).
 
-Priorities: active tasks near to where they were, within the share by threads; rack traffic among equal counts; then
-standbys likewise. As the legacy sticky assignor, but equally loaded processes count as equal whatever their threads,
-and racks are looked at only with both costs configured (``assignors.kafka.task_assignment_utils``).
-
-Kafka walks stateful tasks in the order of their addresses in memory when it places standbys: these may differ from run
-to run there. Here the tasks are taken in ascending order, so that equal input gives equal output.
+As the legacy sticky assignor, but equally loaded processes are equal whatever their threads, and racks count only with
+both costs configured (``task_assignment_utils``). Kafka places standbys in the order of memory addresses; here tasks
+are taken in ascending order, so that equal input gives equal output.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""The steps that Kafka's sticky Streams assignors share: place active tasks, then standbys, near to where they were.
+"""Common steps of Kafka's sticky Streams assignors: active tasks, then standbys, near their previous process.
 
-Priorities: a process takes back what it ran, up to its share by threads; then what it held as a standby; the rest goes
-to where a copy was unless that process is full and another has more room, and else to the least loaded process.
-Among equally good ones a process is preferred that brings a *new pair*: one of its tasks has no copy beside a copy of
-this task yet. So when a process is lost, its work spreads over many.
-
-``LegacyStickyTaskAssignor`` and the public ``StickyTaskAssignor`` (KIP-924) differ in what makes a process less loaded
-than another and in the order in which they look at processes; ``StickyRules`` says which.
+A process takes back its active tasks up to its share by threads, then tasks of its standbys; the rest goes to a process
+with a copy unless that is full and another has more room, else to the least loaded one. Among equals a process with a
+*new pair* is preferred (a task of it has no copy beside a copy of this task), so that a lost process's work spreads.
+``StickyRules`` holds what differs between ``LegacyStickyTaskAssignor`` and ``StickyTaskAssignor`` (KIP-924).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What the group coordinator knows of a Streams group (KIP-1071) when it assigns tasks, and what it answers.
+"""Input and output of the coordinator's assignor of Streams groups (KIP-1071): no racks, tags, lags or warm-ups.
 
-A process is all members with the same process id; each member is one stream thread. The coordinator knows neither racks
-nor tags nor lags here, and makes no warm-ups.
+A process is all members with the same process id; each member is one stream thread.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""The ``sticky`` assignor of Streams groups (KIP-1071) as the broker has it from 4.2 to 4.3.
+"""The broker's ``sticky`` assignor of Streams groups, Kafka 4.2 to 4.3 (KIP-1071): no racks, tags or warm-ups.
 
-Priorities: a member's share of active tasks, then of all tasks; within it stickiness (last active member, else one that
-held a standby); then the least loaded process and its least loaded member, subtopology by subtopology. No racks, no
-tags, no warm-ups. Two copies of a task never share a process.
-
-Every order is determined: members as the coordinator gives them, processes and members of a process as Java's maps
-order their ids, equally loaded ones as its heap lies.
+Priorities: a member's share of active tasks, then of all tasks; stickiness (last active member, else a standby's); the
+least loaded process and its least loaded member. Two copies of a task never share a process. Members are in the
+coordinator's order, processes and their members in that of Java's maps, equally loaded ones in that of its heap.
 """
 
 from __future__ import annotations

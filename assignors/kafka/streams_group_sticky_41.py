@@ -1,12 +1,9 @@
-"""The ``sticky`` assignor of Streams groups (KIP-1071) as the broker has it up to 4.1.
+"""The broker's ``sticky`` assignor of Streams groups up to Kafka 4.1 (KIP-1071): no racks, tags or warm-ups.
 
-Priorities: stickiness within a member's share of active tasks (last active member, else a standby holder of the least
-loaded process), then the least loaded process and its least loaded member; standbys go back to the last active member,
-else to the least loaded standby holder, else to the least loaded process. Among candidates, a process that shares no
-other task with a copy of this one is preferred, so that a lost process hands its work to many. No racks, no tags.
-
-Kafka keeps its candidates in sets by identity: where loads tie its own answer differs from run to run. Here the one
-listed first wins, so that equal input gives equal output; balance and stickiness are Kafka's.
+Priorities: stickiness within a member's share of active tasks (last active member, else the standby on the least loaded
+process), then the least loaded process and member; standbys likewise. Among candidates a process that shares no other
+task with a copy of this one is preferred. Kafka keeps candidates in sets by identity, so that ties differ from run to
+run; here the first listed wins.
 """
 
 from __future__ import annotations

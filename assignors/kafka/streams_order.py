@@ -1,4 +1,4 @@
-"""The order in which Java's hash maps and sets visit the tasks and processes of a Streams application.
+"""Iteration order of Java's hash maps and sets of Streams tasks and processes.
 
 ``table`` is the table that the map or set starts from, see ``assignors.kafka.java``; items are given as inserted.
 """

@@ -1,10 +1,8 @@
-"""What the leader of a Kafka Streams application knows when it assigns tasks, and the state that an assignor works on.
+"""Input and state of Kafka's Streams task assignors in the group leader (KIP-441, KIP-708, KIP-925).
 
-``StreamsProblem`` is everything Kafka's task assignors may look at (KIP-441, KIP-708, KIP-925), frozen, in Kafka's
-words. ``ClientState`` is the small mutable value that one assignor run fills, as Kafka's class of that name;
-``client_states`` makes it and ``streams_result`` freezes it. Nothing mutable leaves an assignor.
-
-A task is ordered by subtopology, then partition; a process by its UUID as Java compares it (two signed halves).
+``StreamsProblem`` is the frozen input; ``ClientState`` is the mutable state of one run, as Kafka's class of that name,
+made by ``client_states`` and frozen by ``streams_result``. Tasks are ordered by subtopology and partition, processes
+by UUID as Java compares it (two signed halves).
 """
 
 from __future__ import annotations

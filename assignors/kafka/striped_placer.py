@@ -1,9 +1,8 @@
-"""Say where a KRaft controller puts the replicas of new partitions (``StripedReplicaPlacer``, Kafka 3.0 on).
+"""Replica placement of a KRaft controller: ``StripedReplicaPlacer`` (Kafka 3.0 on).
 
-Leaders go over the racks in turn and over the brokers of a rack in turn, followers over the racks from there on, fenced
-brokers only where a rack has no other left; after as many partitions as there are unfenced brokers all lists are
-shuffled. Brokers without a rack are a rack of their own. Replicas that exist already play no part, also when partitions
-are added. A controller draws from a generator of unknown seed: its draws have to be given.
+Leaders go over the racks in turn and over the brokers of a rack in turn, followers over the racks from there, fenced
+brokers only where a rack has no other left; after as many partitions as unfenced brokers all lists are shuffled.
+Brokers without a rack are one rack; existing replicas do not count. The controller's random draws are input.
 """
 
 from __future__ import annotations

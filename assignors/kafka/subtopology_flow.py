@@ -1,8 +1,7 @@
-"""Spread tasks over clients within bounds by subtopology: the maximum flow from which ``balance_subtopology`` starts.
+"""The maximum flow from which ``balance_subtopology`` starts: tasks over clients within bounds per subtopology.
 
-Kafka finds it by shortest augmenting paths over source, tasks, clients by subtopology, clients and sink, neighbours in
-ascending order, and so forgets who had what. Most paths go straight: the first task of the first subtopology that has
-a client with room takes the first such client. Only what is left over needs the search.
+As in Kafka by shortest augmenting paths, neighbours in ascending order, without previous owners (KIP-925). Most paths
+are straight (first task, first client with room); only the rest needs the search.
 """
 
 from __future__ import annotations

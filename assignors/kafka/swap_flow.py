@@ -1,7 +1,6 @@
-"""Swap tasks between two clients along the cycles that Kafka cancels (KIP-925): ``min_traffic`` for two, in numbers.
+"""``min_traffic`` between two clients: task swaps along the cycles that Kafka cancels (KIP-925).
 
-The same steps as in ``assignors.kafka.task_flow``, where many thousand small problems would spend their time in array
-calls. With two clients a cycle is one task each way, and whether there is one is plain to see.
+The steps of ``task_flow`` without arrays, for thousands of small problems: a cycle is one task each way.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""What Kafka offers to writers of their own task assignors (KIP-924, ``TaskAssignmentUtils``): racks and a last check.
+"""Kafka's ``TaskAssignmentUtils`` for custom task assignors (KIP-924): the rack-aware steps and the validation.
 
-The rack-aware step is KIP-925's, with differences that are faults but shape the answer:
-
-- it runs only if both costs are configured, whatever defaults an assignor brings;
-- an active task costs for its changelogs too, not only for what it reads;
-- processes come in the order of a hash map, so that equally good moves may end otherwise;
-- standbys are swapped under the configured strategy, so ``balance_subtopology`` deals the standbys of every pair of
-  processes anew, and the rule that keeps standbys apart by client tags compares a process with itself: it never holds.
+The rack-aware step is KIP-925's, with Kafka's differences (some of them faults):
+- it runs only if both costs are configured;
+- an active task also costs for its changelogs;
+- processes come in the order of a hash map, so that ties may end otherwise;
+- standbys are swapped under the configured strategy, so ``balance_subtopology`` redistributes the standbys of every
+  pair of processes, and the client-tag rule compares a process with itself, so that it never holds.
 """
 
 from __future__ import annotations

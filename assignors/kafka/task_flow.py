@@ -1,18 +1,12 @@
-"""Move tasks between clients along the very cycles that Kafka cancels, without building its graph (KIP-925).
+"""Minimum-cost flow of tasks over clients along the cycles that Kafka cancels, without Kafka's graph (KIP-925).
 
-Kafka prices every (task, client) pair, builds a graph with an edge for each and runs Bellman-Ford over all edges, once
-in full for every cycle of tasks that move. The answer is one of many that cost the same, and which one it is depends on
-the order of all edges. Here the same steps are taken on what they really depend on:
-
-- all distances start at zero and costs are not negative, so a task is always as far as its client less its own cost,
-  and a round maps clients to clients by the cheapest task that one can give to the other (``TaskOffers.best``);
-- edges in ascending order fall into phases whose order inside does not matter (tasks to clients; clients to their
-  tasks and second stage; second stage back to clients), so a phase is one array operation. Of equal offers the first
-  task wins, and at the second stage the first subtopology;
-- rounds become periodic, and periods that only repeat the last one are skipped (``assignors.kafka.task_rounds``).
-
-``min_traffic`` keeps the number of tasks per client; ``balance_subtopology`` bounds them by subtopology as well, after
-a maximum flow of its own that forgets who had what (``assignors.kafka.subtopology_flow``).
+Kafka runs Bellman-Ford over an edge per (task, client) for every cycle; the answer depends on the order of edges. Here:
+- distances start at zero and costs are not negative, so a task's distance is its client's less its own cost, and a
+  round maps clients to clients by the cheapest task that one can give the other (``TaskOffers.best``);
+- ascending edges fall into phases without inner order (tasks to clients; clients to tasks and second stage; second
+  stage to clients), each one array operation. Ties: the first task, at the second stage the first subtopology;
+- rounds become periodic, and repeated periods are skipped (``task_rounds``).
+``min_traffic`` keeps task counts per client; ``balance_subtopology`` starts from ``subtopology_flow``.
 """
 
 from __future__ import annotations

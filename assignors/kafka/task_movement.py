@@ -1,4 +1,4 @@
-"""Put tasks where their state is, and warm up the places where they shall be (KIP-441).
+"""Kafka's ``TaskMovement``: tasks run on caught-up processes while their targets restore state (KIP-441).
 
 The assignment so far says where each task shall run in the end. Where that process has not caught up and another is
 closer, the task runs on the closer one for now, and the intended one becomes a warm-up, as long as warm-ups are left.

@@ -1,13 +1,9 @@
-"""Run Bellman-Ford as Kafka runs it on its graph of tasks and clients, and find the cycle that it would cancel.
+"""Bellman-Ford rounds on Kafka's graph of tasks and clients, and the negative cycle that they find (KIP-925).
 
-The state of a round is small, because tasks only pass on what their clients know (see ``assignors.kafka.task_flow``):
-``given[g, i]``, the distance of client i of subtopology g when it gives to its tasks; ``kept[g, i]``, the same at the
-end of the round; ``second[i]``, that of the client's second stage, which only ``balance_subtopology`` has.
-
-Kafka runs as many rounds as its graph has nodes. When each distance has fallen by a fixed amount since some rounds ago,
-and none that falls more slowly was of any use in between, every later period repeats that one: a distance that falls
-faster is never caught up by one that falls more slowly. So whole periods are skipped (``_skip``) without any doubt
-about the rounds at the end, which decide what Kafka cancels.
+State of a round (see ``task_flow``): ``given[g, i]``, distance of client i of subtopology g when it gives to its tasks;
+``kept[g, i]``, the same at the end of the round; ``second[i]``, that of the second stage (``balance_subtopology``).
+Kafka runs as many rounds as its graph has nodes. When each distance falls by a fixed amount per period, and none that
+falls more slowly was used within it, all later periods are equal and ``_skip`` leaves them out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Which thread of a process runs which of its tasks (``StreamsPartitionAssignor.assignTasksToThreads``).
+"""Tasks of a process over its stream threads: ``StreamsPartitionAssignor.assignTasksToThreads``, without racks.
 
-After the task assignor has dealt tasks to processes, the group leader deals each process's tasks to its consumers, one
-consumer per stream thread. Priorities: every thread within one task of the others, then stickiness by the state that a
-thread reported; stateful active tasks first, standbys on top of them, stateless active tasks last. Racks play no part.
+Priorities: every thread within one task of the others, then stickiness by reported state; stateful active tasks first,
+then standbys, then stateless active tasks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Give the best possible answer, exact and deterministic, with a proven lower bound.
+"""Optimal assignors: exact and deterministic, with a proven lower bound.
 
-A solver is loaded when it is first asked: numpy and OR-Tools take a tenth of a second, and most clusters are at their
-optimum by a bound that needs neither. The functions here have the contracts of those that they call.
+Solvers are imported at first use, because most clusters are at their optimum by a bound that needs no numpy.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Solve a Streams application that comes as columns of numbers, from arrays to an array (KIP-925's costs).
+"""Optimal tasks of a Streams application in columns of numbers, for large problems (KIP-925's costs).
 
-Large problems travel as columns: no object is made for a task. ``racks`` are numbered from 0; ``clients`` (processes)
-have a rack and a capacity; ``tasks`` have subtopology, partition, whether they are stateful, and owner (-1: none);
-``sources`` and ``changelogs`` list, in CSR form, the partitions of each task as masks in which bit r says that rack r
-has a replica. Whatever contradicts itself is ``BadProblem`` with a sentence that names the column.
+``racks`` are numbered from 0; ``clients`` (processes) have rack and capacity; ``tasks`` have subtopology, partition,
+whether they are stateful, and owner (-1: none); ``sources`` and ``changelogs`` list, in CSR form, the partitions of
+each task as masks in which bit r says that rack r has a replica. ``BadProblem`` names a column that contradicts
+another.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
-"""Find the best assignment of a consumer group, with proof (KIP-881's question, answered exactly).
+"""Optimal assignment of a consumer group with proof, under the constraints of Kafka's assignors (KIP-881).
 
 Priorities, in Kafka's order:
-1. balance: loads, sorted descending, are lexicographically smallest (floor or ceil of the average when all members
-   subscribe alike). With ``copartitioned`` it is range's balance: floor or ceil *per topic*;
-2. with ``copartitioned``: partition p of all topics with the same subscribers and the same number of partitions stays
-   with one member. Topics of different length are not joined, because range cuts them at different places;
-3. locality: least weight read across racks, times the price of the way where rack pairs have prices;
+1. balance: loads, sorted descending, are lexicographically smallest; with ``copartitioned`` floor or ceil *per topic*;
+2. with ``copartitioned``: partition p of all topics with equal subscribers and equal size stays with one member;
+3. locality: least weight read across racks, times the price of the rack pair;
 4. stickiness: fewest partitions that change their owner;
 5. with ``copartitioned``: totals as even as range's balance still allows.
 
-Facts about the input: a topic that no member subscribes to or that has no racks entry is not assigned; a partition
-without a weight weighs 1; a partition that two members claim belongs to none, as in Kafka when neither claim is
-newer; one whose owner no longer subscribes moves in any case and counts as moved.
+A topic without subscribers or racks is not assigned; a partition without weight weighs 1, one that two members claim
+belongs to none; one whose owner no longer subscribes counts as moved.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Turn a consumer group into dense integers: names in, arrays out, once.
-
-Members are sorted by id, topics by name, partitions by (topic, number): the order of the input leaves no trace.
-"""
+"""A consumer group as dense integer arrays: members by id, topics by name, partitions by (topic, number)."""
 
 from __future__ import annotations
 

@@ -1,14 +1,10 @@
-"""Answer a small group in a tenth of a millisecond.
+"""Optimal assignment of a small consumer group in plain Python, in a tenth of a millisecond.
 
-An agent asks this for every group of a cluster in every cycle, and most groups are small and already right. So this
-path touches each name once, in plain Python, and answers in one of two ways:
-- the group is balanced and reads as little across racks as any balanced assignment must: then it stays as it is,
-  and nothing moves. The bound is exact: which partitions can be local together is a transversal matroid (a set fits
-  when for every set S of racks no more of its partitions are local only inside S than the members in S can take), so
-  taking the heaviest first is optimal; without weights the same is a minimum cut;
-- else one call of the flow solver on the network that ``wiring`` describes, written out as lists.
-
-Answers differ from those of ``solve_large`` at most in ties; the tests compare every figure of both.
+- A group that is balanced and reads as little across racks as any balanced assignment must stays as it is. The bound is
+  exact: the sets of partitions that can be local together are a transversal matroid, so taking the heaviest first is
+  optimal; without weights the same is a minimum cut.
+- Else one call of the flow solver on the network of ``wiring``, written out as lists.
+Answers differ from those of ``solve_large`` at most in ties.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Join what must stay with one member: partition p of several topics (what range promises).
+"""Co-partitioned units: partition p of all topics with equal subscribers and equal size, for one member.
 
-Topics with the same subscribers and the same number of partitions are one group; partition p of all its topics is one
-*unit*. Range's balance holds per topic, so every subscriber gets floor or ceil of the units of each group. A unit
-whose partitions have several owners prefers each of them by the number of partitions it would keep there.
+Every subscriber gets floor or ceil of the units of each such group of topics. A unit with several owners prefers each
+by the number of partitions that it would keep there.
 """
 
 from __future__ import annotations

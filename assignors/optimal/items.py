@@ -1,8 +1,7 @@
-"""Say what is placed where: the dense form of "items with a price per rack prefer to stay where they are".
+"""Dense form of placement problems: items with a price per rack that prefer to stay where they are.
 
-Items are partitions (or co-partitioned units, or Streams tasks), clients are members (or processes). Everything is an
-integer from 0 up; names stay outside. Kafka's graph has an arc from every item to every client; here items of equal
-group, owner and kind are one *class*, and classes of equal group and kind share a *pool* of what leaves its owner.
+Items are partitions, units or Streams tasks, clients are members or processes, all integers from 0 up. Items of equal
+group, owner and kind are one *class*; classes of equal group and kind share a *pool* of what leaves its owner.
 """
 
 from __future__ import annotations

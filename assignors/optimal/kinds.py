@@ -1,4 +1,4 @@
-"""Tell items apart by where their partitions have replicas: items that miss the same racks are of one kind."""
+"""Kinds of items: items whose partitions miss replicas in the same racks are of one kind."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Choose who leads: one candidate for each partition, so that brokers and racks lead no more of them than they should.
+"""Preferred leaders by one flow: one candidate for each partition, brokers and racks within their room.
 
     partition --candidate--> broker --within its room, or beyond--> rack --within its room, or beyond--> sink
 
-Priorities: what the candidates cost first; leaders beyond the room of brokers, those farthest beyond weighing most;
-leaders beyond the room of racks; what the candidates cost last. One flow decides all, so the answer is the best there
-is in that order; equal input gives an equal answer.
+Priorities: the candidates' first cost; leaders beyond the room of brokers, the farthest beyond weighing most; leaders
+beyond the room of racks; the candidates' last cost. The answer is optimal in that order and deterministic.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Find how many partitions each member gets in the fairest assignment, when not every member may take everything.
+"""Fairest number of partitions per member when members subscribe to different topics.
 
-Fairest: the loads, sorted descending, are lexicographically smallest. Found by decomposition (after Fujishige): try to
-give every member the average; where a maximum flow cannot, the minimum cut separates members that must carry more from
-members that must carry less, and both sides are solved alone. The averages found are the fairest *fractional* loads,
-and every fairest whole assignment rounds them up or down (Frank and Murota, decreasing minimisation): so members with
-the same rounded-up load form a tier of which a fixed number gets the one more, whichever they are.
+Fairest: loads, sorted descending, are lexicographically smallest. By decomposition (Fujishige): where a maximum flow
+cannot give every member the average, the minimum cut separates the members into two smaller problems. Every fairest
+assignment rounds these *fractional* loads up or down (Frank and Murota, decreasing minimisation): members with the same
+rounded-up load form a tier, of which a fixed number of any members gets one more.
 """
 
 from __future__ import annotations

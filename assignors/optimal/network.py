@@ -1,16 +1,10 @@
-"""Carry the supplies of a network at the least cost, and know that it is the least.
+"""Minimum-cost flow with proof: OR-Tools' cost-scaling solver, or ``tight_flow`` for few different costs.
 
-The one place that talks to OR-Tools' cost-scaling solver. Large networks of few different costs are first tried by
-maximum flows (``tight_flow``), which then are much faster. Nodes are dense integers, arcs are bulk arrays, costs are
-integers in *levels*: a later level only ever decides between flows that are equal in all earlier ones.
-
-Invariants
-- Equal input gives equal output: the solver has no randomness, and arcs are passed in the order they were added.
-- The solver refuses costs that do not fit its 64 bits (it multiplies them by the number of nodes); it never
-  overflows silently. Levels that do not fit into one cost together are solved one after the other, each on the face of
-  flows that are optimal so far (arcs whose reduced cost is not zero are fixed), which is exact with small numbers.
-- Only where the first level alone does not fit are its costs coarsened (rounded down to a power of two). Then
-  ``NetworkFlow.bound`` is smaller than ``NetworkFlow.cost`` by what rounding may hide, and is still a proven bound.
+Nodes are dense integers, arcs bulk arrays, costs integers in *levels*: a later level only decides between flows that
+are equal in all earlier ones. Equal input gives equal output. Levels that do not fit 64 bits together are solved one
+after the other on the face of optimal flows (arcs with a reduced cost are fixed), which is exact. Only where the first
+level alone does not fit its costs are rounded down to a power of two; ``NetworkFlow.bound`` is then below
+``NetworkFlow.cost`` and still proven.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Place the partitions of a new topic, or those added to one, as well as the replicas that are there already allow.
+"""Optimal replicas of new partitions, of a new or an existing topic; existing replicas do not move.
 
-Priorities: as few replicas of a partition in one rack as the brokers that accept any make possible (KIP-36: with as
-many replicas as racks every rack has one, with fewer no rack has two); the topic's replicas as even over the brokers as
-that leaves possible; then all replicas of the cluster; then the topic's preferred leaders; then all preferred leaders.
-Nothing that is there already moves.
-
-New partitions are alike, so how many replicas a broker gets decides everything: handing them out one by one, always to
-the broker that has fewest, is exact under bounds per broker and rack. Dealt to the partitions in turn, rack after rack,
-no broker gets a partition twice and every rack gets its share of each (McNaughton's wrap-around rule).
+Priorities: as few replicas of a partition in one rack as the accepting brokers allow (KIP-36); the topic's replicas
+even over brokers; all replicas; the topic's preferred leaders; all preferred leaders. Giving replicas one by one to the
+broker with fewest is exact under bounds per broker and rack; dealt in turn, rack after rack, no broker gets a partition
+twice and every rack gets its share of each (McNaughton's wrap-around rule).
 """
 
 from __future__ import annotations

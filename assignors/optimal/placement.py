@@ -1,8 +1,7 @@
-"""Give items to clients at the least cost: the optimum under consumer groups and Streams tasks.
+"""Items to clients at the least cost: the optimum under consumer groups and Streams tasks.
 
-The network decides how many items of each class leave and how many arrive where; this module turns those numbers
-into items again. Ties between equal items are broken by their position: the first of a class stay, the last leave,
-and arrivals are dealt in ascending order, so equal input gives an equal answer.
+The network decides how many items of each class leave and arrive. Ties follow the position of items: the first of a
+class stay, the last leave, arrivals are dealt in ascending order.
 """
 
 from __future__ import annotations

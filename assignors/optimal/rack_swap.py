@@ -1,7 +1,6 @@
-"""Solve tasks whose processes keep their counts: racks swap tasks, and nothing else has to be decided.
+"""Optimal tasks at fixed task counts per process: swaps between racks only.
 
-A move inside a rack never helps, so the racks are the clients of a tiny network whose size has nothing to do with the
-number of tasks. Tasks are only counted, by rack and kind; single ones are looked at where some of their kind leave.
+A move inside a rack never helps, so the network has a client per rack, and tasks are counted by rack and kind.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Reach all nodes of a list, or all but some, through few arcs.
+"""Arcs from a node to all nodes of a list, or all but some, in linear number.
 
-Many flows end in "any broker of this rack" and some in "any broker of this rack but those that hold a replica
-already". One arc per pair would be quadratic. A hub has one node for all of its members and, once a member is barred
-from a few of them, a balanced tree of ranges, of which "all but k members" is at most 2 * (k + 1) * log n nodes.
+A hub has one node for all members and, once a member is barred from a few, a balanced tree of ranges, in which "all but
+k members" is at most 2 * (k + 1) * log n nodes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Choose which replicas go and which brokers take new ones, as one flow over brokers.
+"""Optimal replica moves as one flow over brokers: which replicas go and which brokers take new ones.
 
     broker --goes--> (partition, rack) <--> partition            (the net change of a rack keeps the rule)
                      (partition, rack) --new--> brokers of the rack --> sink (replica counts)
 
-A rack with too many replicas of a partition must send the surplus to the partition's node; racks with room take it.
-With ``balance`` replicas may also change brokers inside a rack, and partitions that keep the rule may move as well.
-Without it, what goes and what comes meet at the brokers only, so new replicas with the same ways are one node.
+A rack with too many replicas of a partition sends the surplus to the partition's node. With ``balance`` replicas may
+also change brokers inside a rack, and partitions that keep the rule may move; without it, new replicas with the same
+choices are one node.
 """
 
 from __future__ import annotations

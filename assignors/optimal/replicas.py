@@ -1,16 +1,11 @@
-"""Find the least set of moves after which no rack holds more replicas of a partition than it must (KIP-36, KIP-455).
+"""Optimal set of moves after which no rack has more replicas of a partition than it must (KIP-36, KIP-455).
 
-The rack rule: at most ceil(RF / racks) replicas of a partition in one rack, counting all racks that have brokers. A
-broker that accepts nothing keeps what it has, but where a rack holds too many it is the first to give one away.
-
-Priorities without ``balance``: the rule; fewest bytes and replicas (both follow from the rule alone: every replica too
-many in a rack moves once, nothing else moves); brokers that accept nothing are relieved first; preferred leaders stay;
-fewest fetches across racks, of followers from the rack of the preferred leader and of readers from the nearest replica;
-replica counts of the accepting brokers as even as the choices left allow. With ``balance``: the rule; even counts;
-bytes; replicas; brokers that accept nothing; leaders.
-
-Racks that are not known decide nothing: a replica on a broker without a known rack is taken to be in whichever rack
-would hurt, so a move is planned only where it helps in any case.
+Rack rule: at most ceil(RF / racks) replicas of a partition in one rack, counting all racks that have brokers. Brokers
+that accept nothing keep their replicas, but give first where a rack has too many. Priorities without ``balance``: the
+rule; fewest bytes and replicas; relief of brokers that accept nothing; preferred leaders stay; fewest fetches across
+racks of followers and readers; replica counts as even as the choices left allow. With ``balance``: the rule; even
+counts; bytes; replicas; brokers that accept nothing; leaders. A replica on a broker of unknown rack counts as in
+whichever rack would hurt, so a move is planned only where it helps in any case.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Choose a preferred leader among the replicas of each partition, so that brokers lead as evenly as they can.
+"""Preferred leaders among the replicas of each partition, as even over brokers as possible.
 
-Evenness of the topic counts first, of all topics second; both as sums of squares, so that the busiest broker counts
-most. A chain of partitions handed on from broker to broker changes only its two ends; where no chain makes things more
-even, nothing does (semi-matchings: no cost-reducing path is left).
+Evenness is the sum of squares, of the topic first, of all topics second. A chain of partitions from broker to broker
+changes only its ends; without an improving chain the answer is optimal (semi-matchings).
 """
 
 from __future__ import annotations

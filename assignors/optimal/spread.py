@@ -1,10 +1,8 @@
-"""Say where the next copy of a task may go so that its copies end up as far apart as they can (KIP-708, KIP-925).
+"""Processes for the next copy of a task so that its copies end up as far apart as possible (KIP-708, KIP-925).
 
-A process has a *profile*: its values of the configured tags, or its rack when no tags are configured. A copy whose
-value is unknown counts as sharing, because nothing shows that it does not. A tag that no process has is left out.
-
-For one tag, a value not used yet is always a right choice. For several tags and several standbys all ways are tried
-as long as they are few; beyond that the best next step is taken, and the bound says what that may have cost.
+A process has a *profile*: its values of the configured tags, or its rack without tags. An unknown value counts as
+shared; a tag that no process has is left out. For one tag an unused value is always right; for several tags and several
+standbys all ways are tried while they are few, then the best next step is taken, and the bound holds what it may cost.
 """
 
 from __future__ import annotations

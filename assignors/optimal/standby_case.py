@@ -1,4 +1,4 @@
-"""Say what is known about the standbys of an application before they are placed, and how good a placement is."""
+"""Bounds of an application's standbys before they are placed, and the quality of a placement."""
 
 from __future__ import annotations
 

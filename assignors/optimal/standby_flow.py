@@ -1,11 +1,9 @@
-"""Place one round of standbys by one flow: each seat (a task that wants them) gets so many processes, all different.
+"""One round of standbys by one flow: each seat (a task that needs standbys) gets so many different processes.
 
     seats of one kind -> profile -> holder or hub (profile, rack) -> process -> sink
 
-Levels of cost: imbalance as ``off_share`` counts it, then the price. A process that holds a copy already is barred: the
-seats then use a tree of ranges over the hub's processes, so that "all but these" takes a handful of arcs. Seats that
-differ in nothing are one node; with several copies at most as many of its units enter a profile as it has seats, so
-they can be dealt out such that no seat gets a profile twice.
+Levels of cost: imbalance as ``off_share``, then the price. Processes with a copy are barred by a tree of ranges.
+Equal seats are one node, and at most as many of its units enter a profile as it has seats, so none gets one twice.
 """
 
 from __future__ import annotations

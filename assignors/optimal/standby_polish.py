@@ -1,10 +1,8 @@
-"""Improve standbys that were placed one after the other, task by task, until no single task can do better.
+"""Improvement of standbys task by task until no single task can do better.
 
-With several tags and several standbys the second choice depends on the first, and no flow sees both. So each task in
-turn gives its standbys up and takes the best ones for the present loads, out of all combinations of profiles that
-share least. That is a descent: it ends, never makes an earlier priority worse, and proves nothing. A few starts in
-other orders are tried while the loads are less even than they might be. Work is bounded by a count of steps, not by
-time, so that the answer does not depend on the machine.
+Each task in turn gives up its standbys and takes the best for the present loads, out of all combinations of profiles
+that share least: a descent that never makes an earlier priority worse and proves nothing. Other orders are tried while
+loads are uneven. Steps are bounded by count, not by time, so that the answer does not depend on the machine.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Place the standbys, given the active tasks (KIP-441, KIP-708, KIP-925).
+"""Optimal standbys for given active tasks (KIP-441, KIP-708, KIP-925).
 
-Priorities: as many standbys as asked for, never two copies on one process; copies apart (``spread``); tasks and
-standbys together within floor and ceil of each process's share by capacity; least cost (``traffic_cost`` per changelog
-partition without a replica in the rack, ``non_overlap_cost`` where the process held no copy before).
+Priorities: number of standbys, never two copies on one process; copies apart (``spread``); tasks and standbys together
+within floor and ceil of the share by capacity; least cost (``traffic_cost`` per changelog partition without a replica
+in the rack, ``non_overlap_cost`` for a process that held no copy).
 
-What is proven: with one standby, and with more when one tag (or rack) has enough values for all copies, a single flow
-decides all of them and every figure is the least possible for the given active tasks. Else the standbys are placed one
-after the other and polished task by task; then sharing is still proven as ``spread`` says, the other figures stand
-beside weaker bounds (for imbalance: what one tag alone already forces). What runs now is kept when it is at least as
-good as what was found, so that a good state stays.
+One standby, or several when one tag (or rack) has values for all copies, are one flow, proven optimal. Else standbys
+are placed one by one and polished; sharing is proven as in ``spread``, the other bounds are weaker (imbalance: what one
+tag alone forces). The present standbys stay when they are at least as good.
 """
 
 from __future__ import annotations

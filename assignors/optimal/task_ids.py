@@ -1,7 +1,6 @@
-"""Put task ids in order and say which process runs each, without touching a name more often than must be.
+"""Order of task ids, and the process that runs each, at low cost per id.
 
-Ids of whole numbers become one integer each and are sorted and found as such; ids with a string for the subtopology
-(KIP-1071), or with numbers too far apart for that, go the way of names.
+Whole-number ids are packed into one integer each; string subtopologies (KIP-1071) and numbers too far apart go by name.
 """
 
 from __future__ import annotations

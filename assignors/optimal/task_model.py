@@ -1,7 +1,6 @@
-"""Turn the tasks of a Streams application into dense integers: names in, arrays out, once.
+"""Tasks of a Streams application as dense integer arrays: tasks and processes by id, racks by name.
 
-Tasks are sorted by id, processes by id, racks by name: the order of the input leaves no trace. Tasks whose source
-partitions miss the same racks are of one kind.
+Tasks whose source partitions miss the same racks are of one kind.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
-"""Find the best assignment of Streams tasks, with proof (KIP-925's costs, solved exactly).
+"""Optimal assignment of Streams tasks with proof (KIP-925's costs, solved exactly).
 
-The cost is ``traffic_cost`` per source partition without a replica in the rack of its task's process, plus
-``non_overlap_cost`` per task that does not stay on its process (a task that none ran counts as moved). Four kinds of
-bounds, as ``TaskProblem`` names them:
-- fixed, none: every process keeps its number of tasks (Kafka's ``min_traffic``). A move inside a rack never helps, so
-  racks are the clients of a tiny network, and tasks fill the places that became free;
-- fixed, subtopology: besides at most ``ceil(n * 1.0 / T * T_s)`` tasks of a subtopology on a process with n tasks
-  (Kafka's ``balance_subtopology``, in the same order of doubles);
+Cost: ``traffic_cost`` per source partition without a replica in the rack of its task's process, plus
+``non_overlap_cost`` per task that is not on its process (one that none ran counts as moved). Bounds of ``TaskProblem``:
+- fixed, none: every process keeps its number of tasks (``min_traffic``), solved between racks (``rack_swap``);
+- fixed, subtopology: also at most ``ceil(n * 1.0 / T * T_s)`` tasks of a subtopology on a process with n tasks
+  (``balance_subtopology``, in the same order of doubles);
 - free, none: floor or ceil of the share by capacity;
-- free, subtopology: floor or ceil also per subtopology. Both levels together are always possible: the exact fractional
-  shares fulfil them, and flows have whole solutions where they have fractional ones.
-Where moves cost nothing, the fewest moves decide between answers of equal cost; and what runs now stays when it is
-allowed and nothing is cheaper, so the best assignment, once reached, is not left again.
+- free, subtopology: floor or ceil also per subtopology, which is always feasible.
+Where moves cost nothing the fewest moves decide ties; the present assignment stays when nothing is cheaper.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Solve a network of few different costs by maximum flows along the arcs that are cheapest.
+"""Minimum-cost flow of few different costs by maximum flows along the cheapest arcs (primal-dual).
 
-The primal-dual way: saturate what earns something, then, as long as units stand where they must not stay, price every
-node by its distance from them and let a maximum flow carry the units along *tight* arcs, those that lie on cheapest
-ways. Where costs are few small numbers, as racks and moves are, two or three rounds carry everything, at a tenth of
-what cost scaling takes. Costs of many different sizes would need a round for each: then this gives up early.
-
-Invariant: no arc with room left has a negative reduced cost, and none that carries units a positive one. So the flow
-at the end is proven optimal by the prices it was found with.
+Saturate what earns something; while units are where they must not stay, price every node by its distance from them and
+carry them along *tight* arcs by a maximum flow. Few small costs need two or three rounds, a tenth of cost scaling's
+time; many different costs make it give up early. Invariant: no arc with room has a negative reduced cost, none with
+units a positive one, so the prices prove the flow optimal.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""Turn a placement into a small network.
+"""The network of a placement problem.
 
     (group, client) --leave--> pool (group, kind) --rack price--> hub (group, rack) --> (group, client) --> client
 
-All items of an owner start at its node, and leaving costs minus what staying costs, so an item that stays never
-appears. A pool reaches racks cheaper than its dearest one directly and all others through one "any rack" hub. Bounds
-per (group, client) and per client are bounds of arcs.
-
-Invariant: a flow of this network and a placement have the same cost up to a constant. An item that left is never
-handed back to its owner, because moving has a positive price in some level and the round trip would be a cycle of
-positive cost. The arcs number at most classes + pools * racks + 2 * groups * clients, whatever the number of items.
+Leaving costs minus what staying costs. A pool reaches racks cheaper than its dearest one directly, all others through
+one "any rack" hub. Bounds per (group, client) and per client are bounds of arcs. Invariant: flow and placement have
+equal cost up to a constant (a round trip of an item costs more than nothing). At most
+classes + pools * racks + 2 * groups * clients arcs.
 """
 
 from __future__ import annotations
