@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -224,14 +224,17 @@ def ask_details(context: ObserveContext, world: ClusterListing) -> ClusterDetail
         gaps=(
             *gaps,
             *chain.from_iterable(ask.answer.gaps for ask in with_gaps),
-            *(_unanswerable(context, "topics", ObservationPart.TOPIC_CONFIGS) if world.topics is None else ()),
-            *(
-                _unanswerable(context, "groups", ObservationPart.COMMITTED_OFFSETS, ObservationPart.GROUP_CONFIGS)
-                if world.groups is None
-                else ()
-            ),
+            *_without_names(context, world),
         ),
     )
+
+
+def _without_names(context: ObserveContext, world: ClusterListing) -> Iterator[Gap]:
+    """A gap for each part that cannot be asked for, as the names it needs are not known."""
+    if world.topics is None:
+        yield from _unanswerable(context, "topics", ObservationPart.TOPIC_CONFIGS)
+    if world.groups is None:
+        yield from _unanswerable(context, "groups", ObservationPart.COMMITTED_OFFSETS, ObservationPart.GROUP_CONFIGS)
 
 
 def _ask_members(

@@ -9,9 +9,10 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
@@ -21,6 +22,7 @@ from agent.observe.context import (
     CachedConfigs,
     ObserveContext,
     ObserveQuery,
+    ObserveScope,
     ask_together,
     broker_configs,
     log_dirs,
@@ -258,25 +260,37 @@ def ask_listing(context: ObserveContext) -> ClusterListing:
     dirs, fresh = disks.answer
     applications = [ask.answer for ask in lags]
     return ClusterListing(
-        topics=tuple(row for row in topics.answer.topics if scope.takes_topic(row.name)) if topics.answer else None,
+        topics=_topics_in_scope(topics.answer, scope),
         topics_answered_by=topics.answer.answered_by if topics.answer else None,
-        groups=tuple(row for row in found.groups if scope.takes_group(row.group_id)) if found else None,
+        groups=_groups_in_scope(found, scope),
         groups_complete=found is not None and len(found.silent) == 0,
         coordinators=found.coordinators if found else {},
         reassignments=tuple(row for row in moves.answer if scope.takes_topic(row.id.topic)),
         log_dirs=LogDirs(_sizes_in_scope(dirs, context), dirs.cordoned, dirs.gaps),
         log_dirs_fresh=fresh,
         broker_configs=configs.answer,
-        application_lags=tuple(sorted(lag for one in applications for lag in one.lags)),
+        application_lags=_all_lags(applications),
         rack_tables=tables,
         gaps=(
             *gaps,
             *(found.gaps if found else ()),
             *dirs.gaps,
             *configs.answer.gaps,
-            *(gap for one in applications for gap in one.gaps),
+            *chain.from_iterable(one.gaps for one in applications),
         ),
     )
+
+
+def _topics_in_scope(answer: TopicsAnswer | None, scope: ObserveScope) -> tuple[RawTopic, ...] | None:
+    return None if answer is None else tuple(row for row in answer.topics if scope.takes_topic(row.name))
+
+
+def _groups_in_scope(answer: ListedGroups | None, scope: ObserveScope) -> tuple[RawListedGroup, ...] | None:
+    return None if answer is None else tuple(row for row in answer.groups if scope.takes_group(row.group_id))
+
+
+def _all_lags(applications: Iterable[ApplicationLags]) -> tuple[RawApplicationLag, ...]:
+    return tuple(sorted(chain.from_iterable(one.lags for one in applications)))
 
 
 def _lags_of(url: str, context: ObserveContext) -> ObserveQuery[ApplicationLags]:
