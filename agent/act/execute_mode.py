@@ -1,9 +1,8 @@
-"""Mode execute around the line: who leads, what operators ask, what is carried out, and what came of it.
+"""Execute mode: leadership, operators' commands, reassignments and triggers around the observation cycle.
 
-A thread of its own follows the leadership: with a new journal come new hands, and they go the moment the journal does.
-The same thread answers operators, so that a pause need not wait for a look. Invariants: without a sure lease there is
-no journal and nothing is done; every act begins with what it writes there; what could not be written is done again or
-not at all. A fence ends the agent.
+A thread of its own follows the leadership, starts and stops the executors with the journal, and answers operators
+between looks. Invariants: without a valid lease there is no open journal and no action; every action is written to the
+journal first. A fenced agent ends.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What the journal says about approvals: who approved which exact plan, until when, or which rule did.
+"""Approvals in the journal: the approved plan hash, the person or rule, and the expiry. Pure.
 
-Key ``approval/<plan>``: the proposal's id, with the number of the attempt from the second on. The kind is the state:
-``requested`` (a second person is awaited), ``approved``, ``void``. Invariants: an approval is of one exact plan, told
-by its hash; a plan that differs in a single replica, move or fact that it rests on has another one. It is for one
-attempt: what began under it does not begin again under it. What cannot be read approves nothing. Pure.
+Key ``approval/<plan>``: the proposal id, with the attempt number from the second on. The kind is the state:
+``requested`` (awaits a second person), ``approved``, ``void``. Invariants: an approval is of one exact plan, by hash,
+and of one attempt. An unreadable entry approves nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which bytes stand for an entry of the journal, and which entry stands for bytes.
+"""Codec of journal entries and of the partition columns of plans.
 
-Invariants: `entry_of(key, to_bytes(entry)) == entry` for entries that came from here; what this version does not know
-inside a value is kept. Additive changes only within a version; a newer version is `NewerEntryError`, so that an older
-agent reads on but does not write. Foreign bytes raise `UnreadableEntryError` and nothing else.
+Invariants: `entry_of(key, to_bytes(entry)) == entry` for entries of this version; unknown fields of a value are kept.
+Changes within a version are additive; a newer version is `NewerEntryError`, so an older agent reads but does not write.
+Foreign bytes raise `UnreadableEntryError` only.
 """
 
 from __future__ import annotations
@@ -168,11 +168,8 @@ def _checked(write: JournalWrite, entry: Entry) -> bytes:
     return data
 
 
-# Partitions that are to move as columns: the same topic, and the same replica lists, are written once.
-#
-# A target takes some sixty bytes, whatever its topic is named. Invariants: `targets_of(columns(targets)) == targets`;
-# foreign columns give targets or `UnreadableError`, in time and memory linear in their length; every number in them
-# that points into a table is in that table, and every partition has replicas, each on a broker of its own.
+# Columns write each topic and replica list once, about 60 bytes per target. Invariants:
+# `targets_of(columns(targets)) == targets`; foreign columns give valid targets or `UnreadableError` in linear time.
 
 MOST_NAMED = 4_000_000
 """Replicas that the targets of one value name together; lists are shared, so few bytes could name very many."""

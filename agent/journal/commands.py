@@ -1,4 +1,4 @@
-"""What operators ask, what they are answered, and whether acting is paused.
+"""Operators' commands with their answers, the pause, and the next attempt at a proposal.
 
 =====================  ==============================================================================================
 ``command/<id>``       a command with its answer: it is answered once, and read again it has the same answer
@@ -209,10 +209,8 @@ def _read(kind: type[T], entry: Entry | None) -> T | None:
         return None
 
 
-# Which attempts at a proposal does the journal know, and which one is next? Pure.
-#
-# Invariant: no two plans ever have the same name, also where the journal has dropped the oldest of them: the number of
-# an attempt is above all that plans and answers to operators name.
+# Plan names are never reused, also after old plans are dropped: the next attempt is above every number that a plan or
+# an answer names.
 
 _APPROVING = (CommandVerb.APPROVE, CommandVerb.APPLY)
 """What these name has not begun."""

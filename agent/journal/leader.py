@@ -1,6 +1,6 @@
-"""Who leads, since when? The entry ``leader``, the first that each leadership writes.
+"""Leader entry of the journal (key ``leader``, first of each term), and corrections of times in the future.
 
-Invariant: an epoch is greater than every epoch that the journal has ever shown, so that no two leaderships share one.
+Invariant: an epoch is greater than every earlier epoch of the journal.
 """
 
 from __future__ import annotations
@@ -63,11 +63,8 @@ def newest_epoch(view: JournalState) -> int:
     return max((entry.epoch for entry in view.values()), default=0)
 
 
-# Times in the journal that lie in the future: a clock was wrong when they were written. They count as now.
-#
-# Invariant: such a time is written down anew, once, so that from then on it ages as any other; else a clock that was
-# once ten years ahead would hold a cooldown, and keep an approval alive, for ten years. What a plan or batch that is
-# still going on says is left to the executor. Pure.
+# A time in the future (a wrong clock) counts as now and is rewritten once, so that it ages as any other. Times of open
+# plans and batches are the executor's.
 
 LATER_MS = 60_000
 """Clocks of agents differ; what is ahead by less is left as it is."""

@@ -1,12 +1,10 @@
-"""What the journal says of plans, their batches and our throttles.
+"""Journal entries of plans, batches and our throttles, and their part of the cycle's memory. Pure.
 
 Keys: ``plan/<plan>`` with ``targets/<plan>/<number>``, ``batch/<plan>/<number>`` and
-``throttle/<kind>:<name>/<setting>``. The kind of an entry is its state, so that the journal reads as a story:
-``intent``, ``sent``, ``acked``, ``closed``. Of a plan everything that changes is one entry; its partitions are written
-once, with it, in entries that never change (`agent.journal.targets`). Invariant: ``read`` gives back what ``write``
-was given, whatever was compacted away in between. An entry that cannot be read is `UnreadableError`: an agent that does
-not know what was begun must not begin anything. What a budget, a person's no or a debt still counts is never dropped
-by a bound on number; such bounds are on what counts no more.
+``throttle/<kind>:<name>/<setting>``. The kind is the state (``intent``, ``sent``, ``acked``, ``closed``). Partitions of
+a plan are written once (`agent.journal.targets`). Invariant: reading returns what was written, also after compaction.
+An unreadable entry is `UnreadableError`: without known state nothing may begin. Bounds on number never drop what a
+budget, a person's veto or a throttle debt still needs.
 """
 
 from __future__ import annotations
@@ -286,9 +284,7 @@ def _debt_key(resource: ThrottleResource, key: str) -> str:
     return f"throttle/{resource.kind}:{resource.name}/{key}"
 
 
-# What of the journal belongs into the memory of a cycle: which moves are our own, and when each subject was acted on.
-#
-# So a reassignment of ours is never taken for another tool's, also after a restart. Pure.
+# Reassignments of ours are thus never taken for another tool's, also after a restart.
 
 _NOT_ASKED = (TriggerEffect.NOT_SENT, TriggerEffect.REFUSED)
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of the journal's records, read off the type that its codec writes. Committed as journal.v1.json."""
+"""JSON Schema of the journal's records, derived from the codec's types; committed as journal.v1.json."""
 
 from __future__ import annotations
 

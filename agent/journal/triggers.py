@@ -1,14 +1,12 @@
-"""What the journal says about rebalance triggers, and what was learned from them.
+"""Journal entries of rebalance triggers, and what was learned from them. Pure.
 
 ====================================  =================================================================================
 ``trigger/<group>/<proposal>``        one trigger: ``intent`` before the join, ``outcome`` after it, ``judged`` later
-``learned/trigger-path/<release>``    which way of asking that release of the broker answers with a rebalance
-``learned/group/<group>``             what earlier looks told of a group: who came and went, how long its rebalances
-                                      took, whether its members write in transactions
+``learned/trigger-path/<release>``    the trigger path that makes a broker release rebalance
+``learned/group/<group>``             joins and leaves, rebalance durations and transactions of a group
 ====================================  =================================================================================
 
-A trigger's entry holds all that its judgement needs, and shrinks to its verdict once it is judged. Group names may
-contain anything, a slash too: what an entry is about is read from its value, never from its key. Pure.
+A judged entry keeps only its verdict. Group names may contain a slash: values name the group, keys are not parsed.
 """
 
 from __future__ import annotations
@@ -166,9 +164,6 @@ class LearnedPath(NamedTuple):
     at_ms: int
 
 
-# --- writing ----------------------------------------------------------------------------------------------------
-
-
 def with_earlier(entry: TriggerEntry, view: JournalState) -> TriggerEntry:
     """The same entry with the times of earlier ones under its key, which it is about to replace."""
     before = _read(TriggerEntry, view.get(_key(entry)))
@@ -215,9 +210,6 @@ def trigger_cleanup(view: JournalState, now_ms: int) -> tuple[JournalWrite, ...]
     return tuple(
         JournalWrite(one.key, "forgotten", None) for one in old if all(now_ms - at >= DAY_MS for at in _asked(one))
     )
-
-
-# --- reading ----------------------------------------------------------------------------------------------------
 
 
 def triggers(view: JournalState, group_id: str | None = None) -> tuple[TriggerEntry, ...]:

@@ -1,9 +1,8 @@
-"""The journal on one host: an append-only file with a lock, for those who want no state of rackwise's in Kafka.
+"""File journal: an append-only file with a lock, for agents that keep no state in Kafka.
 
-One line per transaction: a checksum, then its entries as JSON. Invariants: an append that returned is on the disk; a
-last line that a crash tore was never acknowledged, and is cut; a damaged line before others is never passed over; a
-file that says less than before is noticed by the witness beside it. The lock stands in a file of its own, because the
-journal is replaced by its compaction; it ends with the process. All of them are this user's, or are not touched.
+One line per transaction: a checksum, then its entries as JSON. Invariants: an append that returned is on disk; a torn
+last line was never acknowledged and is cut; a damaged earlier line is an error; the witness file detects truncation.
+The lock is a separate file because compaction replaces the journal. All files belong to the agent's user.
 """
 
 from __future__ import annotations
@@ -37,10 +36,8 @@ from agent.values.clock import Clock, system_clock
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.journal import Entry, JournalState, JournalWrite
 
-# How far has a journal file come? A few bytes beside it (``<file>.reached``), so that one that was cut is noticed.
-#
-# Written after each transaction, without waiting for the disk: after a crash it says less than the journal, never more.
-# Invariant: no epoch is given out twice as long as the file or its witness is there.
+# ``<file>.reached`` is written after each transaction without fsync: after a crash it may be behind the journal, never
+# ahead. Invariant: no epoch repeats as long as the file or its witness exists.
 
 _TEXT = re.compile(rb"((\d{20}) (\d{20}) (\d{20})) ([0-9a-f]{8})\n")
 

@@ -1,4 +1,4 @@
-"""Where the journal stands, by what agents agree, and within which bounds: what leadership is given."""
+"""Leadership settings: the journal's location, the lock topic and the time limits."""
 
 from __future__ import annotations
 

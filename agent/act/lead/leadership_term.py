@@ -1,4 +1,4 @@
-"""One leadership, from taking over to letting go: its journal, the hands that write in it, and who tells of both."""
+"""One term of leadership: its journal, the writers that use it, and its events."""
 
 from __future__ import annotations
 

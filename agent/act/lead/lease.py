@@ -1,10 +1,9 @@
-"""Which agent may lead? The one to which the group assigns partition 0 of the lock topic; no other partition counts.
+"""The lease: the agent that owns partition 0 of the lock topic in a consumer group may lead.
 
-Invariants: `may_act` is True only while the last poll is recent enough that no broker can have given the partition to
-another; once that is in doubt, this assignment is given up for good, and leading needs a new one. The lease is for
-liveness: who may *write* is settled by the journal's fence. Members join cooperatively, so that a standby that comes or
-goes takes nothing from the leader. An agent that goes leaves the group: a member that is gone without a word holds each
-election up until its session is over, and a leader that dies in such an election keeps its own session on top.
+Invariants: `may_act` is True only while the last poll is recent enough that the coordinator cannot have reassigned the
+partition; an assignment once in doubt is never trusted again. The journal's fence, not the lease, decides the writer.
+Members use the cooperative protocol, so a standby that joins or leaves takes nothing from the leader, and leave the
+group when they end, so that no election waits for the session timeout.
 """
 
 from __future__ import annotations

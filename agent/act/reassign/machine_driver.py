@@ -1,8 +1,7 @@
-"""Runs the executor's machine against the cluster, one command after the other, in the caller's thread.
+"""Runs the reassignment machine's commands against the cluster, one at a time, in the caller's thread.
 
-Invariants: the machine decides, this only carries out: a command is answered before the next one is begun, and nothing
-but its commands is ever done. Whatever stops this between two commands (a signal, a fence, a journal that does not
-answer) is as if the process had died there: the journal knows all that is needed to go on.
+Invariants: the machine decides; each command is answered before the next begins. An interruption between two commands
+(signal, fence, journal failure) equals a crash there: the journal holds all that is needed to continue.
 """
 
 from __future__ import annotations
@@ -68,10 +67,8 @@ from agent.wire.failure import Deadline
 from agent.wire.precheck import RequestPrecheck
 from assignors.problem import TopicPartition
 
-# Carry out one command that changes the cluster, and say line by line what became of it.
-#
-# Invariants: nothing is sent after ``begin_by``; nothing is begun, cancelled, set or deleted that is not what it was
-# decided for, right before and on the same connection; each line of the command has an answer.
+# Nothing is sent after ``begin_by``; every line is checked against its decision right before, on the same connection,
+# and has an answer.
 
 _KINDS: Mapping[str, RequestFate] = {
     "NO_REASSIGNMENT_IN_PROGRESS": RequestFate.NOT_NEEDED,

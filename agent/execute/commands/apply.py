@@ -1,9 +1,8 @@
-"""What do operators' commands come to? Writes for the journal and words for the mover.
+"""Effects of operators' commands: journal writes, and commands to the reassignment machine. Pure.
 
-Invariants: a command is answered once, whatever it says and whatever fault it meets, in the same transaction as what it
-changes; what a journal says was obeyed is said to the mover again until it shows (`replay_undelivered`), so that a
-crash between the two loses nothing, and of the very attempt that it was about. Approvals are `approve`, all else is
-`plan_commands`. Pure.
+Invariants: each command is answered once, in one transaction with its effects, also after an error; an answered command
+is replayed to the machine until its plan shows it (`replay_undelivered`), so that a crash between the two loses
+nothing, and for the attempt that it was about.
 """
 
 from __future__ import annotations

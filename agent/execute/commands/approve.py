@@ -1,8 +1,7 @@
-"""What does an approval come to? It is recorded only when it lets something begin, and the answer says what holds it.
+"""Approval of a proposal: it is recorded only if it lets something begin, and the answer names what still holds it.
 
-Invariants: an approval is of the very plan, and of the very attempt, that the operator saw, or it is refused; a plan
-that ended is approved again as another attempt. Limits that a person gave are kept: of two persons' the lower ones, and
-others given later are either in force or refused. Pure.
+Invariants: an approval is of the exact plan and attempt that the operator saw, or is refused; an ended plan is approved
+as another attempt. Of two persons' limits the lower ones apply; later limits apply or are refused. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one command is judged by, and what it comes to. Pure."""
+"""Context and decision of one operator's command. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do cancel, rollback, pause and resume come to? In every state of a plan the answer says what happens.
+"""Cancel, rollback, pause and resume of a plan, in every state that it can have.
 
 ==============  ===========================  =========================  ==============================
 state           cancel                       rollback                   pause, resume of the plan

@@ -1,4 +1,4 @@
-"""The executor: from what it knows and what happened, what it knows then and what it asks for.
+"""Reassignment machine: the next state and commands from the state and an event.
 
 Pure: the live shell and the model checker run these very functions. Invariants, each of them checked over every
 interleaving of two agents, crashes, pauses, late requests, faults of brokers and moves of others:
