@@ -87,7 +87,7 @@ class ApprovedProposals:
 def hand_over(  # noqa: PLR0917 (what is handed over, and when)
     mover: ReassignmentExecutor, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
 ) -> Outcome:
-    """Give the plan to the mover, to begin no later than ``begin_by_ms`` (ms since 1970). Raises NotCarriedOut."""
+    """Submit the plan to the executor, to begin no later than ``begin_by_ms`` (ms since 1970). Raises NotCarriedOut."""
     plan = plan_of(
         proposal,
         fresh,

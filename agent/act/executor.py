@@ -18,7 +18,7 @@ class ProposalExecutor(Protocol):
 
 
 class NoopExecutor:
-    """Changes nothing: the hands of an agent that only watches and proposes."""
+    """Executor of observe mode: changes nothing."""
 
     def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
         """Say that nothing was done."""

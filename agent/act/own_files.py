@@ -120,14 +120,14 @@ def _check_regular(found: os.stat_result) -> None:
         raise OSError(errno.EINVAL, "it is not a regular file")
 
 
-def _check_named_once(found: os.stat_result) -> None:
-    if found.st_nlink != 1:
-        raise PermissionError(errno.EPERM, "it has more than one name (hard link)")
-
-
 def _refuse(found: os.stat_result, mode: int, why: str) -> None:
     if found.st_mode & mode:
         raise PermissionError(errno.EPERM, why)
+
+
+def _check_named_once(found: os.stat_result) -> None:
+    if found.st_nlink != 1:
+        raise PermissionError(errno.EPERM, "it has more than one name (hard link)")
 
 
 def _check_owned(found: os.stat_result) -> None:

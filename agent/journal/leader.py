@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agent.errors import WrongCluster
+from agent.journal.codec import read_value
 from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.reassignment import ENDED, BatchState
-from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.typed_json import to_json
 
 LEADER = "leader"
 KIND = "leader"
@@ -32,19 +33,13 @@ class LeaderEntry(NamedTuple):
 
 
 def leader_write(leader: LeaderEntry) -> JournalWrite:
-    """What a leadership says of itself."""
+    """The journal write of a leader."""
     return JournalWrite(LEADER, KIND, to_json(LeaderEntry, leader))
 
 
 def leader_in(view: JournalState) -> LeaderEntry | None:
-    """Who wrote last; None when no agent ever led, or when a newer rackwise says it in another way."""
-    entry = view.get(LEADER)
-    if entry is None:
-        return None
-    try:
-        return from_json(LeaderEntry, entry.value)
-    except UnreadableError:
-        return None
+    """The newest leader; None when no agent ever led, or when a newer rackwise wrote another layout."""
+    return read_value(LeaderEntry, view.get(LEADER))
 
 
 def check_cluster(view: JournalState, cluster: str, where: str) -> None:
@@ -82,7 +77,7 @@ _OVER = {"plan": frozenset(state.value for state in ENDED), "batch": frozenset({
 
 
 def in_past(view: JournalState, now_ms: int) -> JournalState:
-    """What the journal says, with every time of the future as now; the same view where there is none."""
+    """The journal with every time of the future as now; the same view where there is none."""
     changed = {key: one for key, entry in view.items() if (one := _corrected(entry, now_ms)) is not None}
     return MappingProxyType({**view, **changed}) if changed else view
 

@@ -74,7 +74,7 @@ class _BatchRows(NamedTuple):
 
 
 def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
-    """The lines that say it, all of them."""
+    """All journal writes of a change."""
     if isinstance(change, ReassignmentPlan):
         return _header(change), *part_writes(change.proposal_id, change.targets)
     if isinstance(change, Batch):
@@ -85,7 +85,7 @@ def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
 
 
 def changed(view: JournalState, changes: Iterable[ReassignmentEntry]) -> tuple[JournalWrite, ...]:
-    """The lines that say it where the journal says this already: the partitions of a plan are written once."""
+    """The journal writes of the changes, given the journal: the partitions of a plan are written once."""
     return tuple(line for change in changes for line in _changed(view, change))
 
 
@@ -153,8 +153,8 @@ def compaction_writes(view: JournalState) -> tuple[JournalWrite, ...]:
     ended = {_named(entry): entry for entry, plan in every if plan.ended}
     closed = [entry for entry in under(view, "batch") if _owner(entry) in ended]
     lately = _of_a_day(closed)
-    noes = _noes([plan for _, plan in every if plan.ended])
-    stay = {*list(ended)[-KEEP_PLANS:], *map(_owner, lately), *noes}
+    vetoed = _noes([plan for _, plan in every if plan.ended])
+    stay = {*list(ended)[-KEEP_PLANS:], *map(_owner, lately), *vetoed}
     keep = {entry.key for entry in (*closed[-KEEP_BATCHES:], *lately) if _owner(entry) in stay}
     old_plans = [entry for name, entry in ended.items() if name not in stay]
     old_batches = [entry for entry in closed if entry.key not in keep]
@@ -212,7 +212,7 @@ def _kept_with_targets(ended: list[Entry]) -> set[str]:
 
 
 def _batch_value(batch: Batch) -> Mapping[str, Any]:
-    """Its partitions as columns; what became of them points into these by number."""
+    """Its partitions as columns; their ends refer to these by number."""
     at: dict[TopicPartition, int] = {}
     for number, target in enumerate(batch.targets):
         at.setdefault(target.id, number)

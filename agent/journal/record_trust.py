@@ -1,6 +1,6 @@
 """Authentication of journal records by HMAC-SHA256 (RFC 2104) with a key of the executors. Pure.
 
-The code covers cluster, key, offset order and value, so that a record cannot be copied to another cluster, key or
+The code covers cluster, key, place (epoch, seq) and value, so that a record cannot be copied to another cluster, key or
 place. Invariants: with a key, a record without a valid code neither sets nor deletes an entry, nor does a replayed one;
 a journal in which no record has a known code is unavailable. Without a key every record counts.
 """
@@ -73,7 +73,7 @@ class VerifiedRecord(NamedTuple):
     """A record as far as it counts."""
 
     place: JournalPosition | None
-    """None where it tells none."""
+    """None where it has none."""
     doubt: RejectionReason | None
     """None: it counts."""
     current: bool

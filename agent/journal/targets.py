@@ -228,8 +228,7 @@ def plan_size(plan: ReassignmentPlan) -> PlanSize:
 
 def estimated_plan_size(proposal: Proposal) -> PlanSize:
     """What the plan of a reassignment is going to take at most, worked out quickly."""
-    rows = (*proposal.before, *proposal.after)
-    named = sum(len(row.value) for row in rows)
+    named = sum(len(row.value) for row in (*proposal.before, *proposal.after))
     names = len(json.dumps(proposal.subject.name)) * (1 + len(proposal.after) // 1_000)
     return PlanSize(len(proposal.after), named, _ROW_BYTES * len(proposal.after) + _BROKER_BYTES * named + names)
 

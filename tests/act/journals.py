@@ -10,7 +10,8 @@ from uuid import uuid4
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.act.journal.journal_topic import JournalTopic, KafkaJournalPlan, Told
+from agent.act.journal.journal import TopicRead
+from agent.act.journal.journal_topic import JournalTopic, KafkaJournalPlan
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.journal.leader import LeaderEntry
@@ -88,7 +89,7 @@ def said(key: str, **value: Any) -> JournalWrite:
     return JournalWrite(key, "said", value)
 
 
-def told(servers: str, prefix: str) -> Told:
+def told(servers: str, prefix: str) -> TopicRead:
     """What the topic says to somebody who only reads it, once every transaction is decided."""
     topic = JournalTopic({"bootstrap.servers": servers}, f"{prefix}.journal", prefix)
     until = time.monotonic() + 20

@@ -157,8 +157,7 @@ class TopicInbox:
         self._kept = view.get(POSITION)
         position = _position(self._kept, end)
         self._next = end.offset if position is None else position
-        reader = reader_config(f"{self._prefix}-reader")
-        consumer = Consumer(client_settings(self._config, reader))
+        consumer = Consumer(client_settings(self._config, reader_config(f"{self._prefix}-reader")))
         consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
         return consumer
 

@@ -79,7 +79,7 @@ def command_bytes(command: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def command_of(data: bytes | None) -> tuple[str, Mapping[str, Any]] | None:
-    """The id of a command and what it says; None for anything else."""
+    """The id of a command and its JSON object; None for anything else."""
     if data is None:
         return None
     try:

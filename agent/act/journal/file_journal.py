@@ -259,7 +259,7 @@ class FileJournal:
                 if self._newest != NOWHERE:
                     file.write(_line([_marker(self._newest)]))
                 for entry in self._view.values():
-                    file.write(_line([_entry_json(entry)]))
+                    file.write(_line([{"key": entry.key, **json.loads(to_bytes(entry))}]))
                 file.flush()
                 os.fsync(file.fileno())
                 self._size = self._compacted_size = file.tell()
@@ -352,12 +352,8 @@ def _change_json(change: EncodedWrite) -> Mapping[str, Any]:
     return {"key": change.key, **json.loads(change.data)}
 
 
-def _entry_json(entry: Entry) -> Mapping[str, Any]:
-    return {"key": entry.key, **json.loads(to_bytes(entry))}
-
-
 def _marker(newest: JournalPosition) -> Mapping[str, Any]:
-    """Deletes nothing, and says how far the journal had come: the last entry may have been a deletion."""
+    """Entry that deletes nothing and records the newest position: the last entry may have been a deletion."""
     return {"key": "reached", "kind": "reached", "epoch": newest[0], "seq": newest[1], "value": None}
 
 
@@ -398,7 +394,7 @@ def _damaged(path: Path, number: int, why: str) -> BadInput:
 
 
 def _check_whole(path: Path, newest: JournalPosition, before: JournalPosition) -> None:
-    """Raises BadInput for a file that says less than it once did."""
+    """Raises BadInput for a file that ends before the position of its witness."""
     if newest >= before:
         return
     ends = f"it ends with entry {_name(newest)}, and {_name(before)} was written before"

@@ -54,7 +54,7 @@ _EVENT_ID = "ce_id"
 
 
 class TopicRead(NamedTuple):
-    """What the topic says, and up to where that was read."""
+    """Entries of the topic, and the offset up to which they were read."""
 
     view: JournalState
     newest_epoch: int
@@ -187,7 +187,7 @@ class JournalCompactor:
 
 
 def journal_lost_error(topic: str, what: str) -> BadInput:
-    """The error for a journal that has lost what it once said."""
+    """The error for a journal that has lost entries."""
     return BadInput(
         f"The journal {topic} has lost records: {what}",
         why="its records were deleted, or the topic was deleted and created again",

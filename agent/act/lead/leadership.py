@@ -176,16 +176,13 @@ class JournalLeadership:
 
     def _run(self) -> None:
         try:
-            self._elect()
+            while not self._stop.is_set() and self._fatal is None:
+                self._stop.wait(self._turn())
         finally:
             if self._fatal is None and not self._stop.is_set():
                 self._problem = "the election ended by an internal error of rackwise; report it"
             self._retire()
             self._leave()
-
-    def _elect(self) -> None:
-        while not self._stop.is_set() and self._fatal is None:
-            self._stop.wait(self._turn())
 
     def _turn(self) -> float:
         """One step, whatever comes of it. How long to wait."""

@@ -113,7 +113,7 @@ class KafkaLease:
     def term(self) -> int | None:
         """Counts the times that this agent was chosen; None while it is not, or while that is not sure."""
         with self._lock:
-            return self._term if self._is_sure() else None
+            return self._term if self._held and self._clock_ms() - self._polled_ms <= self._plan.sure_ms else None
 
     def may_act(self) -> bool:
         """Whether this agent leads, beyond doubt, at this moment. Callable from any thread."""
@@ -144,9 +144,6 @@ class KafkaLease:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
-
-    def _is_sure(self) -> bool:
-        return self._held and self._clock_ms() - self._polled_ms <= self._plan.sure_ms
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -281,7 +278,7 @@ def committed_watermark(plan: LeasePlan, timeout_ms: int) -> JournalWatermark:
 
 
 def watermark_of(plan: LeasePlan, metadata: str) -> JournalWatermark:
-    """What committed metadata says. Raises BadInput, see `remembered`."""
+    """Content of committed metadata. Raises BadInput, see `remembered`."""
     if not metadata:
         return JournalWatermark()
     text, doubt = checked_witness(plan.trust, metadata)

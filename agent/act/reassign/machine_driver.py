@@ -199,7 +199,7 @@ class ExecutorListener(Protocol):
 
 
 class MachineDriver:
-    """The machine with its hands; not safe to use from several threads, but for `stop` and `held`."""
+    """The machine with its clients; not safe to use from several threads, but for `stop` and `held`."""
 
     def __init__(
         self,
@@ -296,7 +296,7 @@ class MachineDriver:
                 self._listener.said(command)
             case FinishPlan():
                 self._listener.finished(command)
-                self._tidy()
+                self._write(moves.compaction_writes)
         return None
 
     def _append(self, command: AppendJournal) -> JournalAppended:
@@ -316,10 +316,6 @@ class MachineDriver:
             self._step(LeaderFenced())
             self._stopped.set()
             raise
-
-    def _tidy(self) -> None:
-        """Keep the journal small; what is open is never touched, so when it may be done does not matter."""
-        self._write(moves.compaction_writes)
 
     def _ask_may(self) -> BatchPermission:
         """Whether a new batch may begin; the machine hears of each change."""

@@ -197,7 +197,7 @@ def _may_not(open_: Sequence[ReassignmentPlan], may: BatchPermission | None) -> 
 
 
 def _hold(plan: ReassignmentPlan, may: BatchPermission | None, held_by: Mapping[str, str]) -> str | None:
-    """What keeps an open plan from going on: what the guard says of new batches, a pause, or what the look showed."""
+    """Reason why an open plan waits: the guard's verdict on new batches, a pause, or the look."""
     why = None if may is None or plan.state is PlanState.CANCELLING else may.of(plan.proposal_id)
     why = f"no new batch: {why or 'the plan is paused'}" if why or plan.paused else held_by.get(plan.proposal_id)
     return None if why is None else f"{plan.proposal_id}: {why}"

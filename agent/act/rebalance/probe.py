@@ -67,7 +67,7 @@ class CoordinatorPort(Protocol):
 
 
 class ProbeResult(NamedTuple):
-    """What became of it."""
+    """Result of a probe."""
 
     effect: TriggerEffect
     path: TriggerPath | None

@@ -66,7 +66,7 @@ _WORDS = {
 
 
 class PendingCommand(Protocol):
-    """A command as an inbox hands it out."""
+    """A command as an inbox returns it."""
 
     @property
     def id(self) -> str:
@@ -86,7 +86,7 @@ class PendingCommand(Protocol):
 
 
 class CommandEffects(NamedTuple):
-    """What to write, in one append, and then what to say to the mover."""
+    """Journal writes of one append, and the commands to the machine that follow it."""
 
     writes: tuple[JournalWrite, ...] = ()
     words: tuple[ExecutorInput, ...] = ()
@@ -169,7 +169,7 @@ def _verb(one: PendingCommand) -> CommandVerb | None:
 
 
 def _plans(view: JournalState) -> tuple[ReassignmentPlan, ...]:
-    """The plans as they are once the mover has heard all that was answered."""
+    """The plans with every answered command applied."""
     every = {plan.proposal_id: plan for plan in plan_entries.plans(view)}
     for word in replay_undelivered(view):
         if isinstance(word, PlanAccepted):
@@ -240,7 +240,7 @@ def _after(asked: list[CommandAnswered], heard: str) -> list[CommandAnswered]:
 
 
 def _latest(asked: list[CommandAnswered]) -> list[CommandAnswered]:
-    """Of pauses and resumes the last, and of cancels and rollbacks: it alone says where the plan is to end."""
+    """Of pauses and resumes the last, and of cancels and rollbacks: it alone decides where the plan ends."""
     last = {one.command.verb in _PAUSING: at for at, one in enumerate(asked)}
     return [asked[at] for at in sorted(last.values())]
 
@@ -320,7 +320,7 @@ def _writable(result: CommandDecision, now_ms: int) -> CommandDecision:
 
 
 def _shown(view: JournalState, writes: Sequence[JournalWrite], now_ms: int) -> JournalState:
-    """What the journal is going to say, for the commands after this one."""
+    """The journal with these writes, for the commands after this one."""
     after = dict(view)
     for seq, write in enumerate(writes):
         if write.value is None:

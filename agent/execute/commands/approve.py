@@ -65,7 +65,8 @@ def _running(command: OperatorCommand, plan: ReassignmentPlan) -> CommandDecisio
     """Approving what has begun is no fault; it changes nothing, and says so where it was to change something."""
     if plan.state not in _GOING_ON:
         return refused(
-            f"{plan.proposal_id} is {plan.state.value}; it can be approved again once that has ended", _see(plan)
+            f"{plan.proposal_id} is {plan.state.value}; it can be approved again once that has ended",
+            f"Follow it: rackwise reassign status {plan.proposal_id}",
         )
     how = "paused" if plan.paused else "in progress"
     has = _Options(plan.throttle_bytes_per_s, plan.max_moves)
@@ -77,10 +78,6 @@ def _running(command: OperatorCommand, plan: ReassignmentPlan) -> CommandDecisio
         )
     sentence = f"{plan.proposal_id} is {how} already, approved by {plan.approved_by}"
     return CommandDecision(done=True, sentence=sentence, plan=plan.proposal_id)
-
-
-def _see(plan: ReassignmentPlan) -> str:
-    return f"Follow it: rackwise reassign status {plan.proposal_id}"
 
 
 def _not_standing(name: str, newest: ReassignmentPlan | None) -> str:
@@ -217,7 +214,7 @@ def _approval(  # noqa: PLR0917 (as it is agreed)
 
 
 class _Options(NamedTuple):
-    """What a person says of how fast; None: as the settings say."""
+    """A person's limits; None: as configured."""
 
     throttle_bytes_per_s: int | None = None
     max_moves: int | None = None
@@ -244,7 +241,7 @@ def _options(approval: ProposalApproval) -> _Options:
 
 
 def _with(room: CommandContext, write: JournalWrite) -> JournalState:
-    """What the journal is going to say."""
+    """The journal with this write."""
     return {**room.view, write.key: Entry(write.key, write.kind, write.value or {}, room.now_ms, 1 << 62, 0)}
 
 

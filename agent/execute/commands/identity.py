@@ -53,7 +53,7 @@ class CommandOrigin(NamedTuple):
 
 
 class CommandEnvelope(Protocol):
-    """A command as an inbox hands it out."""
+    """A command as an inbox returns it."""
 
     @property
     def value(self) -> Mapping[str, Any]:

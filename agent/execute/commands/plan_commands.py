@@ -255,7 +255,7 @@ def _word(command: OperatorCommand, word: PlanCommand, room: CommandContext) -> 
 def _turn(
     command: OperatorCommand, word: PlanCommand, plan: ReassignmentPlan, room: CommandContext | None = None
 ) -> CommandDecision:
-    """The command to the mover, where it changes something. With a room: and what holds the plan then."""
+    """The command to the machine, where it changes something. With a room: and what holds the plan then."""
     said = CommandReceived(word, plan.proposal_id, command.who, command.id)
     turn = transition(plan, said)
     if not turn.done:

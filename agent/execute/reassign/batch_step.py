@@ -49,7 +49,7 @@ _CANCELLED: IdentityMemo[frozenset[TopicPartition]] = IdentityMemo(4)
 
 
 class BatchDecision(NamedTuple):
-    """What to do about a look: something, or wait and say what for."""
+    """Decision after a look: commands, or the reason to wait."""
 
     append: AppendJournal | None = None
     says: tuple[NotifyOperator, ...] = ()
@@ -248,7 +248,7 @@ def _throttle_again(view: ExecutorView, plan: ReassignmentPlan, missing: tuple[T
 def _send_again(
     view: ExecutorView, batch: Batch, plan: ReassignmentPlan, statuses: dict[ReassignmentTarget, TargetStatus]
 ) -> BatchDecision | None:
-    """Ask again for what the controller took no notice of; when all is answered, say so."""
+    """Request again what the controller ignored; acknowledge the batch when all is answered."""
     answered = view.state.unsure | view.state.acked | view.state.refused | set(batch.cancelling)
     quiet = {target: it for target, it in statuses.items() if it is TargetStatus.BEFORE and target.id not in answered}
     ready = [target for target in quiet if view.seen.brokers.issuperset(target.adding)]

@@ -57,7 +57,7 @@ class ExecutorView(NamedTuple):
     plan: ReassignmentPlan | None
     batch: Batch | None
     sizes: dict[TopicPartition, dict[int, int]]
-    """Partition -> bytes on the disk of each broker that told them."""
+    """Partition -> bytes on the disk of each broker that reported them."""
 
     def status(self, target: ReassignmentTarget) -> TargetStatus:
         """Where that partition is."""
@@ -219,7 +219,7 @@ def not_allowed_reason(view: ExecutorView, plan: ReassignmentPlan) -> str | None
 
 
 def unread_reason(view: ExecutorView, targets: Iterable[ReassignmentTarget]) -> str | None:
-    """The first thing about these partitions that the look does not tell; None when it tells all."""
+    """The first fact about these partitions that the look lacks; None when it lacks none."""
     targets = tuple(targets)
     for target in targets:
         now, status = view.partitions.get(target.id), view.status(target)

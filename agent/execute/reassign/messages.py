@@ -66,7 +66,7 @@ class ClusterView(NamedTuple):
     moves: tuple[ReassignmentView, ...] = ()
     """All reassignments of the cluster."""
     gone: frozenset[str] = frozenset()
-    """Topics of which two brokers say that there is none."""
+    """Topics that two brokers report as absent."""
     throttles: tuple[SeenThrottle, ...] = ()
     """Of the resources asked for; a key without any value is left out."""
     unread: frozenset[ThrottleResource] = frozenset()
@@ -76,7 +76,7 @@ class ClusterView(NamedTuple):
     bytes: tuple[tuple[TopicPartition, int, int], ...] = ()
     """(partition, broker, bytes on its disk), where log dirs answered."""
     racks: tuple[tuple[int, str | None], ...] = ()
-    """Broker -> its rack; only told, never decided by."""
+    """Broker -> its rack; reported only, decides nothing."""
 
 
 class TimePassed(NamedTuple):
@@ -99,7 +99,7 @@ class JournalAppended:
 
 
 class RequestFate(StrEnum):
-    """What became of one line of a request."""
+    """Fate of one line of a request."""
 
     OK = "done"
     NOT_NEEDED = "nothing to do"
@@ -137,7 +137,7 @@ class RequestDone(NamedTuple):
 
 
 class PlanCommand(StrEnum):
-    """What an operator may say."""
+    """Commands of an operator about a plan."""
 
     PAUSE = "pause"
     RESUME = "resume"

@@ -14,7 +14,7 @@ from agent.values.snapshot import Snapshot
 
 
 class InvalidProposalError(ValueError):
-    """The proposal cannot be made a plan; the sentence says why."""
+    """The proposal cannot be made a plan, for the reason in the sentence."""
 
 
 def plan_of(

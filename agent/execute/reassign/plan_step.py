@@ -172,7 +172,8 @@ def replication_graph(targets: Iterable[ReassignmentTarget], seen: ClusterView) 
     now = {partition.id: partition for partition in seen.partitions}
     graph = _no_copies()
     for target in targets:
-        _add(graph, target, _copies(target, now.get(target.id)))
+        for source, broker in _copies(target, now.get(target.id)):
+            graph.add_edge(source, broker, key=target.id, bytes=target.bytes or 0)
     return graph
 
 
@@ -247,11 +248,6 @@ def _copies(target: ReassignmentTarget, now: PartitionView | None) -> list[tuple
     return [(source, broker) for broker in target.adding]
 
 
-def _add(graph: nx.MultiDiGraph[int], target: ReassignmentTarget, copies: Iterable[tuple[int, int]]) -> None:
-    for source, broker in copies:
-        graph.add_edge(source, broker, key=target.id, bytes=target.bytes or 0)
-
-
 def _bytes(target: ReassignmentTarget) -> int | None:
     """Bytes to copy; None when unknown."""
     if not target.adding:
@@ -309,8 +305,7 @@ def _number(view: ExecutorView, plan: ReassignmentPlan) -> int:
     """Of the plan's next batch. That of one that was withdrawn before it was sent is used again."""
     last = latest_batch(view.state, plan.proposal_id)
     newest = next(reversed(batches_of(view.state, plan.proposal_id)), None)
-    withdrawn = newest is not None and not newest.ends and not newest.sendings
-    return last if withdrawn else last + 1
+    return last if newest is not None and not newest.ends and not newest.sendings else last + 1
 
 
 def _needed(debt: ThrottleDebt, batch: Batch | None) -> bool:

@@ -100,7 +100,7 @@ class MachineState(NamedTuple):
     words: tuple[CommandReceived, ...] = ()
     incoming: tuple[ReassignmentPlan, ...] = ()
     said: tuple[tuple[str, NotifyOperator], ...] = ()
-    """Plan -> what was said last of its waiting (empty: of none), so that it is said once."""
+    """Plan -> the last reported reason of its waiting (empty: none), so that it is reported once."""
     fenced: bool = False
 
     @property

@@ -28,7 +28,7 @@ _OWN: IdentityMemo[Mapping[tuple[ThrottleResource, str], str | None]] = Identity
 
 
 class ThrottleStatus(Enum):
-    """What became of a setting of ours."""
+    """Status of a throttle setting of ours."""
 
     STANDS = "it is set"
     GONE = "it is not set, or was set again by another tool"

@@ -118,7 +118,7 @@ def refusal(
 
 
 def description_refusal(seen: GroupView | None, allowed: GroupTriggerLimits) -> RefusalCause | None:
-    """What can be told from a description of the group alone; None when it may be triggered as far as that tells."""
+    """Refusal by a description of the group alone; None when that shows no reason."""
     if seen is None:
         return RefusalCause(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
     if seen.kind is not None and seen.kind not in CLASSIC_KINDS:

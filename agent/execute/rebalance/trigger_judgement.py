@@ -120,7 +120,7 @@ def raw_group_view(group: RawClassicGroup) -> GroupView:
 
 
 class _Told(NamedTuple):
-    """What one member's bytes say."""
+    """Decoded bytes of one member."""
 
     generation: int | None = None
     version: int | None = None
@@ -206,7 +206,7 @@ ItemOwners = Mapping[str, tuple[str, ...]]
 
 
 def expected(proposal: Proposal, group: Group | None) -> TriggerExpectation:
-    """What the group holds now and what the proposal says will move, as the journal keeps it."""
+    """The group's current items and the proposal's moves, as the journal keeps them."""
     owners = _owners(group)
     items = sum(len(held) for held in owners.values())
     seen = group_view(group)
@@ -225,7 +225,7 @@ def expected(proposal: Proposal, group: Group | None) -> TriggerExpectation:
 
 
 def judge(view: JournalState, snapshot: Snapshot) -> tuple[JournalWrite, ...]:
-    """What this look tells of triggers that are not judged yet, and which old ones may be forgotten."""
+    """Judgements of open triggers by this look, and deletions of old ones."""
     writes = []
     for entry in open_triggers(view):
         judgement = judge_one(entry, snapshot)
@@ -270,7 +270,7 @@ class _Found(NamedTuple):
 
 
 def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | None:
-    """What the group as it is now tells; None where it is still moving or hidden."""
+    """Judgement by the group as it is now; None while it is moving or hidden."""
     if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
         return None
     seen = group_view(group)
@@ -388,8 +388,7 @@ def learn(
 
 def transactional(known: LearnedGroup | None, group_id: str, how: str) -> JournalWrite:
     """Transactions of a group's members were seen."""
-    before = known or LearnedGroup(group_id=group_id)
-    return learned(replace(before, transactional=True, transactional_how=how))
+    return learned(replace(known or LearnedGroup(group_id=group_id), transactional=True, transactional_how=how))
 
 
 def _followed(view: JournalState, snapshot: Snapshot, proposals: Iterable[Proposal]) -> set[str]:
