@@ -1,1 +1,1 @@
-"""act: carry out what the guard allowed. The only stage whose clients may change a cluster."""
+"""Execute mode: carries out allowed reassignments, rebalances and commands; its clients alone change a cluster."""

@@ -1,9 +1,8 @@
-"""Mode execute around the line: who leads, what operators ask, what is carried out, and what came of it.
+"""Execute mode: leadership, operators' commands, reassignments and triggers around the observation cycle.
 
-A thread of its own follows the leadership: with a new journal come new hands, and they go the moment the journal does.
-The same thread answers operators, so that a pause need not wait for a look. Invariants: without a sure lease there is
-no journal and nothing is done; every act begins with what it writes there; what could not be written is done again or
-not at all. A fence ends the agent.
+A thread of its own follows the leadership, starts and stops the executors with the journal, and answers operators
+between looks. Invariants: without a valid lease there is no open journal and no action; every action is written to the
+journal first. A fenced agent ends.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class ApprovedProposals:
 def hand_over(  # noqa: PLR0917 (what is handed over, and when)
     mover: ReassignmentExecutor, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
 ) -> Outcome:
-    """Give the plan to the mover, to begin no later than ``begin_by_ms`` (ms since 1970). Raises NotCarriedOut."""
+    """Submit the plan to the executor, to begin no later than ``begin_by_ms`` (ms since 1970). Raises NotCarriedOut."""
     plan = plan_of(
         proposal,
         fresh,

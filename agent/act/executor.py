@@ -1,7 +1,4 @@
-"""act: carry out what the guard allowed, and nothing else.
-
-Invariant: what is not in ``allowed`` is never touched; nothing is allowed in a dry run.
-"""
+"""Executor interface: carries out the allowed actions and no others, and none in a dry run."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ class ProposalExecutor(Protocol):
 
 
 class NoopExecutor:
-    """Changes nothing: the hands of an agent that only watches and proposes."""
+    """Executor of observe mode: changes nothing."""
 
     def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
         """Say that nothing was done."""

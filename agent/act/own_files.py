@@ -1,7 +1,7 @@
-"""Opens files that only the agent's user may have made: no link is followed, no pipe waited for, no stranger obeyed.
+"""Files that only the agent's user may have written, and the lock of a journal file.
 
-What is checked is the open file, not its name, so that nothing can be put in its place in between (open(2), fstat(2)).
-Every fault is an OSError whose text is the reason.
+The open file is checked, not its name, without following links or waiting for pipes (open(2), fstat(2)). Every fault is
+an OSError whose text is the reason.
 """
 
 from __future__ import annotations
@@ -120,14 +120,14 @@ def _check_regular(found: os.stat_result) -> None:
         raise OSError(errno.EINVAL, "it is not a regular file")
 
 
-def _check_named_once(found: os.stat_result) -> None:
-    if found.st_nlink != 1:
-        raise PermissionError(errno.EPERM, "it has more than one name (hard link)")
-
-
 def _refuse(found: os.stat_result, mode: int, why: str) -> None:
     if found.st_mode & mode:
         raise PermissionError(errno.EPERM, why)
+
+
+def _check_named_once(found: os.stat_result) -> None:
+    if found.st_nlink != 1:
+        raise PermissionError(errno.EPERM, "it has more than one name (hard link)")
 
 
 def _check_owned(found: os.stat_result) -> None:
@@ -135,10 +135,7 @@ def _check_owned(found: os.stat_result) -> None:
         raise PermissionError(errno.EPERM, f"it belongs to {user_at_host(found.st_uid)}, not to this agent's user")
 
 
-# The lock of a journal file: a file beside it (``<file>.lock``) whose lock ends with the process.
-#
-# It is a file of its own because the journal is replaced by its compaction. Invariant: its holder may write the
-# journal, as long as the file that is locked is the one that others would lock.
+# The lock is a file of its own (``<file>.lock``) because compaction replaces the journal. It ends with the process.
 
 _MOST_HOLDER = 200
 

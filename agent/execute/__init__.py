@@ -1,1 +1,1 @@
-"""What execute mode decides: reassignments, rebalances and commands, each as pure functions of what was seen."""
+"""Decisions of execute mode: reassignments, rebalances and commands as pure functions of observations."""

@@ -1,1 +1,1 @@
-"""What the journal says: frozen values, each kind of entry in a module of its own. Pure."""
+"""Journal entries as frozen values, one module per kind. Pure."""

@@ -1,9 +1,8 @@
-"""What the journal says about approvals: who approved which exact plan, until when, or which rule did.
+"""Approvals in the journal: the approved plan hash, the person or rule, and the expiry. Pure.
 
-Key ``approval/<plan>``: the proposal's id, with the number of the attempt from the second on. The kind is the state:
-``requested`` (a second person is awaited), ``approved``, ``void``. Invariants: an approval is of one exact plan, told
-by its hash; a plan that differs in a single replica, move or fact that it rests on has another one. It is for one
-attempt: what began under it does not begin again under it. What cannot be read approves nothing. Pure.
+Key ``approval/<plan>``: the proposal id, with the attempt number from the second on. The kind is the state:
+``requested`` (awaits a second person), ``approved``, ``void``. Invariants: an approval is of one exact plan, by hash,
+and of one attempt. An unreadable entry approves nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.journal.codec import read_value, read_values
 from agent.journal.triggers import TriggerEffect, triggers
-from agent.values.journal import Entry, JournalState, JournalWrite, under
+from agent.values.journal import JournalState, JournalWrite, under
 from agent.values.number_format import lasted
 from agent.values.proposal import Proposal
 from agent.values.reassignment import PlanAttempt
-from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.typed_json import to_json
 
 PREFIX = "approval"
 NO_REBALANCE = (TriggerEffect.NOT_SENT, TriggerEffect.REFUSED)
@@ -106,7 +106,7 @@ def plan_hash(proposal: Proposal) -> str:
 
 
 def written(approval: ProposalApproval) -> JournalWrite:
-    """What is to be said of it."""
+    """The journal write of an approval."""
     return JournalWrite(_key(approval), approval.state.value, to_json(ProposalApproval, approval))
 
 
@@ -119,7 +119,7 @@ def replacing_approval(before: ProposalApproval | None, approval: ProposalApprov
 
 
 def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: int) -> ProposalApproval:
-    """The approval that a rule gave, so that the journal tells by which rule something was done."""
+    """The approval by a rule, so that the journal names the rule of each action."""
     return ProposalApproval(
         proposal.id,
         plan_hash(proposal),
@@ -177,14 +177,12 @@ def why_void(approval: ProposalApproval, standing: Proposal | None, now_ms: int,
 
 def approvals(view: JournalState) -> tuple[ProposalApproval, ...]:
     """All that can be read, in the order in which they were written."""
-    found = (_read(entry) for entry in under(view, PREFIX))
-    return tuple(one for one in found if one is not None)
+    return read_values(ProposalApproval, under(view, PREFIX))
 
 
 def approval_of(view: JournalState, plan: str) -> ProposalApproval | None:
-    """What was said about that attempt, by the plan's name; None when nothing readable was."""
-    entry = view.get(f"{PREFIX}/{plan}")
-    return None if entry is None else _read(entry)
+    """The approval of that attempt, by the plan's name; None without a readable one."""
+    return read_value(ProposalApproval, view.get(f"{PREFIX}/{plan}"))
 
 
 def approval_cleanup(
@@ -231,10 +229,3 @@ def _forgotten(noes: list[ProposalApproval], rests: Callable[[ProposalApproval],
 
 def _key(approval: ProposalApproval) -> str:
     return f"{PREFIX}/{approval.plan}"
-
-
-def _read(entry: Entry) -> ProposalApproval | None:
-    try:
-        return from_json(ProposalApproval, entry.value)
-    except UnreadableError:
-        return None

@@ -1,8 +1,8 @@
-"""Which bytes stand for an entry of the journal, and which entry stands for bytes.
+"""Codec of journal entries and of the partition columns of plans.
 
-Invariants: `entry_of(key, to_bytes(entry)) == entry` for entries that came from here; what this version does not know
-inside a value is kept. Additive changes only within a version; a newer version is `NewerEntryError`, so that an older
-agent reads on but does not write. Foreign bytes raise `UnreadableEntryError` and nothing else.
+Invariants: `entry_of(key, to_bytes(entry)) == entry` for entries of this version; unknown fields of a value are kept.
+Changes within a version are additive; a newer version is `NewerEntryError`, so an older agent reads but does not write.
+Foreign bytes raise `UnreadableEntryError` only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from agent.errors import BadInput
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
@@ -19,6 +19,7 @@ from agent.values.reassignment import ReassignmentTarget
 from agent.values.typed_json import UnreadableError, from_json
 from assignors.problem import TopicPartition
 
+T = TypeVar("T")
 VERSION = 1
 SCHEMA_ID = f"urn:rackwise:journal:v{VERSION}"
 MAX_VALUE_BYTES = 900_000
@@ -30,7 +31,7 @@ MOST_EPOCH = 2**53
 
 
 class UnreadableEntryError(ValueError):
-    """The bytes are no entry of the journal; the sentence says why."""
+    """The bytes are no entry of the journal, for the reason in the sentence."""
 
 
 class NewerEntryError(UnreadableEntryError):
@@ -85,7 +86,7 @@ def rewritten(
 
 
 def applied(view: JournalState, changes: Iterable[EncodedWrite]) -> JournalState:
-    """What the journal says once these are written, read off the very bytes that were."""
+    """The journal with these writes, decoded from the written bytes."""
     after = dict(view)
     for change in changes:
         if change.data is None:
@@ -113,6 +114,19 @@ def key_of(data: bytes) -> str:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise UnreadableEntryError(f"{data[:80]!r} is not a key: {error}") from error
+
+
+def read_value(kind: type[T], entry: Entry | None) -> T | None:
+    """The entry's value as that type; None without an entry, and for a value that is not readable as that type."""
+    try:
+        return None if entry is None else from_json(kind, entry.value)
+    except UnreadableError:
+        return None
+
+
+def read_values(kind: type[T], entries: Iterable[Entry]) -> tuple[T, ...]:
+    """The values of the entries that are readable as that type, in their order."""
+    return tuple(one for entry in entries if (one := read_value(kind, entry)) is not None)
 
 
 def entry_of(key: str, data: bytes) -> Entry:
@@ -168,11 +182,8 @@ def _checked(write: JournalWrite, entry: Entry) -> bytes:
     return data
 
 
-# Partitions that are to move as columns: the same topic, and the same replica lists, are written once.
-#
-# A target takes some sixty bytes, whatever its topic is named. Invariants: `targets_of(columns(targets)) == targets`;
-# foreign columns give targets or `UnreadableError`, in time and memory linear in their length; every number in them
-# that points into a table is in that table, and every partition has replicas, each on a broker of its own.
+# Columns write each topic and replica list once, about 60 bytes per target. Invariants:
+# `targets_of(columns(targets)) == targets`; foreign columns give valid targets or `UnreadableError` in linear time.
 
 MOST_NAMED = 4_000_000
 """Replicas that the targets of one value name together; lists are shared, so few bytes could name very many."""

@@ -1,4 +1,4 @@
-"""What operators ask, what they are answered, and whether acting is paused.
+"""Operators' commands with their answers, the pause, and the next attempt at a proposal.
 
 =====================  ==============================================================================================
 ``command/<id>``       a command with its answer: it is answered once, and read again it has the same answer
@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from agent.journal.codec import read_value, read_values
 from agent.values.foreign_json import MOST_INT, is_time
-from agent.values.journal import Entry, JournalState, JournalWrite, under
+from agent.values.journal import JournalState, JournalWrite, under
 from agent.values.reassignment import PlanAttempt, ReassignmentPlan, attempt, latest, of_plan, rolled_back_plan
 from agent.values.typed_json import UnreadableError, from_json, to_json
 
@@ -29,7 +30,6 @@ KEPT = 200
 """Answered commands that stay."""
 MAX_TEXT = 500
 """Characters of what a person writes that are kept."""
-T = TypeVar("T")
 
 
 class CommandVerb(StrEnum):
@@ -73,7 +73,7 @@ class OperatorCommand(NamedTuple):
 
 
 class LeaderAnswer(NamedTuple):
-    """What became of it, as soon as that is known."""
+    """Answer of the leading agent to a command."""
 
     done: bool
     """False: refused, and the sentence says why."""
@@ -122,14 +122,13 @@ def resumed() -> JournalWrite:
 
 
 def answer_to(view: JournalState, command_id: str) -> CommandAnswered | None:
-    """What was answered; None while nothing was."""
-    return _read(CommandAnswered, view.get(f"{COMMANDS}/{command_id}"))
+    """The command with its answer; None while it is not answered."""
+    return read_value(CommandAnswered, view.get(f"{COMMANDS}/{command_id}"))
 
 
 def history(view: JournalState) -> tuple[CommandAnswered, ...]:
     """All answered commands that are kept, in the order in which they were answered."""
-    found = (_read(CommandAnswered, entry) for entry in under(view, COMMANDS))
-    return tuple(one for one in found if one is not None)
+    return read_values(CommandAnswered, under(view, COMMANDS))
 
 
 def pause_in(view: JournalState) -> ExecutionPause | None:
@@ -137,7 +136,7 @@ def pause_in(view: JournalState) -> ExecutionPause | None:
     entry = view.get(PAUSE)
     if entry is None:
         return None
-    return _read(ExecutionPause, entry) or ExecutionPause(
+    return read_value(ExecutionPause, entry) or ExecutionPause(
         "an unknown operator", "the pause in the journal is unreadable", entry.at_ms
     )
 
@@ -152,7 +151,7 @@ def command_cleanup(
     no command counts that was signed by then.
     """
     every = tuple(under(view, COMMANDS))
-    old = [(entry.key, _read(CommandAnswered, entry)) for entry in every[: max(0, len(every) - KEPT)]]
+    old = [(entry.key, read_value(CommandAnswered, entry)) for entry in every[: max(0, len(every) - KEPT)]]
     gone = [(key, one) for key, one in old if one is None or not _stays(one, signed_until_ms, needed)]
     deleted = tuple(JournalWrite(key, "deleted", None) for key, _ in gone)
     until, before = max((_signed_ms(one) for _, one in gone if one is not None), default=0), signed_until(view)
@@ -200,19 +199,8 @@ def command_from_json(data: object) -> OperatorCommand:
     return command._replace(who=command.who[:MAX_TEXT], reason=command.reason[:MAX_TEXT])
 
 
-def _read(kind: type[T], entry: Entry | None) -> T | None:
-    if entry is None:
-        return None
-    try:
-        return from_json(kind, entry.value)
-    except UnreadableError:
-        return None
-
-
-# Which attempts at a proposal does the journal know, and which one is next? Pure.
-#
-# Invariant: no two plans ever have the same name, also where the journal has dropped the oldest of them: the number of
-# an attempt is above all that plans and answers to operators name.
+# Plan names are never reused, also after old plans are dropped: the next attempt is above every number that a plan or
+# an answer names.
 
 _APPROVING = (CommandVerb.APPROVE, CommandVerb.APPLY)
 """What these name has not begun."""

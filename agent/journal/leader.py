@@ -1,6 +1,6 @@
-"""Who leads, since when? The entry ``leader``, the first that each leadership writes.
+"""Leader entry of the journal (key ``leader``, first of each term), and corrections of times in the future.
 
-Invariant: an epoch is greater than every epoch that the journal has ever shown, so that no two leaderships share one.
+Invariant: an epoch is greater than every earlier epoch of the journal.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agent.errors import WrongCluster
+from agent.journal.codec import read_value
 from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.reassignment import ENDED, BatchState
-from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.typed_json import to_json
 
 LEADER = "leader"
 KIND = "leader"
@@ -32,19 +33,13 @@ class LeaderEntry(NamedTuple):
 
 
 def leader_write(leader: LeaderEntry) -> JournalWrite:
-    """What a leadership says of itself."""
+    """The journal write of a leader."""
     return JournalWrite(LEADER, KIND, to_json(LeaderEntry, leader))
 
 
 def leader_in(view: JournalState) -> LeaderEntry | None:
-    """Who wrote last; None when no agent ever led, or when a newer rackwise says it in another way."""
-    entry = view.get(LEADER)
-    if entry is None:
-        return None
-    try:
-        return from_json(LeaderEntry, entry.value)
-    except UnreadableError:
-        return None
+    """The newest leader; None when no agent ever led, or when a newer rackwise wrote another layout."""
+    return read_value(LeaderEntry, view.get(LEADER))
 
 
 def check_cluster(view: JournalState, cluster: str, where: str) -> None:
@@ -63,11 +58,8 @@ def newest_epoch(view: JournalState) -> int:
     return max((entry.epoch for entry in view.values()), default=0)
 
 
-# Times in the journal that lie in the future: a clock was wrong when they were written. They count as now.
-#
-# Invariant: such a time is written down anew, once, so that from then on it ages as any other; else a clock that was
-# once ten years ahead would hold a cooldown, and keep an approval alive, for ten years. What a plan or batch that is
-# still going on says is left to the executor. Pure.
+# A time in the future (a wrong clock) counts as now and is rewritten once, so that it ages as any other. Times of open
+# plans and batches are the executor's.
 
 LATER_MS = 60_000
 """Clocks of agents differ; what is ahead by less is left as it is."""
@@ -85,7 +77,7 @@ _OVER = {"plan": frozenset(state.value for state in ENDED), "batch": frozenset({
 
 
 def in_past(view: JournalState, now_ms: int) -> JournalState:
-    """What the journal says, with every time of the future as now; the same view where there is none."""
+    """The journal with every time of the future as now; the same view where there is none."""
     changed = {key: one for key, entry in view.items() if (one := _corrected(entry, now_ms)) is not None}
     return MappingProxyType({**view, **changed}) if changed else view
 

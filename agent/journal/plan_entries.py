@@ -1,12 +1,10 @@
-"""What the journal says of plans, their batches and our throttles.
+"""Journal entries of plans, batches and our throttles, and their part of the cycle's memory. Pure.
 
 Keys: ``plan/<plan>`` with ``targets/<plan>/<number>``, ``batch/<plan>/<number>`` and
-``throttle/<kind>:<name>/<setting>``. The kind of an entry is its state, so that the journal reads as a story:
-``intent``, ``sent``, ``acked``, ``closed``. Of a plan everything that changes is one entry; its partitions are written
-once, with it, in entries that never change (`agent.journal.targets`). Invariant: ``read`` gives back what ``write``
-was given, whatever was compacted away in between. An entry that cannot be read is `UnreadableError`: an agent that does
-not know what was begun must not begin anything. What a budget, a person's no or a debt still counts is never dropped
-by a bound on number; such bounds are on what counts no more.
+``throttle/<kind>:<name>/<setting>``. The kind is the state (``intent``, ``sent``, ``acked``, ``closed``). Partitions of
+a plan are written once (`agent.journal.targets`). Invariant: reading returns what was written, also after compaction.
+An unreadable entry is `UnreadableError`: without known state nothing may begin. Bounds on number never drop what a
+budget, a person's veto or a throttle debt still needs.
 """
 
 from __future__ import annotations
@@ -76,7 +74,7 @@ class _BatchRows(NamedTuple):
 
 
 def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
-    """The lines that say it, all of them."""
+    """All journal writes of a change."""
     if isinstance(change, ReassignmentPlan):
         return _header(change), *part_writes(change.proposal_id, change.targets)
     if isinstance(change, Batch):
@@ -87,7 +85,7 @@ def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
 
 
 def changed(view: JournalState, changes: Iterable[ReassignmentEntry]) -> tuple[JournalWrite, ...]:
-    """The lines that say it where the journal says this already: the partitions of a plan are written once."""
+    """The journal writes of the changes, given the journal: the partitions of a plan are written once."""
     return tuple(line for change in changes for line in _changed(view, change))
 
 
@@ -155,8 +153,8 @@ def compaction_writes(view: JournalState) -> tuple[JournalWrite, ...]:
     ended = {_named(entry): entry for entry, plan in every if plan.ended}
     closed = [entry for entry in under(view, "batch") if _owner(entry) in ended]
     lately = _of_a_day(closed)
-    noes = _noes([plan for _, plan in every if plan.ended])
-    stay = {*list(ended)[-KEEP_PLANS:], *map(_owner, lately), *noes}
+    vetoed = _noes([plan for _, plan in every if plan.ended])
+    stay = {*list(ended)[-KEEP_PLANS:], *map(_owner, lately), *vetoed}
     keep = {entry.key for entry in (*closed[-KEEP_BATCHES:], *lately) if _owner(entry) in stay}
     old_plans = [entry for name, entry in ended.items() if name not in stay]
     old_batches = [entry for entry in closed if entry.key not in keep]
@@ -214,7 +212,7 @@ def _kept_with_targets(ended: list[Entry]) -> set[str]:
 
 
 def _batch_value(batch: Batch) -> Mapping[str, Any]:
-    """Its partitions as columns; what became of them points into these by number."""
+    """Its partitions as columns; their ends refer to these by number."""
     at: dict[TopicPartition, int] = {}
     for number, target in enumerate(batch.targets):
         at.setdefault(target.id, number)
@@ -286,9 +284,7 @@ def _debt_key(resource: ThrottleResource, key: str) -> str:
     return f"throttle/{resource.kind}:{resource.name}/{key}"
 
 
-# What of the journal belongs into the memory of a cycle: which moves are our own, and when each subject was acted on.
-#
-# So a reassignment of ours is never taken for another tool's, also after a restart. Pure.
+# Reassignments of ours are thus never taken for another tool's, also after a restart.
 
 _NOT_ASKED = (TriggerEffect.NOT_SENT, TriggerEffect.REFUSED)
 

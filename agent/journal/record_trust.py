@@ -1,10 +1,8 @@
-"""Which records of the journal's topic count? Those that carry the code of a key that only executors have.
+"""Authentication of journal records by HMAC-SHA256 (RFC 2104) with a key of the executors. Pure.
 
-A record's code (HMAC-SHA256, RFC 2104) is over cluster, key, place and value, so that no record can be taken to another
-cluster, key or place. Invariants: with a key, a record without a valid code is never an entry and deletes none; so is a
-record that was written before and is written again, because places only grow in the order of the log. A journal of
-which no record carries a known code is not believed at all: whatever it says would look as if nothing was ever done.
-Without a key every record counts, and only the brokers' ACLs say whose they are. Pure.
+The code covers cluster, key, place (epoch, seq) and value, so that a record cannot be copied to another cluster, key or
+place. Invariants: with a key, a record without a valid code neither sets nor deletes an entry, nor does a replayed one;
+a journal in which no record has a known code is unavailable. Without a key every record counts.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ class VerifiedRecord(NamedTuple):
     """A record as far as it counts."""
 
     place: JournalPosition | None
-    """None where it tells none."""
+    """None where it has none."""
     doubt: RejectionReason | None
     """None: it counts."""
     current: bool

@@ -1,10 +1,8 @@
-"""A plan in the journal: a header that is written again with every change, and its partitions, which never change.
+"""Plan header and partition entries in the journal, and the size bounds of plans.
 
-``plan/<plan>`` says everything of a plan but its partitions, and how many of these there are, in how many entries, with
-which digest. ``targets/<plan>/<number>``, from 1, are those entries, each far below the size of a record, written in
-the same transaction as the first header. So a plan that was written once can be written whatever becomes of it.
-Invariant: a header whose entries are incomplete, too many, or of another digest is `UnreadableError`, and nothing else;
-only an ended plan may have none at all, because the oldest are deleted.
+``plan/<plan>`` holds everything but the partitions, with their number, number of entries and digest.
+``targets/<plan>/<number>``, from 1, hold the partitions, written once in the transaction of the first header.
+Invariant: incomplete, surplus or differing entries are `UnreadableError`; only an ended plan may have none.
 """
 
 from __future__ import annotations
@@ -24,10 +22,8 @@ from agent.values.proposal import Proposal
 from agent.values.reassignment import ENDED, ReassignmentPlan, ReassignmentTarget
 from agent.values.typed_json import UnreadableError, from_json, to_json
 
-# What was read of a journal's entries before: an entry never changes, so it is read once.
-#
-# The entries themselves are the key, and are held with what was read of them, so that none can take another's place.
-# What was not asked for the longest goes first, once everything together is too much. Safe to use from several threads.
+# An entry never changes, so it is read once. Entries are keys by identity and held with their value; the least recently
+# used go first. Thread-safe.
 
 T = TypeVar("T")
 
@@ -196,10 +192,7 @@ def _joined(parts: Sequence[Entry]) -> _Read:
     return _Read(tuple(chain.from_iterable(targets_of(part.value) for part in parts)), digest, sum(map(len, texts)))
 
 
-# Is there room in the journal for one more plan? Asked before a plan is accepted, so that none ends in silence. Pure.
-#
-# What is accepted is written in every state that it can come to: its partitions once, its header with room for all that
-# is added to it, and batches cut to the size of a record.
+# A plan is accepted only if every state that it can reach fits in the journal.
 
 MOST_OPEN_BYTES = 64_000_000
 """Partitions of all plans that have not ended, some million of them; their batches take twice as much."""
@@ -235,8 +228,7 @@ def plan_size(plan: ReassignmentPlan) -> PlanSize:
 
 def estimated_plan_size(proposal: Proposal) -> PlanSize:
     """What the plan of a reassignment is going to take at most, worked out quickly."""
-    rows = (*proposal.before, *proposal.after)
-    named = sum(len(row.value) for row in rows)
+    named = sum(len(row.value) for row in (*proposal.before, *proposal.after))
     names = len(json.dumps(proposal.subject.name)) * (1 + len(proposal.after) // 1_000)
     return PlanSize(len(proposal.after), named, _ROW_BYTES * len(proposal.after) + _BROKER_BYTES * named + names)
 

@@ -1,14 +1,12 @@
-"""What the journal says about rebalance triggers, and what was learned from them.
+"""Journal entries of rebalance triggers, and what was learned from them. Pure.
 
 ====================================  =================================================================================
 ``trigger/<group>/<proposal>``        one trigger: ``intent`` before the join, ``outcome`` after it, ``judged`` later
-``learned/trigger-path/<release>``    which way of asking that release of the broker answers with a rebalance
-``learned/group/<group>``             what earlier looks told of a group: who came and went, how long its rebalances
-                                      took, whether its members write in transactions
+``learned/trigger-path/<release>``    the trigger path that makes a broker release rebalance
+``learned/group/<group>``             joins and leaves, rebalance durations and transactions of a group
 ====================================  =================================================================================
 
-A trigger's entry holds all that its judgement needs, and shrinks to its verdict once it is judged. Group names may
-contain anything, a slash too: what an entry is about is read from its value, never from its key. Pure.
+A judged entry keeps only its verdict. Group names may contain a slash: values name the group, keys are not parsed.
 """
 
 from __future__ import annotations
@@ -16,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from agent.journal.codec import read_value, read_values
 from agent.values.journal import Entry, JournalState, JournalWrite, under
-from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.typed_json import to_json
 
 TRIGGERS = "trigger"
 PATHS = "learned/trigger-path"
@@ -34,7 +33,6 @@ MOST_TIMES = 1_000
 """...up to the largest budget of a day."""
 _HARMLESS = ("NOT_SENT", "REFUSED")
 """Effects, as they are written, after which no request was sent."""
-T = TypeVar("T")
 
 
 class TriggerPath(StrEnum):
@@ -96,7 +94,7 @@ class TriggerExpectation:
 
 
 class TriggerJudgement(NamedTuple):
-    """What came of a trigger."""
+    """Judgement of a trigger."""
 
     verdict: TriggerVerdict
     at_ms: int
@@ -143,7 +141,7 @@ class TriggerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedGroup:
-    """What looks and triggers told of a group; None is unknown."""
+    """Facts learned about a group from looks and triggers; None is unknown."""
 
     group_id: str
     members: tuple[int, ...] = ()
@@ -166,12 +164,9 @@ class LearnedPath(NamedTuple):
     at_ms: int
 
 
-# --- writing ----------------------------------------------------------------------------------------------------
-
-
 def with_earlier(entry: TriggerEntry, view: JournalState) -> TriggerEntry:
     """The same entry with the times of earlier ones under its key, which it is about to replace."""
-    before = _read(TriggerEntry, view.get(_key(entry)))
+    before = read_value(TriggerEntry, view.get(_key(entry)))
     if before is None:
         return entry
     asked = before.effect is None or before.effect.name not in _HARMLESS
@@ -186,14 +181,13 @@ def intent(entry: TriggerEntry) -> JournalWrite:
 
 
 def outcome(entry: TriggerEntry) -> JournalWrite:
-    """What became of it."""
+    """The journal write after the probe, with its effect."""
     return JournalWrite(_key(entry), "outcome", to_json(TriggerEntry, entry))
 
 
 def judged(entry: TriggerEntry, judgement: TriggerJudgement) -> JournalWrite:
     """Its verdict; what was only needed to find it is left out from now on."""
-    expected = replace(entry.expected, holds={}, moves=())
-    closed = replace(entry, judgement=judgement, expected=expected)
+    closed = replace(entry, judgement=judgement, expected=replace(entry.expected, holds={}, moves=()))
     return JournalWrite(_key(entry), "judged", to_json(TriggerEntry, closed))
 
 
@@ -217,9 +211,6 @@ def trigger_cleanup(view: JournalState, now_ms: int) -> tuple[JournalWrite, ...]
     )
 
 
-# --- reading ----------------------------------------------------------------------------------------------------
-
-
 def triggers(view: JournalState, group_id: str | None = None) -> tuple[TriggerEntry, ...]:
     """All triggers, or those of one group, by the time of their intents."""
     return _read_all(_rows(view, group_id))
@@ -237,29 +228,18 @@ def acted_at(view: JournalState, group_id: str | None = None) -> tuple[int, ...]
 
 def path_at(view: JournalState, release: str) -> TriggerPath | None:
     """Which way worked last at that release; None when none is known."""
-    found = _read(LearnedPath, view.get(f"{PATHS}/{release}"))
+    found = read_value(LearnedPath, view.get(f"{PATHS}/{release}"))
     return None if found is None else found.path
 
 
 def learned_of(view: JournalState, group_id: str) -> LearnedGroup | None:
     """What is known of a group; None before anything was learned."""
-    return _read(LearnedGroup, view.get(f"{GROUPS}/{group_id}"))
+    return read_value(LearnedGroup, view.get(f"{GROUPS}/{group_id}"))
 
 
 def learned_groups(view: JournalState) -> Iterable[LearnedGroup]:
     """All groups of which something was learned."""
-    found = (_read(LearnedGroup, entry) for entry in under(view, GROUPS))
-    return [one for one in found if one is not None]
-
-
-def _read(kind: type[T], entry: Entry | None) -> T | None:
-    """None where there is nothing, and for what another release wrote in a way that cannot be read here."""
-    if entry is None:
-        return None
-    try:
-        return from_json(kind, entry.value)
-    except UnreadableError:
-        return None
+    return read_values(LearnedGroup, under(view, GROUPS))
 
 
 def _key(entry: TriggerEntry) -> str:
@@ -275,8 +255,7 @@ def _rows(view: JournalState, group_id: str | None = None) -> Iterator[Entry]:
 
 
 def _read_all(rows: Iterable[Entry]) -> tuple[TriggerEntry, ...]:
-    found = (_read(TriggerEntry, entry) for entry in rows)
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: (one.intended_ms, one.proposal_id)))
+    return tuple(sorted(read_values(TriggerEntry, rows), key=lambda one: (one.intended_ms, one.proposal_id)))
 
 
 def _asked(entry: Entry) -> list[int]:

@@ -1,1 +1,1 @@
-"""Commands of operators: from their topic, or from a directory."""
+"""Command inboxes: the commands topic and the commands directory."""

@@ -1,8 +1,7 @@
-"""Commands by a topic of their own, beside the journal: operators write it, and only the leader reads it.
+"""The commands topic: operators produce commands, the leading agent consumes them.
 
-The journal has one writer, so commands cannot stand in it; where the leader has come to does (``command-position``).
-Invariants: foreign bytes are passed over and told of, whatever they are; a journal without a position was made after
-what is in the topic, and begins at its end. Only partition 0 counts.
+The position is kept in the journal (``command-position``), whose only writer is the leader; a journal without one
+begins at the end offset. Only partition 0 counts. Foreign bytes are skipped and reported.
 """
 
 from __future__ import annotations
@@ -158,8 +157,7 @@ class TopicInbox:
         self._kept = view.get(POSITION)
         position = _position(self._kept, end)
         self._next = end.offset if position is None else position
-        reader = reader_config(f"{self._prefix}-reader")
-        consumer = Consumer(client_settings(self._config, reader))
+        consumer = Consumer(client_settings(self._config, reader_config(f"{self._prefix}-reader")))
         consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
         return consumer
 
@@ -268,11 +266,7 @@ def _topic_id(admin: AdminClient, topic: str, timeout_s: float) -> str:
 
 def _unsent(topic: str, error: KafkaError) -> ClusterUnreachable | ConfigError:
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):  # noqa: SLF001 as above
-        return ConfigError(
-            f"There is no topic {topic}",
-            why=NO_EXECUTOR,
-            todo=start_executor("topics.prefix"),
-        )
+        return ConfigError(f"There is no topic {topic}", why=NO_EXECUTOR, todo=start_executor("topics.prefix"))
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         return ConfigError(
             f"This user may not write {topic}",

@@ -1,9 +1,8 @@
-"""What operators ask for, as it arrives: commands, each once, in their order.
+"""Inbox of operators' commands, and the inbox that reads them from a directory.
 
-Invariant: a command is handed out until the journal holds its answer (``command/<id>``) or the position after it, so
-that neither a crash nor a takeover loses one; the leader writes both in one transaction, so that none is carried
-out twice. What it says is no part of this: here it is a JSON object with an id. The right to write the topic, or the
-directory, is the right to command.
+Invariant: a command is returned until the journal holds its answer (``command/<id>``) or the position after it; the
+leader writes both in one transaction, so a crash or takeover neither loses nor repeats one. Write access to the topic
+or directory is the right to command.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def command_bytes(command: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def command_of(data: bytes | None) -> tuple[str, Mapping[str, Any]] | None:
-    """The id of a command and what it says; None for anything else."""
+    """The id of a command and its JSON object; None for anything else."""
     if data is None:
         return None
     try:
@@ -101,12 +100,9 @@ def _named(found: Any) -> tuple[str, Mapping[str, Any]] | None:
     return (name, found) if isinstance(name, str) and _ID.fullmatch(name) else None
 
 
-# Commands by a directory beside the journal file: one file each, in the order of their names.
-#
-# Invariants: a file is there as a whole or not at all, and it goes away only when the journal holds its answer. The
-# directory is the agent's user's; only that user, and its group where the directory lets it write, may command. Whose
-# command it is tells the file's owner. No link is followed, no pipe waited for. A journal without a position was made
-# after the files that are there, and begins after them.
+# A file is complete or absent, and is removed once the journal holds its answer. Its owner is the sender; the directory
+# belongs to the agent's user. Links and pipes are not followed. A journal without a position begins after the files
+# that are there.
 
 KIND = "file"
 _MODE = 0o700

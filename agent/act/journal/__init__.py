@@ -1,1 +1,1 @@
-"""The journal: in its topic, or in a file."""
+"""Journal stores: a compacted Kafka topic or a local file."""

@@ -1,9 +1,8 @@
-"""The journal on one host: an append-only file with a lock, for those who want no state of rackwise's in Kafka.
+"""File journal: an append-only file with a lock, for agents that keep no state in Kafka.
 
-One line per transaction: a checksum, then its entries as JSON. Invariants: an append that returned is on the disk; a
-last line that a crash tore was never acknowledged, and is cut; a damaged line before others is never passed over; a
-file that says less than before is noticed by the witness beside it. The lock stands in a file of its own, because the
-journal is replaced by its compaction; it ends with the process. All of them are this user's, or are not touched.
+One line per transaction: a checksum, then its entries as JSON. Invariants: an append that returned is on disk; a torn
+last line was never acknowledged and is cut; a damaged earlier line is an error; the witness file detects truncation.
+The lock is a separate file because compaction replaces the journal. All files belong to the agent's user.
 """
 
 from __future__ import annotations
@@ -37,10 +36,8 @@ from agent.values.clock import Clock, system_clock
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.journal import Entry, JournalState, JournalWrite
 
-# How far has a journal file come? A few bytes beside it (``<file>.reached``), so that one that was cut is noticed.
-#
-# Written after each transaction, without waiting for the disk: after a crash it says less than the journal, never more.
-# Invariant: no epoch is given out twice as long as the file or its witness is there.
+# ``<file>.reached`` is written after each transaction without fsync: after a crash it may be behind the journal, never
+# ahead. Invariant: no epoch repeats as long as the file or its witness exists.
 
 _TEXT = re.compile(rb"((\d{20}) (\d{20}) (\d{20})) ([0-9a-f]{8})\n")
 
@@ -262,7 +259,7 @@ class FileJournal:
                 if self._newest != NOWHERE:
                     file.write(_line([_marker(self._newest)]))
                 for entry in self._view.values():
-                    file.write(_line([_entry_json(entry)]))
+                    file.write(_line([{"key": entry.key, **json.loads(to_bytes(entry))}]))
                 file.flush()
                 os.fsync(file.fileno())
                 self._size = self._compacted_size = file.tell()
@@ -355,12 +352,8 @@ def _change_json(change: EncodedWrite) -> Mapping[str, Any]:
     return {"key": change.key, **json.loads(change.data)}
 
 
-def _entry_json(entry: Entry) -> Mapping[str, Any]:
-    return {"key": entry.key, **json.loads(to_bytes(entry))}
-
-
 def _marker(newest: JournalPosition) -> Mapping[str, Any]:
-    """Deletes nothing, and says how far the journal had come: the last entry may have been a deletion."""
+    """Entry that deletes nothing and records the newest position: the last entry may have been a deletion."""
     return {"key": "reached", "kind": "reached", "epoch": newest[0], "seq": newest[1], "value": None}
 
 
@@ -401,7 +394,7 @@ def _damaged(path: Path, number: int, why: str) -> BadInput:
 
 
 def _check_whole(path: Path, newest: JournalPosition, before: JournalPosition) -> None:
-    """Raises BadInput for a file that says less than it once did."""
+    """Raises BadInput for a file that ends before the position of its witness."""
     if newest >= before:
         return
     ends = f"it ends with entry {_name(newest)}, and {_name(before)} was written before"

@@ -1,7 +1,7 @@
-"""The journal as its writer and its readers know it; where it is kept is no part of this.
+"""Journal interface for the writer and readers, and the entries read from the journal topic's records.
 
-Invariants: an append is one transaction, all of its writes or none; when it returns they are durable, and the writer
-was the newest at that moment. An append by a writer that was fenced raises and has written nothing.
+Invariants: an append is one transaction; when it returns, it is durable and its writer was the newest. An append by a
+fenced writer raises and has written nothing.
 """
 
 from __future__ import annotations
@@ -43,11 +43,8 @@ class JournalPort(Protocol):
         """
 
 
-# What do the records of the journal's topic come to? Entries, and records that do not count.
-#
-# Invariants: the newest record of a key that counts (`agent.journal.record_trust`) is its entry; one that does not
-# count changes nothing, is reported, and is overwritten by the next leader. A record that counts and is no entry is
-# reported too.
+# The newest record of a key that counts (`agent.journal.record_trust`) is its entry. A record that does not count
+# changes nothing, is reported, and is overwritten by the next leader.
 
 MAX_LIVE_BYTES = 384 * 1024 * 1024
 MOST_DOUBTED = 1_000
@@ -57,7 +54,7 @@ _EVENT_ID = "ce_id"
 
 
 class TopicRead(NamedTuple):
-    """What the topic says, and up to where that was read."""
+    """Entries of the topic, and the offset up to which they were read."""
 
     view: JournalState
     newest_epoch: int
@@ -190,7 +187,7 @@ class JournalCompactor:
 
 
 def journal_lost_error(topic: str, what: str) -> BadInput:
-    """The error for a journal that has lost what it once said."""
+    """The error for a journal that has lost entries."""
     return BadInput(
         f"The journal {topic} has lost records: {what}",
         why="its records were deleted, or the topic was deleted and created again",

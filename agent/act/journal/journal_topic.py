@@ -1,8 +1,7 @@
-"""What does the journal's topic say by now? Read to its very end, or not believed.
+"""Reads the journal topic up to its high watermark, with read_committed, and checks its settings and topic id.
 
-Invariants: a reading that stops before the high watermark is `JournalUnavailable`, never a view; only what was
-committed counts. A topic that would forget, that was cut, or that is another one than before is said to be so: what is
-missing from a journal looks like nothing was ever done.
+Invariants: a partial read is `JournalUnavailable`, never a view; a topic with retention by time or size, a truncated
+one and a recreated one are reported, because missing entries look like actions that never happened.
 """
 
 from __future__ import annotations
@@ -14,14 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
     AdminClient,
     ConfigResource,

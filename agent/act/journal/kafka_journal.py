@@ -1,8 +1,8 @@
-"""The journal in Kafka: one compacted topic, one partition, and one writer at a time by its transactional id.
+"""Kafka journal: one compacted topic, one partition, one writer at a time by its transactional id.
 
-Invariants: opening fences the former writer, and only then reads; an epoch is written by one agent alone. A writer
-that was fenced has written nothing and stays fenced: it never asks for the transactional id again. After a commit
-whose answer is missing nothing is written before the topic told what became of it. KIP-98, KIP-360.
+Invariants: opening fences the former writer, then reads; one agent writes an epoch. A fenced writer has written nothing
+and never uses the transactional id again. After a commit without an answer, the topic is read before the next write.
+KIP-98, KIP-360.
 """
 
 from __future__ import annotations

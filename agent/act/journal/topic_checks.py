@@ -1,7 +1,7 @@
-"""Are the topics by which agents agree made as they have to be? What is wrong is named, with the line that mends it.
+"""Checks of the settings of journal, lock and commands topics, with the remedy line; and of topic ids (KIP-516).
 
-What makes a journal forget is refused elsewhere (`journal_topic`); here is what is only dangerous. Settings
-that may not be seen are not named: an answer that is refused tells nothing.
+Settings that risk the journal's content are refused in `journal_topic`. Settings that cannot be described are not
+reported.
 """
 
 from __future__ import annotations
@@ -163,9 +163,7 @@ def _whole(text: str | None) -> int | None:
     return int(text) if text is not None and text.removeprefix("-").isdigit() else None
 
 
-# Is a topic the one that it was? By its id (KIP-516), where brokers report one.
-#
-# Brokers that know no ids report zero for every topic: such an id is none, and equals no other.
+# Brokers without topic ids (KIP-516) report zero for every topic: such an id is none, and equals no other.
 
 UNKNOWN = ""
 """The id of a topic of which none is reported."""

@@ -1,10 +1,9 @@
-"""Does this agent lead, and with which journal? Lease and journal put together, for all that acts.
+"""Leadership of this agent: the lease and the journal opened under it.
 
-A thread of its own takes part in the election, opens the journal when this agent is chosen, and closes it the moment
-the lease is in doubt. Invariants: `may_act` is True only with a lease that is sure *and* the journal that was opened
-under it. An agent that led and then finds another one's epoch in the journal was fenced: it ends (exit code 6) and
-never leads on, because something of its old leadership may still be on the way. A journal that cannot be believed
-makes the agent stand aside, watching on, with a sentence that says why.
+A thread of its own joins the election, opens the journal once elected, and closes it when the lease is in doubt.
+Invariants: `may_act` is True only with a valid lease and the journal opened under it. A leader that finds another
+agent's epoch in the journal was fenced and ends (exit code 6), because a request of its may still take effect. With an
+unreadable journal the agent stays a standby and reports why.
 """
 
 from __future__ import annotations
@@ -177,16 +176,13 @@ class JournalLeadership:
 
     def _run(self) -> None:
         try:
-            self._elect()
+            while not self._stop.is_set() and self._fatal is None:
+                self._stop.wait(self._turn())
         finally:
             if self._fatal is None and not self._stop.is_set():
                 self._problem = "the election ended by an internal error of rackwise; report it"
             self._retire()
             self._leave()
-
-    def _elect(self) -> None:
-        while not self._stop.is_set() and self._fatal is None:
-            self._stop.wait(self._turn())
 
     def _turn(self) -> float:
         """One step, whatever comes of it. How long to wait."""

@@ -1,4 +1,4 @@
-"""Where the journal stands, by what agents agree, and within which bounds: what leadership is given."""
+"""Leadership settings: the journal's location, the lock topic and the time limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipPlan:
-    """Where the journal stands, who leads, and within which bounds."""
+    """Settings of leadership; the time limits are in milliseconds."""
 
     config: Mapping[str, str | int] = field(repr=False)
     """confluent-kafka's configuration of the executor; it may hold secrets."""

@@ -1,4 +1,4 @@
-"""One leadership, from taking over to letting go: its journal, the hands that write in it, and who tells of both."""
+"""One term of leadership: its journal, the writers that use it, and its events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIRST = "operators' commands that wait are answered first"
 
 
 class LeadershipPort(Protocol):
-    """What tells whether this agent leads (`agent.act.lead.leadership.JournalLeadership`)."""
+    """Source of whether this agent leads (`agent.act.lead.leadership.JournalLeadership`)."""
 
     def start(self) -> None:
         """Take part."""
@@ -105,7 +105,7 @@ class LeadershipTerm:
     mover: ReassignmentExecutor
     hearing: CommandBacklog
     worded: JournalState | None = None
-    """The view whose words the mover has heard."""
+    """The view whose commands the reassignment executor has received."""
 
     def check(self) -> None:
         """Raises what ended the mover; a fault as one that ends the agent: without a mover it must not keep leading."""
@@ -140,7 +140,7 @@ def defect(error: Exception) -> FatalFailure:
 
 
 class NoticeLog:
-    """Says each thing once while it lasts, in the log."""
+    """Logs each notice once while it lasts."""
 
     def __init__(self) -> None:
         self._told: str | None = None

@@ -1,10 +1,9 @@
-"""Which agent may lead? The one to which the group assigns partition 0 of the lock topic; no other partition counts.
+"""The lease: the agent that owns partition 0 of the lock topic in a consumer group may lead.
 
-Invariants: `may_act` is True only while the last poll is recent enough that no broker can have given the partition to
-another; once that is in doubt, this assignment is given up for good, and leading needs a new one. The lease is for
-liveness: who may *write* is settled by the journal's fence. Members join cooperatively, so that a standby that comes or
-goes takes nothing from the leader. An agent that goes leaves the group: a member that is gone without a word holds each
-election up until its session is over, and a leader that dies in such an election keeps its own session on top.
+Invariants: `may_act` is True only while the last poll is recent enough that the coordinator cannot have reassigned the
+partition; an assignment once in doubt is never trusted again. The journal's fence, not the lease, decides the writer.
+Members use the cooperative protocol, so a standby that joins or leaves takes nothing from the leader, and leave the
+group when they end, so that no election waits for the session timeout.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ class KafkaLease:
     def term(self) -> int | None:
         """Counts the times that this agent was chosen; None while it is not, or while that is not sure."""
         with self._lock:
-            return self._term if self._is_sure() else None
+            return self._term if self._held and self._clock_ms() - self._polled_ms <= self._plan.sure_ms else None
 
     def may_act(self) -> bool:
         """Whether this agent leads, beyond doubt, at this moment. Callable from any thread."""
@@ -145,9 +144,6 @@ class KafkaLease:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
-
-    def _is_sure(self) -> bool:
-        return self._held and self._clock_ms() - self._polled_ms <= self._plan.sure_ms
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -282,7 +278,7 @@ def committed_watermark(plan: LeasePlan, timeout_ms: int) -> JournalWatermark:
 
 
 def watermark_of(plan: LeasePlan, metadata: str) -> JournalWatermark:
-    """What committed metadata says. Raises BadInput, see `remembered`."""
+    """Content of committed metadata. Raises BadInput, see `remembered`."""
     if not metadata:
         return JournalWatermark()
     text, doubt = checked_witness(plan.trust, metadata)

@@ -1,1 +1,1 @@
-"""Carries out reassignments: plans, their requests, their progress."""
+"""Reassignments: the executor's thread, its requests, and the progress of moves."""

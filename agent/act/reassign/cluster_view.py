@@ -1,10 +1,9 @@
-"""One look at the cluster for those who are about to act: what two brokers tell of it right now.
+"""ClusterView of the executor: reassignments, topic metadata, configs and brokers, described right before acting.
 
-Invariants: the list of reassignments is read before topic metadata, so a move that is no longer listed has its end in
-what is seen after it. Metadata of topics comes from two brokers and counts only where both tell the same topic ids and
-replicas; a topic is gone only when both say so. With a single broker up there is no second to ask: what it shows
-counts, and a topic that it does not know is unseen, unless it is the only broker that the cluster has. What could not
-be asked is left out or named as unread, never taken for empty.
+Invariants: ListPartitionReassignments precedes topic metadata, so metadata shows the end of a move that is not listed.
+Metadata counts where two brokers report the same topic ids and replicas; a topic is gone if both report so. With one
+live broker its answer counts, but an unknown topic is unread unless the cluster has that broker only. What could not
+be described is absent or named as unread, never empty.
 """
 
 from __future__ import annotations

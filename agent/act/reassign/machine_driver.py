@@ -1,8 +1,7 @@
-"""Runs the executor's machine against the cluster, one command after the other, in the caller's thread.
+"""Runs the reassignment machine's commands against the cluster, one at a time, in the caller's thread.
 
-Invariants: the machine decides, this only carries out: a command is answered before the next one is begun, and nothing
-but its commands is ever done. Whatever stops this between two commands (a signal, a fence, a journal that does not
-answer) is as if the process had died there: the journal knows all that is needed to go on.
+Invariants: the machine decides; each command is answered before the next begins. An interruption between two commands
+(signal, fence, journal failure) equals a crash there: the journal holds all that is needed to continue.
 """
 
 from __future__ import annotations
@@ -68,10 +67,8 @@ from agent.wire.failure import Deadline
 from agent.wire.precheck import RequestPrecheck
 from assignors.problem import TopicPartition
 
-# Carry out one command that changes the cluster, and say line by line what became of it.
-#
-# Invariants: nothing is sent after ``begin_by``; nothing is begun, cancelled, set or deleted that is not what it was
-# decided for, right before and on the same connection; each line of the command has an answer.
+# Nothing is sent after ``begin_by``; every line is checked against its decision right before, on the same connection,
+# and has an answer.
 
 _KINDS: Mapping[str, RequestFate] = {
     "NO_REASSIGNMENT_IN_PROGRESS": RequestFate.NOT_NEEDED,
@@ -202,7 +199,7 @@ class ExecutorListener(Protocol):
 
 
 class MachineDriver:
-    """The machine with its hands; not safe to use from several threads, but for `stop` and `held`."""
+    """The machine with its clients; not safe to use from several threads, but for `stop` and `held`."""
 
     def __init__(
         self,
@@ -299,7 +296,7 @@ class MachineDriver:
                 self._listener.said(command)
             case FinishPlan():
                 self._listener.finished(command)
-                self._tidy()
+                self._write(moves.compaction_writes)
         return None
 
     def _append(self, command: AppendJournal) -> JournalAppended:
@@ -319,10 +316,6 @@ class MachineDriver:
             self._step(LeaderFenced())
             self._stopped.set()
             raise
-
-    def _tidy(self) -> None:
-        """Keep the journal small; what is open is never touched, so when it may be done does not matter."""
-        self._write(moves.compaction_writes)
 
     def _ask_may(self) -> BatchPermission:
         """Whether a new batch may begin; the machine hears of each change."""

@@ -1,7 +1,7 @@
-"""How far are the moves, how fast, and how long will they take? Worked out from one look after the other.
+"""Progress of moves: copied bytes, rate and remaining time, from successive looks.
 
-Units are bytes, bytes per second of the monotonic clock, and seconds; None is unknown, never zero. A replica that is
-copied has no more bytes than the largest replica that is not: that is what is compared.
+Bytes, bytes per second of the monotonic clock, and seconds; None is unknown, never zero. The target size of a copying
+replica is that of the largest replica that is not copying.
 """
 
 from __future__ import annotations

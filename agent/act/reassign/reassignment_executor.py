@@ -1,8 +1,7 @@
-"""Carries accepted plans out, in a thread of its own: about once a second while there is something to do, else asleep.
+"""Reassignment executor: carries out accepted plans in a thread of its own, about once a second while work is open.
 
-What is to be done, and what was, is in the journal; the next agent goes on from there. `close`
-only stops: a plan that is open stays open, its moves go on in the cluster, and nothing is cleared or cancelled.
-A fence, or a journal that is not understood, ends it for good; `check` raises the reason.
+The journal holds the state, so the next leader continues from there. `close` only stops: moves continue in the cluster
+and nothing is cancelled or cleared. A fence or an unreadable journal ends the thread; `check` raises the reason.
 """
 
 from __future__ import annotations
@@ -47,10 +46,7 @@ from agent.values.progress import ExecutorStatus, PlanProgress
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentPolicy
 from agent.wire.admin_client import WireAdminClient
 
-# What the executor does, told: events of the log, and a status for those who ask.
-#
-# Few events, each a sentence with its numbers. Progress is reported every ten seconds at most; a look that fails, and a
-# journal that does not answer, only when the reason is a new one.
+# Progress is reported every ten seconds at most; a failed look or journal only when its reason is new.
 
 _PROGRESS_S = 10.0
 _WHAT: Mapping[type, tuple[str, str]] = {
@@ -201,7 +197,7 @@ def _may_not(open_: Sequence[ReassignmentPlan], may: BatchPermission | None) -> 
 
 
 def _hold(plan: ReassignmentPlan, may: BatchPermission | None, held_by: Mapping[str, str]) -> str | None:
-    """What keeps an open plan from going on: what the guard says of new batches, a pause, or what the look showed."""
+    """Reason why an open plan waits: the guard's verdict on new batches, a pause, or the look."""
     why = None if may is None or plan.state is PlanState.CANCELLING else may.of(plan.proposal_id)
     why = f"no new batch: {why or 'the plan is paused'}" if why or plan.paused else held_by.get(plan.proposal_id)
     return None if why is None else f"{plan.proposal_id}: {why}"

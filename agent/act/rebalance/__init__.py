@@ -1,1 +1,1 @@
-"""Triggers rebalances of groups."""
+"""Rebalance triggers of groups."""

@@ -1,16 +1,14 @@
-"""Makes a classic group rebalance once without taking part in it.
+"""Probe: makes a classic group rebalance once without being a member.
 
-*Pending leave*: ask for a member id (the first half of a join, which changes nothing) and give it back. The coordinator
-of Kafka 4 answers that with a rebalance of the members that are there. *Phantom join*, where it does not: join in full
-and leave before the group has assembled; the join waits on a line of its own, as a coordinator answers one request of a
-connection after the other. Should all members heartbeat between the coordinator's taking the join and its hearing the
-leave, they assemble with the probe among them: that time is two round trips, and the answer says where it was too long.
+*Pending leave*: a JoinGroup that only returns a member id, then LeaveGroup with it; a Kafka 4 coordinator rebalances
+the present members. *Phantom join*, for other coordinators: a full JoinGroup on a connection of its own, and LeaveGroup
+before the group has assembled. The members assemble with the probe if all heartbeat within the two round trips between
+join and leave; the answer reports a time that was too long.
 
-Invariants: `LeaveGroup` goes out on every way out of here once an id is known, also when an exception or a signal comes
-in between, on a fresh line when the old one broke, until the coordinator has answered or the session has run out;
-a probe that is killed is forgotten by the coordinator after `SESSION_TIMEOUT_MS`. No probe ever sends SyncGroup,
-so no assignment ever reaches a probe. A join is sent at most once, and only within `FRESH_MS` of a description that
-showed the group stable and unchanged.
+Invariants: LeaveGroup is sent on every exit once a member id is known, also after an exception or signal, on a new
+connection if needed, until the coordinator answers or the session expires; the coordinator drops a killed probe after
+`SESSION_TIMEOUT_MS`. SyncGroup is never sent. JoinGroup is sent at most once, and only within `FRESH_MS` of a
+description that showed the group stable and unchanged.
 """
 
 from __future__ import annotations
@@ -69,7 +67,7 @@ class CoordinatorPort(Protocol):
 
 
 class ProbeResult(NamedTuple):
-    """What became of it."""
+    """Result of a probe."""
 
     effect: TriggerEffect
     path: TriggerPath | None

@@ -1,12 +1,9 @@
-"""Carries out a trigger: one clean rebalance of one classic group, written down before and after.
+"""Rebalance trigger: one clean rebalance of one classic group, with its intent and outcome in the journal.
 
-The order: describe the group and check again all that the wire shows; ask whether its members write in transactions;
-make the probe's bytes; write the intent; describe once more; ask (`probe`); write the outcome. Nothing is
-asked without a durable intent, nor when that is not fresh (`messages`) or the lease is not sure: a
-process that was frozen in between finds out. What the rebalance brought is judged by later looks
-(`agent.execute.rebalance.trigger_judgement`), not here.
-
-One trigger at a time. Every call has its deadline; all of it takes milliseconds where nothing is wrong.
+The order: describe the group and check it; describe its members' transactions; make the probe's bytes; write the
+intent; describe again; probe; write the outcome. The probe needs a durable and fresh intent (`messages`) and a valid
+lease. Later looks judge the result (`agent.execute.rebalance.trigger_judgement`). One trigger at a time; every call has
+a deadline.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Commands of operators: who gave them, what they change, and how they are answered. Pure."""
+"""Operators' commands: identity of the sender, effects and answers. Pure."""

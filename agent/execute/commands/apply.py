@@ -1,9 +1,8 @@
-"""What do operators' commands come to? Writes for the journal and words for the mover.
+"""Effects of operators' commands: journal writes, and commands to the reassignment machine. Pure.
 
-Invariants: a command is answered once, whatever it says and whatever fault it meets, in the same transaction as what it
-changes; what a journal says was obeyed is said to the mover again until it shows (`replay_undelivered`), so that a
-crash between the two loses nothing, and of the very attempt that it was about. Approvals are `approve`, all else is
-`plan_commands`. Pure.
+Invariants: each command is answered once, in one transaction with its effects, also after an error; an answered command
+is replayed to the machine until its plan shows it (`replay_undelivered`), so that a crash between the two loses
+nothing, and for the attempt that it was about.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ _WORDS = {
 
 
 class PendingCommand(Protocol):
-    """A command as an inbox hands it out."""
+    """A command as an inbox returns it."""
 
     @property
     def id(self) -> str:
@@ -87,7 +86,7 @@ class PendingCommand(Protocol):
 
 
 class CommandEffects(NamedTuple):
-    """What to write, in one append, and then what to say to the mover."""
+    """Journal writes of one append, and the commands to the machine that follow it."""
 
     writes: tuple[JournalWrite, ...] = ()
     words: tuple[ExecutorInput, ...] = ()
@@ -170,7 +169,7 @@ def _verb(one: PendingCommand) -> CommandVerb | None:
 
 
 def _plans(view: JournalState) -> tuple[ReassignmentPlan, ...]:
-    """The plans as they are once the mover has heard all that was answered."""
+    """The plans with every answered command applied."""
     every = {plan.proposal_id: plan for plan in plan_entries.plans(view)}
     for word in replay_undelivered(view):
         if isinstance(word, PlanAccepted):
@@ -241,7 +240,7 @@ def _after(asked: list[CommandAnswered], heard: str) -> list[CommandAnswered]:
 
 
 def _latest(asked: list[CommandAnswered]) -> list[CommandAnswered]:
-    """Of pauses and resumes the last, and of cancels and rollbacks: it alone says where the plan is to end."""
+    """Of pauses and resumes the last, and of cancels and rollbacks: it alone decides where the plan ends."""
     last = {one.command.verb in _PAUSING: at for at, one in enumerate(asked)}
     return [asked[at] for at in sorted(last.values())]
 
@@ -321,7 +320,7 @@ def _writable(result: CommandDecision, now_ms: int) -> CommandDecision:
 
 
 def _shown(view: JournalState, writes: Sequence[JournalWrite], now_ms: int) -> JournalState:
-    """What the journal is going to say, for the commands after this one."""
+    """The journal with these writes, for the commands after this one."""
     after = dict(view)
     for seq, write in enumerate(writes):
         if write.value is None:

@@ -1,8 +1,7 @@
-"""What does an approval come to? It is recorded only when it lets something begin, and the answer says what holds it.
+"""Approval of a proposal: it is recorded only if it lets something begin, and the answer names what still holds it.
 
-Invariants: an approval is of the very plan, and of the very attempt, that the operator saw, or it is refused; a plan
-that ended is approved again as another attempt. Limits that a person gave are kept: of two persons' the lower ones, and
-others given later are either in force or refused. Pure.
+Invariants: an approval is of the exact plan and attempt that the operator saw, or is refused; an ended plan is approved
+as another attempt. Of two persons' limits the lower ones apply; later limits apply or are refused. Pure.
 """
 
 from __future__ import annotations
@@ -66,7 +65,8 @@ def _running(command: OperatorCommand, plan: ReassignmentPlan) -> CommandDecisio
     """Approving what has begun is no fault; it changes nothing, and says so where it was to change something."""
     if plan.state not in _GOING_ON:
         return refused(
-            f"{plan.proposal_id} is {plan.state.value}; it can be approved again once that has ended", _see(plan)
+            f"{plan.proposal_id} is {plan.state.value}; it can be approved again once that has ended",
+            f"Follow it: rackwise reassign status {plan.proposal_id}",
         )
     how = "paused" if plan.paused else "in progress"
     has = _Options(plan.throttle_bytes_per_s, plan.max_moves)
@@ -78,10 +78,6 @@ def _running(command: OperatorCommand, plan: ReassignmentPlan) -> CommandDecisio
         )
     sentence = f"{plan.proposal_id} is {how} already, approved by {plan.approved_by}"
     return CommandDecision(done=True, sentence=sentence, plan=plan.proposal_id)
-
-
-def _see(plan: ReassignmentPlan) -> str:
-    return f"Follow it: rackwise reassign status {plan.proposal_id}"
 
 
 def _not_standing(name: str, newest: ReassignmentPlan | None) -> str:
@@ -218,7 +214,7 @@ def _approval(  # noqa: PLR0917 (as it is agreed)
 
 
 class _Options(NamedTuple):
-    """What a person says of how fast; None: as the settings say."""
+    """A person's limits; None: as configured."""
 
     throttle_bytes_per_s: int | None = None
     max_moves: int | None = None
@@ -245,7 +241,7 @@ def _options(approval: ProposalApproval) -> _Options:
 
 
 def _with(room: CommandContext, write: JournalWrite) -> JournalState:
-    """What the journal is going to say."""
+    """The journal with this write."""
     return {**room.view, write.key: Entry(write.key, write.kind, write.value or {}, room.now_ms, 1 << 62, 0)}
 
 

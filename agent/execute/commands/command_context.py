@@ -1,4 +1,4 @@
-"""What one command is judged by, and what it comes to. Pure."""
+"""Context and decision of one operator's command. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 
 
 class ExpectedVerdict(NamedTuple):
-    """What the guard would say of a proposal once its approval is in the journal."""
+    """The guard's verdict on a proposal if its approval were in the journal."""
 
     allowed: bool
     sentence: str
@@ -40,7 +40,7 @@ BatchPermissionCheck = Callable[[ReassignmentPlan, JournalState], BatchPermissio
 
 
 class CommandContext(NamedTuple):
-    """What a command is judged by."""
+    """What a command is judged by: journal, open proposals, plans and limits."""
 
     view: JournalState
     standing: Mapping[str, Proposal]
@@ -93,7 +93,7 @@ class CommandContext(NamedTuple):
 
 
 class CommandDecision(NamedTuple):
-    """What one command comes to."""
+    """Effects and answer of one command."""
 
     done: bool
     sentence: str

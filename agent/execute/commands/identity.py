@@ -1,9 +1,8 @@
-"""Whose command is it, and how old? Who it names is only what its sender wrote, until a code or an owner proves it.
+"""Identity and age of a command: proven by an HMAC or a file owner, else self-declared.
 
-A person proves a command by a code (HMAC-SHA256) with a key that only that person and the agents have, over the whole
-command and the cluster's id. A file is proven by its owner, which the kernel tells. A record of a topic carries no
-principal, so everything else is marked as self-declared. Invariants: two persons are two keys, or two owners; where
-persons are set, only what stops something is obeyed without one. Pure.
+The HMAC-SHA256, by a key shared by the person and the agents, covers the whole command and the cluster id. Records of a
+topic carry no principal. Invariants: two persons are two keys or two owners; where persons are configured, an unproven
+command may only stop something. Pure.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class CommandOrigin(NamedTuple):
 
 
 class CommandEnvelope(Protocol):
-    """A command as an inbox hands it out."""
+    """A command as an inbox returns it."""
 
     @property
     def value(self) -> Mapping[str, Any]:

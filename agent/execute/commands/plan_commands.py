@@ -1,4 +1,4 @@
-"""What do cancel, rollback, pause and resume come to? In every state of a plan the answer says what happens.
+"""Cancel, rollback, pause and resume of a plan, in every state that it can have.
 
 ==============  ===========================  =========================  ==============================
 state           cancel                       rollback                   pause, resume of the plan
@@ -255,7 +255,7 @@ def _word(command: OperatorCommand, word: PlanCommand, room: CommandContext) -> 
 def _turn(
     command: OperatorCommand, word: PlanCommand, plan: ReassignmentPlan, room: CommandContext | None = None
 ) -> CommandDecision:
-    """The command to the mover, where it changes something. With a room: and what holds the plan then."""
+    """The command to the machine, where it changes something. With a room: and what holds the plan then."""
     said = CommandReceived(word, plan.proposal_id, command.who, command.id)
     turn = transition(plan, said)
     if not turn.done:

@@ -1,1 +1,1 @@
-"""The protocol of a reassignment as a pure state machine: what to do next, given what was seen. Pure."""
+"""Reassignment protocol as a pure state machine: the next commands from state and event."""

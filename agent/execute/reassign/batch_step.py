@@ -1,10 +1,9 @@
-"""What is next for the open batch.
+"""Next step of the open batch.
 
-The order is from what must not be lost to what may wait: write down what has ended; cancel what is to be cancelled;
-close; take back a batch that was never sent; set the throttle and see it set; send; ask again where the controller took
-no notice; give a stuck batch more room, once. Invariants: every request follows right after the append that announces
-it, and rests on a look taken after everything that was written before. Only what was seen to be at its former replicas,
-with no request on its way, is asked for again. Nothing is closed while a request may still take effect.
+Order: record ends; cancel; close; withdraw a batch that was never sent; set the throttle and see it set; send; resend
+what the controller ignored; raise the throttle of a stuck batch once. Invariants: every request directly follows the
+append that announces it, and rests on a look after all earlier writes. Only partitions seen at their former replicas,
+with no request in flight, are requested again. A batch stays open while a request may still take effect.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _CANCELLED: IdentityMemo[frozenset[TopicPartition]] = IdentityMemo(4)
 
 
 class BatchDecision(NamedTuple):
-    """What to do about a look: something, or wait and say what for."""
+    """Decision after a look: commands, or the reason to wait."""
 
     append: AppendJournal | None = None
     says: tuple[NotifyOperator, ...] = ()
@@ -83,9 +82,6 @@ ENDS = {
     TargetStatus.BETWEEN: PartitionEndReason.CHANGED,
 }
 """How a partition has ended that needs, or can have, no move any more."""
-
-
-# --- what has ended, and what is to be cancelled -----------------------------------------------------------
 
 
 def _record(
@@ -182,9 +178,6 @@ def _restore(
     return AlterReassignments(moves) if moves else None
 
 
-# --- reasons to stop ---------------------------------------------------------------------------------------
-
-
 def _give_up(view: ExecutorView, batch: Batch, plan: ReassignmentPlan) -> BatchDecision | None:
     """A batch that was not sent is withdrawn; one that runs while a partition is under its min ISR is cancelled."""
     if batch.state is BatchState.INTENT and (why := _not_now(view, batch, plan)):
@@ -223,9 +216,6 @@ def _not_now(view: ExecutorView, batch: Batch, plan: ReassignmentPlan) -> str | 
     return hold_reason(view, plan, open_targets(batch))
 
 
-# --- throttle, then send -----------------------------------------------------------------------------------
-
-
 def _prepare(
     view: ExecutorView, batch: Batch, plan: ReassignmentPlan, statuses: dict[ReassignmentTarget, TargetStatus]
 ) -> BatchDecision | None:
@@ -258,7 +248,7 @@ def _throttle_again(view: ExecutorView, plan: ReassignmentPlan, missing: tuple[T
 def _send_again(
     view: ExecutorView, batch: Batch, plan: ReassignmentPlan, statuses: dict[ReassignmentTarget, TargetStatus]
 ) -> BatchDecision | None:
-    """Ask again for what the controller took no notice of; when all is answered, say so."""
+    """Request again what the controller ignored; acknowledge the batch when all is answered."""
     answered = view.state.unsure | view.state.acked | view.state.refused | set(batch.cancelling)
     quiet = {target: it for target, it in statuses.items() if it is TargetStatus.BEFORE and target.id not in answered}
     ready = [target for target in quiet if view.seen.brokers.issuperset(target.adding)]
@@ -280,9 +270,6 @@ def _alter(targets: Iterable[ReassignmentTarget]) -> AlterReassignments:
     return AlterReassignments(
         tuple(NewPartitionReassignment(target.id, target.topic_id, target.before, target.after) for target in targets)
     )
-
-
-# --- stuck ---------------------------------------------------------------------------------------------------
 
 
 def _repace(view: ExecutorView, batch: Batch, statuses: dict[ReassignmentTarget, TargetStatus]) -> BatchDecision | None:

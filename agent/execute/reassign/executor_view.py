@@ -1,7 +1,7 @@
-"""Where a partition is on its way, as one look shows it.
+"""Position of each partition of a batch in a ClusterView, and the reasons that hold back its requests.
 
-Invariant: a partition that could not be seen, or that two parts of the look contradict each other about, is `UNSEEN`
-or `BETWEEN`, and nothing is concluded from it.
+Invariant: a partition that is not visible, or on which two parts of the view disagree, is `UNSEEN` or `BETWEEN` and
+decides nothing. Pure.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ExecutorView(NamedTuple):
     plan: ReassignmentPlan | None
     batch: Batch | None
     sizes: dict[TopicPartition, dict[int, int]]
-    """Partition -> bytes on the disk of each broker that told them."""
+    """Partition -> bytes on the disk of each broker that reported them."""
 
     def status(self, target: ReassignmentTarget) -> TargetStatus:
         """Where that partition is."""
@@ -186,10 +186,8 @@ def _token(target: ReassignmentTarget, view: ExecutorView) -> tuple[object, ...]
     return view.status(target).name, isr, copied
 
 
-# What keeps moves from being requested now? Asked before a batch begins, when it is sent and when it is sent again.
-#
-# One rule for all three. The order is from what could lose data to what is only impolite. Down and unread are two
-# things: what is down is known, and moves that do not need it may begin; what was not read is unknown, and holds. Pure.
+# One rule before a batch begins, is sent and is sent again; in order from possible data loss to impoliteness. A broker
+# that is down holds only moves that need it; one that is unread holds all.
 
 
 def hold_reason(view: ExecutorView, plan: ReassignmentPlan, targets: Iterable[ReassignmentTarget]) -> str | None:
@@ -221,7 +219,7 @@ def not_allowed_reason(view: ExecutorView, plan: ReassignmentPlan) -> str | None
 
 
 def unread_reason(view: ExecutorView, targets: Iterable[ReassignmentTarget]) -> str | None:
-    """The first thing about these partitions that the look does not tell; None when it tells all."""
+    """The first fact about these partitions that the look lacks; None when it lacks none."""
     targets = tuple(targets)
     for target in targets:
         now, status = view.partitions.get(target.id), view.status(target)
@@ -266,11 +264,8 @@ def _down(view: ExecutorView, targets: Iterable[ReassignmentTarget]) -> str | No
     return f"a broker that gets a copy of {down} is down" if down is not None else None
 
 
-# Is it still, right before the request, what the request was decided for? What is not is left out, and looked at anew.
-#
-# Nothing is decided here: the answer for what was left out is that it was not asked for, and the next look tells why.
-# So a move that another tool began since is neither replaced nor cancelled, and a rate that another tool set since is
-# neither overwritten nor deleted. Pure.
+# Lines that no longer match their decision are left out as not asked for; so a move or rate of another tool since then
+# is neither replaced, cancelled nor overwritten.
 
 
 def no_longer_to_move(

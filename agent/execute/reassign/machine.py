@@ -1,4 +1,4 @@
-"""The executor: from what it knows and what happened, what it knows then and what it asks for.
+"""Reassignment machine: the next state and commands from the state and an event.
 
 Pure: the live shell and the model checker run these very functions. Invariants, each of them checked over every
 interleaving of two agents, crashes, pauses, late requests, faults of brokers and moves of others:
@@ -215,7 +215,7 @@ def _unseen(state: MachineState, event: ClusterRead, policy: ReassignmentPolicy)
 
 
 def _go_on(state: MachineState, says: MachineCommands = ()) -> tuple[MachineState, MachineCommands]:
-    """Write down what people said, then look when it is time; nothing while an answer is awaited."""
+    """Append operators' commands, then look when it is time; nothing while an answer is awaited."""
     if state.waiting is not None:
         return state, says
     if state.words or state.incoming or lapsed(state):
@@ -315,7 +315,7 @@ def _written(state: MachineState, append: AppendJournal) -> tuple[MachineState, 
 
 
 def _heard(state: MachineState) -> tuple[MachineState, AppendJournal, MachineCommands]:
-    """What people said, as changes of plans."""
+    """Operators' commands as changes of plans."""
     plans = {plan.proposal_id: plan for plan in state.records.plans}
     says: list[MachineCommand] = []
     changed: dict[str, ReassignmentPlan] = {}

@@ -1,17 +1,10 @@
-"""The events that an executor takes, and the commands that it gives.
+"""Events of the reassignment executor and the commands that it returns.
 
-The shell carries out one asking command at a time (`AppendJournal`, `ReadCluster`, `AlterReassignments`,
-`CancelReassignments`, `AlterThrottles`, `ElectLeaders`), gives its answer back as an event and only then gets the next
-one; `NotifyOperator` and `FinishPlan` need no answer. Before each event it tells the time that passed (`TimePassed`),
-on the monotonic clock. (Named tuples of equal fields are equal, whatever their names: what could be taken for another
-is a dataclass.)
-
-A request that changes the cluster is begun while its intent is fresh, counted from the *begin* of the append before it
-(`messages`), and while the lease is sure, or not at all (`RequestFate.NOT_SENT`): so a process that was frozen
-in between finds out before it acts.
-
-``agent.execute.reassign.machine``: ``resume(records) -> (state, commands)`` and
-``step(state, event, policy) -> (state, commands)``.
+The driver carries out one asking command at a time (`AppendJournal`, `ReadCluster`, `AlterReassignments`,
+`CancelReassignments`, `AlterThrottles`, `ElectLeaders`) and returns its answer as an event; `NotifyOperator` and
+`FinishPlan` need none. `TimePassed` (monotonic clock) precedes each event. A request begins while its intent is fresh
+and the lease valid, or is `RequestFate.NOT_SENT`. Equal named tuples compare equal whatever their type: types that
+could be confused are dataclasses.
 """
 
 from __future__ import annotations
@@ -73,7 +66,7 @@ class ClusterView(NamedTuple):
     moves: tuple[ReassignmentView, ...] = ()
     """All reassignments of the cluster."""
     gone: frozenset[str] = frozenset()
-    """Topics of which two brokers say that there is none."""
+    """Topics that two brokers report as absent."""
     throttles: tuple[SeenThrottle, ...] = ()
     """Of the resources asked for; a key without any value is left out."""
     unread: frozenset[ThrottleResource] = frozenset()
@@ -83,10 +76,7 @@ class ClusterView(NamedTuple):
     bytes: tuple[tuple[TopicPartition, int, int], ...] = ()
     """(partition, broker, bytes on its disk), where log dirs answered."""
     racks: tuple[tuple[int, str | None], ...] = ()
-    """Broker -> its rack; only told, never decided by."""
-
-
-# --- events ---------------------------------------------------------------------------------------------
+    """Broker -> its rack; reported only, decides nothing."""
 
 
 class TimePassed(NamedTuple):
@@ -109,7 +99,7 @@ class JournalAppended:
 
 
 class RequestFate(StrEnum):
-    """What became of one line of a request."""
+    """Fate of one line of a request."""
 
     OK = "done"
     NOT_NEEDED = "nothing to do"
@@ -147,7 +137,7 @@ class RequestDone(NamedTuple):
 
 
 class PlanCommand(StrEnum):
-    """What an operator may say."""
+    """Commands of an operator about a plan."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -209,8 +199,6 @@ MachineEvent = (
     | BatchPermission
     | LeaderFenced
 )
-
-# --- commands -------------------------------------------------------------------------------------------
 
 
 class ReadCluster(NamedTuple):
@@ -305,14 +293,9 @@ AwaitedCommand = AppendJournal | ReadCluster | AlterReassignments | CancelReassi
 MachineCommand = AwaitedCommand | NotifyOperator | FinishPlan
 
 
-# For how long may the request of an intent be begun, counted from when its append was begun? Pure.
-#
-# An append that came through proves that its writer was the newest at some moment after it was begun; so that is where
-# the time is counted from, and a process that was frozen while it waited for the answer finds that its time is over.
-# Every request takes as long as the network takes: where an append took long, so does the last look before the request.
-#
-# Bounded, because a former leader's request may take effect so much later. The lease bounds it more tightly: an
-# agent that is not sure to lead begins nothing, however young the intent is.
+# Freshness counts from the begin of the append, which proves the newest writer only for some moment after it; an append
+# that took long leaves less time. Bounded, because a former leader's request may take effect so much later; the lease
+# bounds it more tightly.
 
 _TIMES = 3
 """An append is two or three requests one after the other; a last look, or a line to a coordinator, is as many."""

@@ -1,7 +1,6 @@
-"""From an approved proposal and the settings to what the executor is given. Pure.
+"""Reassignment plan from an approved proposal and the limits. Pure.
 
-Invariant: a plan names the very topics and replica lists that the proposal was made for; an executor
-that accepts one whose snapshot no longer holds finds out by them before anything moves.
+Invariant: a plan names the topic ids and replica lists of its proposal, so an outdated one is found before any move.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from agent.values.snapshot import Snapshot
 
 
 class InvalidProposalError(ValueError):
-    """The proposal cannot be made a plan; the sentence says why."""
+    """The proposal cannot be made a plan, for the reason in the sentence."""
 
 
 def plan_of(

@@ -1,8 +1,8 @@
-"""What is next when no batch is open: pay debts, begin a batch, elect, or finish.
+"""Next step without an open batch: remove throttles, begin a batch, elect leaders, or finish.
 
-Invariants: a batch begins only when no earlier request can take effect, no throttle of ours is left that can be taken
-away, no other tool moves anything, and no partition that the plan still touches is under its min ISR. What cannot be
-known holds it. A plan finishes when each of its partitions has an end.
+Invariants: a batch begins only when no earlier request can take effect, none of our removable throttles is left, no
+other tool moves anything and no partition of the plan is under min ISR; unknown holds it. A plan finishes once each of
+its partitions has an end.
 """
 
 from __future__ import annotations
@@ -51,12 +51,8 @@ from agent.values.reassignment import (
 if TYPE_CHECKING:
     import networkx as nx
 
-# Which partitions move next, together: as many as the caps allow, the safest and most useful first.
-#
-# Copies flow from a partition's leader to the brokers that get a replica: a graph whose nodes are brokers (in racks)
-# and whose edges carry bytes. A batch is filled greedily in order of risk and gain, within caps: first what moves no
-# data, then partitions whose replicas are all in sync, then the greatest gain per copied byte, then the fewest bytes.
-# Equal input gives the equal batch. KIP-455.
+# A batch is filled greedily within the caps: moves without data, then fully in-sync partitions, then the greatest gain
+# per copied byte, then the fewest bytes. Equal input gives the equal batch. KIP-455.
 
 RECORD_BYTES = 400_000
 """Of a batch's own record with the ends of all its partitions, and of one list of throttled replicas."""
@@ -176,7 +172,8 @@ def replication_graph(targets: Iterable[ReassignmentTarget], seen: ClusterView) 
     now = {partition.id: partition for partition in seen.partitions}
     graph = _no_copies()
     for target in targets:
-        _add(graph, target, _copies(target, now.get(target.id)))
+        for source, broker in _copies(target, now.get(target.id)):
+            graph.add_edge(source, broker, key=target.id, bytes=target.bytes or 0)
     return graph
 
 
@@ -251,11 +248,6 @@ def _copies(target: ReassignmentTarget, now: PartitionView | None) -> list[tuple
     return [(source, broker) for broker in target.adding]
 
 
-def _add(graph: nx.MultiDiGraph[int], target: ReassignmentTarget, copies: Iterable[tuple[int, int]]) -> None:
-    for source, broker in copies:
-        graph.add_edge(source, broker, key=target.id, bytes=target.bytes or 0)
-
-
 def _bytes(target: ReassignmentTarget) -> int | None:
     """Bytes to copy; None when unknown."""
     if not target.adding:
@@ -313,8 +305,7 @@ def _number(view: ExecutorView, plan: ReassignmentPlan) -> int:
     """Of the plan's next batch. That of one that was withdrawn before it was sent is used again."""
     last = latest_batch(view.state, plan.proposal_id)
     newest = next(reversed(batches_of(view.state, plan.proposal_id)), None)
-    withdrawn = newest is not None and not newest.ends and not newest.sendings
-    return last if withdrawn else last + 1
+    return last if newest is not None and not newest.ends and not newest.sendings else last + 1
 
 
 def _needed(debt: ThrottleDebt, batch: Batch | None) -> bool:
@@ -393,11 +384,7 @@ def _begin(view: ExecutorView, plan: ReassignmentPlan, pending: tuple[Reassignme
     moves_data = any(target.moves_data for target in targets)
     rate = rate_of(targets, view.seen, view.policy, plan.throttle_bytes_per_s) if moves_data else None
     batch = Batch(
-        plan.proposal_id,
-        _number(view, plan),
-        targets,
-        back=plan.state is PlanState.ROLLING_BACK,
-        rate_bytes_per_s=rate,
+        plan.proposal_id, _number(view, plan), targets, back=plan.state is PlanState.ROLLING_BACK, rate_bytes_per_s=rate
     )
     throttle = batch_throttles(batch, view.seen)
     debts = tuple(debt._replace(tries=1) for debt in throttle.debts)

@@ -1,8 +1,7 @@
-"""What an executor knows between two events, and how events change it.
+"""State of the reassignment executor between two events, and its changes by events.
 
-Invariant: all that matters is in ``records``, which says what the journal says. The rest is patience (how long
-something has been so) and caution (what may still take effect); `resume` starts it from nothing, always on the cautious
-side. A look is used for one decision and never kept.
+Invariant: ``records`` mirrors the journal and is all that matters; the rest is durations and requests that may still
+take effect, which `resume` resets to the cautious side. A look is used for one decision only.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class MachineState(NamedTuple):
     words: tuple[CommandReceived, ...] = ()
     incoming: tuple[ReassignmentPlan, ...] = ()
     said: tuple[tuple[str, NotifyOperator], ...] = ()
-    """Plan -> what was said last of its waiting (empty: of none), so that it is said once."""
+    """Plan -> the last reported reason of its waiting (empty: none), so that it is reported once."""
     fenced: bool = False
 
     @property

@@ -1,9 +1,8 @@
-"""Which throttle settings a batch needs, what of ours still stands, and how it is taken away.
+"""Throttle settings of a batch: the needed ones, our leftovers, and their removal.
 
-Invariants: a setting that another tool made is never changed, whatever it is: a rate that a broker has already, from
-its own layer, its file or the cluster-wide default, stays as it is, and so does a ``*``. In a topic's lists our entries
-are added beside others' and only ours are taken out, so two who write at once lose nothing of each other. A rate that
-is no longer the one we wrote belongs to its writer.
+Invariants: settings of other tools never change: an existing rate (own layer, file or cluster-wide default) and a ``*``
+stay. Entries are added to and removed from a topic's lists individually, so concurrent writers lose nothing. A rate
+that differs from the one we wrote belongs to its writer.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _OWN: IdentityMemo[Mapping[tuple[ThrottleResource, str], str | None]] = Identity
 
 
 class ThrottleStatus(Enum):
-    """What became of a setting of ours."""
+    """Status of a throttle setting of ours."""
 
     STANDS = "it is set"
     GONE = "it is not set, or was set again by another tool"
@@ -240,9 +239,7 @@ def _without(entries: str, others: str | None) -> str:
     return ",".join(entry for entry in _entries(entries) if entry not in theirs)
 
 
-# What is asked again at every event of all partitions of a plan, worked out once for each plan.
-#
-# Nothing of it changes while a plan is carried out, and a plan may have 100,000 partitions. Pure.
+# Facts of a plan that stay constant while it is carried out, for up to 100,000 partitions.
 
 _MOST = 1_000_000
 

@@ -1,1 +1,1 @@
-"""Whether and how a rebalance of a group is triggered: refusals, the probe's bytes, what came of it. Pure."""
+"""Rebalance triggers: refusals, the probe's bytes and the judgement. Pure."""

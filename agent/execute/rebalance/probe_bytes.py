@@ -1,13 +1,8 @@
-"""Makes the bytes of a member that does no harm, should an assignor ever see it.
+"""Subscription bytes of the probe: a clone of a member's own, harmless if an assignor reads it. Pure.
 
-A probe is never meant to reach an assignor: it asks to join and leaves. Should it be too late to leave, its group's
-leader reads these bytes, so they must be such as it has just read: a member's own subscription, cloned, without all
-that would be counted twice or believed. Same version, topics, rack, process, endpoint and tags; nothing owned, no
-generation, no offset sums, no error (one of them shuts an application down). Anything else has ended leaders' threads:
-a Streams leader dies of user data that it cannot read.
-
-Invariant: the bytes are readable by the decoders, and say exactly the clone. What cannot be cloned faithfully is
-`ProbeRefusal`, never a guess. Pure.
+Same version, topics, rack, process, endpoint and tags; no owned partitions, generation, offset sums or error code (one
+of these shuts an application down); a Streams leader dies of user data that it cannot read. Invariant: the decoders
+read exactly the clone. What cannot be cloned faithfully is `ProbeRefusal`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""May this classic group be asked to rebalance now, and if not, why and how is that known? Pure.
+"""Refusals of a rebalance trigger for a classic group, each with its reason and source. Pure.
 
-A trigger is harmless where a rebalance revokes nothing that does not move, where no member takes long to come back, and
-where nothing else is about to rebalance the group anyway. Everything else is refused. The order is from what would
-interrupt work to what is only impolite; the first reason found is the answer.
-
-Two grounds: what the brokers show (`GroupView`, of a snapshot or of a description taken a moment ago), and what was set
-by the user or learned from earlier rebalances. Unknown counts against plain consumers where transactions are concerned,
-and not against Streams, whose transactional ids begin with its name and can be found.
+Order: from what would interrupt work to what is only impolite; the first reason is the answer. Sources: what the
+brokers show (`GroupView`), and settings or earlier rebalances. Unknown transactions refuse plain consumers but not
+Streams, whose transactional ids begin with the application id.
 """
 
 from __future__ import annotations
@@ -121,11 +117,8 @@ def refusal(
     return None if why is None else TriggerRefusal(proposal.id, *why)
 
 
-# --- what the brokers show --------------------------------------------------------------------------------------
-
-
 def description_refusal(seen: GroupView | None, allowed: GroupTriggerLimits) -> RefusalCause | None:
-    """What can be told from a description of the group alone; None when it may be triggered as far as that tells."""
+    """Refusal by a description of the group alone; None when that shows no reason."""
     if seen is None:
         return RefusalCause(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
     if seen.kind is not None and seen.kind not in CLASSIC_KINDS:
@@ -164,9 +157,6 @@ def _by_history(seen: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | 
         sentence = f"its members joined the last rebalance from generations {told}"
         return RefusalCause(RefusalReason.MIXED_GENERATIONS, sentence, SEEN)
     return None
-
-
-# --- what was set or learned ------------------------------------------------------------------------------------
 
 
 class _Now(NamedTuple):

@@ -1,12 +1,9 @@
-"""What did a trigger bring, compared with what was predicted? Later looks tell. Pure.
+"""Judgement of a rebalance trigger: predicted moves against those seen in later looks. Pure.
 
-A trigger is judged once its group is stable again in a newer generation and everything that was held before is held
-again: under cooperative protocols a partition that changes hands has no owner for one round. Then every partition, or
-task, is compared: moves that were predicted and came, those that did not, and those *beyond* the predicted ones.
-
-Invariants: what cannot be compared is not judged as right; members that came or went since make it `OVERTAKEN`, as
-their part in it is unknown; every trigger is closed in the end, also one whose sender died before it could say
-what became of it.
+A trigger is judged once its group is stable in a newer generation and every item that was held is held again (a
+cooperative protocol leaves a moving partition without owner for one round). Invariants: what cannot be compared is not
+judged right; members that joined or left make it `OVERTAKEN`; every trigger is closed in the end, also one whose sender
+died.
 """
 
 from __future__ import annotations
@@ -123,7 +120,7 @@ def raw_group_view(group: RawClassicGroup) -> GroupView:
 
 
 class _Told(NamedTuple):
-    """What one member's bytes say."""
+    """Decoded bytes of one member."""
 
     generation: int | None = None
     version: int | None = None
@@ -148,11 +145,8 @@ def _told(member: RawMember, protocol: str) -> _Told:
     return _Told(generation)
 
 
-# Do a group's members write in transactions? What the transaction coordinators show, read for one group. Pure.
-#
-# Kafka Streams names its transactional ids after the application (``<application>-<process>-<thread>``, before KIP-447
-# ``<application>-<task>``). Other clients name them as they please; but a transaction that commits a group's offsets
-# includes the partition of ``__consumer_offsets`` that holds them, which several groups share.
+# Streams' transactional ids are ``<application>-<process>-<thread>`` (before KIP-447 ``<application>-<task>``). Other
+# clients' transactions that commit a group's offsets include its ``__consumer_offsets`` partition, which groups share.
 
 _OF_STREAMS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+|\d+_\d+")
 
@@ -212,7 +206,7 @@ ItemOwners = Mapping[str, tuple[str, ...]]
 
 
 def expected(proposal: Proposal, group: Group | None) -> TriggerExpectation:
-    """What the group holds now and what the proposal says will move, as the journal keeps it."""
+    """The group's current items and the proposal's moves, as the journal keeps them."""
     owners = _owners(group)
     items = sum(len(held) for held in owners.values())
     seen = group_view(group)
@@ -231,7 +225,7 @@ def expected(proposal: Proposal, group: Group | None) -> TriggerExpectation:
 
 
 def judge(view: JournalState, snapshot: Snapshot) -> tuple[JournalWrite, ...]:
-    """What this look tells of triggers that are not judged yet, and which old ones may be forgotten."""
+    """Judgements of open triggers by this look, and deletions of old ones."""
     writes = []
     for entry in open_triggers(view):
         judgement = judge_one(entry, snapshot)
@@ -276,7 +270,7 @@ class _Found(NamedTuple):
 
 
 def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | None:
-    """What the group as it is now tells; None where it is still moving or hidden."""
+    """Judgement by the group as it is now; None while it is moving or hidden."""
     if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
         return None
     seen = group_view(group)
@@ -370,11 +364,8 @@ def _by_item(owners: ItemOwners) -> dict[str, str]:
     return {item: reader for reader, held in owners.items() for item in held}
 
 
-# What do looks teach of the groups that may be triggered? Who came and went, and how long rebalances last. Pure.
-#
-# Only groups with a proposed trigger are followed, and something is written only when it changed: a quiet
-# group costs no entry. A look every few seconds sees only slow rebalances, and of these a lower bound; those are the
-# ones that matter. Transactions are learned where they are asked for, right before a trigger.
+# Only groups with a proposed trigger are followed, and only changes are written. Looks see slow rebalances only, and of
+# these a lower bound.
 
 KEPT_REBALANCES = 20
 LEAST_MS = 1_000
@@ -397,8 +388,7 @@ def learn(
 
 def transactional(known: LearnedGroup | None, group_id: str, how: str) -> JournalWrite:
     """Transactions of a group's members were seen."""
-    before = known or LearnedGroup(group_id=group_id)
-    return learned(replace(before, transactional=True, transactional_how=how))
+    return learned(replace(known or LearnedGroup(group_id=group_id), transactional=True, transactional_how=how))
 
 
 def _followed(view: JournalState, snapshot: Snapshot, proposals: Iterable[Proposal]) -> set[str]:
