@@ -49,6 +49,6 @@ def test_no_module_is_longer_than_it_reads_well():
         str(path.relative_to(ROOT)): lines
         for package in ("agent", "assignors", "config", "pipeline", "testbed")
         for path in (ROOT / package).rglob("*.py")
-        if (lines := len(path.read_text().splitlines())) > 400
+        if (lines := len(path.read_text().splitlines())) > 450
     }
     assert long == {}

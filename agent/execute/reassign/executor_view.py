@@ -86,6 +86,18 @@ class ExecutorView(NamedTuple):
         down = [broker for broker in target.adding if broker not in self.seen.brokers]
         return any(self.state.down_ms(broker) >= self.policy.limits.grace_after_broker_loss_ms for broker in down)
 
+    def led_by_another(self, target: ReassignmentTarget) -> bool:
+        """True when the preferred leader of a target's new replicas could lead and does not."""
+        now, preferred = self.partitions.get(target.id), target.after[0]
+        if now is None or now.topic_id != target.topic_id or now.replicas != target.after:
+            return False
+        return now.leader != preferred and preferred in now.isr and preferred in self.seen.brokers
+
+    def leader_unknown(self, target: ReassignmentTarget) -> bool:
+        """True when the partition or its leader is unread."""
+        now = self.partitions.get(target.id)
+        return self.status(target) is TargetStatus.UNSEEN or (now is not None and not now.leader_known)
+
 
 def view_of(state: MachineState, seen: ClusterView, policy: ReassignmentPolicy) -> ExecutorView:
     """The look as rules read it, with its clocks brought up to it."""

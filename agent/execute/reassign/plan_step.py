@@ -401,9 +401,9 @@ def _end(view: ExecutorView, plan: ReassignmentPlan) -> BatchDecision:
     done = [
         target.back() if back else target for target in plan.targets if ends.get(target.id) is PartitionEndReason.DONE
     ]
-    if (unknown := next((target.id for target in done if _unknown_leader(view, target)), None)) is not None:
+    if (unknown := next((target.id for target in done if view.leader_unknown(target)), None)) is not None:
         return BatchDecision(wait_for=f"the leader of {unknown} is unknown", held=True)
-    late = tuple(target.id for target in done if _led_by_another(view, target))
+    late = tuple(target.id for target in done if view.led_by_another(target))
     if late and plan.elections < view.policy.max_elections:
         state = plan.state if back else PlanState.ELECTING
         return BatchDecision(
@@ -414,19 +414,6 @@ def _end(view: ExecutorView, plan: ReassignmentPlan) -> BatchDecision:
     state = PlanState.ROLLED_BACK if back else PlanState.DONE
     sentences = _ended(ends, done="moved back" if back else PartitionEndReason.DONE.value)
     return _finish(view, plan, state if well else PlanState.FAILED, [*sentences, led])
-
-
-def _led_by_another(view: ExecutorView, target: ReassignmentTarget) -> bool:
-    """True when its preferred leader could lead it and does not."""
-    now, preferred = view.partitions.get(target.id), target.after[0]
-    if now is None or now.topic_id != target.topic_id or now.replicas != target.after:
-        return False
-    return now.leader != preferred and preferred in now.isr and preferred in view.seen.brokers
-
-
-def _unknown_leader(view: ExecutorView, target: ReassignmentTarget) -> bool:
-    now = view.partitions.get(target.id)
-    return view.status(target) is TargetStatus.UNSEEN or (now is not None and not now.leader_known)
 
 
 def _ended(ends: dict[object, PartitionEndReason], *, done: str = PartitionEndReason.DONE.value) -> list[str]:
