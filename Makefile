@@ -94,7 +94,8 @@ sentences: venv ## write the list of all sentences that an operator can see anew
 	$(BIN)/python -m tests.docs.sentences
 
 .PHONY: schemas
-schemas: venv ## write the schemas of what commands print anew (docs/schemas/command-*.json, docs/operations.md)
+schemas: venv ## write the schemas of topics and of what commands print anew (docs/schemas, docs/operations.md, docs/telemetry.md)
+	$(BIN)/python -m tests.docs.schemas
 	$(BIN)/python -m tests.docs.documents
 
 .PHONY: test-compose

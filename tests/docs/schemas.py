@@ -1,11 +1,12 @@
 """JSON Schemas of telemetry, journal, weights and proposals, derived from the types of their codecs.
 
-Committed in docs/schemas; additive changes only within a version.
+Committed in docs/schemas; additive changes only within a version. Write them anew: python -m tests.docs.schemas
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import types
 import typing
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
 from enum import Enum
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -31,6 +33,7 @@ from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
 from agent.values.reassignment import ReassignmentPlan
 from assignors.problem import TopicPartition
 
+DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA_ID = f"urn:rackwise:telemetry:v{VERSION}"
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _RUNS = {
@@ -228,3 +231,23 @@ def proposal_schema() -> dict[str, Any]:
     """The schema of a proposal's document."""
     schema = TypeAdapter(ProposalDocument).json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": PROPOSAL_ID, **schema}
+
+
+def written() -> Mapping[str, dict[str, Any]]:
+    """Each committed file of docs/schemas that describes a topic's records."""
+    return {
+        "telemetry.v1.json": telemetry_schema(),
+        "proposal-life.v1.json": life_schema(),
+        "proposal.v1.json": proposal_schema(),
+        "journal.v1.json": journal_schema(),
+        "weights.v1.json": weights_schema(),
+    }
+
+
+if __name__ == "__main__":
+    for file, schema in written().items():
+        (DOCS / "schemas" / file).write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n")
+    page = DOCS / "telemetry.md"
+    before, _, rest = page.read_text().partition("| kind | rebuilds the look |")
+    after = rest[rest.index("\n\n") :]
+    page.write_text(f"{before}{kinds_table().rstrip()}{after}")

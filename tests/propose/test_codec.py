@@ -54,9 +54,7 @@ def test_a_proposal_survives_the_way_there_and_back(proposal):
 
 def test_the_committed_schema_is_the_code():
     assert json.loads(SCHEMA_FILE.read_text()) == proposal_schema(), (
-        f"{SCHEMA_FILE.name} differs from the code: if the change is additive, write it anew with "
-        "python -c 'import json; from tests.docs.schemas import proposal_schema; "
-        "print(json.dumps(proposal_schema(), indent=2, ensure_ascii=False))'"
+        f"{SCHEMA_FILE.name} differs from the code: if the change is additive, make schemas writes it anew"
     )
 
 
