@@ -361,7 +361,9 @@ class ExecuteMode:
             led.close()
             self._former = led.mover
             self._log.info(
-                "led", epoch=led.journal.epoch, sentence=f"epoch {led.journal.epoch} has ended for this agent"
+                "leadership_ended",
+                epoch=led.journal.epoch,
+                sentence=f"epoch {led.journal.epoch} has ended for this agent",
             )
 
     def _may(self, journal: JournalPort, hearing: CommandBacklog) -> BatchPermission:

@@ -12,12 +12,8 @@ import typer
 from agent.cli import options
 from agent.cli.output import remember_replay, say
 from agent.cli.running_agents import load_beside
-from agent.detect.detect_context import listed
-from agent.detect.rights import effect_of
-from agent.values.finding import FindingReason
 from agent.values.garbage_collector import stop_collecting
 from agent.values.number_format import in_full
-from agent.values.observation import Gap, GapCause, ObservationPart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +23,7 @@ if TYPE_CHECKING:
     from agent.telemetry.looks import CycleInputs
     from agent.values.limits import Limits
     from agent.values.memory import Memory
-    from agent.values.observation import Gap, Observation
+    from agent.values.observation import Gap, Observation, ObservationPart
     from config.load import LoadedSettings
 
 GAPS_SHOWN = 20
@@ -190,6 +186,8 @@ def untold(gaps: Iterable[Gap], findings: Iterable[FindingDocument]) -> list[Gap
 
 def _cause(gap: Gap) -> str | None:
     """As the evidence of its finding has it: that of a missing right names no cause."""
+    from agent.values.observation import GapCause
+
     return None if gap.cause is GapCause.NOT_ALLOWED else gap.cause.value
 
 
@@ -203,6 +201,8 @@ def once_each(findings: Iterable[FindingDocument]) -> list[FindingDocument]:
 
 def _alike(finding: FindingDocument) -> tuple[object, ...] | None:
     """What findings of missing parts have in common; None where the finding is of another kind, or names too many."""
+    from agent.values.finding import FindingReason
+
     evidence = finding["evidence"]
     names = evidence.get("first")
     if finding["finding"] != FindingReason.PART_MISSING.value or not isinstance(names, list) or not names:
@@ -211,6 +211,10 @@ def _alike(finding: FindingDocument) -> tuple[object, ...] | None:
 
 
 def _row(same: Sequence[FindingDocument]) -> FindingDocument:
+    from agent.detect.detect_context import listed
+    from agent.detect.rights import effect_of
+    from agent.values.observation import ObservationPart
+
     evidence = same[0]["evidence"]
     names, parts = evidence["first"], [ObservationPart(str(one["evidence"]["part"])) for one in same]
     of = listed(names) if isinstance(names, list) else ""
