@@ -1,4 +1,4 @@
-"""One cycle of the agent: all stages from an observation to outcomes, with one memo a stage.
+"""One cycle of the agent: all stages from an observation to outcomes, and the interface of an executor.
 
 Earlier cycles are one frozen `Memory`; a memo never changes a result. The time is the observation's, so a recorded
 observation gives the same cycle again.
@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Protocol
 
-from agent.act.executor import NoopExecutor, ProposalExecutor, act
 from agent.decode.members import decode_members
 from agent.detect.find import detect
 from agent.guard.judge import guard
@@ -32,6 +32,28 @@ from agent.values.plan import Plan
 from agent.values.proposal import Proposal
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Outcome, Verdict
+
+
+class ProposalExecutor(Protocol):
+    """What can change a cluster."""
+
+    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
+        """Do what the proposal says, or say why not; ``fresh`` is what it was allowed by. Raises FencedOut."""
+
+
+class NoopExecutor:
+    """Executor of observe mode: changes nothing."""
+
+    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
+        """Say that nothing was done."""
+        del allow, fresh
+        return Outcome(proposal.id, done=False, sentence="not done: this agent observes and proposes, it does not act")
+
+
+def act(hands: ProposalExecutor, allowed: Sequence[tuple[Proposal, Allow]], fresh: Snapshot) -> tuple[Outcome, ...]:
+    """One outcome for each allowed proposal, in their order."""
+    return tuple(hands.carry_out(proposal, allow, fresh) for proposal, allow in allowed)
+
 
 Look = Callable[[], Observation]
 Journaled = Callable[[], JournalState | None]

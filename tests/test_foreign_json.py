@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.values.foreign_json import LATEST_MS, LEAST_INT, MOST_DEPTH, MOST_INT, ForeignJsonError, is_time, read_json
+from agent.values.typed_json import LATEST_MS, LEAST_INT, MOST_DEPTH, MOST_INT, ForeignJsonError, is_time, read_json
 
 VALUES = st.recursive(
     st.none()

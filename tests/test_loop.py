@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.act.executor import NoopExecutor, act
-from agent.loop import CycleStages, run_cycle
+from agent.loop import CycleStages, NoopExecutor, act, run_cycle
 from agent.propose.codec import proposal_to_bytes
 from agent.record.files import read_events
 from agent.record.recorder import CycleRecorder, RecordPlan

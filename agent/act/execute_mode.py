@@ -27,7 +27,6 @@ from agent.execute.commands.apply import apply_commands, replay_undelivered, sto
 from agent.execute.commands.command_context import ExpectedVerdict
 from agent.execute.commands.identity import OperatorKeys
 from agent.execute.reassign.messages import BatchPermission
-from agent.execute.reassign.plan_from_proposal import InvalidProposalError, plan_of, traffic_of
 from agent.execute.rebalance.trigger_judgement import judge, learn
 from agent.guard.approval_checks import foreseen, preconditions_hold
 from agent.guard.execute_checks import may_begin, may_begin_plan
@@ -59,7 +58,7 @@ from agent.values.number_format import counted
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteState
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy
+from agent.values.reassignment import InvalidProposalError, ReassignmentPlan, ReassignmentPolicy, plan_of, traffic_of
 from agent.values.snapshot import Snapshot
 from agent.values.typed_json import UnreadableError
 from agent.values.verdict import Allow, Outcome, Refuse

@@ -19,7 +19,7 @@ import typer
 from agent.cli.output import OutputFormat, emit_json, remember, say
 from agent.errors import BadInput, reason
 from agent.load_settings import load_checked_settings
-from agent.values import foreign_json
+from agent.values import typed_json
 from config.plain_file import read_plain
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ def read_json(path: Path) -> Any:
                 f"{path} is not a whole gzip file", why=reason(error), todo="Copy or write it again."
             ) from error
     try:
-        return foreign_json.read_json(data, most_bytes=_MOST_BYTES, most_values=_MOST_VALUES)
-    except foreign_json.ForeignJsonError as error:
+        return typed_json.read_json(data, most_bytes=_MOST_BYTES, most_values=_MOST_VALUES)
+    except typed_json.ForeignJsonError as error:
         raise BadInput(
             f"{path} cannot be used", why=reason(error), todo="Name a file of JSON, with or without gzip."
         ) from error

@@ -1,4 +1,4 @@
-"""Checks of mode execute: leadership, plans already begun, pauses, excludes, windows; and the start of batches.
+"""Checks of mode execute: leadership, plans already begun, pauses, excludes, windows; and whether a batch may start.
 
 Order: another leader or an unreadable journal; another cluster; a plan already begun; its size; the group; warm-ups;
 a pause; excludes of the settings; the time of day.

@@ -13,10 +13,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from agent.errors import BadInput
-from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.reassignment import ReassignmentTarget
-from agent.values.typed_json import UnreadableError, from_json
+from agent.values.typed_json import ForeignJsonError, UnreadableError, from_json, is_time, read_json
 from assignors.problem import TopicPartition
 
 T = TypeVar("T")

@@ -18,10 +18,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agent.journal.codec import read_value, read_values
-from agent.values.foreign_json import MOST_INT, is_time
 from agent.values.journal import JournalState, JournalWrite, under
 from agent.values.reassignment import PlanAttempt, ReassignmentPlan, attempt, latest, of_plan, rolled_back_plan
-from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.typed_json import MOST_INT, UnreadableError, from_json, is_time, to_json
 
 COMMANDS = "command"
 PAUSE = "pause"

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from agent.errors import reason
-from agent.values.foreign_json import read_json
 from agent.values.memory import (
     ChangeCause,
     CopyMemory,
@@ -31,7 +30,7 @@ from agent.values.memory import (
     StreamsMemory,
     TopicMemory,
 )
-from agent.values.typed_json import codec, from_json, to_json
+from agent.values.typed_json import codec, from_json, read_json, to_json
 from assignors.problem import TaskId, TopicPartition
 
 VERSION = 1

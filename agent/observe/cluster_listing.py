@@ -28,7 +28,6 @@ from agent.observe.context import (
     log_dirs,
 )
 from agent.observe.locators.ask import answered_tables, locator_asks
-from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.observation import (
     Gap,
     GapCause,
@@ -39,6 +38,7 @@ from agent.values.observation import (
     RawReassignment,
     RawTopic,
 )
+from agent.values.typed_json import ForeignJsonError, read_json
 from agent.wire.cluster_calls import LogDirs, TopicsAnswer
 from agent.wire.group_calls import ListedGroups
 from assignors.problem import TaskId, TopicPartition

@@ -19,7 +19,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from agent.values.assessment import LocalityMeasure
-from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.proposal import (
     SCHEMA_VERSION,
     PlacementChange,
@@ -28,7 +27,7 @@ from agent.values.proposal import (
     ProposalReason,
     ProposalRow,
 )
-from agent.values.typed_json import from_json, to_json
+from agent.values.typed_json import ForeignJsonError, from_json, is_time, read_json, to_json
 from assignors.problem import TopicPartition
 
 MOST_BYTES = 64 * 1024 * 1024

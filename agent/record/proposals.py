@@ -26,9 +26,8 @@ from agent.telemetry.proposal_records import (
     slot,
     source,
 )
-from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.proposal import Proposal
-from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.typed_json import ForeignJsonError, UnreadableError, from_json, is_time, read_json, to_json
 
 FIGURES_MS = 180_000
 """A proposal whose figures change all the time is written again no more often; one whose figures become known is."""

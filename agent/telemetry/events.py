@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.observation import (
     Gap,
     ObservationPart,
@@ -27,7 +26,7 @@ from agent.values.observation import (
     RawStreamsGroup,
     RawTopic,
 )
-from agent.values.typed_json import UnreadableError, from_json
+from agent.values.typed_json import ForeignJsonError, UnreadableError, from_json, is_time, read_json
 from agent.values.weights import WeightsReading
 
 VERSION = 1

@@ -40,12 +40,11 @@ from agent.telemetry.events import (
     TopicData,
 )
 from agent.telemetry.limits_names import limits_from_record, limits_to_record, recorded_names
-from agent.values.foreign_json import is_time
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.observation import Observation
-from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.typed_json import UnreadableError, from_json, is_time, to_json
 from agent.values.windows import DAY_MINUTES
 from assignors.problem import TopicPartition
 

@@ -11,8 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from agent.values.foreign_json import ForeignJsonError, read_json
-from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.typed_json import ForeignJsonError, UnreadableError, from_json, read_json, to_json
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 
 VERSION = 1

@@ -1,4 +1,4 @@
-"""Bytes per second between racks, their price, and the source of the rates.
+"""Bytes per second between racks, their price in dollars a day, and the source of the rates.
 
 A rate needs end offsets of two looks, and sizes on disk for the size of a record; weights of the pipeline need neither.
 """

@@ -21,12 +21,11 @@ from agent.decode.members import decode_members
 from agent.model.build_snapshot import build_snapshot
 from agent.telemetry.events import INPUT_SHAPES, MOST_LINE_BYTES, VERSION, EventKind, TelemetryEvent, from_lines
 from agent.telemetry.looks import CycleInputs, IncompleteLookError, observation_from_events
-from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
-from agent.values.typed_json import UnreadableError
+from agent.values.typed_json import ForeignJsonError, UnreadableError, read_json
 
 Rates = NDArray[np.float64]
 """Bytes per second of every partition of a group's topics, by topic and number; NaN is unknown."""

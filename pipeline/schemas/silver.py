@@ -83,7 +83,7 @@ GROUPS = _table(
     "Groups and the rebalance that they are in.",
     ("group",),
     column("group", STRING, "Group id.", required=True),
-    column("kind", STRING, "classic consumer, classic streams, consumer, streams, share or other.", required=True),
+    column("kind", STRING, "Kind of the group, as telemetry and commands have it.", required=True),
     column("state", STRING, "State in Kafka's spelling."),
     column("assignor", STRING, "Assignor in use; null when hidden."),
     column("members", INT, "Number of members."),

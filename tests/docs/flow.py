@@ -17,6 +17,8 @@ PIPELINE = (
     "pipeline/jobs",
     "pipeline/commands",
     "pipeline/report",
+    "pipeline/backtest",
+    "pipeline/fleet",
 )
 
 SECTIONS = (
@@ -25,6 +27,7 @@ SECTIONS = (
     ("2. decode", "pure", ("agent/decode",)),
     ("3. model", "pure", ("agent/model", "agent/memory")),
     ("4. detect", "pure", ("agent/detect",)),
+    ("predict: the assignment that a group's own assignor will give", "pure", ("agent/predict",)),
     ("5. plan", "pure", ("agent/plan",)),
     ("6. propose", "pure", ("agent/propose",)),
     ("what it costs", "pure", ("agent/money",)),

@@ -8,12 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests.docs.flow import FLOW, ROOT, SECTIONS, first_line, modules, with_file_map
+from tests.docs.house import PRODUCT, files
 from tests.docs.tables import TABLES, with_tables
 
 
 def test_the_file_map_of_the_flow_is_the_present_one():
     document = FLOW.read_text()
     assert with_file_map(document) == document, "write it anew: python -m tests.docs.flow"
+
+
+def test_each_module_of_the_product_is_in_the_file_map():
+    text = (ROOT / "docs" / "flow.md").read_text()
+    paths = (path for place in PRODUCT for path in files(place) if path.name != "__init__.py")
+    assert [name for path in paths if f"`{(name := str(path.relative_to(ROOT)))}`" not in text] == []
 
 
 def test_the_flow_names_the_nine_stages_in_their_order():

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from agent.execute.reassign.messages import ClusterView
-from agent.execute.reassign.plan_from_proposal import InvalidProposalError, plan_of, traffic_of
 from agent.execute.reassign.throttles import rate_of
 from agent.values.finding import SubjectId
 from agent.values.observation import Gap, GapCause, ObservationPart
@@ -19,7 +18,7 @@ from agent.values.proposal import (
     ProposalReason,
     placement_rows,
 )
-from agent.values.reassignment import ReassignmentPolicy, ReassignmentTarget
+from agent.values.reassignment import InvalidProposalError, ReassignmentPolicy, ReassignmentTarget, plan_of, traffic_of
 from agent.values.snapshot import Snapshot, TopicState
 from assignors.problem import TopicPartition
 from tests.snapshots import a_cluster

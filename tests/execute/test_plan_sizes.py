@@ -8,7 +8,6 @@ import pytest
 from agent.act.execute_mode import hand_over
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.execute.commands.apply import apply_commands
-from agent.execute.reassign.plan_from_proposal import InvalidProposalError
 from agent.guard.approval_checks import foreseen
 from agent.guard.judge import explained
 from agent.journal import plan_entries
@@ -24,7 +23,7 @@ from agent.journal.targets import (
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
 from agent.values.proposal import ProposalRow
-from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
+from agent.values.reassignment import InvalidProposalError, PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.verdict import Allow, HoldReason
 from assignors.problem import TopicPartition
 from tests.docs.schemas import journal_schema

@@ -39,7 +39,6 @@ from agent.telemetry.looks import IncompleteLookError, observation_from_events, 
 from agent.telemetry.proposal_records import CREATED, VOID
 from agent.telemetry.weights import to_records
 from agent.values.cycle import figures_rest_on
-from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.journal import Entry, JournalWrite
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -47,7 +46,7 @@ from agent.values.observation import Observation, RawMember
 from agent.values.proposal import Proposal
 from agent.values.reassignment import Batch, PartitionEnd, PartitionEndReason, ReassignmentPlan
 from agent.values.reassignment import ReassignmentTarget as Move
-from agent.values.typed_json import UnreadableError
+from agent.values.typed_json import ForeignJsonError, UnreadableError, read_json
 from agent.wire.failure import CallFailed
 from assignors.cases.registry import read_cases
 from assignors.optimal.columns import read_columns

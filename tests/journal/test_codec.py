@@ -25,8 +25,8 @@ from agent.journal.codec import (
     to_bytes,
 )
 from agent.journal.leader import LeaderEntry, check_cluster, leader_in, leader_write, newest_epoch
-from agent.values.foreign_json import LATEST_MS, LEAST_INT, MOST_INT
 from agent.values.journal import Entry, JournalWrite
+from agent.values.typed_json import LATEST_MS, LEAST_INT, MOST_INT
 
 ENTRY = Entry("plan/p-1", "plan", {"state": "open", "moves": [1, 2]}, 1_000, 3, 7)
 INTEGERS, FLOATS = st.integers(LEAST_INT, MOST_INT), st.floats(-1e18, 1e18).filter(lambda one: not 0 < abs(one) < 1e-99)

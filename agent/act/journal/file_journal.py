@@ -33,8 +33,8 @@ from agent.journal.codec import (
 )
 from agent.journal.leader import LeaderEntry, check_cluster, leader_write, newest_epoch
 from agent.values.clock import Clock, system_clock
-from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.journal import Entry, JournalState, JournalWrite
+from agent.values.typed_json import ForeignJsonError, read_json
 
 # ``<file>.reached`` is written after each transaction without fsync: after a crash it may be behind the journal, never
 # ahead. Invariant: no epoch repeats as long as the file or its witness exists.

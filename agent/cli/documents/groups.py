@@ -82,7 +82,7 @@ class GroupDocument(PricedDocument):
     group: str
     """The group id."""
     kind: str
-    """``classic consumer``, ``classic streams``, ``consumer`` (KIP-848), ``streams`` (KIP-1071) or ``other``."""
+    """A value of `GroupKind`: ``classic consumer``, ``consumer`` (KIP-848), ``streams`` (KIP-1071)..."""
     state: str | None
     """In Kafka's spelling."""
     assignor: str | None

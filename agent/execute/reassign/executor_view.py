@@ -1,4 +1,4 @@
-"""Position of each partition of a batch in a ClusterView, and the reasons that hold back its requests.
+"""Position of each partition of a batch in a ClusterView, and what holds its requests back: min ISR, other tools.
 
 Invariant: a partition that is not visible, or on which two parts of the view disagree, is `UNSEEN` or `BETWEEN` and
 decides nothing. Pure.

@@ -23,9 +23,9 @@ from typing import Any
 
 from agent.observe.context import ObserveContext, ObserveQuery, ObserverState
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
-from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.number_format import lasted
 from agent.values.observation import Gap, GapCause, ObservationPart, RawRackRow, RawRackTable
+from agent.values.typed_json import ForeignJsonError, read_json
 from agent.wire.failure import CallFailed, Deadline
 from config.plain_file import read_plain
 
