@@ -17,7 +17,7 @@ from agent.detect.rights import effect_of
 from agent.values.finding import FindingReason
 from agent.values.garbage_collector import stop_collecting
 from agent.values.number_format import in_full
-from agent.values.observation import Gap, GapCause, ObservationPart
+from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from agent.telemetry.looks import CycleInputs
     from agent.values.limits import Limits
     from agent.values.memory import Memory
-    from agent.values.observation import Gap, Observation
     from config.load import LoadedSettings
 
 GAPS_SHOWN = 20
