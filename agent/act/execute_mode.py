@@ -84,9 +84,9 @@ class ApprovedProposals:
 
 
 def hand_over(  # noqa: PLR0917 (what is handed over, and when)
-    mover: ReassignmentExecutor, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
+    executor: ReassignmentExecutor, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
 ) -> Outcome:
-    """Submit the plan to the executor, to begin no later than ``begin_by_ms`` (ms since 1970). Raises NotCarriedOut."""
+    """Submit the plan, to begin no later than ``begin_by_ms`` (ms since 1970). Raises InvalidProposalError."""
     plan = plan_of(
         proposal,
         fresh,
@@ -98,7 +98,7 @@ def hand_over(  # noqa: PLR0917 (what is handed over, and when)
     )
     if (why := too_large_reason(plan_size(plan))) is not None:
         raise InvalidProposalError(f"{proposal.id}: {why}")
-    mover.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
+    executor.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
     sentence = f"begun: {counted(len(plan.targets), 'partition')}, approved by {allow.by}"
     return Outcome(proposal.id, done=True, sentence=sentence)
 
@@ -140,7 +140,7 @@ class ExecuteMode:
         """Of the leadership before; a call of its may still be under way."""
         self._seen: JournalState = {}
         self._records = GuardJournal(self._seen)
-        """What `_may` has read, and of which view; the mover's thread alone asks it."""
+        """What `_may` has read, and of which view; the executor's thread alone asks it."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
         self._memory = Memory()
@@ -169,7 +169,7 @@ class ExecuteMode:
         """Until every plan has ended, or this agent leads no longer. Raises what ends the agent."""
         while (led := self._led) is not None and self._leadership.may_act():
             led.check()
-            if not led.mover.busy or self._stop.wait(_TICK_S):
+            if not led.executor.busy or self._stop.wait(_TICK_S):
                 return
 
     def close(self) -> None:
@@ -236,7 +236,7 @@ class ExecuteMode:
                     return led.trigger.carry_out(proposal, fresh)
                 now_ms = self._clock().wall_ms
                 begin_by_ms = now.until_ms or now_ms + self._limits.approve.valid_ms
-                return hand_over(led.mover, proposal, now, fresh, now_ms, begin_by_ms)
+                return hand_over(led.executor, proposal, now, fresh, now_ms, begin_by_ms)
             except (JournalUnavailable, InvalidProposalError) as error:
                 return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
 
@@ -342,7 +342,7 @@ class ExecuteMode:
     def _take_over(self, journal: JournalPort) -> LeadershipTerm:
         hand, hearing = WireAdminClient(self._arguments), CommandBacklog()
         trigger = RebalanceTrigger(hand, journal, self._clock, self._limits, leads_for_s=self._leadership.leads_for_s)
-        mover = ReassignmentExecutor(
+        executor = ReassignmentExecutor(
             journal=journal,
             hand=hand,
             policy=ReassignmentPolicy(self._limits.execute),
@@ -351,14 +351,14 @@ class ExecuteMode:
             leads_for_s=self._leadership.leads_for_s,
             tick_ms=self._limits.execute.tick_ms,
         )
-        mover.start()
-        return LeadershipTerm(journal, hand, trigger, mover, hearing)
+        executor.start()
+        return LeadershipTerm(journal, hand, trigger, executor, hearing)
 
     def _retire(self) -> None:
         led, self._led = self._led, None
         if led is not None:
             led.close()
-            self._former = led.mover
+            self._former = led.executor
             self._log.info(
                 "leadership_ended",
                 epoch=led.journal.epoch,
@@ -403,7 +403,7 @@ class ExecuteMode:
         return {} if self._snapshot is None else traffic_of(self._snapshot)
 
     def _word(self, led: LeadershipTerm) -> None:
-        """Say to the mover what the journal says was asked of it, until its plans show it."""
+        """Say to the executor what the journal says was asked of it, until its plans show it."""
         view = led.journal.view()
         if view is not led.worded:
             led.say(replay_undelivered(view, self._limits.approve.valid_ms))
@@ -444,5 +444,5 @@ class ExecuteMode:
         return foreseen(verdict)
 
     def _begins(self, plan: ReassignmentPlan, view: JournalState) -> BatchPermission:
-        """Whether a new batch of that plan may begin, as its mover asks before each look."""
+        """Whether a new batch of that plan may begin, as its executor asks before each look."""
         return may_begin_plan(plan, GuardJournal(view), self._limits, self._clock().wall_ms, self._racks())

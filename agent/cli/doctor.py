@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,8 +10,6 @@ from agent.cli import options, session
 from agent.cli.output import NAMES_SHOWN, CellMark, OutputFormat, chosen, emit, emit_command, emit_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from agent.cli.documents.cluster import CheckDocument, FixDocument
 
 V = TypeVar("V")

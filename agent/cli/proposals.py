@@ -19,7 +19,6 @@ from agent.values.proposal import Proposal, ProposalKind
 
 if TYPE_CHECKING:
     from agent.values.journal import JournalState
-    from agent.values.proposal import Proposal
     from config.load import LoadedSettings
 
 proposals_app = typer.Typer(
@@ -312,9 +311,8 @@ def _list(loaded: LoadedSettings, output: options.Output, *, every: bool) -> Non
 def _published(loaded: LoadedSettings) -> list[Proposal]:
     """The proposals of the topic that no agent has ended, open or expired."""
     from agent.daemon.start import read_proposals
-    from agent.values.proposal import Proposal as Standing
 
-    return [one for one in read_proposals(loaded, say) if isinstance(one, Standing)]
+    return [one for one in read_proposals(loaded, say) if isinstance(one, Proposal)]
 
 
 # What a person approves, in words made of nothing but what the approval's hash covers; figures stand apart.

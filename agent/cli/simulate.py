@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from agent.cli.documents import plan as documents
     from agent.cli.documents.plan import SimulatedCopies, SimulatedRack, SimulationDocument, WarmupCost
     from agent.simulate.what_if import SimulatedChange
-    from agent.values.limits import Limits
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.money.costs import CrossRackCosts, reads_of
+from agent.money.costs import CrossRackCosts, GroupTopicTraffic, TopicCost, reads_of
 from agent.money.traffic import NO_TRAFFIC, CrossRackTraffic, together, worst_first
 from agent.values.cycle import known_part
 from agent.values.observation import ObservationPart
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         TopicDocument,
         TopicReaderDocument,
     )
-    from agent.money.costs import GroupTopicTraffic, TopicCost
     from agent.simulate.evaluation import StageEvaluation
     from assignors.problem import TopicPartition
 

@@ -14,7 +14,6 @@ from agent.detect.detect_context import (
     BrokerRacks,
     DetectContext,
     broker_disagreement,
-    count,
     first,
     known_by,
     listed,
@@ -26,7 +25,7 @@ from agent.values.finding import Finding, FindingReason, FindingSeverity, Subjec
 from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
 from agent.values.memo import Memo
 from agent.values.memory import BrokerAbsence, RackSighting, absence_words
-from agent.values.number_format import lasted
+from agent.values.number_format import counted, lasted
 from agent.values.observation import ObservationPart
 from agent.values.snapshot import BrokerState, RackState, Snapshot
 
@@ -94,7 +93,7 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
         yield Finding(
             reason=FindingReason.RACK_FLAPPING,
             subject=SubjectId("broker", str(broker_id)),
-            sentence=f"the rack of broker {broker_id} keeps changing, {count(len(recent), 'time')} within {window}; "
+            sentence=f"the rack of broker {broker_id} keeps changing, {counted(len(recent), 'time')} within {window}; "
             "nothing is planned from it until it is stable",
             evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
             severity=FindingSeverity.WARNING,
@@ -106,7 +105,7 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
     wait = ""
     if state is RackSteadiness.NEW:
         wait = f"; nothing is planned from it until it has been stable for {limits.racks.stable_for_ms // 1000} s"
-        wait += f" and {count(limits.racks.stable_polls, 'look')}"
+        wait += f" and {counted(limits.racks.stable_polls, 'look')}"
     yield Finding(
         reason=FindingReason.BROKER_RACK_CHANGED,
         subject=SubjectId("broker", str(broker_id)),
@@ -162,7 +161,7 @@ def _selector(view: DetectContext) -> Iterable[Finding]:
     yield Finding(
         reason=FindingReason.SELECTOR_NOT_RACK_AWARE,
         subject=SubjectId("cluster", view.snapshot.cluster_id),
-        sentence=f"{count(len(lacking), 'broker')} ({numbered(lacking)}) let consumers read from leaders only, "
+        sentence=f"{counted(len(lacking), 'broker')} ({numbered(lacking)}) let consumers read from leaders only, "
         f"whatever their racks: set {REPLICA_SELECTOR}={RACK_AWARE_SELECTOR}",
         evidence=(("brokers", first(lacking)), ("count", len(lacking))),
         severity=FindingSeverity.WARNING,
@@ -243,12 +242,12 @@ def _holds(broker: int, load: _Load, absence: BrokerAbsence) -> str:
         return "it holds no replica"
     if not replicas:
         return "the replicas that it held are not shown"
-    held = f"it holds {count(replicas, 'replica')}"
+    held = f"it holds {counted(replicas, 'replica')}"
     if not preferred:
         return held
-    held += f" and is the preferred leader of {count(preferred, 'partition')}"
+    held += f" and is the preferred leader of {counted(preferred, 'partition')}"
     if leaderless:
-        return f"{held}, of which {count(leaderless, 'partition')} {'has' if leaderless == 1 else 'have'} no leader"
+        return f"{held}, of which {counted(leaderless, 'partition')} {'has' if leaderless == 1 else 'have'} no leader"
     return f"{held}, which {'another replica leads' if preferred == 1 else 'other replicas lead'} now"
 
 

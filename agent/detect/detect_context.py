@@ -14,8 +14,7 @@ from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits, LocatorKind
 from agent.values.memo import Memo
 from agent.values.memory import BrokerAbsence, Memory, RackSighting, absences, awaited
-from agent.values.number_format import counted as count
-from agent.values.number_format import few, in_full
+from agent.values.number_format import counted, few, in_full
 from agent.values.observation import ObservationPart
 from agent.values.replicas import RackRoom, rack_room
 from agent.values.snapshot import BrokerState, Rack, RackState, ReaderGroup, Snapshot
@@ -130,7 +129,7 @@ def _ground(
     )
 
 
-__all__ = ["NAMED", "RUNS", "SHOWN", "count", "first", "listed", "numbered", "of_all", "placed"]
+__all__ = ["NAMED", "RUNS", "SHOWN", "first", "listed", "numbered", "of_all", "placed"]
 
 SHOWN = 5
 """Names shown in evidence; the rest is counted."""
@@ -142,7 +141,7 @@ RUNS = 20
 
 def of_all(number: int, total: int, noun: str) -> str:
     """``1 of 3 members``."""
-    return f"{number:,} of {count(total, noun)}"
+    return f"{number:,} of {counted(total, noun)}"
 
 
 def listed(names: Iterable[object]) -> str:
@@ -262,7 +261,7 @@ def _disputed(rack: Rack) -> bool:
 
 def _ways(rack: Rack) -> str:
     ways = len({rack.name, *(other for _, other in rack.others), *rack.claims} - {None})
-    return count(ways, "rack")
+    return counted(ways, "rack")
 
 
 def _told(rack: Rack, setting: str) -> str:

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from agent.detect.assess_consumers import claimed_twice
 from agent.detect.awareness import GroupTopicFacts, awareness_findings, is_rack_blind, readings
-from agent.detect.detect_context import DetectContext, count, first, listed, member_disagreements, of_all
+from agent.detect.detect_context import DetectContext, first, listed, member_disagreements, of_all
 from agent.detect.members import member_findings
 from agent.memory.remember import prediction_mismatch
 from agent.values.assessment import Assessment, LocalityMeasure, WeightedAssessment
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.memo import Memo, each
-from agent.values.number_format import lasted, sized
+from agent.values.number_format import counted, lasted, sized
 from agent.values.snapshot import Group, Member, OtherGroup, Rack, ReaderGroup
 from assignors.problem import TopicPartition
 
@@ -90,8 +90,8 @@ def _worse(group: ReaderGroup, assessment: Assessment, reading: GroupTopicFacts,
     return Finding(
         reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
         subject=SubjectId("group", group.id),
-        sentence=f"group {group.id} reads {count(assessment.crossing, 'partition')} across racks, by Kafka's measure, "
-        f"and could read {assessment.optimal_crossing}{in_bytes}",
+        sentence=f"group {group.id} reads {counted(assessment.crossing, 'partition')} across racks, by Kafka's measure,"
+        f" and could read {assessment.optimal_crossing}{in_bytes}",
         evidence=(
             ("crossing", assessment.crossing),
             ("optimal crossing", assessment.optimal_crossing),
@@ -157,7 +157,7 @@ def _not_fixed(
     finding = next(iter(awareness), None)
     why = "" if finding is None else finding.sentence
     causes = () if finding is None else dict(finding.evidence)["causes"]
-    home = f"its {count(assessment.gap, 'partition')}"
+    home = f"its {counted(assessment.gap, 'partition')}"
     if assessment.weighing is not None:
         home = f"the {sized(assessment.weighing.gained)}/s in question"
     return Finding(
@@ -245,7 +245,7 @@ def _twice(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
     yield Finding(
         reason=FindingReason.PARTITION_CLAIMED_TWICE,
         subject=SubjectId("group", group.id),
-        sentence=f"group {group.id} has {count(len(twice), 'partition')} that more than one member is assigned: "
+        sentence=f"group {group.id} has {counted(len(twice), 'partition')} that more than one member is assigned: "
         f"{partition} is assigned to {listed([member.id for member in readers])}, and each of them reads it",
         evidence=(
             ("partitions", len(twice)),
@@ -276,7 +276,7 @@ def _not_there(
     example = names[0]
     held = len({partition for member in group.members for partition in member.assigned or ()})
     if example.topic in sizes:
-        why = f"{example.topic} has {count(sizes[example.topic], 'partition')}"
+        why = f"{example.topic} has {counted(sizes[example.topic], 'partition')}"
     else:
         why = f"no broker shows a topic {example.topic}"
     involved = {member.id: member for member in strays.values()}

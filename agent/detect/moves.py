@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.detect.detect_context import DetectContext, count, first, placed
+from agent.detect.detect_context import DetectContext, first, placed
 from agent.memory.rack_history import rack_changes
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.memory import ChangeCause, PartitionChange, RackChange
+from agent.values.number_format import counted
 from agent.values.snapshot import Reassignment
 from agent.values.throttles import broker_rates, idle_throttles, topic_throttles
 
@@ -39,7 +40,7 @@ def _relabelled(change: RackChange, view: DetectContext) -> Finding:
     broker = int(change.subject)
     seen = view.sightings.get(broker)
     was, now = (seen.previous, seen.known) if seen is not None else (None, None)
-    where = f"{count(change.partitions, 'partition')} in {count(change.topics, 'topic')}"
+    where = f"{counted(change.partitions, 'partition')} in {counted(change.topics, 'topic')}"
     example = change.examples[0].id
     return Finding(
         reason=FindingReason.REPLICA_RACKS_CHANGED,
@@ -69,7 +70,7 @@ def _changed(change: RackChange, view: DetectContext) -> Finding:
     return Finding(
         reason=FindingReason.REPLICA_RACKS_CHANGED,
         subject=SubjectId("topic", change.subject),
-        sentence=f"the replica racks of {count(change.partitions, 'partition')} of {change.subject} changed, "
+        sentence=f"the replica racks of {counted(change.partitions, 'partition')} of {change.subject} changed, "
         f"{_BECAUSE[change.cause]}: {_went(example, rack_of)}{shares}",
         evidence=(
             ("cause", str(change.cause)),
@@ -105,7 +106,7 @@ def _foreign(view: DetectContext) -> Iterable[Finding]:
         yield Finding(
             reason=FindingReason.FOREIGN_REASSIGNMENT,
             subject=SubjectId("topic", topic),
-            sentence=f"a reassignment of {count(len(moves), 'partition')} of {topic} is running that rackwise "
+            sentence=f"a reassignment of {counted(len(moves), 'partition')} of {topic} is running that rackwise "
             f"did not start: {move.id} goes to {placed(target, view.ground.room.rack_of)}; rackwise leaves it alone",
             evidence=(
                 ("partitions", len(moves)),

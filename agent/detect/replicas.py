@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.detect.detect_context import BrokerRacks, DetectContext, count, either, first, listed, named, of_all, placed
+from agent.detect.detect_context import BrokerRacks, DetectContext, either, first, listed, named, of_all, placed
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import MIN_INSYNC_REPLICAS
 from agent.values.memo import Memo, each
+from agent.values.number_format import counted
 from agent.values.observation import ObservationPart
 from agent.values.replicas import CrowdedRack, Replicas, crowding, original_replicas, target_replicas
 from agent.values.snapshot import PartitionState, Reassignment, TopicState
@@ -266,7 +267,7 @@ def _least(topic: TopicState, names: Sequence[str]) -> str:
         return "unknown"
     wanted = set(names)
     fewest = min(len(state.replicas) for state in topic.partitions if str(state.id) in wanted)
-    return f"{topic.min_isr}, of {count(fewest, 'replica')}" if fewest < topic.min_isr else str(topic.min_isr)
+    return f"{topic.min_isr}, of {counted(fewest, 'replica')}" if fewest < topic.min_isr else str(topic.min_isr)
 
 
 def _topic_skew(topic: TopicState, spread: RackLeaderCounts, view: DetectContext) -> Iterable[Finding]:

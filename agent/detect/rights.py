@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from agent.detect.detect_context import DetectContext, count, first, listed
+from agent.detect.detect_context import DetectContext, first, listed
 from agent.values.finding import Evidence, Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.limits import AgentMode
+from agent.values.number_format import counted
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.weights import WeightsState
 
@@ -122,13 +123,13 @@ def _cluster_rights(
             bool(rights.topics_hidden) and ObservationPart.TOPICS not in gapped,
             "topics_hidden",
             _NEEDS[ObservationPart.TOPICS],
-            f"{count(rights.topics_hidden or 0, 'topic')} that were there before are not shown any more",
+            f"{counted(rights.topics_hidden or 0, 'topic')} that were there before are not shown any more",
         ),
         (
             bool(rights.groups_hidden) and ObservationPart.GROUPS not in gapped,
             "groups_hidden",
             _NEEDS[ObservationPart.GROUPS],
-            f"{count(rights.groups_hidden or 0, 'group')} that were there before are not shown any more",
+            f"{counted(rights.groups_hidden or 0, 'group')} that were there before are not shown any more",
         ),
     )
     return [
@@ -186,9 +187,9 @@ def weights_findings(view: DetectContext) -> list[Finding]:
 def _left_out(state: WeightsState) -> str:
     parts = []
     if state.stale:
-        parts.append(f"those of {count(state.stale, 'topic or group', 'topics and groups')} are too old")
+        parts.append(f"those of {counted(state.stale, 'topic or group', 'topics and groups')} are too old")
     if state.unreadable:
-        parts.append(f"{count(state.unreadable, 'record')} cannot be read, such as: {state.example}")
+        parts.append(f"{counted(state.unreadable, 'record')} cannot be read, such as: {state.example}")
     return "; ".join(parts)
 
 

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.detect.detect_context import DetectContext, count, first, listed
+from agent.detect.detect_context import DetectContext, first, listed
 from agent.memory.streams import is_reading
 from agent.model.topology import NO_CHANGELOG_SEEN
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import STABLE
 from agent.values.limits import GroupLimits
 from agent.values.memory import CopyKey, Join, Memory
+from agent.values.number_format import counted
 from agent.values.snapshot import (
     GroupKind,
     LagSource,
@@ -188,12 +189,12 @@ def _state_unknown(group: StreamsGroup, view: DetectContext) -> Iterable[Finding
         return
     harmless = all(note == NO_CHANGELOG_SEEN for note in notes)
     told = [
-        f"{count(len(subs), 'subtopology', 'subtopologies')} ({listed(subs)}): {note}" for note, subs in notes.items()
+        f"{counted(len(subs), 'subtopology', 'subtopologies')} ({listed(subs)}): {note}" for note, subs in notes.items()
     ]
     yield Finding(
         reason=FindingReason.STATE_UNKNOWN,
         subject=SubjectId("group", group.id),
-        sentence=f"it is unknown whether {count(len(open_tasks), 'task')} of {group.id} "
+        sentence=f"it is unknown whether {counted(len(open_tasks), 'task')} of {group.id} "
         f"{'is' if len(open_tasks) == 1 else 'are'} stateful, {'; '.join(told)}; "
         "a topology hint in the settings of the group answers it",
         evidence=(
@@ -259,7 +260,7 @@ def _unsure(
     yield Finding(
         reason=FindingReason.WARMUP_UNSURE,
         subject=SubjectId("group", group.id),
-        sentence=f"the lag of {count(len(keys), 'warm-up')} of {group.id} is unknown until the next rebalance: "
+        sentence=f"the lag of {counted(len(keys), 'warm-up')} of {group.id} is unknown until the next rebalance: "
         f"{why.value}",
         evidence=(
             ("warm-ups", len(keys)),
@@ -297,7 +298,7 @@ def _standbys_grow(
     yield Finding(
         reason=FindingReason.STANDBY_LAG_GROWS,
         subject=SubjectId("group", group.id),
-        sentence=f"{group.id} has {count(len(growing), 'standby', 'standbys')} falling further behind, the worst "
+        sentence=f"{group.id} has {counted(len(growing), 'standby', 'standbys')} falling further behind, the worst "
         f"of task {worst.task} on process {_name(group, worst.process_id)}: {_lag(worst)}"
         f", {_rate(worst)}",
         evidence=(
@@ -353,8 +354,8 @@ def _share_of(
     yield Finding(
         reason=FindingReason.COPIES_SHARE_RACK,
         subject=SubjectId("group", group.id),
-        sentence=f"{group.id} has {count(len(crowded), 'task')} with copies that share a {what} while another is free: "
-        f"{task} is on {listed(on)}, both {value}; {listed(free)} is free",
+        sentence=f"{group.id} has {counted(len(crowded), 'task')} with copies that share a {what} while another is"
+        f" free: {task} is on {listed(on)}, both {value}; {listed(free)} is free",
         evidence=(
             ("key", key),
             ("tasks", len(crowded)),

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agent.detect.detect_context import rack_source
-from agent.explain import doctor_coverage as sight_of
-from agent.explain import doctor_groups as groups
+from agent.explain import doctor_coverage, doctor_groups
 from agent.explain.doctor_coverage import CheckCoverage, DoctorContext, SightOf
 from agent.explain.doctor_fixes import DoctorFix, each_subject, few, fixes_of, merged_sentences, told_infos
 from agent.simulate.rack_loss import RackLoss, loss_details, loss_label, rack_losses, unseen_parts
@@ -106,35 +105,35 @@ class _Question:
 _QUESTIONS = (
     _Question(
         name="brokers have a rack",
-        sight=sight_of.broker_racks,
+        sight=doctor_coverage.broker_racks,
         reasons=(FindingReason.BROKER_RACK_MISSING, FindingReason.RACK_FLAPPING),
         parts=(ObservationPart.BROKERS,),
         advice=(ProposalReason.SET_BROKER_RACK,),
     ),
     _Question(
         name="reads go to the nearest replica",
-        sight=sight_of.selector,
+        sight=doctor_coverage.selector,
         reasons=(FindingReason.SELECTOR_NOT_RACK_AWARE,),
         parts=(ObservationPart.BROKERS, ObservationPart.BROKER_CONFIGS),
         advice=(ProposalReason.SET_SELECTOR,),
     ),
     _Question(
         name="clients send client.rack",
-        sight=groups.client_racks,
+        sight=doctor_groups.client_racks,
         reasons=(FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK),
         parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
         advice=(ProposalReason.SET_CLIENT_RACK,),
     ),
     _Question(
         name="clients are new enough to send a rack",
-        sight=groups.subscriptions,
+        sight=doctor_groups.subscriptions,
         reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
         parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
         advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
     ),
     _Question(
         name="assignors cost no local reads",
-        sight=groups.group_protocols,
+        sight=doctor_groups.group_protocols,
         reasons=(
             FindingReason.GROUP_KIND_IGNORES_RACKS,
             FindingReason.ASSIGNOR_WOULD_NOT_FIX,
@@ -144,33 +143,33 @@ _QUESTIONS = (
     ),
     _Question(
         name="assignments are consistent",
-        sight=groups.assignments,
+        sight=doctor_groups.assignments,
         reasons=(FindingReason.PARTITION_CLAIMED_TWICE, FindingReason.ASSIGNED_WHAT_IS_NOT_THERE),
         parts=(ObservationPart.GROUPS, ObservationPart.TOPICS),
     ),
     _Question(
         name="replicas are spread over racks",
-        sight=sight_of.replica_spread,
+        sight=doctor_coverage.replica_spread,
         reasons=(FindingReason.REPLICAS_SHARE_RACK,),
         parts=(ObservationPart.TOPICS, ObservationPart.BROKERS, ObservationPart.REASSIGNMENTS),
     ),
     _Question(
         name="preferred leaders are spread over racks",
-        sight=sight_of.leader_spread,
+        sight=doctor_coverage.leader_spread,
         reasons=(FindingReason.LEADER_SKEW,),
         parts=(ObservationPart.TOPICS, ObservationPart.BROKERS, ObservationPart.REASSIGNMENTS),
         risks=frozenset({FindingReason.LEADER_SKEW}),
     ),
     _Question(
         name="copies of tasks are spread over racks",
-        sight=groups.task_copies,
+        sight=doctor_groups.task_copies,
         reasons=(FindingReason.COPIES_SHARE_RACK,),
         parts=(ObservationPart.GROUPS, ObservationPart.TOPICS),
         advice=(ProposalReason.SET_STANDBYS,),
     ),
     _Question(
         name="no throttles are left over",
-        sight=sight_of.throttles,
+        sight=doctor_coverage.throttles,
         reasons=(FindingReason.THROTTLE_LEFT_BEHIND,),
         parts=(
             ObservationPart.BROKERS,
@@ -184,39 +183,39 @@ _QUESTIONS = (
     ),
     _Question(
         name="metadata of group members can be read",
-        sight=groups.readable,
+        sight=doctor_groups.readable,
         reasons=(FindingReason.GROUP_UNDECODABLE,),
         parts=(ObservationPart.GROUPS,),
     ),
     _Question(
         name="rights suffice",
-        sight=sight_of.rights,
+        sight=doctor_coverage.rights,
         reasons=(FindingReason.RIGHTS_MISSING,),
         parts=(ObservationPart.RIGHTS,),
     ),
 )
 _THERE = _Question(
     name="brokers with replicas are live",
-    sight=sight_of.brokers_there,
+    sight=doctor_coverage.brokers_there,
     reasons=(),
     parts=(ObservationPart.BROKERS, ObservationPart.TOPICS),
 )
 _IN_SYNC = _Question(
     name="partitions have enough in-sync replicas",
-    sight=sight_of.in_sync,
+    sight=doctor_coverage.in_sync,
     reasons=(FindingReason.UNDER_MIN_ISR, FindingReason.AT_MIN_ISR),
     parts=(ObservationPart.TOPICS, ObservationPart.TOPIC_CONFIGS),
     risks=frozenset({FindingReason.AT_MIN_ISR}),
 )
 _SPELLING = _Question(
     name="racks have one spelling",
-    sight=groups.spellings,
+    sight=doctor_groups.spellings,
     reasons=(FindingReason.RACK_SPELLING,),
     parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
 )
 _RACKS = _Question(
     name="racks are known",
-    sight=groups.known_racks,
+    sight=doctor_groups.known_racks,
     reasons=(FindingReason.RACK_LOCATORS_DISAGREE,),
     parts=(ObservationPart.BROKERS, ObservationPart.GROUPS, ObservationPart.RACK_LOCATORS),
 )
@@ -242,7 +241,7 @@ def diagnose(
 
 def _there(world: DoctorContext) -> DoctorCheck:
     """An absence is a fault once it has lasted; until then it may be a restart."""
-    absent = sight_of.absent_brokers(world.detection.findings)
+    absent = doctor_coverage.absent_brokers(world.detection.findings)
     lasting = [one for one in absent if not one.held and dict(one.evidence)["absent_s"] is not None]
     return _fault(_THERE, absent, (), world) if lasting else _answer(_THERE, world, ())
 
@@ -336,7 +335,7 @@ def _fixes(
     world: DoctorContext,
 ) -> tuple[DoctorFix, ...]:
     """Those of faults and risks, and of the infos on groups of which it is unknown what they could gain."""
-    unsure = groups.of_unknown_gain(world)
+    unsure = doctor_groups.of_unknown_gain(world)
     open_infos = [finding for finding in infos if finding.subject.kind == "group" and finding.subject.name in unsure]
     return fixes_of([*faults, *open_infos], question.advice, advice, world) if faults or open_infos else ()
 

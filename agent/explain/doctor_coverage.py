@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from agent.detect.detect_context import count, listed
+from agent.detect.detect_context import listed
 from agent.detect.replicas import LEADERS_PER_RACK
 from agent.values.assessment import DetectionResult
 from agent.values.finding import Finding, FindingReason, FindingSeverity
 from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.values.number_format import counted
 from agent.values.proposal import Proposal
 from agent.values.snapshot import BrokerState, RackState, ReaderGroup, Snapshot, TopicState
 from agent.values.throttles import idle_throttles
@@ -156,7 +157,7 @@ def in_sync(world: DoctorContext) -> CheckCoverage:
     topics = world.topics
     partitions = sum(len(topic.partitions) for topic in topics)
     unread = [topic.name for topic in topics if topic.min_isr is None]
-    told = [f"min.insync.replicas of {count(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
+    told = [f"min.insync.replicas of {counted(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
     unseen = (*told, *_hidden_topics(world.snapshot))
     return CheckCoverage(
         f"{all_of(partitions, 'partition')} {'has a leader and is' if partitions == 1 else 'have a leader and are'} "
@@ -172,7 +173,9 @@ def leader_spread(world: DoctorContext) -> CheckCoverage:
     partitions = sum(len(topic.partitions) for topic in world.topics)
     racks = len({b.rack.name for b in world.snapshot.brokers if b.rack.state is RackState.KNOWN})
     few = partitions < LEADERS_PER_RACK * racks
-    nothing = f"{count(partitions, 'partition')} were seen, too few to compare {count(racks, 'rack')}" if few else ""
+    nothing = (
+        f"{counted(partitions, 'partition')} were seen, too few to compare {counted(racks, 'rack')}" if few else ""
+    )
     return _of_replicas(world, "no rack is preferred to lead much more than its share", nothing)
 
 
@@ -186,7 +189,7 @@ def _of_replicas(world: DoctorContext, fine: str, nothing: str) -> CheckCoverage
 
 def _hidden_topics(snapshot: Snapshot) -> tuple[str, ...]:
     lost = snapshot.rights.topics_hidden
-    return (f"{count(lost, 'topic')} that were there before are not shown",) if lost else ()
+    return (f"{counted(lost, 'topic')} that were there before are not shown",) if lost else ()
 
 
 def throttles(world: DoctorContext) -> CheckCoverage:
@@ -195,7 +198,7 @@ def throttles(world: DoctorContext) -> CheckCoverage:
     unasked = [topic.name for topic in world.topics if topic.min_isr is None]
     silent = [str(b.id) for b in snapshot.brokers if b.alive and b.id not in snapshot.broker_configs]
     unseen = (
-        *([f"the configs of {count(len(unasked), 'topic')} ({listed(unasked)}) were not read"] if unasked else []),
+        *([f"the configs of {counted(len(unasked), 'topic')} ({listed(unasked)}) were not read"] if unasked else []),
         *clause("the configs of {} were not read", silent, brokers_named),
         *_hidden_topics(snapshot),
     )

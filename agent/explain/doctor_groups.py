@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from agent.detect.detect_context import count, listed
+from agent.detect.detect_context import listed
 from agent.detect.members import is_away, is_too_old
 from agent.explain.doctor_coverage import (
     CheckCoverage,
@@ -24,6 +24,7 @@ from agent.explain.doctor_coverage import (
 from agent.values.cycle import hidden_groups
 from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.kafka import RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
+from agent.values.number_format import counted
 from agent.values.snapshot import (
     COORDINATOR_KINDS,
     GroupKind,
@@ -185,9 +186,8 @@ def task_copies(world: DoctorContext) -> CheckCoverage:
             dark.append(group.id)
     unseen = (*_hidden_groups(world), *clause("racks or tasks of {} are not known", dark, _groups))
     nothing = "" if twice or unseen else "no task with a second copy was seen"
-    fine = (
-        f"no two copies of a task share a rack or tag while another is free ({count(len(twice), 'task')} with standbys)"
-    )
+    with_standbys = counted(len(twice), "task")
+    fine = f"no two copies of a task share a rack or tag while another is free ({with_standbys} with standbys)"
     return CheckCoverage(fine, unseen, nothing, who=(*_hiding(world), *dark))
 
 
@@ -209,7 +209,7 @@ def _of_members(
     told = clause("the subscriptions of some members of {} cannot be read", broken, _groups)
     unseen = (*racks.unseen, *_hidden_groups(world), *told)
     return CheckCoverage(
-        fine.format(count(seen, "member")),
+        fine.format(counted(seen, "member")),
         unseen,
         "" if seen or unseen else nothing,
         who=(*racks.who, *_hiding(world), *broken),
@@ -240,7 +240,7 @@ def _hidden_groups(world: DoctorContext) -> tuple[str, ...]:
     hiding = _hiding(world)
     told = [f"{_groups(hiding)} {_HIDDEN[len(hiding) > 1]}: rebalancing"] if hiding else []
     lost = world.snapshot.rights.groups_hidden
-    return (*told, *([f"{count(lost, 'group')} that were there before are not shown"] if lost else []))
+    return (*told, *([f"{counted(lost, 'group')} that were there before are not shown"] if lost else []))
 
 
 def _groups(names: Iterable[str]) -> str:

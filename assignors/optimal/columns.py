@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from assignors.optimal.items import rank_table, ranked
 from assignors.optimal.kinds import KeyNumbers, kinds_of
-from assignors.optimal.network import Ints
 from assignors.optimal.task_model import TaskModel, costs_of
 from assignors.optimal.tasks import solve_tasks
+from assignors.optimal.tight_flow import Ints
 from assignors.problem import BadProblem
 
 _MOST = (1 << 31) - 1

@@ -22,8 +22,9 @@ from assignors.optimal.consumer_small import solve_small
 from assignors.optimal.consumer_units import join
 from assignors.optimal.items import ClientBounds, PlacementProblem, PriceLevel, ranked, stable_order
 from assignors.optimal.loads import even_bounds, fair_bounds
-from assignors.optimal.network import Ints, total
+from assignors.optimal.network import total
 from assignors.optimal.placement import place
+from assignors.optimal.tight_flow import Ints
 from assignors.problem import ConsumerProblem, ConsumerResult, TopicPartition
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assignors.optimal.kinds import KeyNumbers
-from assignors.optimal.network import Ints
+from assignors.optimal.tight_flow import Ints
 from assignors.problem import BadProblem, ConsumerMember, ConsumerProblem, TopicPartition
 
 _MOST_WEIGHT = 1 << 50

@@ -12,7 +12,7 @@ import numpy as np
 
 from assignors.optimal.consumer_model import ConsumerModel
 from assignors.optimal.items import GroupBounds, ItemHoldings, PlacementProblem, PriceLevel
-from assignors.optimal.network import Ints
+from assignors.optimal.tight_flow import Ints
 
 
 class PlacementUnits(NamedTuple):

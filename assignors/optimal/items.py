@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors.optimal.network import Ints
+from assignors.optimal.tight_flow import Ints
 
 
 class PriceLevel(NamedTuple):

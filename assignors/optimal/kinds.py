@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from assignors.optimal.items import ranked
-from assignors.optimal.network import Ints
+from assignors.optimal.tight_flow import Ints
 
 _FOLDED = 16
 """Partitions per item up to which items are told apart column by column."""

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assignors.optimal.items import ClientBounds
-from assignors.optimal.network import FlowNetwork, Ints
+from assignors.optimal.network import FlowNetwork
+from assignors.optimal.tight_flow import Ints
 
 
 def fair_bounds(items: Ints, eligible: NDArray[np.bool_], clients: Ints, of_client: Ints) -> ClientBounds:

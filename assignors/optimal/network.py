@@ -20,8 +20,6 @@ from assignors.optimal.tight_flow import InfeasibleFlowError, Ints, tight_flow
 __all__ = [
     "CostTooLarge",
     "FlowNetwork",
-    "InfeasibleFlowError",
-    "Ints",
     "NetworkArcs",
     "NetworkFlow",
     "cheapest",

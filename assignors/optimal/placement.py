@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from assignors.optimal.items import ItemClasses, PlacementProblem, classify, stable_order
-from assignors.optimal.network import Ints
+from assignors.optimal.tight_flow import Ints
 from assignors.optimal.wiring import NetworkWiring, wire
 
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from assignors.optimal.items import ClientBounds, ItemClasses, PlacementProblem, PriceLevel, stable_order
-from assignors.optimal.network import Ints
 from assignors.optimal.placement import PlacementResult, expand
 from assignors.optimal.task_model import TaskModel, cells
+from assignors.optimal.tight_flow import Ints
 from assignors.optimal.wiring import wire
 
 

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.network import FlowNetwork, Ints
+from assignors.optimal.network import FlowNetwork
 from assignors.optimal.ranges import NodeHub
+from assignors.optimal.tight_flow import Ints
 
 _MANY = 1 << 40
 """A capacity that never binds."""

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.network import Ints
 from assignors.optimal.replica_flow import PartitionChoice, ReplicaChange, choose, nearest
+from assignors.optimal.tight_flow import Ints
 from assignors.problem import BadProblem, InfeasiblePartition, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
 
 

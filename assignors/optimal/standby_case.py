@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from assignors.optimal.network import Ints
 from assignors.optimal.spread import CopySpread
 from assignors.optimal.task_model import NamedTasks, count_misses
+from assignors.optimal.tight_flow import Ints
 from assignors.problem import StreamsTask, TaskId, TaskProblem
 
 Standbys = list[tuple[int, ...]]

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from assignors.optimal.network import Ints
 from assignors.optimal.spread import CopySpread
 from assignors.optimal.standby_case import StandbyCase, Standbys, cheapest, present, quality, read_case
 from assignors.optimal.standby_flow import StandbyDemand, StandbyRound, place_round
 from assignors.optimal.standby_polish import polish
 from assignors.optimal.task_model import NamedTasks
+from assignors.optimal.tight_flow import Ints
 from assignors.problem import StandbyQuality, TaskId, TaskProblem
 
 

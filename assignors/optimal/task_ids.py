@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from assignors.optimal.items import stable_order
-from assignors.optimal.network import Ints
+from assignors.optimal.tight_flow import Ints
 from assignors.problem import BadProblem, TaskId
 
 _MOST = 1 << 47

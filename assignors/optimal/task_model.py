@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from assignors.optimal.kinds import KeyNumbers, first_come, kinds_of
-from assignors.optimal.network import Ints
 from assignors.optimal.task_ids import number_ids
+from assignors.optimal.tight_flow import Ints
 from assignors.problem import BadProblem, StreamsTask, TaskId, TaskProblem, TaskProcess
 
 _MOST_TOTAL = 1 << 60

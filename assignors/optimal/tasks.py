@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from assignors.optimal.items import ClientBounds, GroupBounds, PlacementProblem, PriceLevel, ranked, stable_order
-from assignors.optimal.network import Ints
 from assignors.optimal.placement import PlacementResult, place
 from assignors.optimal.rack_swap import swap_racks
 from assignors.optimal.standbys import optimal_standbys
 from assignors.optimal.task_model import NamedTasks, TaskModel, costs_of, dense_tasks
+from assignors.optimal.tight_flow import Ints
 from assignors.problem import BadProblem, TaskId, TaskProblem, TaskResult
 
 

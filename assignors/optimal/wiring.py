@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from assignors.optimal.items import ItemClasses, PlacementProblem
-from assignors.optimal.network import FlowNetwork, Ints, total
+from assignors.optimal.network import FlowNetwork, total
+from assignors.optimal.tight_flow import Ints
 
 _MANY = 1 << 40
 """A capacity that never binds: more than there can be items."""

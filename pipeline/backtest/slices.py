@@ -203,7 +203,7 @@ class LookRebuilder:
         self._laid: tuple[Mapping[str, Group], Mapping[str, TopicState]] = ({}, {})
 
     def look(self, rows: Sequence[Sequence[Any]]) -> HistoryLook:
-        """The look of these rows: a `LookSlice` each, or something in the same order. Raises Torn."""
+        """The look of these rows: a `LookSlice` each, or something in the same order. Raises TornSlices."""
         world: WorldData | None = None
         digests: list[int] = []
         names: list[str] = []

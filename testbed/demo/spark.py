@@ -70,7 +70,7 @@ class SparkOptions(NamedTuple):
 
 
 def check_spark(report: Path) -> str:
-    """One sentence. Raises Unmet without the Spark extra, and when something else is where the tables belong."""
+    """One sentence. Raises DemoRequirementError without the Spark extra, and when the tables' place is taken."""
     if find_spec("pyspark") is None:
         raise DemoRequirementError(
             "The demo with Spark needs the Spark extra",
@@ -228,7 +228,7 @@ class SparkPipeline:
         there: Callable[[], bool],
         sign: Callable[[], ProgressMark] | None = None,
     ) -> None:
-        """Until what is wanted of that command is there. Raises Failed when it ended without, or stands still."""
+        """Until what is wanted of that command is there. Raises SparkStepError when it ended without it or stalls."""
 
         def check() -> None:
             self._tell_news()

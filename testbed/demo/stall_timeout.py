@@ -32,7 +32,7 @@ class StallTimeout(NamedTuple):
     clock: Callable[[], float] = time.monotonic
 
     def wait(self, done: Callable[[], bool], sign: Callable[[], ProgressMark], check: Callable[[], None]) -> None:
-        """Return when it is done. Raises Standstill, and what ``check`` raises, which is asked before each pause."""
+        """Return when it is done. Raises NoProgressError, and what ``check``, called before each pause, raises."""
         last, began = sign(), self.clock()
         moved = began
         while not done():

@@ -1,4 +1,4 @@
-"""What tests of the mover share: topics with data, plans by hand, a journal file, and Kafka's own tools."""
+"""What tests of the executor share: topics with data, plans by hand, a journal file, and Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -134,10 +134,10 @@ def journal_file(path: Path, agent: str = "tested") -> Iterator[FileJournal]:
 
 
 @contextmanager
-def mover(
+def executor(
     hand: WireAdminClient, path: Path, policy: ReassignmentPolicy | None = None
 ) -> Iterator[ReassignmentExecutor]:
-    """A mover that goes on with the journal of that file."""
+    """An executor that goes on with the journal of that file."""
     with journal_file(path) as journal:
         one = ReassignmentExecutor(
             journal=journal,
@@ -156,7 +156,7 @@ def mover(
 
 def until_idle(one: ReassignmentExecutor, within_s: float = 60) -> None:
     """Wait until nothing is left to do."""
-    wait_for(lambda: _idle(one), "the mover has nothing left to do", within_s)
+    wait_for(lambda: _idle(one), "the executor has nothing left to do", within_s)
 
 
 def _idle(one: ReassignmentExecutor) -> bool:

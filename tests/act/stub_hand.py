@@ -1,4 +1,4 @@
-"""A hand that answers what a test wants: brokers that contradict each other cannot be had on demand."""
+"""An admin client that answers what a test wants: brokers that contradict each other cannot be had on demand."""
 
 from __future__ import annotations
 

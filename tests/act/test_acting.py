@@ -1,6 +1,6 @@
 """Mode execute around the line, with a leadership and an inbox that do what a test wants.
 
-The mover is the real one; its brokers are not there, so it looks in vain and moves nothing.
+The executor is the real one; its brokers are not there, so it looks in vain and moves nothing.
 """
 
 from __future__ import annotations

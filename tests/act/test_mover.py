@@ -1,6 +1,6 @@
-"""What stops a mover, and what it goes on with: fences, journals that do not answer, and being closed in the middle.
+"""What stops an executor, and what it goes on with: fences, journals that do not answer, being closed in the middle.
 
-The hand is a stub whose moves are over at once: here it matters only what is asked of it, and when nothing is.
+The admin client is a stub whose moves are over at once: here it matters only what is asked of it, and when nothing is.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def moving(
     policy: ReassignmentPolicy = POLICY,
 ) -> Iterator[ReassignmentExecutor]:
     taken = cast("WireAdminClient", cast("Any", hand))
-    mover = ReassignmentExecutor(journal=journal, hand=taken, policy=policy, may=may, tick_ms=10)
-    mover.start()
+    executor = ReassignmentExecutor(journal=journal, hand=taken, policy=policy, may=may, tick_ms=10)
+    executor.start()
     try:
-        yield mover
+        yield executor
     finally:
-        assert mover.close()
+        assert executor.close()
 
 
 def state(journal: MemoryJournal) -> Mapping[str, PlanState]:
@@ -94,11 +94,11 @@ def state(journal: MemoryJournal) -> Mapping[str, PlanState]:
 
 def test_a_plan_is_written_down_before_anything_is_asked_and_leaves_nothing_behind() -> None:
     hand, journal = Instant(), MemoryJournal()
-    with moving(hand, journal) as mover:
-        mover.accept(PLAN)
+    with moving(hand, journal) as executor:
+        executor.accept(PLAN)
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
-        wait_for(lambda: not mover.busy, "nothing is left", 20)
-        status = mover.status()
+        wait_for(lambda: not executor.busy, "nothing is left", 20)
+        status = executor.status()
     assert status.waits == "", "nothing is open"
     assert changes(hand) == ["throttle", "alter", "throttle"]
     assert hand.replicas == (3, 2)
@@ -120,24 +120,24 @@ def test_what_holds_a_plan_names_it() -> None:
 
 def test_a_plan_that_was_accepted_once_is_not_begun_again() -> None:
     hand, journal = Instant(), MemoryJournal()
-    with moving(hand, journal) as mover:
-        mover.accept(PLAN)
-        mover.accept(PLAN)
-        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE} and not mover.busy, "it is done", 20)
-        mover.accept(PLAN)
-        wait_for(lambda: not mover.busy, "it was heard", 20)
+    with moving(hand, journal) as executor:
+        executor.accept(PLAN)
+        executor.accept(PLAN)
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE} and not executor.busy, "it is done", 20)
+        executor.accept(PLAN)
+        wait_for(lambda: not executor.busy, "it was heard", 20)
     assert changes(hand).count("alter") == 1
 
 
 def test_nothing_begins_while_the_guard_does_not_let_it() -> None:
     hand, journal = Instant(), MemoryJournal()
     may = [BatchPermission(begin=False, sentence="outside every window")]
-    with moving(hand, journal, lambda: may[0]) as mover:
-        mover.accept(PLAN)
+    with moving(hand, journal, lambda: may[0]) as executor:
+        executor.accept(PLAN)
         wait_for(lambda: len(hand.calls) > 12, "it looked a few times", 20)
         assert changes(hand) == []
-        assert mover.status().may_not == "outside every window"
-        assert mover.status().waits == "p-1: no new batch: outside every window"
+        assert executor.status().may_not == "outside every window"
+        assert executor.status().waits == "p-1: no new batch: outside every window"
         may[0] = YES
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
 
@@ -152,8 +152,8 @@ def test_a_pause_that_comes_after_the_last_look_holds_the_request_all_the_same()
             paused.set()
         return BatchPermission(not paused.is_set(), "ann@desk paused acting")
 
-    with moving(hand, journal, may) as mover:
-        mover.accept(PLAN)
+    with moving(hand, journal, may) as executor:
+        executor.accept(PLAN)
         wait_for(paused.is_set, "it is announced", 20)
         looks = len(hand.calls)
         wait_for(lambda: len(hand.calls) > looks + 20, "it looked a few times", 20)
@@ -173,23 +173,23 @@ def test_a_request_whose_announcement_took_longer_than_it_is_good_for_is_not_sen
                 announced.release()
 
     policy = POLICY._replace(limits=replace(POLICY.limits, request_timeout_ms=100))
-    with moving(hand, Slow(), policy=policy) as mover:
-        mover.accept(PLAN)
+    with moving(hand, Slow(), policy=policy) as executor:
+        executor.accept(PLAN)
         assert all(announced.acquire(timeout=20) for _ in range(3))
     assert set(changes(hand)) == {"throttle"}
 
 
 def test_a_fenced_mover_asks_for_nothing_more() -> None:
     hand, journal = Instant(), MemoryJournal()
-    with moving(hand, journal) as mover:
+    with moving(hand, journal) as executor:
         journal.fails = FencedOut("Another agent took over")
-        mover.accept(PLAN)
-        wait_for(lambda: mover.status().failure is not None, "it noticed", 20)
+        executor.accept(PLAN)
+        wait_for(lambda: executor.status().failure is not None, "it noticed", 20)
         with pytest.raises(FencedOut):
-            mover.check()
+            executor.check()
         asked = len(hand.calls)
-        mover.word(PlanCommand.CANCEL, "p-1")
-        assert not mover._thread.is_alive()
+        executor.word(PlanCommand.CANCEL, "p-1")
+        assert not executor._thread.is_alive()
         assert (len(hand.calls), changes(hand)) == (asked, [])
 
 
@@ -205,11 +205,11 @@ def test_a_journal_that_does_not_answer_for_a_moment_only_delays(times: int) -> 
             super().append(*writes)
 
     hand, journal = Instant(), Flaky()
-    with moving(hand, journal) as mover:
-        mover.accept(PLAN)
+    with moving(hand, journal) as executor:
+        executor.accept(PLAN)
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
-        wait_for(lambda: not mover.busy, "nothing is left", 20)
-        mover.check()
+        wait_for(lambda: not executor.busy, "nothing is left", 20)
+        executor.check()
     assert changes(hand).count("alter") == 1
     assert {throttle.own for throttle in hand.throttles} == {None}
 
@@ -224,14 +224,14 @@ def test_a_journal_that_does_not_answer_is_told_for_as_long_as_it_does_not() -> 
             super().append(*writes)
 
     hand, journal = Instant(), Silent()
-    with moving(hand, journal) as mover:
-        mover.accept(PLAN)
-        wait_for(lambda: mover.status().journal_failed is not None, "it is told", 20)
-        assert "No answer in time" in (mover.status().journal_failed or "")
+    with moving(hand, journal) as executor:
+        executor.accept(PLAN)
+        wait_for(lambda: executor.status().journal_failed is not None, "it is told", 20)
+        assert "No answer in time" in (executor.status().journal_failed or "")
         assert changes(hand) == []
         journal.silent = False
-        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE} and not mover.busy, "it is done", 20)
-        assert mover.status().journal_failed is None
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE} and not executor.busy, "it is done", 20)
+        assert executor.status().journal_failed is None
 
 
 @pytest.mark.parametrize("stops_at", range(1, 8))
@@ -248,15 +248,15 @@ def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: 
                 closed[0]._runner.stop()
 
     hand, journal = Instant(), Closing()
-    with moving(hand, journal) as mover:
-        closed.append(mover)
-        mover.accept(PLAN)
+    with moving(hand, journal) as executor:
+        closed.append(executor)
+        executor.accept(PLAN)
         wait_for(lambda: journal.appends >= stops_at or state(journal) == {"p-1": PlanState.DONE}, "it stopped", 20)
-    with moving(hand, journal) as mover:
+    with moving(hand, journal) as executor:
         if not state(journal):
-            mover.accept(PLAN)
-        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE} and not mover.busy, "it is done", 20)
-        mover.check()
+            executor.accept(PLAN)
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE} and not executor.busy, "it is done", 20)
+        executor.check()
     assert changes(hand).count("alter") == 1
     assert hand.replicas == (3, 2)
     assert {throttle.own for throttle in hand.throttles} == {None}
@@ -285,8 +285,8 @@ def test_where_the_journal_answers_slowly_the_request_follows_all_the_same() -> 
             super().append(*writes)
 
     hand, journal = Timely(), Slow()
-    with moving(hand, journal, policy=POLICY._replace(limits=replace(POLICY.limits, intent_valid_ms=50))) as mover:
-        mover.accept(PLAN)
+    with moving(hand, journal, policy=POLICY._replace(limits=replace(POLICY.limits, intent_valid_ms=50))) as executor:
+        executor.accept(PLAN)
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
     assert changes(hand)[:2] == ["throttle", "alter"]
     assert ("too late",) not in hand.calls
@@ -329,19 +329,19 @@ def test_a_process_that_was_frozen_while_its_journal_was_written_sends_nothing(
 def test_nothing_is_sent_by_an_agent_that_is_not_sure_to_lead_however_fresh_its_intent_is() -> None:
     hand, journal, sure_s = Timely(), MemoryJournal(), [0.0]
     taken = cast("WireAdminClient", cast("Any", hand))
-    mover = ReassignmentExecutor(
+    executor = ReassignmentExecutor(
         journal=journal, hand=taken, policy=POLICY, may=lambda: YES, leads_for_s=lambda: sure_s[0], tick_ms=10
     )
-    mover.start()
+    executor.start()
     try:
-        mover.accept(PLAN)
+        executor.accept(PLAN)
         wait_for(lambda: ("too late",) in hand.calls, "it tried", 20)
         assert changes(hand) == []
         sure_s[0] = 8.0
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
     finally:
-        assert mover.close()
-        assert mover.ended
+        assert executor.close()
+        assert executor.ended
     assert changes(hand).count("alter") == 1
 
 
@@ -353,21 +353,21 @@ def test_a_plan_that_no_journal_can_hold_is_left_aside_and_the_next_is_done() ->
             super().append(*writes)
 
     hand, journal = Instant(), Small()
-    with moving(hand, journal) as mover:
-        mover.accept(PLAN._replace(proposal_id="p-0"))
-        mover.accept(PLAN)
+    with moving(hand, journal) as executor:
+        executor.accept(PLAN._replace(proposal_id="p-0"))
+        executor.accept(PLAN)
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "the other one is done", 20)
-        mover.check()
-        assert mover.status().journal_failed == "What is to be written is too big", "which readyz reports"
+        executor.check()
+        assert executor.status().journal_failed == "What is to be written is too big", "which readyz reports"
 
 
 def test_a_journal_that_is_not_understood_ends_it_before_anything_is_asked() -> None:
     hand, journal = Instant(), MemoryJournal()
     journal.append(JournalWrite("plan/p-0", "open", {"proposal_id": "p-0", "targets": "of another kind"}))
-    with moving(hand, journal) as mover:
-        wait_for(lambda: not mover._thread.is_alive(), "it ended", 20)
+    with moving(hand, journal) as executor:
+        wait_for(lambda: not executor._thread.is_alive(), "it ended", 20)
         with pytest.raises(BadInput, match="The moves in the journal cannot be read"):
-            mover.check()
+            executor.check()
     assert hand.calls == []
 
 
@@ -376,8 +376,8 @@ def test_a_defect_ends_it_and_is_told() -> None:
         def list_reassignments(self, deadline_ms: int) -> Any:
             raise ZeroDivisionError("not what anybody expected")
 
-    with moving(Broken(), MemoryJournal()) as mover:
-        mover.accept(PLAN)
-        wait_for(lambda: mover.status().failure == "not what anybody expected", "it ended", 20)
+    with moving(Broken(), MemoryJournal()) as executor:
+        executor.accept(PLAN)
+        wait_for(lambda: executor.status().failure == "not what anybody expected", "it ended", 20)
         with pytest.raises(ZeroDivisionError):
-            mover.check()
+            executor.check()

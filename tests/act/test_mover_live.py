@@ -1,4 +1,4 @@
-"""The mover on real brokers: what it moves, throttles and elects, and that Kafka's own tools tell the same."""
+"""The executor on real brokers: what it moves, throttles and elects, and that Kafka's own tools tell the same."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.act.moving import (
     MB,
     REASSIGN,
     Placement,
+    executor,
     kafka_tool,
     leaders,
-    mover,
     placement,
     plan_for,
     reassignment_file,
@@ -73,7 +73,7 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
     plan = plan_for(hand, "p-moved", after, throttle_bytes_per_s=MB)
     mark = cluster.proxy.count
 
-    with mover(hand, tmp_path / "journal") as one:
+    with executor(hand, tmp_path / "journal") as one:
         one.accept(plan)
         wait_for(lambda: len(hand.list_reassignments(DEADLINE_MS)) == 3, "the move has begun", 60)
         set_now = throttles(hand, "moved", "elsewhere")
@@ -110,7 +110,7 @@ def test_leaders_move_without_a_byte_and_back_again(
     after = {partition: replicas[::-1] for partition, replicas in before.items()}
     wait_for(lambda: leaders(hand, "led") == _first(before), "the preferred replicas lead", 60)
     copied = _replicated(cluster)
-    with mover(
+    with executor(
         hand, tmp_path / "journal", ReassignmentPolicy(ExecuteLimits(max_bytes_in_flight=None), look_ms=300)
     ) as one:
         plan = plan_for(hand, "p-led", after)

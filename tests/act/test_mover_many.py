@@ -94,6 +94,6 @@ def ended(journal: KafkaJournal) -> int:
     return sum(len(batch.ends) for batch in plan_entries.batches(journal.view(), "p-many"))
 
 
-def over(journal: KafkaJournal, mover: ReassignmentExecutor) -> bool:
-    mover.check()
-    return not mover.busy and all(one.state in ENDED for one in plan_entries.plans(journal.view()))
+def over(journal: KafkaJournal, executor: ReassignmentExecutor) -> bool:
+    executor.check()
+    return not executor.busy and all(one.state in ENDED for one in plan_entries.plans(journal.view()))

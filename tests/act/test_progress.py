@@ -15,7 +15,7 @@ from agent.execute.reassign.messages import (
     ReassignmentView,
     TimePassed,
 )
-from agent.journal import plan_entries as moves
+from agent.journal import plan_entries
 from agent.values.progress import ExecuteState
 from agent.values.reassignment import (
     Batch,
@@ -125,7 +125,7 @@ FOREIGN = ReassignmentView(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
 
 def now(live: Live, may: BatchPermission = FREE) -> ExecuteState:
     """The status of an executor with that machine and journal."""
-    view = journal(*map(moves.change_writes, (*live.journal.plans, *live.journal.batches)), at_ms=1)
+    view = journal(*map(plan_entries.change_writes, (*live.journal.plans, *live.journal.batches)), at_ms=1)
     return acting_now(ExecutorReporter().status(view, may, None, live.state.held), None)
 
 
@@ -198,7 +198,7 @@ def test_a_plan_that_is_paused_is_held_and_one_that_is_cancelled_is_not() -> Non
     live.tell(CommandReceived(PlanCommand.PAUSE, "p"))
     live.wait(2)
     assert (now(live).waiting, now(live).waits) == (1, "p: no new batch: the plan is paused")
-    cancelled = moves.change_writes(ReassignmentPlan("p", (MOVE,), PlanState.CANCELLING))
+    cancelled = plan_entries.change_writes(ReassignmentPlan("p", (MOVE,), PlanState.CANCELLING))
     paused = BatchPermission(begin=False, sentence="ann@desk paused acting")
     told = acting_now(ExecutorReporter().status(journal(cancelled, at_ms=1), paused, None, {}), None)
     assert (told.plans, told.waiting) == (1, 0), "it needs no new batch"

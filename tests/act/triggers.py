@@ -195,7 +195,7 @@ class GroupWatch:
 
 
 def hand_of(bootstrap_servers: str) -> WireAdminClient:
-    """A hand that knows the brokers."""
+    """An admin client that knows the brokers."""
     hand = WireAdminClient({"bootstrap_servers": bootstrap_servers.split(","), "client_id": "rackwise-hand"})
     hand.describe_brokers(DEADLINE_MS)
     return hand

@@ -16,7 +16,8 @@ from assignors import (
     task_defects,
 )
 from assignors.optimal import network
-from assignors.optimal.network import Ints, NetworkArcs, prices
+from assignors.optimal.network import NetworkArcs, prices
+from assignors.optimal.tight_flow import Ints
 from tests.assignors.problem_files import read_problem
 from tests.bench.bench_optimal import application, cluster, large_group, small_groups, weighted_group
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from assignors.optimal import network as module
-from assignors.optimal.network import CostTooLarge, FlowNetwork, InfeasibleFlowError, NetworkArcs, prices, route, total
+from assignors.optimal.network import CostTooLarge, FlowNetwork, NetworkArcs, prices, route, total
+from assignors.optimal.tight_flow import InfeasibleFlowError
 
 
 def random_network(seed: int, scale: int = 1) -> tuple[FlowNetwork, list[tuple[int, int, int, int, int]], list[int]]:

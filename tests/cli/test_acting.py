@@ -434,10 +434,10 @@ def test_apply_goes_on_until_the_plan_ends_and_leaves_with_its_exit_code(here: R
         threading.Event().wait(0.3)
         agent.journal.append(*(line for change in done for line in plan_entries.change_writes(change)))
 
-    mover = threading.Thread(target=carry_out)
-    mover.start()
+    executor = threading.Thread(target=carry_out)
+    executor.start()
     shown = here("proposals", "apply", MOVE.id, "--yes", *options(path))
-    mover.join()
+    executor.join()
     assert shown.exit_code == 0, shown.stderr
     assert "done: 1 of 2 partitions done" in shown.stderr.splitlines()[-1]
 

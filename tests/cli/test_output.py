@@ -174,12 +174,12 @@ def test_a_table_is_as_wide_as_columns_says(
 
 WRITERS = {
     "agent/cli/output.py": "the border of the command line",
-    "agent/cli/command_exit.py": "errors, harmless by `told`, and the help",
+    "agent/cli/command_exit.py": "errors, harmless by `error_lines`, and the help",
     "agent/cli/top.py": "the codes that steer a live page; names in it have gone through the border",
     "testbed/demo/console.py": "the border of the demo",
     "testbed/demo/workload/__main__.py": "a tool of the developers; it tells of what it made itself",
     "pipeline/options.py": "the border of the pipeline's commands",
-    "pipeline/submit.py": "errors, harmless by `told`",
+    "pipeline/submit.py": "errors, harmless by `error_lines`",
 }
 
 

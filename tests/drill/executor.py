@@ -65,7 +65,7 @@ class Told(NamedTuple):
 
 
 class Guard:
-    """What the mover is told before each batch: all may begin, or what the product's guard says under some limits."""
+    """What an executor hears before each batch: all may begin, or what the product's guard says under some limits."""
 
     def __init__(self, limits: Mapping[str, Any] | None, hand: WireAdminClient, clock: Clock) -> None:
         given = {f"execute__{key}": _frozen(value) for key, value in (limits or {}).items()}
@@ -115,8 +115,8 @@ class Executor:
             guard = Guard(self._config.get("limits"), hand, self._clock)
             if self._config.get("prefix") is not None:
                 return self._lead(hand, guard)
-            with self._file() as journal, self._moving(journal, hand, guard) as mover:
-                self._work(mover, journal)
+            with self._file() as journal, self._moving(journal, hand, guard) as executor:
+                self._work(executor, journal)
             return 0
 
     @contextmanager
@@ -132,11 +132,11 @@ class Executor:
     def _moving(
         self, journal: JournalPort, hand: WireAdminClient, guard: Guard, leads_for_s: Callable[[], float] = lambda: inf
     ) -> Iterator[ReassignmentExecutor]:
-        """A mover that was given the plans; giving them again does nothing."""
+        """An executor that was given the plans; giving them again does nothing."""
         given = dict(self._config["policy"])
         look_ms = given.pop("look_ms")
         policy = ReassignmentPolicy(ExecuteLimits(**{"max_bytes_in_flight": None, **given}), look_ms=look_ms)
-        mover = ReassignmentExecutor(
+        executor = ReassignmentExecutor(
             journal=DyingJournal(journal, self._death),
             hand=hand,
             policy=policy,
@@ -144,30 +144,30 @@ class Executor:
             tick_ms=200,
             leads_for_s=leads_for_s,
         )
-        mover.start()
+        executor.start()
         for plan in self._config["plans"]:
-            mover.accept(from_json(ReassignmentPlan, plan))
-        self._now = mover, journal, guard
+            executor.accept(from_json(ReassignmentPlan, plan))
+        self._now = executor, journal, guard
         try:
-            yield mover
+            yield executor
         finally:
             self._now = None
-            assert mover.close(30_000)
+            assert executor.close(30_000)
 
     def _work(
-        self, mover: ReassignmentExecutor, journal: JournalPort, leads: Callable[[], bool] = lambda: True
+        self, executor: ReassignmentExecutor, journal: JournalPort, leads: Callable[[], bool] = lambda: True
     ) -> None:
         """Until it is to leave, or does not lead any more."""
         busy, worded = True, None
         while not self._leave.wait(0.1) and leads():
-            mover.check()
+            executor.check()
             if writes := corrections(journal.view(), self._clock().wall_ms):
                 journal.append(*writes)
             if (view := journal.view()) is not worded:  # what was answered is said until it shows
-                _pass_on(mover, replay_undelivered(view))
+                _pass_on(executor, replay_undelivered(view))
                 worded = view
-            if mover.busy != busy:
-                busy = mover.busy
+            if executor.busy != busy:
+                busy = executor.busy
                 say("busy" if busy else "idle")
 
     def _lead(self, hand: WireAdminClient, guard: Guard) -> int:
@@ -182,8 +182,8 @@ class Executor:
                 journal = leadership.journal()
                 if journal is not None:
                     say("leads")
-                    with self._moving(journal, hand, guard, leadership.leads_for_s) as mover:
-                        self._follow(mover, journal, leadership)
+                    with self._moving(journal, hand, guard, leadership.leads_for_s) as executor:
+                        self._follow(executor, journal, leadership)
                 elif (problem := leadership.problem()) != told:
                     told = problem
                     say(f"problem {problem}")
@@ -194,9 +194,9 @@ class Executor:
             leadership.close()
         return 0
 
-    def _follow(self, mover: ReassignmentExecutor, journal: JournalPort, leadership: JournalLeadership) -> None:
+    def _follow(self, executor: ReassignmentExecutor, journal: JournalPort, leadership: JournalLeadership) -> None:
         try:
-            self._work(mover, journal, lambda: leadership.journal() is journal)
+            self._work(executor, journal, lambda: leadership.journal() is journal)
         except JournalUnavailable as error:  # as the agent's own thread: told, and gone on once there is a journal
             say(f"problem {error}")
 
@@ -222,7 +222,7 @@ class Executor:
             self._command(CommandVerb(word), proposal, *now)
 
     def _command(
-        self, verb: CommandVerb, proposal: str, mover: ReassignmentExecutor, journal: JournalPort, guard: Guard
+        self, verb: CommandVerb, proposal: str, executor: ReassignmentExecutor, journal: JournalPort, guard: Guard
     ) -> None:
         """Obeyed as an operator's is: answered in the journal, then passed on."""
         self._commands += 1
@@ -236,7 +236,7 @@ class Executor:
         )
         obeyed = apply_commands([told], journal.view(), [], guard.limits, now_ms)
         journal.append(*obeyed.writes)
-        _pass_on(mover, obeyed.words)
+        _pass_on(executor, obeyed.words)
         answered = answer_to(journal.view(), id_)
         assert answered is not None
         say(f"answer {'done' if answered.answer.done else 'refused'}: {answered.answer.sentence}")
@@ -265,12 +265,12 @@ def slow_disk(seconds: float) -> None:
     os.fsync = slow  # type: ignore[assignment]
 
 
-def _pass_on(mover: ReassignmentExecutor, words: tuple[ExecutorInput, ...]) -> None:
+def _pass_on(executor: ReassignmentExecutor, words: tuple[ExecutorInput, ...]) -> None:
     for word in words:
         if isinstance(word, PlanAccepted):
-            mover.accept(word.plan)
+            executor.accept(word.plan)
         else:
-            mover.hear(word)
+            executor.hear(word)
 
 
 def _frozen(value: Any) -> Any:

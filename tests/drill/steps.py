@@ -1,4 +1,4 @@
-"""Steps of an executor at which a drill kills or holds it, hooked around the journal and the hand of the product."""
+"""Steps of an executor at which a drill kills or holds it, hooked around its journal and its admin client."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class DyingJournal:
 
 
 class DyingHand(WireAdminClient):
-    """The hand, with steps to die at."""
+    """The admin client, with steps to die at."""
 
     def __init__(self, arguments: dict[str, Any], death: Death) -> None:
         super().__init__(arguments)

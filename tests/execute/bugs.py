@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from agent.execute.reassign import batch_step, executor_view, machine, plan_step, state, throttles
-from agent.execute.reassign import executor_view as holding
 from agent.execute.reassign.batch_step import BatchDecision
 from agent.execute.reassign.executor_view import ExecutorView, TargetStatus
 from agent.execute.reassign.messages import AlterReassignments, AlterThrottles, AppendJournal, CancelReassignments
@@ -138,7 +137,7 @@ def moves_while_others_move(patch: Patch) -> None:
         return TargetStatus.BEFORE if it is TargetStatus.OTHER and target.id in view.moves else it
 
     patch.setattr(executor_view, "_status", _on(executor_view._status, alone))
-    patch.setattr(holding, "_others", lambda *_: [])
+    patch.setattr(executor_view, "_others", lambda *_: [])
 
 
 def never_asks_for_min_isr(patch: Patch) -> None:
@@ -146,7 +145,7 @@ def never_asks_for_min_isr(patch: Patch) -> None:
 
 
 def forgets_the_replicas_that_a_move_adds(patch: Patch) -> None:
-    patch.setattr(holding, "_weak_meanwhile", lambda *_: None)
+    patch.setattr(executor_view, "_weak_meanwhile", lambda *_: None)
 
 
 def knows_topics_by_name_alone(patch: Patch) -> None:
@@ -197,7 +196,7 @@ def leaves_throttles_behind(patch: Patch) -> None:
 
 def takes_unread_for_set(patch: Patch) -> None:
     """Settings that did not answer count as they should be."""
-    patch.setattr(holding, "resources_of", lambda *_: ())
+    patch.setattr(executor_view, "resources_of", lambda *_: ())
     patch.setattr(
         batch_step, "complete", lambda debt, seen: debt.resource in seen.unread or throttles.complete(debt, seen)
     )
@@ -207,14 +206,14 @@ def takes_an_unknown_min_isr_for_enough(patch: Patch) -> None:
     def known(why: str | None, *_: object) -> str | None:
         return None if why is not None and "min ISR" in why else why
 
-    patch.setattr(holding, "unread_reason", _on(holding.unread_reason, known))
+    patch.setattr(executor_view, "unread_reason", _on(executor_view.unread_reason, known))
 
 
 def takes_a_disputed_leader_for_none_to_wait_for(patch: Patch) -> None:
     def known(why: str | None, *_: object) -> str | None:
         return None if why is not None and "agree" in why else why
 
-    patch.setattr(holding, "unread_reason", _on(holding.unread_reason, known))
+    patch.setattr(executor_view, "unread_reason", _on(executor_view.unread_reason, known))
 
 
 def takes_unread_throttles_for_gone(patch: Patch) -> None:
@@ -267,12 +266,12 @@ def rolls_back_through_a_pause(patch: Patch) -> None:
     def back(why: str | None, _view: ExecutorView, plan: ReassignmentPlan) -> str | None:
         return None if plan.state is PlanState.ROLLING_BACK else why
 
-    patch.setattr(holding, "not_allowed_reason", _on(holding.not_allowed_reason, back))
+    patch.setattr(executor_view, "not_allowed_reason", _on(executor_view.not_allowed_reason, back))
     patch.setattr(plan_step, "not_allowed_reason", _on(plan_step.not_allowed_reason, back))
 
 
 def sends_what_the_guard_holds(patch: Patch) -> None:
-    patch.setattr(holding, "not_allowed_reason", lambda *_: None)
+    patch.setattr(executor_view, "not_allowed_reason", lambda *_: None)
 
 
 def ends_with_its_approval_although_it_has_begun(patch: Patch) -> None:

@@ -1,4 +1,4 @@
-"""The whole answer to a command in every state of a plan: its words, its plan, and what the mover hears."""
+"""The whole answer to a command in every state of a plan: its words, its plan, and what the executor hears."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from agent.values.journal import JournalState
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Batch, BatchState, PartitionEnd, PartitionEndReason, PlanState
 from config.value_kinds import parse_size
-from tests.execute.test_obey import EMPTY, LIMITS, MINUTE, MOVE, NOW_MS, STANDING, TARGET, ask, done, in_journal, plan
-from tests.snapshots import tp
+from tests.execute.test_obey import EMPTY, LIMITS, MINUTE, MOVE, STANDING, TARGET, ask, done, in_journal, plan
+from tests.snapshots import NOW_MS, tp
 
 CANCEL, ROLLBACK, PAUSE, RESUME, APPROVE = (
     CommandVerb.CANCEL,

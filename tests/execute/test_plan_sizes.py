@@ -27,9 +27,10 @@ from agent.values.reassignment import InvalidProposalError, PlanState, Reassignm
 from agent.values.verdict import Allow, HoldReason
 from assignors.problem import TopicPartition
 from tests.docs.schemas import journal_schema
-from tests.execute.test_obey import LIMITS, MOVE, NOW_MS, STANDING, TARGET, ask, done, in_journal, plan
+from tests.execute.test_obey import LIMITS, MOVE, STANDING, TARGET, ask, done, in_journal, plan
 from tests.guarded import NOBODY, held, limits_of, only
 from tests.journals import journal
+from tests.snapshots import NOW_MS
 from tests.test_guard import shared
 
 

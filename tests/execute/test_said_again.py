@@ -34,7 +34,7 @@ def grown(view: JournalState, *writes: JournalWrite, now_ms: int) -> JournalStat
 
 
 def heard(view: JournalState, *wishes: Wish, now_ms: int = NOW_MS) -> JournalState:
-    """The journal once these are answered, and the mover has written down what it was told."""
+    """The journal once these are answered, and the executor has written down what it was told."""
     result = apply_commands(wishes, view, STANDING, LIMITS, now_ms, people=PEOPLE)
     view = grown(view, *result.writes, now_ms=now_ms)
     for word in result.words:
@@ -88,7 +88,7 @@ def test_what_a_proven_person_asked_for_is_not_said_again_after_what_stopped_it(
 
 @pytest.mark.parametrize("verb", [CommandVerb.CANCEL, CommandVerb.ROLLBACK, CommandVerb.PAUSE])
 def test_what_a_plan_does_not_show_yet_is_kept_however_many_commands_come_in_between(verb: CommandVerb) -> None:
-    """Answered, then many others before the mover wrote it down, then another leader."""
+    """Answered, then many others before the executor wrote it down, then another leader."""
     view = journal(plan(), at_ms=NOW_MS)
     asked = apply_commands([about_plan(verb, "c-first")], view, STANDING, LIMITS, NOW_MS)
     view = flood(grown(view, *asked.writes, now_ms=NOW_MS))

@@ -102,31 +102,31 @@ class LeadershipTerm:
     journal: JournalPort
     hand: WireAdminClient
     trigger: RebalanceTrigger
-    mover: ReassignmentExecutor
+    executor: ReassignmentExecutor
     hearing: CommandBacklog
     worded: JournalState | None = None
     """The view whose commands the reassignment executor has received."""
 
     def check(self) -> None:
-        """Raises what ended the mover; a fault as one that ends the agent: without a mover it must not keep leading."""
+        """Raises what ended the executor; a fault ends the agent too: without an executor it must not keep leading."""
         try:
-            self.mover.check()
+            self.executor.check()
         except RackwiseError:
             raise
         except Exception as error:
             raise defect(error) from error
 
     def say(self, words: Sequence[ExecutorInput]) -> None:
-        """Say to the mover what operators asked for."""
+        """Say to the executor what operators asked for."""
         for word in words:
             if isinstance(word, PlanAccepted):
-                self.mover.accept(word.plan)
+                self.executor.accept(word.plan)
             else:
-                self.mover.hear(word)
+                self.executor.hear(word)
 
     def close(self) -> None:
         """Begin nothing more."""
-        self.mover.close()
+        self.executor.close()
         self.hand.close()
 
 
@@ -169,7 +169,7 @@ def now_of(leadership: LeadershipPort, led: LeadershipTerm | None) -> ExecuteSta
         return ExecuteState(leads=False, troubles={} if problem is None else {ExecuteFault.LEAD: problem})
     ignored, notices = leadership.ignored(), _notices(leadership)
     try:
-        status = led.mover.status()
+        status = led.executor.status()
     except UnreadableError as error:
         journal = {ExecuteFault.JOURNAL: f"the journal cannot be read: {error}"}
         return ExecuteState(leads=True, records_ignored=ignored, troubles=journal, notices=notices)

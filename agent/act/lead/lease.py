@@ -278,7 +278,7 @@ def committed_watermark(plan: LeasePlan, timeout_ms: int) -> JournalWatermark:
 
 
 def watermark_of(plan: LeasePlan, metadata: str) -> JournalWatermark:
-    """Content of committed metadata. Raises BadInput, see `remembered`."""
+    """Content of committed metadata. Raises BadInput, see `committed_watermark`."""
     if not metadata:
         return JournalWatermark()
     text, doubt = checked_witness(plan.trust, metadata)

@@ -46,7 +46,7 @@ from agent.execute.reassign.messages import (
     valid_ms,
 )
 from agent.execute.reassign.state import MachineState
-from agent.journal import plan_entries as moves
+from agent.journal import plan_entries
 from agent.journal.targets import no_room_reason, plan_size
 from agent.values.clock import elapsed_s
 from agent.values.journal import JournalState, JournalWrite
@@ -237,7 +237,7 @@ class MachineDriver:
         Raises FencedOut, JournalUnavailable, and BadInput when the journal is not understood.
         """
         try:
-            records = moves.open_records(self._journal.view())
+            records = plan_entries.open_records(self._journal.view())
         except UnreadableError as error:
             raise BadInput(
                 "The moves in the journal cannot be read",
@@ -258,7 +258,7 @@ class MachineDriver:
         self._work_off(self._step(self._tick()))
         if isinstance(event, PlanAccepted):
             # A plan that the journal has dropped since may be an attempt of the same name now.
-            self._step(PlansKnown(moves.known(self._journal.view())))
+            self._step(PlansKnown(plan_entries.known(self._journal.view())))
         if event is not None:
             self._work_off(self._step(self._tick(), event))
 
@@ -296,7 +296,7 @@ class MachineDriver:
                 self._listener.said(command)
             case FinishPlan():
                 self._listener.finished(command)
-                self._write(moves.compaction_writes)
+                self._write(plan_entries.compaction_writes)
         return None
 
     def _append(self, command: AppendJournal) -> JournalAppended:
@@ -369,7 +369,7 @@ def _lines(view: JournalState, changes: tuple[ReassignmentEntry, ...]) -> tuple[
 
     Without it the journal could outgrow what any agent reads, and no agent could lead.
     """
-    names = moves.known(view)
+    names = plan_entries.known(view)
     new = [
         one for one in changes if isinstance(one, ReassignmentPlan) and not one.ended and one.proposal_id not in names
     ]
@@ -380,4 +380,4 @@ def _lines(view: JournalState, changes: tuple[ReassignmentEntry, ...]) -> tuple[
             why = str(error)
         if why is not None:
             raise BadInput(f"Plan {plan.proposal_id} cannot begin now", why=why)
-    return moves.changed(view, changes)
+    return plan_entries.changed(view, changes)

@@ -74,7 +74,7 @@ _TOLD = 5
 
 
 class ExecutorReporter:
-    """A listener of the runner; every method may be called from any thread."""
+    """A listener of the machine driver; every method may be called from any thread."""
 
     def __init__(self, log: Any = None) -> None:
         self._log = structlog.get_logger("rackwise") if log is None else log
@@ -308,7 +308,7 @@ class ReassignmentExecutor:
         return not self._thread.is_alive()
 
     def check(self) -> None:
-        """Raises what ended the mover: FencedOut, or whatever else it cannot continue with."""
+        """Raises what ended the executor: FencedOut, or whatever else it cannot continue with."""
         if self._failure is not None:
             raise self._failure
 

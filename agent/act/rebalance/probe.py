@@ -113,7 +113,7 @@ class RebalanceProbe:
         """True once a join may have reached the coordinator."""
 
     def run(self, first: TriggerPath) -> ProbeResult:
-        """Ask in that way, and in the other one where the group stayed stable. Raises CallFailed, StaleError."""
+        """Ask in that way, and in the other one where the group stayed stable. Raises CallFailed, StaleGroupError."""
         if first is TriggerPath.PHANTOM_JOIN:
             return self._phantom_join()
         probed = self._pending_leave()

@@ -180,7 +180,7 @@ def _plans(view: JournalState) -> tuple[ReassignmentPlan, ...]:
 
 
 def replay_undelivered(view: JournalState, valid_ms: int = 3_600_000) -> tuple[ExecutorInput, ...]:
-    """Words that a former leader may not have passed on any more; the mover takes a word twice as once.
+    """Words that a former leader may not have passed on any more; the executor takes a word twice as once.
 
     A plan knows the latest command that changed it (`ReassignmentPlan.heard`), so what was answered before that is not
     repeated. ``valid_ms`` is how long an approval lasts, and with it what is taken back by a plan of its own.

@@ -220,7 +220,7 @@ class NewPartitionReassignment(NamedTuple):
 class AlterReassignments(NamedTuple):
     """Reassign, with ``AllowReplicationFactorChange`` off; where the broker has no such field, compare first.
 
-    What is not as expected right before (`still`) is left out, as it is of `CancelReassignments` and `AlterThrottles`.
+    What is not as expected right before (`precheck`) is left out, as of `CancelReassignments` and `AlterThrottles`.
     """
 
     moves: tuple[NewPartitionReassignment, ...]
