@@ -358,7 +358,7 @@ def plan_of(
 ) -> ReassignmentPlan:
     """The plan of a reassignment or a change of leaders; void where no batch of it is sent until ``begin_by_ms``.
 
-    Raises NotCarriedOut for a proposal that moves no replicas, and for topics that the snapshot does not know.
+    Raises InvalidProposalError for a proposal that moves no replicas, and for topics that the snapshot does not know.
     """
     changes = sorted(proposal.placements)
     if not changes:
