@@ -179,7 +179,7 @@ def _without_fields(row: BronzeEvent) -> BronzeEvent:
     [
         pytest.param(lambda rows: without(rows, "topic"), "lacks 1 of its", id="a topic is missing"),
         pytest.param(lambda rows: without(rows, "look"), "has no last event", id="the last event is missing"),
-        pytest.param(lambda rows: [_as_list(row) for row in rows], "LookData", id="the last event is no object"),
+        pytest.param(lambda rows: [_as_list(row) for row in rows], "no look data", id="the last event is no object"),
         pytest.param(lambda rows: [row._replace(data="{") for row in rows], "cannot be read", id="no JSON at all"),
         pytest.param(lambda rows: [_without_fields(row) for row in rows], "name", id="a topic without its fields"),
     ],
