@@ -19,7 +19,6 @@ import typer
 from agent.cli.output import OutputFormat, emit_json, remember, say
 from agent.errors import BadInput, reason
 from agent.load_settings import load_checked_settings
-from agent.values import typed_json
 from config.plain_file import read_plain
 
 if TYPE_CHECKING:
@@ -158,6 +157,8 @@ def read_json(path: Path) -> Any:
             raise BadInput(
                 f"{path} is not a whole gzip file", why=reason(error), todo="Copy or write it again."
             ) from error
+    from agent.values import typed_json  # the help of commands does without its imports
+
     try:
         return typed_json.read_json(data, most_bytes=_MOST_BYTES, most_values=_MOST_VALUES)
     except typed_json.ForeignJsonError as error:
