@@ -76,7 +76,11 @@ def idle_throttles(snapshot: Snapshot) -> tuple[str, ...]:
     if any(gap.part is ObservationPart.REASSIGNMENTS for gap in snapshot.gaps):
         return ()
     moving = {tp.topic for tp in snapshot.reassignments}
-    topics = (name for name, topic in snapshot.topics.items() if name not in moving and topic_throttles(topic))
+    topics = (
+        name
+        for name, topic in snapshot.topics.items()
+        if (topic.leader_throttle is not None or topic.follower_throttle is not None) and name not in moving
+    )
     brokers = (broker for broker in snapshot.broker_configs if not moving and broker_rates(snapshot, broker))
     return tuple(sorted([*(f"topic/{name}" for name in topics), *(f"broker/{broker}" for broker in brokers)]))
 
