@@ -23,7 +23,7 @@ from tests.snapshots import NOW_MS, Builder, tp
 from tests.test_guard import proposals_of
 
 MINUTE, HOUR = 60_000, 3_600_000
-NOBODY: JournalState = {}
+EMPTY_JOURNAL: JournalState = {}
 PLAIN = TriggerLimits(transactional=TriState.NO)
 CALM = Limits(mode=AgentMode.EXECUTE, trigger=PLAIN)
 SMALL = ApprovalRule(name="small", max_bytes=1_000, max_moves=1)

@@ -82,7 +82,7 @@ def test_a_bad_setting_ends_the_command_with_its_sentence(setting: str, sentence
     ]
 
 
-def test_a_cluster_where_nobody_listens_is_unreachable() -> None:
+def test_a_cluster_where_no_answer_listens_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
     done = rackwise("status", "--bootstrap-servers", address)
@@ -111,11 +111,11 @@ def test_a_host_that_does_not_resolve_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_a_cluster_that_names_no_broker_yet_is_said_to_be_forming(command: tuple[str, ...]) -> None:
     """A fake: a real cluster is in this state for a moment only."""
 
-    def nobody(version: int, _body: memoryview) -> bytes:
+    def no_answer(version: int, _body: memoryview) -> bytes:
         answer = DESCRIBE_CLUSTER.response(cluster_id="forming", controller_id=-1, brokers=[])
         return encode_body(DESCRIBE_CLUSTER, answer, version)
 
-    with FakeBroker({DESCRIBE_CLUSTER.key: nobody}) as broker:
+    with FakeBroker({DESCRIBE_CLUSTER.key: no_answer}) as broker:
         done = rackwise(*command, "--bootstrap-servers", f"127.0.0.1:{broker.port}")
     assert (done.exit_code, done.stdout) == (5, "")
     assert done.stderr.splitlines() == [

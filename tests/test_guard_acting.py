@@ -20,9 +20,9 @@ from agent.values.verdict import Allow, Hold, HoldReason
 from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guarded import (
     ELSEWHEN,
+    EMPTY_JOURNAL,
     HOUR,
     MINUTE,
-    NOBODY,
     SMALL,
     approval,
     batch,
@@ -62,7 +62,8 @@ def test_a_journal_that_cannot_be_read_holds_everything() -> None:
     ("view", "changes", "says"),
     [
         pytest.param(
-            NOBODY, {"cluster__id": "other"}, "cluster.id allows changes of other only", id="not the one that is set",
+            EMPTY_JOURNAL, {"cluster__id": "other"}, "cluster.id allows changes of other only",
+            id="not the one that is set",
         ),
         pytest.param(
             journal(leader_write(LEADER._replace(cluster="other")), at_ms=NOW_MS), {},
@@ -125,7 +126,7 @@ def test_what_ended_begins_again_as_the_attempt_that_was_approved(state: PlanSta
 @pytest.mark.parametrize("state", ENDED)
 def test_a_rule_repeats_nothing_that_ended(state: PlanState) -> None:
     view = journal(plan_of(shared(), state), at_ms=NOW_MS)
-    assert isinstance(judged(shared(), NOBODY, approve__rules=(SMALL,), **COOL), Allow)
+    assert isinstance(judged(shared(), EMPTY_JOURNAL, approve__rules=(SMALL,), **COOL), Allow)
     answer = held(shared(), view, approve__rules=(SMALL,), **COOL)
     assert answer.reason is HoldReason.NEEDS_APPROVAL
     assert "rules approve first attempts only" in answer.sentence
@@ -142,7 +143,7 @@ def test_a_rule_repeats_nothing_that_ended(state: PlanState) -> None:
 )
 def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, object], *, waits: bool) -> None:
     snapshot, proposal = only(shared())
-    rows = explained(proposal, snapshot, Memory(), limits_of(**changes), NOBODY)
+    rows = explained(proposal, snapshot, Memory(), limits_of(**changes), EMPTY_JOURNAL)
     said = {row.answer for row in rows} - {RuleAnswer.YES}
     assert (RuleAnswer.NO in said) is not waits
     assert not any(row.sentence.startswith("held") for row in rows)
@@ -197,7 +198,7 @@ def test_settings_and_schedule_hold_what_was_approved(
 
 def test_a_window_of_other_kinds_does_not_hold() -> None:
     windows = TimeWindowSet(allow=(ELSEWHEN._replace(kinds=frozenset({"reassign"})),))
-    assert isinstance(judged(swapped(), NOBODY, windows=windows), Allow)
+    assert isinstance(judged(swapped(), EMPTY_JOURNAL, windows=windows), Allow)
     assert held(shared(), with_approval(shared()), windows=windows).until_ms is not None
 
 
@@ -275,7 +276,7 @@ def test_a_budget_that_is_not_used_up_holds_nothing(
 def test_a_planning_allows_only_so_many_triggers() -> None:
     snapshot, proposal = only(swapped())
     again = [proposal, proposal._replace(id="p-second")]
-    first, second = guard(again, snapshot, Memory(), limits_of(trigger__budget_per_cycle=1), NOBODY)
+    first, second = guard(again, snapshot, Memory(), limits_of(trigger__budget_per_cycle=1), EMPTY_JOURNAL)
     assert isinstance(first, Allow)
     assert isinstance(second, Hold)
     assert second.sentence == "held: allowed in this cycle: 1 trigger (trigger.budget_per_cycle)"
@@ -351,7 +352,7 @@ def test_the_gravest_reason_is_the_answer() -> None:
 
 def test_an_explanation_has_the_numbers_of_every_check() -> None:
     snapshot, proposal = only(shared())
-    rows = explained(proposal, snapshot, Memory(), limits_of(approve__rules=(SMALL,)), NOBODY)
+    rows = explained(proposal, snapshot, Memory(), limits_of(approve__rules=(SMALL,)), EMPTY_JOURNAL)
     said = {row.rule: (row.answer, row.sentence) for row in rows}
     assert said["paused"] == (RuleAnswer.YES, "acting is not paused")
     counted = "0 of 100 batches in the last hour (execute.batches_per_hour)"
@@ -363,7 +364,7 @@ def test_an_explanation_has_the_numbers_of_every_check() -> None:
 @pytest.mark.parametrize(
     ("mode", "view", "last"),
     [
-        pytest.param(AgentMode.PROPOSE, NOBODY, ("approval", RuleAnswer.WAIT), id="a dry run shows every check"),
+        pytest.param(AgentMode.PROPOSE, EMPTY_JOURNAL, ("approval", RuleAnswer.WAIT), id="a dry run shows every check"),
         pytest.param(
             AgentMode.EXECUTE, None, ("leading", RuleAnswer.WAIT), id="without a journal there is nothing to ask"
         ),

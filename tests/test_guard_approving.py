@@ -32,9 +32,9 @@ from agent.values.memory import Memory
 from agent.values.proposal import PredictedEffect, Proposal
 from agent.values.verdict import Allow, Hold, HoldReason
 from tests.guarded import (
+    EMPTY_JOURNAL,
     HOUR,
     MINUTE,
-    NOBODY,
     SMALL,
     approval,
     held,
@@ -50,19 +50,19 @@ from tests.test_guard import shared, swapped
 
 @pytest.mark.parametrize("built", [swapped(), promoted()])
 def test_a_trigger_within_budget_is_approved_by_the_default_rule(built: Builder) -> None:
-    answer = judged(built, NOBODY)
+    answer = judged(built, EMPTY_JOURNAL)
     assert isinstance(answer, Allow), answer
     assert (answer.rule, answer.by) == (DEFAULT_RULE, f"rule {DEFAULT_RULE}")
 
 
 def test_a_trigger_needs_a_person_where_the_default_rule_is_off() -> None:
-    answer = held(swapped(), NOBODY, approve__triggers=False)
+    answer = held(swapped(), EMPTY_JOURNAL, approve__triggers=False)
     assert answer.reason is HoldReason.NEEDS_APPROVAL
     assert isinstance(judged(swapped(), journal(approval(swapped()), at_ms=NOW_MS), approve__triggers=False), Allow)
 
 
 def test_a_reassignment_needs_a_person() -> None:
-    answer = held(shared(), NOBODY)
+    answer = held(shared(), EMPTY_JOURNAL)
     assert answer.reason is HoldReason.NEEDS_APPROVAL
     assert answer.sentence == (
         f"held: it is not approved; approve it with: rackwise proposals approve {answer.proposal_id}"
@@ -126,7 +126,7 @@ def test_what_is_no_approval_of_this_plan_approves_nothing(given: JournalWrite, 
     ],
 )  # fmt: skip
 def test_a_rule_approves_what_is_within_all_its_bounds_and_is_recorded_by_name(rule: ApprovalRule, why: str) -> None:
-    answer = judged(shared(), NOBODY, approve__rules=(rule,))
+    answer = judged(shared(), EMPTY_JOURNAL, approve__rules=(rule,))
     assert isinstance(answer, Allow), answer
     assert answer.rule == "small"
     assert why in answer.reason
@@ -142,7 +142,7 @@ def vetoed_by(built: Builder, **changes: object) -> JournalState:
 @pytest.mark.parametrize("built", [shared(), swapped(), promoted()], ids=["a reassignment", "a trigger", "warm-ups"])
 def test_a_persons_no_comes_before_every_rule(built: Builder) -> None:
     rules = (ApprovalRule(name="all"),)
-    assert isinstance(judged(built, NOBODY, approve__rules=rules), Allow)
+    assert isinstance(judged(built, EMPTY_JOURNAL, approve__rules=rules), Allow)
     answer = held(built, vetoed_by(built), approve__rules=rules)
     assert answer.reason is HoldReason.NEEDS_APPROVAL
     assert answer.sentence == (
@@ -283,7 +283,7 @@ def test_a_rule_approves_nothing_beyond_a_bound_and_the_bound_is_told(
 ) -> None:
     snapshot, proposal = only(shared())
     changed = proposal._replace(predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
-    (answer,) = guard([changed], snapshot, Memory(), limits_of(approve__rules=(rule,)), NOBODY)
+    (answer,) = guard([changed], snapshot, Memory(), limits_of(approve__rules=(rule,)), EMPTY_JOURNAL)
     assert isinstance(answer, Hold)
     assert f"rule small: {says}" in answer.sentence
 
@@ -295,7 +295,7 @@ def test_a_change_of_leader_is_seen_by_a_rule_that_wants_them_kept() -> None:
     snapshot = shared().snapshot()
     rule = replace(SMALL, keep_leaders=True)
     fresh = turned._replace(snapshot_hash=proposal.snapshot_hash)
-    (answer,) = guard([fresh], snapshot, Memory(), limits_of(approve__rules=(rule,)), NOBODY)
+    (answer,) = guard([fresh], snapshot, Memory(), limits_of(approve__rules=(rule,)), EMPTY_JOURNAL)
     assert not isinstance(answer, Allow)
 
 

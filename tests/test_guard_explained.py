@@ -20,9 +20,9 @@ from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason
 from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guarded import (
     ELSEWHEN,
+    EMPTY_JOURNAL,
     HOUR,
     MINUTE,
-    NOBODY,
     batch,
     held,
     judged,
@@ -58,7 +58,7 @@ LATELY = journal(
 
 
 def said(
-    built: Builder, view: JournalState = NOBODY, limits: Limits | None = None, **predicted: float
+    built: Builder, view: JournalState = EMPTY_JOURNAL, limits: Limits | None = None, **predicted: float
 ) -> dict[str, tuple[RuleAnswer, str]]:
     """Check -> what it answers of the one proposal of a world."""
     snapshot, proposal = only(built)
@@ -112,27 +112,27 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
     ("view", "limits", "predicted", "check", "answer", "sentence"),
     [
         pytest.param(
-            NOBODY, limits_of(gain__min_bytes_per_s=10.0),
+            EMPTY_JOURNAL, limits_of(gain__min_bytes_per_s=10.0),
             {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", RuleAnswer.YES,
             "it makes 2 of 2 partitions local; the least gain is 1.0; it saves 15 B/s; the least gain is 10 "
             "B/s", id="enough bytes",
         ),
         pytest.param(
-            NOBODY, limits_of(gain__min_bytes_per_s=16.0),
+            EMPTY_JOURNAL, limits_of(gain__min_bytes_per_s=16.0),
             {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", RuleAnswer.NO,
             "it saves 15 B/s; the least gain is 16 B/s", id="too few bytes",
         ),
         pytest.param(
-            NOBODY, limits_of(gain__min_bytes_per_s=10.0), {}, "gain", RuleAnswer.NO,
+            EMPTY_JOURNAL, limits_of(gain__min_bytes_per_s=10.0), {}, "gain", RuleAnswer.NO,
             "the traffic across racks that it saves is unknown; the least gain is 10 B/s", id="unknown bytes",
         ),
         pytest.param(
-            NOBODY, None, {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback",
-            RuleAnswer.YES, "copying costs up to $2.00 and saves $0.50 a day: paid back in 4 days, at most 30 days are "
+            EMPTY_JOURNAL, None,
+            {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback", RuleAnswer.YES, "copying costs up to $2.00 and saves $0.50 a day: paid back in 4 days, at most 30 days are "
             "allowed", id="it pays",
         ),
         pytest.param(
-            NOBODY, None, {"bytes_to_move": 10**9}, "payback", RuleAnswer.NO,
+            EMPTY_JOURNAL, None, {"bytes_to_move": 10**9}, "payback", RuleAnswer.NO,
             "its saving per day is unknown, so its pay-back time is unknown (execute.payback_days)",
             id="an unknown saving",
         ),
@@ -216,11 +216,11 @@ def test_right_before_it_is_done_the_time_of_day_counts_and_not_that_of_the_look
     """The snapshot was taken in the morning; by now the blackout has begun."""
     snapshot, proposal = only(swapped())
     limits = limits_of(windows=TimeWindowSet(allow=(TimeWindow("morning", "UTC", 0, 12 * 60),)))
-    assert isinstance(recheck(proposal, snapshot, limits, NOBODY, NOW_MS), Allow)
-    (verdict,) = guard([proposal], snapshot, Memory(), limits, NOBODY)
+    assert isinstance(recheck(proposal, snapshot, limits, EMPTY_JOURNAL, NOW_MS), Allow)
+    (verdict,) = guard([proposal], snapshot, Memory(), limits, EMPTY_JOURNAL)
     assert isinstance(verdict, Allow)
-    (late,) = guard([proposal], snapshot, Memory(), limits, NOBODY, NOW_MS + 12 * HOUR)
-    for answer in (late, recheck(proposal, snapshot, limits, NOBODY, NOW_MS + 12 * HOUR)):
+    (late,) = guard([proposal], snapshot, Memory(), limits, EMPTY_JOURNAL, NOW_MS + 12 * HOUR)
+    for answer in (late, recheck(proposal, snapshot, limits, EMPTY_JOURNAL, NOW_MS + 12 * HOUR)):
         assert isinstance(answer, Hold)
         assert answer.reason is HoldReason.OUTSIDE_WINDOW
 
@@ -261,5 +261,5 @@ def test_only_the_groups_own_triggers_count_against_its_budget_and_its_margin() 
     ],
 )
 def test_a_rule_for_groups_approves_their_triggers(rule: ApprovalRule, *, allows: bool) -> None:
-    answer = judged(swapped(), NOBODY, approve__triggers=False, approve__rules=(rule,))
+    answer = judged(swapped(), EMPTY_JOURNAL, approve__triggers=False, approve__rules=(rule,))
     assert isinstance(answer, Allow) is allows

@@ -15,9 +15,9 @@ from agent.values.memory import Memory
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.verdict import Allow, Hold, HoldReason, Verdict
 from tests.guarded import (
+    EMPTY_JOURNAL,
     HOUR,
     MINUTE,
-    NOBODY,
     held,
     judged,
     limits_of,
@@ -32,7 +32,7 @@ from tests.snapshots import NOW_MS, tp
 from tests.test_guard import shared, swapped
 
 
-def worth(view: JournalState = NOBODY, limits: Limits | None = None, **predicted: float | None) -> Verdict:
+def worth(view: JournalState = EMPTY_JOURNAL, limits: Limits | None = None, **predicted: float | None) -> Verdict:
     snapshot, proposal = only(swapped())
     changed = proposal._replace(predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
     (answer,) = guard([changed], snapshot, Memory(), limits or limits_of(), view)
@@ -58,7 +58,7 @@ def worth(view: JournalState = NOBODY, limits: Limits | None = None, **predicted
     ],
 )  # fmt: skip
 def test_what_would_not_pay_for_itself_is_held(predicted: dict[str, float | None], says: str) -> None:
-    answer = worth(NOBODY, None, **predicted)
+    answer = worth(EMPTY_JOURNAL, None, **predicted)
     assert isinstance(answer, Hold)
     assert (answer.reason, says in answer.sentence) == (HoldReason.NO_PAYBACK, True), answer.sentence
 
@@ -123,6 +123,6 @@ def test_a_topic_whose_replicas_were_moved_cools_down() -> None:
 
 def test_warm_ups_wait_where_their_application_is_about_to_ask_by_itself() -> None:
     soon = warming(copy("p2", "0_1", caught_up=True), next_rebalance_ms=NOW_MS + 9_000)
-    answer = held(soon, NOBODY)
+    answer = held(soon, EMPTY_JOURNAL)
     assert answer.reason is HoldReason.PROBING
-    assert isinstance(judged(promoted(), NOBODY), Allow)
+    assert isinstance(judged(promoted(), EMPTY_JOURNAL), Allow)

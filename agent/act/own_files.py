@@ -228,7 +228,7 @@ def people(files: Mapping[str, str]) -> OperatorKeys:
         if other != name:
             raise ConfigError(
                 f"approve.people: {other} and {name} have the same key",
-                why="a key stands for one person",
+                why="a key identifies one person",
                 todo="Make a key for each: openssl rand -hex 32 > FILE; chmod 600 FILE",
             )
     return MappingProxyType(found)

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -46,6 +46,21 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 Wait = Annotated[
     float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for the agent's answer.", min=1)
 ]
+
+
+class AskOptions(NamedTuple):
+    """Options of a command that the leading agent answers."""
+
+    reason: Reason = ""
+    wait: Wait = 30
+
+
+class ConfirmedOptions(NamedTuple):
+    """The same, of one that is confirmed first."""
+
+    reason: Reason = ""
+    yes: Yes = False
+    wait: Wait = 30
 
 
 def plan_of(loaded: LoadedSettings) -> LeadershipPlan:

@@ -18,9 +18,9 @@ PARTS_SHOWN = 20
 
 
 @options.expanded
-def doctor(given: options.LookOptions) -> None:
+def doctor(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Faults that cause traffic across racks, each with its cost a day and the line to change; and risks."""
-    look = session.look_or_replay(given.source, given.replay, duration=given.duration)
+    look = session.look_or_replay(source, given.replay, duration=given.duration)
     from agent.cli import tables
     from agent.explain.doctor import diagnose, risks
     from agent.values.plan import Plan

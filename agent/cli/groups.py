@@ -13,6 +13,7 @@ from agent.values.number_format import counted
 
 @options.expanded
 def groups(
+    source: options.SettingsOptions,
     given: options.LookOptions,
     group: Annotated[
         str | None, typer.Argument(metavar="GROUP", help="Group to show with its members; default: all groups.")
@@ -22,7 +23,7 @@ def groups(
 
     With GROUP: its members, its tasks, and its reads by topic.
     """
-    look = session.look_or_replay(given.source, given.replay, duration=given.duration)
+    look = session.look_or_replay(source, given.replay, duration=given.duration)
     from agent.cli import tables, views
     from agent.money.costs import costs_of
     from agent.plan.new_partitions import unknown_group

@@ -70,33 +70,21 @@ class SettingsOptions(NamedTuple):
     bootstrap: Bootstrap = None
 
 
-UNSET = SettingsOptions()
-
-
 class LookOptions(NamedTuple):
-    """Options of every command that shows one look at a cluster."""
+    """Options of every command that shows one look at a cluster, beside its `SettingsOptions`."""
 
-    config: Config = None
-    properties: Properties = None
-    assign: Assign = None
-    bootstrap: Bootstrap = None
     output: Output = None
     replay: Replay = None
     duration: For = None
     every: All = False
 
-    @property
-    def source(self) -> SettingsOptions:
-        """The options that lead to the settings."""
-        return SettingsOptions(*self[:4])
-
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer takes it: the fields of its `SettingsOptions` or `LookOptions` are options of their own."""
-    groups: dict[str, type[SettingsOptions | LookOptions]] = {}
+    """The command as typer takes it: the fields of a parameter that is a `NamedTuple` are options of their own."""
+    groups: dict[str, Any] = {}
     shown: list[inspect.Parameter] = []
     for own in inspect.signature(command, eval_str=True).parameters.values():
-        if own.annotation in (SettingsOptions, LookOptions):
+        if hasattr(own.annotation, "_fields"):
             groups[own.name] = own.annotation
             shown += _fields(own.annotation)
         else:
@@ -112,7 +100,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _fields(group: type[SettingsOptions | LookOptions]) -> list[inspect.Parameter]:
+def _fields(group: Any) -> list[inspect.Parameter]:
     types, defaults = get_type_hints(group, include_extras=True), group._field_defaults
     kind = inspect.Parameter.KEYWORD_ONLY
     return [inspect.Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in group._fields]

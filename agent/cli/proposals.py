@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -49,6 +49,20 @@ MaxMoves = Annotated[
     ),
 ]
 
+OnePlan = Annotated[
+    str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; without it, all plans and rebalances.")
+]
+
+
+class ApprovalOptions(NamedTuple):
+    """Options of approve and apply."""
+
+    reason: ask.Reason = ""
+    throttle: Throttle = None
+    max_moves: MaxMoves = None
+    yes: ask.Yes = False
+    wait: ask.Wait = 30
+
 
 @proposals_app.callback()
 @options.expanded
@@ -85,36 +99,27 @@ def list_proposals(
 @options.expanded
 def approve(
     proposal: Id,
-    reason: ask.Reason = "",
-    throttle: Throttle = None,
-    max_moves: MaxMoves = None,
-    yes: ask.Yes = False,
-    wait: ask.Wait = 30,
-    source: options.SettingsOptions = options.UNSET,
+    given: ApprovalOptions,
+    source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
     """Approve exactly this plan: the agent begins it as soon as schedule, budgets and the cluster allow it."""
-    loaded = options.settings(source)
-    _agree(loaded, proposal, _Given("approve", reason, throttle, max_moves, yes, wait), output)
+    _agree("approve", options.settings(source), proposal, given, output)
 
 
 @proposals_app.command()
 @options.expanded
 def apply(
     proposal: Id,
-    reason: ask.Reason = "",
-    throttle: Throttle = None,
-    max_moves: MaxMoves = None,
-    yes: ask.Yes = False,
-    wait: ask.Wait = 30,
-    source: options.SettingsOptions = options.UNSET,
+    given: ApprovalOptions,
+    source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
     """Approve the proposal and follow it until it ends. Ctrl-C ends only the following; cancel stops the plan."""
     from agent.cli import follow
 
     loaded = options.settings(source)
-    plan = _agree(loaded, proposal, _Given("apply", reason, throttle, max_moves, yes, wait), output)
+    plan = _agree("apply", loaded, proposal, given, output)
     raise typer.Exit(follow.follow(loaded, proposal, plan))
 
 
@@ -122,15 +127,13 @@ def apply(
 @options.expanded
 def cancel(
     proposal: Id,
-    reason: ask.Reason = "",
-    yes: ask.Yes = False,
-    wait: ask.Wait = 30,
-    source: options.SettingsOptions = options.UNSET,
+    given: ask.ConfirmedOptions,
+    source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
     """Start no further batch, and revert moving partitions; before it has begun: no rule approves it any more."""
-    ask.confirm(f"Cancel {proposal}?", yes=yes)
-    tell("cancel", options.settings(source), proposal, reason, wait, output)
+    ask.confirm(f"Cancel {proposal}?", yes=given.yes)
+    tell("cancel", options.settings(source), proposal, given, output)
 
 
 @proposals_app.command()
@@ -154,51 +157,39 @@ def history(
 
 @options.expanded
 def pause(
-    proposal: Annotated[
-        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; without it, all plans and rebalances.")
-    ] = None,
-    reason: ask.Reason = "",
-    wait: ask.Wait = 30,
-    source: options.SettingsOptions = options.UNSET,
+    given: ask.AskOptions,
+    source: options.SettingsOptions,
+    proposal: OnePlan = None,
     output: options.Output = None,
 ) -> None:
     """Start no new batch and no rebalance until resumed, also after a restart; open batches and observing go on."""
-    tell("pause", options.settings(source), proposal, reason, wait, output)
+    tell("pause", options.settings(source), proposal, given, output)
 
 
 @options.expanded
 def resume(
-    proposal: Annotated[
-        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; without it, all plans and rebalances.")
-    ] = None,
-    reason: ask.Reason = "",
-    wait: ask.Wait = 30,
-    source: options.SettingsOptions = options.UNSET,
+    given: ask.AskOptions,
+    source: options.SettingsOptions,
+    proposal: OnePlan = None,
     output: options.Output = None,
 ) -> None:
     """End a pause: new batches and rebalances may start again."""
-    tell("resume", options.settings(source), proposal, reason, wait, output)
+    tell("resume", options.settings(source), proposal, given, output)
 
 
 def tell(
-    verb: str, loaded: LoadedSettings, proposal: str | None, reason: str, wait: float, output: options.Output
+    verb: str,
+    loaded: LoadedSettings,
+    proposal: str | None,
+    given: ask.AskOptions | ask.ConfirmedOptions,
+    output: options.Output,
 ) -> None:
-    """Ask for something that needs no plan to be looked at, and print the answer."""
+    """Send a command about something that needs no plan to be shown, and print the leading agent's answer."""
     from agent.journal.commands import CommandVerb
 
-    wish = ask.command(CommandVerb(verb), proposal, reason=reason)
-    answer = ask.ask(ask.plan_of(loaded), wish, wait)
+    wish = ask.command(CommandVerb(verb), proposal, reason=given.reason)
+    answer = ask.ask(ask.plan_of(loaded), wish, given.wait)
     emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)
-
-
-class _Given:
-    """What approving is given."""
-
-    def __init__(
-        self, verb: str, reason: str, throttle: str | None, max_moves: int | None, yes: bool, wait: float
-    ) -> None:
-        self.verb, self.reason, self.max_moves, self.yes, self.wait = verb, reason, max_moves, yes, wait
-        self.throttle = _rate(throttle)
 
 
 def _rate(text: str | None) -> int | None:
@@ -212,11 +203,14 @@ def _rate(text: str | None) -> int | None:
         raise BadInput(f"--throttle {text} is not a rate", why=str(error), todo="Write it as 50MB/s.") from error
 
 
-def _agree(loaded: LoadedSettings, proposal_id: str, given: _Given, output: options.Output) -> str | None:
-    """Approve the very attempt that the person was shown; the name of its plan, as the agent tells it."""
+def _agree(
+    verb: str, loaded: LoadedSettings, proposal_id: str, given: ApprovalOptions, output: options.Output
+) -> str | None:
+    """Approve the attempt that was shown; the name of its plan from the leading agent's answer."""
     from agent.journal.approvals import plan_hash
     from agent.journal.commands import CommandVerb
 
+    throttle = _rate(given.throttle)
     proposal = _standing(loaded, proposal_id)
     for line in what_is_approved(proposal):
         say(line)
@@ -226,11 +220,11 @@ def _agree(loaded: LoadedSettings, proposal_id: str, given: _Given, output: opti
     attempt = _attempt(view, proposal_id)
     if (done := _done_already(view, proposal)) is not None:
         say(done)
-    ask.confirm(f"{given.verb.capitalize()} {proposal_id}?", yes=given.yes)
-    wish = ask.command(CommandVerb(given.verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
-    wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves, attempt=attempt)
+    ask.confirm(f"{verb.capitalize()} {proposal_id}?", yes=given.yes)
+    wish = ask.command(CommandVerb(verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
+    wish = wish._replace(throttle_bytes_per_s=throttle, max_moves=given.max_moves, attempt=attempt)
     answer = ask.ask(where, wish, given.wait)
-    if given.verb == "apply" and output is None:
+    if verb == "apply" and output is None:
         say(answer.sentence)
     else:
         emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)

@@ -7,9 +7,9 @@ from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_line
 
 
 @options.expanded
-def racks(given: options.LookOptions) -> None:
+def racks(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Racks: brokers, replicas, members, traffic across racks, its cost a day, and the effect of losing each rack."""
-    look = session.look_or_replay(given.source, given.replay, duration=given.duration)
+    look = session.look_or_replay(source, given.replay, duration=given.duration)
     from agent.cli import tables, views
 
     rows = views.racks(look)

@@ -45,10 +45,11 @@ BackFile = Annotated[
 @reassign_app.command()
 @options.expanded
 def status(
+    *,
     plan: Plan_ = None,
     reassignment_json: OutFile = None,
     rollback_json: BackFile = None,
-    source: options.SettingsOptions = options.UNSET,
+    source: options.SettingsOptions,
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
@@ -132,32 +133,28 @@ def verify(
 @options.expanded
 def cancel(
     plan: Id,
-    reason: ask.Reason = "",
-    yes: ask.Yes = False,
-    wait: ask.Wait = 30,
-    source: options.SettingsOptions = options.UNSET,
+    given: ask.ConfirmedOptions,
+    source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
     """Start no further batch of the plan, and revert its moving partitions; partitions that have moved stay."""
-    ask.confirm(f"Cancel {plan}?", yes=yes)
-    proposals.tell("cancel", options.settings(source), plan, reason, wait, output)
+    ask.confirm(f"Cancel {plan}?", yes=given.yes)
+    proposals.tell("cancel", options.settings(source), plan, given, output)
 
 
 @reassign_app.command()
 @options.expanded
 def rollback(
     plan: Id,
-    reason: ask.Reason = "",
-    yes: ask.Yes = False,
-    wait: ask.Wait = 30,
-    source: options.SettingsOptions = options.UNSET,
+    given: ask.ConfirmedOptions,
+    source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
     """Restore the replicas from before the plan, also of partitions that have moved; copies data again."""
     loaded = options.settings(source)
     _say_way_back(loaded, plan)
-    ask.confirm(f"Restore the replicas from before {plan}?", yes=yes)
-    proposals.tell("rollback", loaded, plan, reason, wait, output)
+    ask.confirm(f"Restore the replicas from before {plan}?", yes=given.yes)
+    proposals.tell("rollback", loaded, plan, given, output)
 
 
 def _say_way_back(loaded: LoadedSettings, name: str) -> None:

@@ -15,9 +15,9 @@ FINDINGS_SHOWN = 20
 
 
 @options.expanded
-def status(given: options.LookOptions) -> None:
+def status(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Summary of the cluster: size, traffic across racks, its cost a day, every finding, and what stops the agent."""
-    look = session.look_or_replay(given.source, given.replay, duration=given.duration, reported=True)
+    look = session.look_or_replay(source, given.replay, duration=given.duration, reported=True)
     from agent.cli import tables, views
 
     document = views.status(look)

@@ -14,6 +14,7 @@ from config.foreign_text import listed
 
 @options.expanded
 def topics(
+    source: options.SettingsOptions,
     given: options.LookOptions,
     topic: Annotated[
         str | None, typer.Argument(metavar="TOPIC", help="Topic to show with its partitions; default: all topics.")
@@ -24,7 +25,7 @@ def topics(
     With TOPIC: its leaders, its readers by rack, and its partitions. Racks of producers
     are not visible, so produce traffic across racks is in no figure.
     """
-    look = session.look_or_replay(given.source, given.replay, duration=given.duration)
+    look = session.look_or_replay(source, given.replay, duration=given.duration)
     from agent.cli import tables, views_money
     from agent.money.costs import costs_of
     from agent.plan.new_partitions import unknown_topic

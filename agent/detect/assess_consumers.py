@@ -241,7 +241,7 @@ def _bound(
 
 
 def _topics_by_subscription(members: Sequence[Member], masks: Mapping[str, TopicMasks]) -> _Meaning:
-    """Topics of each subscription; a pattern stands for its members' assigned topics."""
+    """Topics of each subscription; of a pattern, the topics assigned to its members."""
     meaning: _Meaning = {}
     for member in members:
         key = (member.topics, member.topic_regex)

@@ -24,6 +24,7 @@ from agent.values.snapshot import (
     Rack,
     RackState,
     Snapshot,
+    StreamsGroup,
     TaskStatefulness,
     TopicState,
 )
@@ -198,13 +199,17 @@ def reads_of(group: Group, members: Collection[str] | None = None) -> Iterator[P
             if members is None or member.id in members:
                 yield from (PartitionRead(member.rack, partition) for partition in _or_unknown(member.assigned))
         return
+    yield from _streams_reads(group, members)
+
+
+def _streams_reads(group: StreamsGroup, members: Collection[str] | None) -> Iterator[PartitionRead]:
     topology = group.topology
     sources = {} if topology is None else {task.id: task.sources for task in topology.tasks}
-    told = (TaskStatefulness.CHANGELOG, TaskStatefulness.SOURCE_CHANGELOG)
+    restored = (TaskStatefulness.CHANGELOG, TaskStatefulness.SOURCE_CHANGELOG)
     changelogs = {
         task.id: task.changelogs
         for task in (topology.tasks if topology is not None else ())
-        if task.changelogs and task.statefulness in told and (task.statefulness is told[0] or not task.note)
+        if task.changelogs and task.statefulness in restored and (task.statefulness is restored[0] or not task.note)
     }
     if not group.processes:  # nothing is shown of what the members run
         yield from (

@@ -6,7 +6,7 @@ The brokers' assignors ignore racks; their members come in hash map order and to
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -133,8 +133,37 @@ def _topic_hash(topic_id: str) -> int:
 
 def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: BrokerAssignorSettings) -> Prediction:
     """The next target by the coordinator's sticky assignor (KIP-1071); members as processes."""
-    targets = {target.member_id: target for target in group.targets}
     process_of = {member: process.id for process in group.processes for member in process.member_ids}
+    standbys = facts.num_standby_replicas
+    problem = _streams_problem(group, topology, process_of, standbys or 0)
+    old = facts.deterministic is False
+    result = (streams_group_sticky_41 if old else streams_group_sticky)(problem)
+    task_of = {(str(task.id.subtopology), task.id.partition): task.id for task in topology.tasks}
+    active = _by_process(result.active, process_of, task_of)
+    sources = {task.id: task.sources for task in topology.tasks}
+    given = PredictedAssignment(
+        reads={name: tuple(sorted(tp for task in tasks for tp in sources[task])) for name, tasks in active.items()},
+        active=active,
+        standby=_by_process(result.standby, process_of, task_of),
+    )
+    shared = share_a_bucket(process_of)
+    return Prediction(
+        group_id=group.id,
+        assignor=STICKY,
+        settings=f"{GROUP_STANDBYS} {standbys or 0}",
+        basis=PredictionBasis.ASSUMED if standbys is None or facts.deterministic is None else PredictionBasis.READ,
+        certainty=PredictionCertainty.COST_EQUAL if old or shared else PredictionCertainty.EXACT,
+        first=given,
+        settled=given,
+        rebalances=1,
+        notes=(*result.warnings, *_streams_notes(facts, shared=shared)),
+    )
+
+
+def _streams_problem(
+    group: StreamsGroup, topology: StreamsTopology, process_of: Mapping[str, str], standbys: int
+) -> StreamsGroupProblem:
+    targets = {target.member_id: target for target in group.targets}
     sizes: dict[str, int] = {}
     stateful: set[str] = set()
     for task in topology.tasks:
@@ -153,47 +182,24 @@ def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: Broke
                 standby=_by_subtopology(target.standby if target else ()),
             )
         )
-    standbys = facts.num_standby_replicas
-    problem = StreamsGroupProblem(
+    return StreamsGroupProblem(
         subtopologies=tuple(
             ConfiguredSubtopology(id=name, partitions=sizes[name], stateful=name in stateful) for name in sorted(sizes)
         ),
         members=tuple(members),
-        num_standby_replicas=standbys or 0,
-    )  # fmt: skip
-    old = facts.deterministic is False
-    result = (streams_group_sticky_41 if old else streams_group_sticky)(problem)
-    task_of = {(str(task.id.subtopology), task.id.partition): task.id for task in topology.tasks}
-    active = _by_process(result.active, process_of, task_of)
-    sources = {task.id: task.sources for task in topology.tasks}
-    given = PredictedAssignment(
-        reads={name: tuple(sorted(tp for task in tasks for tp in sources[task])) for name, tasks in active.items()},
-        active=active,
-        standby=_by_process(result.standby, process_of, task_of),
+        num_standby_replicas=standbys,
     )
-    notes = list(result.warnings)
-    if old:
-        notes.append(
-            "the brokers are older than 4.2, whose ties between equally loaded members are broken anew each time"
-        )
-    shared = share_a_bucket(process_of)
+
+
+def _streams_notes(facts: BrokerAssignorSettings, *, shared: bool) -> Iterator[str]:
+    if facts.deterministic is False:
+        yield "the brokers are older than 4.2, whose ties between equally loaded members are broken anew each time"
     if shared:
-        notes.append(SHARED_BUCKET)
+        yield SHARED_BUCKET
     if facts.deterministic is None:
-        notes.append("the brokers' release is unknown; 4.2 or later is assumed")
-    if standbys is None:
-        notes.append("the number of standbys is unknown; Kafka's default of 0 is assumed")
-    return Prediction(
-        group_id=group.id,
-        assignor=STICKY,
-        settings=f"{GROUP_STANDBYS} {standbys or 0}",
-        basis=PredictionBasis.ASSUMED if standbys is None or facts.deterministic is None else PredictionBasis.READ,
-        certainty=PredictionCertainty.COST_EQUAL if old or shared else PredictionCertainty.EXACT,
-        first=given,
-        settled=given,
-        rebalances=1,
-        notes=tuple(notes),
-    )
+        yield "the brokers' release is unknown; 4.2 or later is assumed"
+    if facts.num_standby_replicas is None:
+        yield "the number of standbys is unknown; Kafka's default of 0 is assumed"
 
 
 def _by_subtopology(tasks: tuple[TaskId, ...]) -> dict[str, tuple[int, ...]]:

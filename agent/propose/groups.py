@@ -20,13 +20,13 @@ from agent.detect.assess_tasks import reads_of_tasks
 from agent.detect.traffic import LEAST_GAIN, current_reads
 from agent.plan.gain_thresholds import GroupComparison, assessed_locality, group_comparison, group_rates, wanted_reads
 from agent.propose.propose_context import (
-    DigestedDraft,
     ForecastInput,
     ProposalDraft,
     ProposeContext,
+    UndatedProposal,
     dated,
     forecast,
-    with_digest,
+    undated,
 )
 from agent.values.assessment import Assessment, WeightedAssessment
 from agent.values.cycle import basis_of_group
@@ -78,7 +78,7 @@ def rebalances(plans: Sequence[TriggerPlan], scene: ProposeContext) -> list[Prop
     return [dated(one, snapshot, scene.limits) for one in made]
 
 
-def _draft(scene: ProposeContext, row: _Row) -> DigestedDraft:
+def _draft(scene: ProposeContext, row: _Row) -> UndatedProposal:
     _, plan, group, assessment, _, topics, rates = row
     if not isinstance(group, ReaderGroup):
         raise TypeError(f"group {plan.group_id} assigns no partitions, so there is nothing to rebalance in it")
@@ -89,7 +89,7 @@ def _draft(scene: ProposeContext, row: _Row) -> DigestedDraft:
     else:
         draft = _improvement(plan, assessment or Assessment(group_id=group.id), work, scene)
     draft = draft._replace(basis=basis_of_group(assessment))
-    return with_digest(draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
+    return undated(draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
 
 
 def _improvement(

@@ -75,39 +75,36 @@ def propose_context(
     )
 
 
-class DigestedDraft(NamedTuple):
-    """A draft with the digest of its preconditions; unchanged for as long as its subject is."""
+class UndatedProposal(NamedTuple):
+    """A proposal with id and digest, but without dates; unchanged for as long as its subject is."""
 
-    id: str
-    draft: ProposalDraft
-    rests_on: str
-
-
-def with_digest(draft: ProposalDraft, rests_on: str) -> DigestedDraft:
-    """The draft with its id and digest."""
-    return DigestedDraft(proposal_id(draft.kind.value, draft.subject, draft.after, rests_on), draft, rests_on)
+    proposal: Proposal
+    basis: FigureBasis | None
 
 
-def dated(made: DigestedDraft, snapshot: Snapshot, limits: Limits) -> Proposal:
-    """The proposal of one cycle."""
-    draft = made.draft
-    if draft.basis is not None:  # its age grows while the draft stays
-        draft = draft._replace(evidence=(*draft.evidence, *basis_evidence(draft.basis, snapshot)))
-    return proposal_of(made._replace(draft=draft), snapshot.taken_ms, limits.proposals.ttl_ms)
+def undated(draft: ProposalDraft, rests_on: str) -> UndatedProposal:
+    """The draft with its id and the digest of what it rests on."""
+    fields = draft._asdict()
+    basis = fields.pop("basis")
+    name = proposal_id(draft.kind.value, draft.subject, draft.after, rests_on)
+    return UndatedProposal(Proposal(**fields, id=name, snapshot_hash=rests_on, created_ms=0, expires_ms=0), basis)
 
 
-def proposal_of(made: DigestedDraft, created_ms: int, ttl_ms: int) -> Proposal:
+def dated(made: UndatedProposal, snapshot: Snapshot, limits: Limits) -> Proposal:
+    """The proposal of one cycle; the age of its basis is in its evidence."""
+    age = basis_evidence(made.basis, snapshot) if made.basis is not None else ()
+    return proposal_at(made, snapshot.taken_ms, limits.proposals.ttl_ms, age)
+
+
+def proposal_at(made: UndatedProposal, created_ms: int, ttl_ms: int, evidence: Evidence = ()) -> Proposal:
     """The proposal, made at ``created_ms`` (epoch milliseconds) and good for ``ttl_ms`` milliseconds."""
-    fields = made.draft._asdict()
-    del fields["basis"]
-    return Proposal(
-        **fields, id=made.id, snapshot_hash=made.rests_on, created_ms=created_ms, expires_ms=created_ms + ttl_ms
-    )
+    one = made.proposal
+    return one._replace(evidence=(*one.evidence, *evidence), created_ms=created_ms, expires_ms=created_ms + ttl_ms)
 
 
 def finished(draft: ProposalDraft, rests_on: str, snapshot: Snapshot, limits: Limits) -> Proposal:
     """The draft with its id, digest and dates."""
-    return dated(with_digest(draft, rests_on), snapshot, limits)
+    return dated(undated(draft, rests_on), snapshot, limits)
 
 
 class ForecastInput(NamedTuple):

@@ -195,13 +195,13 @@ class _Circle:
     def next(self, rack_set: int) -> int | None:
         """The place of the next member in the set, None when there is none."""
         size = self._size
-        best = nobody = 2 * size
+        best = unowned = 2 * size
         for line in self._lines[rack_set]:
             if line:
                 at = bisect_left(line, self._after)
                 place = line[at] if at < len(line) else line[0] + size
                 best = min(best, place)
-        if best == nobody:
+        if best == unowned:
             return None
         place = best % size
         self._after = place + 1

@@ -13,20 +13,20 @@ from assignors.kafka.numbered_group import NumberedGroup, RackInfo
 from assignors.kafka.sticky_balance import PartitionBlock, StickyBalance
 from assignors.kafka.sticky_claims import StickyClaims
 
-NOBODY = -1
+UNOWNED = -1
 
 
 def assign_general(group: NumberedGroup, claims: StickyClaims, racks: RackInfo) -> list[list[int]]:
     """Return member -> partitions; raise ``AssignorFailedError`` where Kafka throws."""
     subscribers = _subscribers(group)
     owner, revoked = _kept(group, claims, racks)
-    initializing = all(member == NOBODY for member in owner)
+    initializing = all(member == UNOWNED for member in owner)
     topics = sorted(range(len(subscribers)), key=lambda topic: len(subscribers[topic]))  # equal ones stay by name
     everything = [PartitionBlock(topic, subscribers[topic], group.partitions(topic)) for topic in topics]
     free = [
         block._replace(partitions=left)
         for block in everything
-        if (left := [partition for partition in block.partitions if owner[partition] == NOBODY])
+        if (left := [partition for partition in block.partitions if owner[partition] == UNOWNED])
     ]
     count = _fill(group, free, racks, owner)
 
@@ -54,7 +54,7 @@ def _subscribers(group: NumberedGroup) -> list[list[int]]:
 
 def _kept(group: NumberedGroup, claims: StickyClaims, racks: RackInfo) -> tuple[list[int], bool]:
     """Partition -> who keeps it, and whether a member has to let go of an existing partition."""
-    owner = [NOBODY] * group.total
+    owner = [UNOWNED] * group.total
     topic_of = [name for topic, name in enumerate(group.names) for _ in group.sets[topic]]
     revoked = False
     for member, own in enumerate(claims.owned):
@@ -72,7 +72,7 @@ def _fill(group: NumberedGroup, free: Sequence[PartitionBlock], racks: RackInfo,
     """Give each free partition to its least-loaded subscriber, local ones first; return member -> partitions."""
     loads = [0] * len(group.ids)
     for member in owner:
-        if member != NOBODY:
+        if member != UNOWNED:
             loads[member] += 1
     if racks.followed:
         for block in free:
@@ -80,7 +80,7 @@ def _fill(group: NumberedGroup, free: Sequence[PartitionBlock], racks: RackInfo,
     for block in free:
         line = _line(group, block.subscribers, loads)
         for partition in block.partitions:
-            if owner[partition] == NOBODY:
+            if owner[partition] == UNOWNED:
                 _give(line, partition, owner, loads)
     return loads
 

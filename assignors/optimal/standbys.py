@@ -26,14 +26,14 @@ def optimal_standbys(
     problem: TaskProblem, named: NamedTasks, client: Ints
 ) -> tuple[dict[str, tuple[TaskId, ...]], StandbyQuality | None]:
     """Return standbys by process for active tasks placed as ``client`` says, and how good they are."""
-    nobody: dict[str, tuple[TaskId, ...]] = {process.id: () for process in named.processes}
+    none: dict[str, tuple[TaskId, ...]] = {process.id: () for process in named.processes}
     if not problem.num_standby_replicas:
-        return nobody, None
+        return none, None
     stateful = {number: task for number, task in enumerate(named.sorted_tasks()) if task.stateful}
     missing = max(0, problem.num_standby_replicas - len(named.processes) + 1) * len(stateful)
     copies = min(problem.num_standby_replicas, len(named.processes) - 1)
     if not stateful or copies < 1:
-        return nobody, StandbyQuality(missing=missing)
+        return none, StandbyQuality(missing=missing)
     case = read_case(problem, named, client, stateful, copies)
     least_imbalance = _least_imbalance(problem, named, case) if copies > 1 else 0
     found, proven = _place(case, least_imbalance)

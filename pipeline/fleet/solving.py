@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
-from agent.propose.propose_context import ProposalDraft, proposal_of, with_digest
+from agent.propose.propose_context import ProposalDraft, proposal_at, undated
 from agent.values.assessment import Locality, LocalityMeasure
 from agent.values.finding import Evidence, SubjectId
 from agent.values.number_format import counted, sized
@@ -166,7 +166,7 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
     kind, reason = ProposalKind.TRIGGER, ProposalReason.REBALANCE_IMPROVES
     draft = ProposalDraft(kind, reason, subject, sentence, before, after, moves, predicted, evidence, ())
     draft = draft._replace(lower_bound=float(figures.then), optimal=optimal)
-    return proposal_of(with_digest(draft, _digest(cluster, problem)), made_ms, TTL_MS)
+    return proposal_at(undated(draft, _digest(cluster, problem)), made_ms, TTL_MS)
 
 
 def _changed(
@@ -258,7 +258,7 @@ def _reassignment(
         optimal=optimal,
         placements=tuple(changes),
     )
-    return proposal_of(with_digest(draft, rests), made_ms, TTL_MS)
+    return proposal_at(undated(draft, rests), made_ms, TTL_MS)
 
 
 def _replica_moves(

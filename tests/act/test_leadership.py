@@ -1,4 +1,4 @@
-"""Who leads, on real brokers: one at a time, the next one soon, and nobody whose lease is in doubt."""
+"""Leadership on real brokers: one leader at a time, the next soon after, and none whose lease is in doubt."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ TARGETS = (
     ReassignmentTarget(tp("t-0"), "id", (1, 4), (1, 2), 1_000),
     ReassignmentTarget(tp("t-1"), "id", (2, 3), (3, 2), 1_000),
 )
-NOBODY = "127.0.0.1:1"
+EMPTY_JOURNAL = "127.0.0.1:1"
 
 
 class FileAgent:
@@ -117,7 +117,7 @@ def start(path: Path) -> Iterator[Start]:
 def options(path: Path) -> tuple[str, ...]:
     return (
         "--set", "execute.journal=file", "--set", f"execute.journal_file={path}",
-        "--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", NOBODY,
+        "--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", EMPTY_JOURNAL,
     )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def options(path: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("verb", [pytest.param((), id="alone"), pytest.param(("list",), id="by its verb")])
 def test_proposals_are_listed_with_and_without_the_verb(here: Run, path: Path, verb: tuple[str, ...]) -> None:
-    done = here("proposals", *verb, "-o", "json", "-b", NOBODY)
+    done = here("proposals", *verb, "-o", "json", "-b", EMPTY_JOURNAL)
     assert (done.exit_code, done.stderr) == (0, "")
     assert [row["id"] for row in done.json] == [MOVE.id]
 
@@ -138,7 +138,7 @@ def test_a_proposal_that_was_not_published_again_in_time_is_not_listed_as_open(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (OVER, MOVE))
-    done = here("proposals", "-o", "json", "-b", NOBODY)
+    done = here("proposals", "-o", "json", "-b", EMPTY_JOURNAL)
     assert [row["id"] for row in done.json] == [MOVE.id]
     assert done.stderr == f"1 proposal left out, not published again in time: {OVER.id} expired 7 days ago\n"
 
@@ -157,7 +157,7 @@ def test_a_published_proposal_says_how_old_its_figures_are(
 ) -> None:
     seven_min_ago = MOVE._replace(created_ms=system_clock().wall_ms - 7 * 60_000 - 5_000)
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (seven_min_ago,))
-    shown = " ".join(here("proposals", "-o", "table", "-b", NOBODY).stdout.split())
+    shown = " ".join(here("proposals", "-o", "table", "-b", EMPTY_JOURNAL).stdout.split())
     assert "7 min ago" in shown
     assert "figures" in shown
 
@@ -175,7 +175,7 @@ def test_of_when_figures_are(made_ms: int, now_ms: int, says: str) -> None:
 
 
 def test_options_before_a_verb_are_not_left_aside_silently(here: Run, path: Path) -> None:
-    done = here("proposals", "-b", NOBODY, "history")
+    done = here("proposals", "-b", EMPTY_JOURNAL, "history")
     assert done.exit_code == 2
     assert "Options of history are given before history" in done.stderr
 

@@ -38,7 +38,7 @@ from tests.hostile_world import FORGED, MOVE_ID, Name, journal_of, local_cluster
 
 FORMS = ("table", "json", "jsonl", "yaml", "csv")
 ESC, LINE, FORMULA, LONG = "a screen that is cleared", "a line feed", "a formula", "5,000 characters"
-NOBODY = ("-b", "127.0.0.1:1", "--set", "mode=execute", "--set", "observe.call_timeout=200ms")
+EMPTY_JOURNAL = ("-b", "127.0.0.1:1", "--set", "mode=execute", "--set", "observe.call_timeout=200ms")
 WIDE = 100_000
 
 
@@ -64,7 +64,7 @@ def replay(*more: str) -> Callable[[World], tuple[str, ...]]:
 
 
 def live(*more: str) -> Callable[[World], tuple[str, ...]]:
-    return lambda _world: (*more, *NOBODY)
+    return lambda _world: (*more, *EMPTY_JOURNAL)
 
 
 def of(name: str, form: str) -> Callable[[World], tuple[str, ...]]:
@@ -72,7 +72,7 @@ def of(name: str, form: str) -> Callable[[World], tuple[str, ...]]:
 
 
 def explained(name: str, form: str) -> Callable[[World], tuple[str, ...]]:
-    return lambda world: (form.format(world.name(name)), *NOBODY)
+    return lambda world: (form.format(world.name(name)), *EMPTY_JOURNAL)
 
 
 def spark(name: str) -> Callable[[World], tuple[str, ...]]:

@@ -29,7 +29,7 @@ from agent.values.reassignment import (
 from agent.values.throttles import ThrottleResource
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Run
-from tests.cli.test_acting import MOVE, NOBODY, TARGETS, given, options, plan
+from tests.cli.test_acting import EMPTY_JOURNAL, MOVE, TARGETS, given, options, plan
 from tests.snapshots import tp
 
 
@@ -47,7 +47,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, world: Answers) -> None:
     monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: world.at())
 
 
-KAFKA = ("--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", NOBODY)
+KAFKA = ("--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", EMPTY_JOURNAL)
 NO_FILE = "no journal: There is no journal file "
 NO_TOPIC = "no journal: There is no topic rackwise.journal; no agent in mode execute has run here"
 

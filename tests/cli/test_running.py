@@ -9,7 +9,7 @@ import pytest
 from tests.builders import an_observation
 from tests.cli.conftest import Run
 
-NOBODY = "127.0.0.1:1"
+EMPTY_JOURNAL = "127.0.0.1:1"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,16 @@ def test_the_log_begins_with_the_topics_that_are_created(
         lambda _self, missing, _observation: asked.extend(topic.name for topic in missing),
     )
     done = here(
-        "run", "--once", "--mode", mode, "-b", NOBODY, "--set", "log.format=json", "--set", "weights.enabled=false"
+        "run",
+        "--once",
+        "--mode",
+        mode,
+        "-b",
+        EMPTY_JOURNAL,
+        "--set",
+        "log.format=json",
+        "--set",
+        "weights.enabled=false",
     )
     events = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     (told,) = [event for event in events if event["event"] == "own_topics"]

@@ -20,7 +20,7 @@ def settings_of(*assignments: str) -> Settings:
     ("assignments", "sentence"),
     [
         pytest.param(
-            ["mode=act"], "mode: act is not offered; use one of observe, propose or execute", id="a mode nobody knows"
+            ["mode=act"], "mode: act is not offered; use one of observe, propose or execute", id="an unknown mode"
         ),
         pytest.param(
             ["mode=execute", "kafka.bootstrap.servers=a:1", "kafka.security.protocol=SSL"],
@@ -53,7 +53,7 @@ def settings_of(*assignments: str) -> Settings:
         pytest.param(
             ["execute.journal=zookeeper"],
             "execute.journal: zookeeper is not offered; use one of kafka or file",
-            id="a journal nobody knows",
+            id="an unknown journal",
         ),
         pytest.param(
             ["execute.journal=file"],
@@ -183,7 +183,7 @@ def settings_of(*assignments: str) -> Settings:
         pytest.param(
             ["execute.kafka.sasl.username=executor"],
             "execute.kafka.sasl.username: it has no effect with security.protocol PLAINTEXT; use SASL_SSL",
-            id="an executor's name where nobody logs in",
+            id="an executor's name without authentication",
         ),
         pytest.param(
             ["topics.journal.name=rackwise.telemetry"],
@@ -261,7 +261,7 @@ def test_without_its_own_login_the_executor_is_the_observer() -> None:
     "assignments",
     [
         pytest.param(["kafka.security.protocol=SSL"], id="a dry run"),
-        pytest.param(["mode=execute"], id="brokers that know nobody"),
+        pytest.param(["mode=execute"], id="brokers without authentication"),
         pytest.param(["mode=execute", "kafka.security.protocol=SSL", "execute.journal_key_file=/k"], id="a key"),
         pytest.param(
             [

@@ -155,7 +155,7 @@ def test_the_remembered_rack_of_an_absent_broker_still_counts_for_kafkas_measure
         pytest.param(
             None, 2, (1, 2, 3), (1, 1, 0), (1, 1, 0), id="selector unknown, but the leader is near for certain"
         ),
-        pytest.param(True, None, (), (0, 1, 1), (0, 1, 1), id="no leader: nobody can tell where bytes come from"),
+        pytest.param(True, None, (), (0, 1, 1), (0, 1, 1), id="no leader: the source of its bytes is unknown"),
     ],
 )
 def test_read_local_looks_at_who_really_serves(selector, leader, isr, read, best):
@@ -265,7 +265,7 @@ BROKEN = MemberDefect("assignment", "truncated", "the assignment ends in mid-fie
     [
         pytest.param(three_racks(member("m", "a", None)), NotAssessed.HIDDEN, id="no assignment is shown"),
         pytest.param(three_racks(), NotAssessed.EMPTY, id="a group without members"),
-        pytest.param(three_racks(member("m", None, "t-0")), NotAssessed.NO_RACKS, id="nobody tells a rack"),
+        pytest.param(three_racks(member("m", None, "t-0")), NotAssessed.NO_RACKS, id="no rack is sent"),
         pytest.param(
             three_racks(member("m", "a", None, defects=(BROKEN,))), NotAssessed.UNDECODABLE, id="broken bytes"
         ),

@@ -113,7 +113,7 @@ ON = {"rack_aware_assignment_strategy": "min_traffic"}
                     "give no other value)"
                 ),
             ),
-            id="nobody told the strategy",
+            id="the strategy is unknown",
         ),
         pytest.param(
             an_application,

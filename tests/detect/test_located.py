@@ -63,7 +63,7 @@ def test_a_broker_that_only_a_locator_knows_is_still_told_to_set_its_rack() -> N
     [
         pytest.param((3,), "broker.rack=c", ("broker 3 (c)",), id="one of which the rack is known"),
         pytest.param((2, 3), "broker.rack=<a|b|c>", ("broker 2 (b)", "broker 3 (c)"), id="two in different racks"),
-        pytest.param((3, 4), "broker.rack=<a|b|c>", ("broker 3 (c)", "broker 4"), id="one that nobody knows"),
+        pytest.param((3, 4), "broker.rack=<a|b|c>", ("broker 3 (c)", "broker 4"), id="one of unknown rack"),
     ],
 )
 def test_the_advice_names_the_racks_that_locators_know(
@@ -195,7 +195,7 @@ def test_brokers_that_tell_no_rack_switch_awareness_off_whatever_locators_know()
         pytest.param(members("a", "b", "c"), (WIRE,), (3, 0, 3), (3, 0, 3), id="all tell: every replica near is read"),
         pytest.param(
             members(None, None, None), (WIRE, CIDR), (3, 0, 3), (2, 0, 3),
-            id="nobody tells: the leader is read, however near a replica is",
+            id="no locator: the leader is read, however near a replica is",
         ),
         pytest.param(
             members("b", None), (WIRE, CIDR), (2, 0, 2), (1, 1, 2),

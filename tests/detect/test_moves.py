@@ -26,7 +26,7 @@ def a_cluster() -> Answers:
 
 
 def journal_says(run: Run, *own: TopicPartition) -> None:
-    """These are the moves of our own that the next look is told of."""
+    """Our own moves, as the next look knows them."""
     run.memory = replace(run.memory, own_reassignments=frozenset(own))
 
 

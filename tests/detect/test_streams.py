@@ -69,7 +69,7 @@ def test_a_warm_up_is_seen_with_lag_range_and_source_then_promotable_when_its_ap
         pytest.param(
             lambda a: a.says("app", "app", "0_1", "standby", 0, at_s=10), NO_STANDBYS, False, id="told of all"
         ),
-        pytest.param(lambda a: a, NO_STANDBYS, False, id="nobody tells"),
+        pytest.param(lambda a: a, NO_STANDBYS, False, id="unknown"),
         pytest.param(
             lambda a: a.says("app", process_id(2), "0_1", "standby", 0, at_s=-25), NO_STANDBYS, False, id="too long ago"
         ),
@@ -221,7 +221,7 @@ def copies(*racks: str | None, tags: tuple[str | None, ...] = ()) -> Answers:
             copies("a", "b", "c", tags=("z1", "z1", "z2")),
             Limits(),
             {"zone": FindingSeverity.INFO},
-            id="share a tag, nobody asked",
+            id="share a tag, none asked",
         ),
         pytest.param(
             copies("a", "b", "c", tags=("z1", "z1", "z2")),

@@ -28,7 +28,7 @@ from agent.values.verdict import Allow, HoldReason
 from assignors.problem import TopicPartition
 from tests.docs.schemas import journal_schema
 from tests.execute.test_obey import LIMITS, MOVE, STANDING, TARGET, ask, done, in_journal, plan
-from tests.guarded import NOBODY, held, limits_of, only
+from tests.guarded import EMPTY_JOURNAL, held, limits_of, only
 from tests.journals import journal
 from tests.snapshots import NOW_MS
 from tests.test_guard import shared
@@ -87,7 +87,7 @@ def test_what_is_judged_when_it_is_proposed_is_not_less_than_what_is_written() -
 
 def test_an_approval_of_what_is_too_large_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent.journal.targets.MOST_TARGETS", 0)
-    verdict = held(shared(), NOBODY)
+    verdict = held(shared(), EMPTY_JOURNAL)
     assert verdict.reason is HoldReason.TOO_LARGE
     assert not verdict.passes
     result = apply_commands(
@@ -112,7 +112,7 @@ def test_an_approval_waits_for_room_and_says_so(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_explanation_has_the_size() -> None:
     snapshot, proposal = only(shared())
-    rows = {row.rule: row for row in explained(proposal, snapshot, Memory(), limits_of(), NOBODY)}
+    rows = {row.rule: row for row in explained(proposal, snapshot, Memory(), limits_of(), EMPTY_JOURNAL)}
     assert (rows["size"].answer, rows["size"].sentence) == (
         RuleAnswer.YES,
         "1 partition of at most 100,000 in one plan",

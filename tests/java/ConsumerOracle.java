@@ -38,7 +38,7 @@ import org.apache.kafka.common.TopicPartition;
 public class ConsumerOracle {
 
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final Node NOBODY = Node.noNode();
+    private static final Node NO_NODE = Node.noNode();
 
     public static void main(String[] args) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -127,7 +127,7 @@ public class ConsumerOracle {
                 for (int at = 0; at < replicas.length; at++) {
                     replicas[at] = new Node(at, "broker", 9092, racks.get(at).isNull() ? null : racks.get(at).asText());
                 }
-                partitions.add(new PartitionInfo(topic.get("name").asText(), number, NOBODY, replicas, replicas));
+                partitions.add(new PartitionInfo(topic.get("name").asText(), number, NO_NODE, replicas, replicas));
             }
         }
         return new Cluster("cluster", List.of(), partitions, new TreeSet<>(), new TreeSet<>());

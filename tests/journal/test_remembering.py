@@ -1,4 +1,4 @@
-"""What a cycle is told of our own moves: those under way, and those that were through before anybody looked."""
+"""What a cycle knows of our own moves: those in progress, and those that ended before the first look."""
 
 from __future__ import annotations
 

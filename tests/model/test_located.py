@@ -1,4 +1,4 @@
-"""Racks by all locators: who knows, who wins, who says otherwise, and what Kafka itself is told."""
+"""Racks by all locators: which one knows the rack, which wins, which differs, and the rack sent to Kafka."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ BOTH = located("file", "broker.1=a", "broker.1=b", "client.id.client-m=a", "clie
         pytest.param((WIRE, TABLE), "a", (IN_A,), Rack(KNOWN, "a"), id="the wire and a table agree"),
         pytest.param((WIRE, TABLE), "a", (), Rack(KNOWN, "a"), id="only the wire knows"),
         pytest.param((WIRE, TABLE), None, (IN_A,), Rack(KNOWN, "a", source="file"), id="only a table knows"),
-        pytest.param((WIRE, TABLE), None, (), Rack(UNKNOWN, None), id="nobody knows"),
+        pytest.param((WIRE, TABLE), None, (), Rack(UNKNOWN, None), id="no rack is known"),
         pytest.param(
             (WIRE, TABLE),
             "b",
@@ -91,7 +91,7 @@ BOTH = located("file", "broker.1=a", "broker.1=b", "client.id.client-m=a", "clie
             "b",
             (IN_A,),
             Rack(KNOWN, "a", source="file", sent="b", others=(("wire", "b"),)),
-            id="a table is asked first and wins, and what is told is kept",
+            id="a table is asked first and wins, and the rack sent is kept",
         ),
         pytest.param(
             (SECOND, TABLE, WIRE),
@@ -105,10 +105,14 @@ BOTH = located("file", "broker.1=a", "broker.1=b", "client.id.client-m=a", "clie
             "b",
             (IN_A,),
             Rack(KNOWN, "a", source="file", sent="b"),
-            id="without wire, what is told is not asked",
+            id="without wire, the rack sent is not asked",
         ),
         pytest.param(
-            (TABLE,), "b", (), Rack(UNKNOWN, None, source="", sent="b"), id="without wire, what is told is not believed"
+            (TABLE,),
+            "b",
+            (),
+            Rack(UNKNOWN, None, source="", sent="b"),
+            id="without wire, the rack sent is not believed",
         ),
         pytest.param(
             (TABLE,), None, (BOTH,), Rack(CONFLICTING, None, ("a", "b"), source="file"), id="a table contradicts itself"

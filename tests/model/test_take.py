@@ -193,7 +193,7 @@ def test_byte_rates_come_from_what_was_appended_and_how_large_it_was() -> None:
     answers.ends[first] = 2_000
     answers.sizes[1, first] = 200_000
     run.look(answers.at(10))
-    assert run.snapshot.bytes_per_s == {idle: 0.0}, "what stands still is known before the size of a record is"
+    assert run.snapshot.bytes_per_s == {idle: 0.0}, "a rate of zero is known before the size of a record is"
     answers.ends[first] = 3_000
     run.look(answers.at(20))
     assert run.snapshot.bytes_per_s == {first: pytest.approx(2_000 / 20 * 100), idle: 0.0}

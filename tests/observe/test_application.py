@@ -161,7 +161,7 @@ def test_an_answer_of_another_form_is_a_gap_that_says_where(
 @pytest.mark.parametrize(
     ("address", "cause", "subject"),
     [
-        pytest.param("http://127.0.0.1:1/lags", GapCause.UNREACHABLE, "http://127.0.0.1:1/lags", id="nobody listens"),
+        pytest.param("http://127.0.0.1:1/lags", GapCause.UNREACHABLE, "http://127.0.0.1:1/lags", id="no listener"),
         pytest.param("file:///etc/passwd", GapCause.ERROR, "file:///etc/passwd", id="a file"),
         pytest.param(
             "http://u:secret@h/lags", GapCause.ERROR, "http://******@h/lags", id="a password, which is not shown"

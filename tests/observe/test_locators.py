@@ -82,7 +82,7 @@ def a_fifo(path: Path) -> None:
         pytest.param(no_file, GapCause.UNREACHABLE, "{path} cannot be read (No such file or directory)", id="no file"),
         pytest.param(Path.mkdir, GapCause.UNUSABLE, "{path} cannot be read (it is a directory", id="a folder"),
         pytest.param(
-            a_fifo, GapCause.UNUSABLE, "{path} cannot be read (it is a named pipe", id="a pipe that nobody writes to"
+            a_fifo, GapCause.UNUSABLE, "{path} cannot be read (it is a named pipe", id="a pipe without a writer"
         ),
         pytest.param(
             lambda path: path.symlink_to(path),

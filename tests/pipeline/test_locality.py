@@ -54,7 +54,7 @@ def test_how_local_groups_read_by_rack(spark: SparkSession) -> None:
     ]
     expected = [
         locally("g", "a", 2.0, 3.0, 0.0, 100.0, 150.0),
-        # Part of what b reads comes from where nobody knows: it may be b.
+        # Part of what b reads comes from an unknown rack, which may be b.
         locally("g", "b", 0.0, 2.0, 1.0, None, 50.0),
         locally("g", "", 0.0, 1.0, 1.0, None, None),
         locally("g", "a", 1.0, 1.0, 0.0, None, None, cluster="other"),

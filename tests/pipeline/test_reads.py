@@ -116,7 +116,7 @@ def test_what_is_read_by_hour_and_route(spark: SparkSession) -> None:
         # 101 records are 25 and 76: a record falls into one hour or the other.
         took(BEFORE_MS, "g", "t", NEAR, 20_000.0, 25.0, 25.0, True, 250.0),
         took(HOUR_MS, "g", "t", NEAR, 60_000.0, 76.0, 76.0, True, 760.0),
-        # When it moved nobody knows: half the time for either route.
+        # The moment of the move is unknown: half the time for either route.
         took(BEFORE_MS, "moved", "t", FAR, 10_000.0, 12.5, 0.0, False, 125.0),
         took(BEFORE_MS, "moved", "t", NEAR, 10_000.0, 12.5, 0.0, False, 125.0),
         took(HOUR_MS, "moved", "t", FAR, 30_000.0, 37.5, 0.0, False, 375.0),

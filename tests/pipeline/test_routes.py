@@ -37,7 +37,7 @@ CASES: list[tuple[str, tuple[Any, ...], str | None, str | None, tuple[str | None
     ("nobody is in sync at all", of([]), "a", "a", ("a", "a", None, "SAME_ZONE")),
     ("the reader tells no rack", of(), "c", None, ("a", "c", None, "CROSS_ZONE")),
     ("brokers do not look at racks", of(selector=False), "c", "c", ("a", "c", None, "CROSS_ZONE")),
-    ("nobody knows whether they do", of(selector=None), "c", "c", (None, "c", SELECTOR_UNKNOWN, "UNKNOWN")),
+    ("whether they do is unknown", of(selector=None), "c", "c", (None, "c", SELECTOR_UNKNOWN, "UNKNOWN")),
     ("it makes no difference at the leader's", of(selector=None), "a", "a", ("a", "a", None, "SAME_ZONE")),
     ("nor where no broker tells that rack", of(selector=None), "z", "z", ("a", "z", None, "CROSS_ZONE")),
     ("the reader stands elsewhere than it tells", of(), "c", "b", ("b", "c", None, "CROSS_ZONE")),

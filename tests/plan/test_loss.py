@@ -107,14 +107,14 @@ TASKS = [
         application(copy("p2", caught_up=True, role=TaskRole.WARMUP)), "", id="a warm-up elsewhere has caught up"
     ),
     pytest.param(application(copy("p2", caught_up=False)), "lost", id="the standby elsewhere is behind"),
-    pytest.param(application(copy("p2", caught_up=None)), "untold", id="nobody knows how far the standby is"),
+    pytest.param(application(copy("p2", caught_up=None)), "untold", id="the lag of the standby is unknown"),
     pytest.param(application(copy("p3", caught_up=True)), "lost", id="the standby is in the same rack"),
     pytest.param(application(copy("p2", caught_up=True), other="_"), "untold", id="the standby's rack is not known"),
     pytest.param(application(runs_in="_"), "untold", id="the rack of the task itself is not known"),
     pytest.param(application(copy("p2", caught_up=True), runs_in="_"), "", id="not known, but covered either way"),
     pytest.param(application(state=TaskStatefulness.STATELESS), "", id="no state"),
     pytest.param(application(state=TaskStatefulness.NO_CHANGELOG), "lost", id="state that nothing restores"),
-    pytest.param(application(state=TaskStatefulness.UNKNOWN), "untold", id="nobody knows whether there is state"),
+    pytest.param(application(state=TaskStatefulness.UNKNOWN), "untold", id="whether there is state is unknown"),
     pytest.param(application(runs_in="b"), "", id="it runs elsewhere"),
     pytest.param(application(hidden=True), "group", id="a rebalance hides the group"),
 ]

@@ -2,7 +2,7 @@
 
 Its processes restore their copies at a rate of their own, its leader assigns for high availability and asks for probing
 rebalances, and members tell their offset sums when they join and never between. State that is given up stays on disk
-and is told at every join, as Kafka does it. Nothing here knows rackwise.
+and gets them at every join, as Kafka does it. Nothing here knows rackwise.
 """
 
 from __future__ import annotations

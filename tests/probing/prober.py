@@ -31,7 +31,7 @@ class Told:
 
 
 class Prober:
-    """Looks at one application until it is told to stop; ``triggers`` are the seconds at which it asked."""
+    """Looks at one application until it is stopped; ``triggers`` are the seconds at which it asked."""
 
     def __init__(
         self,

@@ -157,7 +157,7 @@ def test_a_trigger_for_fresh_offset_sums_counts_the_warm_ups(count: int, copies:
             id="the leader wants no other assignment",
         ),
         pytest.param(shown(warmup(0), kind=GroupKind.STREAMS), ProbingOffReason.NOT_CLASSIC, "classic", id="KIP-1071"),
-        pytest.param(shown(warmup(0), state="Empty"), ProbingOffReason.EMPTY, "is Empty", id="nobody is there"),
+        pytest.param(shown(warmup(0), state="Empty"), ProbingOffReason.EMPTY, "is Empty", id="no members"),
         pytest.param(a_cluster().snapshot(), ProbingOffReason.NOT_CLASSIC, "", id="no such group"),
     ],
 )
@@ -249,7 +249,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             ProbingWaitReason.BACK_OFF,
             238_000,
             "the last 2 triggers promoted no warm-up",
-            id="two that nobody judged within a minute",
+            id="two without a judgement within a minute",
         ),
         pytest.param(
             READY,

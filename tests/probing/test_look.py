@@ -50,7 +50,7 @@ def held(in_ms: int | None, reason: ProbingWaitReason = ProbingWaitReason.FLOOR)
         pytest.param([restoring(0, 1, 3)], 2_000, False, None, id="looks that take long: not beyond the poll"),
         pytest.param([held(4_000)], 0, False, 4_000, id="when the floor is over"),
         pytest.param([held(-50)], 0, False, 1_000, id="what is over already"),
-        pytest.param([held(None)], 0, False, None, id="nobody can tell when"),
+        pytest.param([held(None)], 0, False, None, id="the moment is unknown"),
         pytest.param([held(4_000), restoring(3, 5, 9)], 0, False, 3_000, id="the soonest of several applications"),
     ],
 )

@@ -12,7 +12,7 @@ from agent.probing.decide import worth_waiting_ms
 @pytest.mark.parametrize(
     ("ready", "arrivals_ms", "waited_ms", "wait_ms"),
     [
-        pytest.param(1, [], 0, None, id="nobody else comes"),
+        pytest.param(1, [], 0, None, id="no other arrives"),
         pytest.param(1, [3_000], 0, 3_000, id="one more within three seconds"),
         pytest.param(1, [6_000], 0, None, id="beyond the bound"),
         pytest.param(1, [3_000], 2_500, None, id="the bound is used up by what was waited already"),

@@ -98,7 +98,7 @@ def test_readyz(server: WebServer, seen: LoopState, status: int, reasons: list[s
             200,
             [],
             "no new batch: outside of every window",
-            id="a plan that waits is told",
+            id="a waiting plan is named",
         ),
         pytest.param(
             ExecuteState(leads=True, plans=1, troubles={ExecuteFault.LOOK: "only one broker described the topics"}),
