@@ -128,7 +128,8 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
         ),
         pytest.param(
             EMPTY_JOURNAL, None,
-            {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback", RuleAnswer.YES, "copying costs up to $2.00 and saves $0.50 a day: paid back in 4 days, at most 30 days are "
+            {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback", RuleAnswer.YES,
+            "copying costs up to $2.00 and saves $0.50 a day: paid back in 4 days, at most 30 days are "
             "allowed", id="it pays",
         ),
         pytest.param(
