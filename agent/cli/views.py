@@ -1,16 +1,16 @@
-"""Documents of ``status``, ``racks`` and ``groups`` from one look. Pure; unknown stays None."""
+"""Documents of ``racks`` and ``groups``, and findings, from one look. Pure; unknown stays None."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from agent.cli.views_money import money, priced, unknown_groups, worst_groups
+from agent.cli.views_money import priced
 from agent.detect.detect_context import rack_source
 from agent.money.costs import CrossRackCosts, costs_of, lag_of, worst_task_lag
 from agent.money.traffic import border, worst_first
 from agent.values.assessment import Assessment, Locality, LocalityMeasure
-from agent.values.cycle import hidden_groups, known_part
+from agent.values.cycle import known_part
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK, MEMBERLESS_STATES
 from agent.values.memory import BrokerAbsence, absence_words, absences
 from agent.values.observation import ObservationPart
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
         FindingDocument,
         LossDocument,
         LostTaskDocument,
-        RackBrokers,
         RackDocument,
-        StatusDocument,
         SurvivorDocument,
     )
     from agent.cli.documents.groups import (
@@ -41,59 +39,6 @@ if TYPE_CHECKING:
     from agent.simulate.rack_loss import LostTask, RackLoss
 
 UNKNOWN = "(unknown)"
-
-
-def summary(look: StageEvaluation) -> dict[str, Any]:
-    """The cluster in ten lines."""
-    snapshot = look.snapshot
-    kinds = Counter(group.kind.value for group in snapshot.groups.values())
-    severities = Counter(finding.severity.value for finding in look.detection.findings)
-    return {
-        "cluster": snapshot.cluster_id,
-        "brokers": known_part(dict(sorted(_brokers_by_rack(snapshot).items())), snapshot, ObservationPart.BROKERS),
-        "absent_brokers": known_part(sorted(absences(look.before, snapshot)), snapshot, ObservationPart.BROKERS),
-        "topics": known_part(len(snapshot.topics), snapshot, ObservationPart.TOPICS),
-        "partitions": known_part(
-            sum(len(one.partitions) for one in snapshot.topics.values()), snapshot, ObservationPart.TOPICS
-        ),
-        "groups": known_part(dict(sorted(kinds.items())), snapshot, ObservationPart.GROUPS),
-        "rebalancing_groups": known_part(list(hidden_groups(snapshot, look.limits)), snapshot, ObservationPart.GROUPS),
-        "findings": {name: severities[name] for name in ("critical", "warning", "info") if severities[name]},
-        "proposals": len(look.proposals),
-        "not_seen": len(snapshot.gaps),
-        "took_ms": look.took_ms,
-    }
-
-
-def status(look: StageEvaluation) -> StatusDocument:
-    """The whole status as one document."""
-    told = summary(look)
-    by_rack, costs = told["brokers"], costs_of(look.snapshot)
-    return {
-        "cluster": told["cluster"],
-        "brokers": None if by_rack is None else [_rack_row(name, of) for name, of in by_rack.items()],
-        "absent_brokers": told["absent_brokers"],
-        "topics": told["topics"],
-        "partitions": told["partitions"],
-        "groups": told["groups"],
-        "rebalancing_groups": told["rebalancing_groups"],
-        "proposals": told["proposals"],
-        "not_seen": told["not_seen"],
-        "agent": look.agent,
-        "took_ms": told["took_ms"],
-        "money": money(costs, look),
-        "worst_groups": worst_groups(costs, look),
-        "unknown_groups": unknown_groups(costs, look),
-        "findings": findings(look),
-        "gaps": [
-            {"part": gap.part.value, "cause": gap.cause.value, "subject": gap.subject, "detail": gap.detail}
-            for gap in look.snapshot.gaps
-        ],
-    }
-
-
-def _rack_row(name: str, brokers: list[int]) -> RackBrokers:
-    return {"rack": None if name == UNKNOWN else name, "brokers": brokers}
 
 
 def findings(look: StageEvaluation) -> list[FindingDocument]:
@@ -122,7 +67,7 @@ def racks(look: StageEvaluation) -> list[RackDocument]:
     absent = absences(look.before, snapshot)
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}
     names: dict[int, str] = {broker.id: rack_name(broker.rack) for broker in snapshot.brokers}
-    brokers = _brokers_by_rack(snapshot)
+    brokers = brokers_by_rack(snapshot)
     for gone in absent.keys() - names.keys():  # registered nowhere, and in no replica list: the agent has seen it
         brokers.setdefault(UNKNOWN, []).append(gone)
     brokers = {name: sorted(of) for name, of in brokers.items()}
@@ -176,7 +121,8 @@ def _absence_rows(brokers: list[int], absent: Mapping[int, BrokerAbsence]) -> li
     ]
 
 
-def _brokers_by_rack(snapshot: Snapshot) -> dict[str, list[int]]:
+def brokers_by_rack(snapshot: Snapshot) -> dict[str, list[int]]:
+    """Rack, as a person reads it -> ids of its brokers."""
     found: dict[str, list[int]] = {}
     for broker in snapshot.brokers:
         found.setdefault(rack_name(broker.rack), []).append(broker.id)

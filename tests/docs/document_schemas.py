@@ -19,7 +19,9 @@ from typing import Any, NamedTuple, TypedDict, get_args, get_origin
 from typing_extensions import get_original_bases, is_typeddict
 
 from agent.cli.documents import cluster, config, groups, plan, proposals
+from agent.cli.status import StatusDocument
 from agent.propose.codec import ProposalDocument
+from agent.values import progress
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
 
 
@@ -103,7 +105,7 @@ _ANSWERED = (
 
 DOCUMENTS: tuple[CommandDocument, ...] = (
     CommandDocument(
-        "status", cluster.StatusDocument, ("status",), "What is there, what crosses racks, all findings.", rows=False
+        "status", StatusDocument, ("status",), "What is there, what crosses racks, all findings.", rows=False
     ),
     CommandDocument("racks", cluster.RackDocument, ("racks",), "Racks, one row each."),
     CommandDocument("groups", groups.GroupDocument, ("groups",), "Groups, costliest first."),
@@ -179,6 +181,13 @@ def command_name(typed: str) -> str:
 
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_TYPES = {
+    name: kind
+    for module in (cluster, config, groups, plan, progress, proposals)
+    for name, kind in vars(module).items()
+    if is_typeddict(kind)
+}
+"""Types that a command imports for the type checker alone."""
 _ELSEWHERE: dict[Any, str] = {ProposalDocument: PROPOSAL_ID}
 """Types that have a schema of their own, which is referred to."""
 
@@ -263,7 +272,7 @@ def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     name = kind.__name__
     if name not in definitions:
         definitions[name] = {}  # a type may refer to itself
-        hints = typing.get_type_hints(kind, include_extras=True)
+        hints = typing.get_type_hints(kind, localns=_TYPES, include_extras=True)
         below = dict(_docstrings(kind))
         properties: dict[str, Any] = {}
         for field, hint in hints.items():
