@@ -19,6 +19,7 @@ from agent.values.number_format import lasted
 if TYPE_CHECKING:
     from agent.act.lead.leadership_plan import LeadershipPlan
     from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand
+    from agent.journal.leader import LeaderEntry
     from agent.journal.record_trust import JournalKey
     from agent.values.journal import JournalState
     from config.load import LoadedSettings
@@ -39,7 +40,7 @@ def confirmed(question: str, *, option: str) -> bool:
 READ_MS = 10_000
 POLL_S = 0.5
 OLD_MS = 900_000
-"""A leader says every five minutes that it leads; one that was not heard of for three times as long may be gone."""
+"""A leader confirms its lead every five minutes; one without a confirmation for three times as long may be gone."""
 
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, kept in the journal.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
@@ -108,21 +109,21 @@ def command(
     return Wish(name, verb, who(), time.time_ns() // 1_000_000, proposal_id, plan_hash, reason)
 
 
-def ask(plan: LeadershipPlan, wish: OperatorCommand, wait_s: float) -> LeaderAnswer:
+def ask(plan: LeadershipPlan, command: OperatorCommand, wait_s: float) -> LeaderAnswer:
     """Send it and wait for its answer. Raises GuardRefused when it is refused, GaveUp when no agent answers."""
     from agent.journal.commands import answer_to
 
-    led = _leader(plan)
-    _send(plan, wish, led)
+    leader = _leader(plan)
+    _send(plan, command, leader)
     until = time.monotonic() + wait_s
-    silence = f"{led.agent} on {led.host}, the last leading agent, did not answer"
+    silence = f"{leader.agent} on {leader.host}, the last leading agent, did not answer"
     while time.monotonic() < until:
         try:
-            found = answer_to(journal(plan), wish.id)
+            found = answer_to(journal(plan), command.id)
         except JournalUnavailable as error:  # the command was sent, so it may be obeyed all the same
             found, silence = None, f"the journal, where the answer is written, cannot be read: {error.why}"
         if found is not None:
-            return _told(found.answer, wish)
+            return _accepted(found.answer, command)
         time.sleep(POLL_S)
     raise GaveUp(
         f"No agent answered within {wait_s:.0f} s",
@@ -150,14 +151,7 @@ def who() -> str:
         return f"uid{os.getuid()}@{socket.gethostname()}"
 
 
-class _Led:
-    """Who led last."""
-
-    def __init__(self, agent: str, host: str, cluster: str) -> None:
-        self.agent, self.host, self.cluster = agent, host, cluster
-
-
-def _leader(plan: LeadershipPlan) -> _Led:
+def _leader(plan: LeadershipPlan) -> LeaderEntry:
     from agent.journal.leader import LEADER, leader_in
 
     view = journal(plan)
@@ -171,48 +165,48 @@ def _leader(plan: LeadershipPlan) -> _Led:
     idle_ms = time.time_ns() // 1_000_000 - max(view[LEADER].at_ms, found.since_ms)
     if idle_ms > OLD_MS:
         say(f"note: {found.agent} on {found.host}, the last leading agent, confirmed it {lasted(idle_ms)} ago")
-    return _Led(found.agent, found.host, found.cluster)
+    return found
 
 
-def _send(plan: LeadershipPlan, wish: OperatorCommand, led: _Led) -> None:
+def _send(plan: LeadershipPlan, command: OperatorCommand, leader: LeaderEntry) -> None:
     from agent.act.commands.commands_topic import send_command
     from agent.act.commands.inbox import spool_command
     from agent.execute.commands.identity import signed
     from agent.journal.commands import command_to_json
 
-    command = command_to_json(wish)
+    record = command_to_json(command)
     if plan.signer is not None:
-        command = signed(command, plan.signer, plan.cluster or led.cluster)
+        record = signed(record, plan.signer, plan.cluster or leader.cluster)
     if plan.file is not None:
-        spool_command(plan.spool_directory, command, at_ms=wish.at_ms)
+        spool_command(plan.spool_directory, record, at_ms=command.at_ms)
         return
     send_command(
         plan.config,
         plan.commands_topic,
-        command,
-        cluster=led.cluster,
-        sender=wish.who,
-        at_ms=wish.at_ms,
+        record,
+        cluster=leader.cluster,
+        sender=command.who,
+        at_ms=command.at_ms,
         timeout_ms=READ_MS,
     )
 
 
-def _told(answer: LeaderAnswer, wish: OperatorCommand) -> LeaderAnswer:
+def _accepted(answer: LeaderAnswer, command: OperatorCommand) -> LeaderAnswer:
     if answer.done:
         return answer
     why = answer.sentence.removeprefix("refused: ")
     if answer.unknown:
         todo = "List the open proposals: rackwise proposals"
-        raise BadInput(f"There is no proposal {wish.proposal_id}", why=why, todo=todo)
-    raise GuardRefused(why, todo=answer.todo or _remedy(wish))
+        raise BadInput(f"There is no proposal {command.proposal_id}", why=why, todo=todo)
+    raise GuardRefused(why, todo=answer.todo or _remedy(command))
 
 
-def _remedy(wish: OperatorCommand) -> str:
+def _remedy(command: OperatorCommand) -> str:
     """Of a refusal for which the agent named no remedy."""
     from agent.journal.commands import CommandVerb
 
-    if wish.proposal_id is None:
+    if command.proposal_id is None:
         return "See all commands and their answers: rackwise proposals history"
-    if wish.verb in (CommandVerb.APPROVE, CommandVerb.APPLY):
-        return f"See every check with its numbers: rackwise explain {wish.proposal_id}"
+    if command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY):
+        return f"See every check with its numbers: rackwise explain {command.proposal_id}"
     return "List the plans and their states: rackwise reassign status"

@@ -47,8 +47,8 @@ def _show_checks(rows: list[CheckDocument], telling: Collection[str], *, every: 
 
     for row in rows:
         emit_text(row["check"], indent=_INDENT, mark=f"{row['state']:>8}")
-        told = row["state"] != "ok" or row["check"] in telling
-        _emit_parts(row["sentences"] if told else [], lambda part: emit_text(part, indent=_INDENT), every=every)
+        is_shown = row["state"] != "ok" or row["check"] in telling
+        _emit_parts(row["sentences"] if is_shown else [], lambda part: emit_text(part, indent=_INDENT), every=every)
         costs = fault_words(row)
         if costs:
             emit_text(costs, indent=_INDENT)

@@ -153,8 +153,8 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> StageEvaluat
 def _whose(agent: RunningAgent, now_ms: int) -> str:
     more = "; agents with different settings write to the same telemetry" if agent.settings_changed else ""
     whose, leads = running_agents.named(agent), ", leads" if agent.leads else ""
-    heard, mode = ago(agent.taken_ms, now_ms), agent.limits.mode.value
-    own = f"judged with the settings of {whose}, last report {heard}, mode {mode}{leads}"
+    age, mode = ago(agent.taken_ms, now_ms), agent.limits.mode.value
+    own = f"judged with the settings of {whose}, last report {age}, mode {mode}{leads}"
     return own + more + "".join(f"; also {other}" for other in running_agents.others(agent, now_ms))
 
 
@@ -192,8 +192,8 @@ def _read_proposals(loaded: LoadedSettings) -> tuple[Proposal | LifecycleStep, .
 def _replaced(life: LifecycleStep, proposals: Iterable[Proposal]) -> str:
     """What became of a proposal that the agent no longer makes, and what is open for the same subject."""
     same = {one.id: one for one in proposals if str(one.subject) == life.subject}
-    told = ", ".join(f"{one.id} ({one.kind.value}: {one.sentence})" for one in same.values())
-    rest = f"open for {life.subject}: {told}" if told else f"no proposal is open for {life.subject}"
+    named = ", ".join(f"{one.id} ({one.kind.value}: {one.sentence})" for one in same.values())
+    rest = f"open for {life.subject}: {named}" if named else f"no proposal is open for {life.subject}"
     return f"{life.id} was a proposal for {life.subject}: {life.sentence.removeprefix('void: ')}; {rest}"
 
 
@@ -258,12 +258,12 @@ def _open(proposals: Sequence[Proposal], subject: str) -> str:
     begun = proposals_by_prefix(subject, (one.id for one in proposals))
     if begun:
         proposals = [one for one in proposals if one.id in begun]
-    told = [f"{one.id} ({one.kind.value} {one.subject})" for one in proposals[:PROPOSALS_SHOWN]]
-    if not told:
+    named = [f"{one.id} ({one.kind.value} {one.subject})" for one in proposals[:PROPOSALS_SHOWN]]
+    if not named:
         return "There is no open proposal."
-    more = f" and {len(proposals) - len(told):,} more (rackwise plan)" if len(told) < len(proposals) else ""
+    more = f" and {len(proposals) - len(named):,} more (rackwise plan)" if len(named) < len(proposals) else ""
     title = f"Open proposals that begin with {subject}" if begun else "Open proposals"
-    return f"{title}: {', '.join(told)}{more}."
+    return f"{title}: {', '.join(named)}{more}."
 
 
 def _ended(subject: str, judged: _Judged) -> str | None:

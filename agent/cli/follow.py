@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from config.load import LoadedSettings
 
 POLL_S = 2.0
-_TOLD_AGAIN_S = 30.0
+_SHOWN_AGAIN_S = 30.0
 DETACHED = 130
 _sleep = time.sleep
 
@@ -121,13 +121,13 @@ def _plan_state(plan: ReassignmentPlan, view: JournalState) -> ProposalStatus:
     from agent.values.reassignment import PlanState
 
     row = plan_row(plan, plan_entries.batches(view, plan.proposal_id))
-    told = (
+    sentence = (
         f"{plan.state.value}: {row['done']} of {counted(row['partitions'], 'partition')} done, {row['moving']} moving"
     )
     if not plan.ended:
-        return ProposalStatus(None, told, plan)
+        return ProposalStatus(None, sentence, plan)
     return ProposalStatus(
-        int(plan.state is not PlanState.DONE), f"{told}{f'; {plan.sentence}' if plan.sentence else ''}", plan
+        int(plan.state is not PlanState.DONE), f"{sentence}{f'; {plan.sentence}' if plan.sentence else ''}", plan
     )
 
 
@@ -143,7 +143,7 @@ def _trigger_state(trigger: TriggerEntry) -> ProposalStatus:
 
 def _follow(loaded: LoadedSettings, name: str) -> int:
     plan = ask.plan_of(loaded)
-    told, told_at = "", 0.0
+    shown, shown_at = "", 0.0
     with ReassignmentWatcher(loaded).open() as watcher:
         while True:
             try:
@@ -151,9 +151,9 @@ def _follow(loaded: LoadedSettings, name: str) -> int:
                 line = state.sentence + _pace(watcher, state)
             except JournalUnavailable as error:
                 state, line = ProposalStatus(None, ""), f"the journal cannot be read now: {error.why or error.what}"
-            if line != told or time.monotonic() - told_at > _TOLD_AGAIN_S:
+            if line != shown or time.monotonic() - shown_at > _SHOWN_AGAIN_S:
                 say(line)
-                told, told_at = line, time.monotonic()
+                shown, shown_at = line, time.monotonic()
             if state.code is not None:
                 return state.code
             _sleep(POLL_S)
@@ -177,15 +177,22 @@ def _pace(watcher: ReassignmentWatcher, state: ProposalStatus) -> str:
     ends = "time left unknown" if left is None else f"{lasted(1_000 * left)} left"
     amount = whole_plan(state.plan, observation, copies)
     if amount is None:
-        known = [(one.bytes, one.of_bytes) for one in copies if one.bytes is not None and one.of_bytes is not None]
-        unknown = counted(len(copies) - len(known), "copy", "copies")
-        if not known:
-            return f"; moving now: {unknown} of unknown size{_rate(copies)}, {ends} for these"
-        more = f" and {unknown} of unknown size" if len(known) < len(copies) else ""
-        there, wanted = sum(size for size, _ in known), sum(of for _, of in known)
-        return f"; moving now: {sized(there)} of {sized(wanted)} copied{more}{_rate(copies)}, {ends} for these"
+        return _moving_now(copies, ends)
     there, wanted = amount
     return f"; {sized(there)} of {sized(wanted)} copied{_rate(copies)}, {ends} for the partitions that move now"
+
+
+def _moving_now(copies: Sequence[ReplicaProgress], ends: str) -> str:
+    """Copied bytes of the partitions that move now, where those of the whole plan are unknown."""
+    from agent.values.number_format import sized
+
+    known = [(one.bytes, one.of_bytes) for one in copies if one.bytes is not None and one.of_bytes is not None]
+    unknown = counted(len(copies) - len(known), "copy", "copies")
+    if not known:
+        return f"; moving now: {unknown} of unknown size{_rate(copies)}, {ends} for these"
+    more = f" and {unknown} of unknown size" if len(known) < len(copies) else ""
+    there, wanted = sum(size for size, _ in known), sum(of for _, of in known)
+    return f"; moving now: {sized(there)} of {sized(wanted)} copied{more}{_rate(copies)}, {ends} for these"
 
 
 def _rate(copies: Sequence[ReplicaProgress]) -> str:

@@ -110,7 +110,10 @@ def place(
     *,
     every: bool,
 ) -> NoReturn:
-    """Show both placements in all forms that Kafka's tools take, and write the chosen one to its file."""
+    """Show both placements in all forms that Kafka's tools take, and write the chosen one to its file.
+
+    Raises BadInput for a rollback file, as new partitions have no earlier replicas, and for a placement that is refused.
+    """
     from random import Random
 
     from agent.plan.advice import bootstrap_of

@@ -132,7 +132,7 @@ _MOST_VALUES = 1 << 24
 
 
 def read_json(path: Path) -> Any:
-    """The JSON document in a file; one that ends in .gz is gzip'ed, any other may be, and ``-`` is standard input."""
+    """The JSON document in a file, maybe gzip'ed; ``-`` is standard input. Raises BadInput where there is none."""
     try:
         data = sys.stdin.buffer.read(_MOST_BYTES + 1) if path == STANDARD else read_plain(path, _MOST_BYTES)
     except OSError as error:

@@ -262,13 +262,13 @@ def emit_json(document: object, indent: int | None = None) -> None:
 
 def say(text: str) -> None:
     """Talk to the person: on stderr, so that stdout stays data. Folded in a terminal."""
-    told = shortened(hidden(runnable(text)))
+    line = shortened(hidden(runnable(text)))
     if _talks_to_a_terminal():
         from agent.cli.table_layout import paragraph
 
-        words = told.lstrip(" ")
-        told = "\n".join(paragraph(words, _columns(sys.stderr), indent=" " * (len(told) - len(words))))
-    _print(told, sys.stderr, flush=True)
+        words = line.lstrip(" ")
+        line = "\n".join(paragraph(words, _columns(sys.stderr), indent=" " * (len(line) - len(words))))
+    _print(line, sys.stderr, flush=True)
 
 
 def _talks_to_a_terminal() -> bool:
@@ -373,8 +373,8 @@ def _table(
 
 def _is_numeric(column: Sequence[object]) -> bool:
     """Whether it stands at the right: it has numbers and nothing else."""
-    told = [value for value in column if not isinstance(value, CellMark | None)]
-    return bool(told) and all(isinstance(value, int | float) for value in told)
+    values = [value for value in column if not isinstance(value, CellMark | None)]
+    return bool(values) and all(isinstance(value, int | float) for value in values)
 
 
 def _table_cell(value: object, *, whole: bool) -> str:

@@ -301,14 +301,14 @@ def told_in_words(column: Mapping[str, Any] | None) -> str:
     """One assignment in a few words; a read of which it is not known whether it crosses is never one that does not."""
     if column is None:
         return UNKNOWN
-    told = [*_reads_words(column["reads"], column["crossing"], column["unknown"])]
+    parts = [*_reads_words(column["reads"], column["crossing"], column["unknown"])]
     if column["crossing_bytes_per_s"] is not None and (column["crossing"] or column["crossing_bytes_per_s"]):
-        told.append(str(bytes_words(column["crossing_bytes_per_s"])))
+        parts.append(str(bytes_words(column["crossing_bytes_per_s"])))
     if column["usd_per_day"]:
-        told.append(f"{usd_words(column['usd_per_day'])}/day")
+        parts.append(f"{usd_words(column['usd_per_day'])}/day")
     if column["moved"]:
-        told.append(f"{column['moved']:,} moved")
-    return ", ".join(told)
+        parts.append(f"{column['moved']:,} moved")
+    return ", ".join(parts)
 
 
 def _reads_words(reads: int, crossing: int, unknown: int) -> Iterator[str]:

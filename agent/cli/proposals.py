@@ -187,9 +187,9 @@ def tell(
     """Send a command about something that needs no plan to be shown, and print the leading agent's answer."""
     from agent.journal.commands import CommandVerb
 
-    wish = ask.command(CommandVerb(verb), proposal, reason=given.reason)
-    answer = ask.ask(ask.plan_of(loaded), wish, given.wait)
-    emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)
+    command = ask.command(CommandVerb(verb), proposal, reason=given.reason)
+    answer = ask.ask(ask.plan_of(loaded), command, given.wait)
+    emit_one({"command": command.id, "done": answer.done, "sentence": answer.sentence}, output)
 
 
 def _rate(text: str | None) -> int | None:
@@ -221,13 +221,13 @@ def _agree(
     if (done := _done_already(view, proposal)) is not None:
         say(done)
     ask.confirm(f"{verb.capitalize()} {proposal_id}?", yes=given.yes)
-    wish = ask.command(CommandVerb(verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
-    wish = wish._replace(throttle_bytes_per_s=throttle, max_moves=given.max_moves, attempt=attempt)
-    answer = ask.ask(where, wish, given.wait)
+    command = ask.command(CommandVerb(verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
+    command = command._replace(throttle_bytes_per_s=throttle, max_moves=given.max_moves, attempt=attempt)
+    answer = ask.ask(where, command, given.wait)
     if verb == "apply" and output is None:
         say(answer.sentence)
     else:
-        emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)
+        emit_one({"command": command.id, "done": answer.done, "sentence": answer.sentence}, output)
     return answer.plan
 
 
@@ -333,10 +333,12 @@ def what_is_approved(proposal: Proposal) -> tuple[str, ...]:
 
 def figures_as_published(proposal: Proposal, now_ms: int) -> str:
     """The figures of the record: no part of what is approved, as they change all the time."""
-    told, parts = proposal.predicted, []
+    predicted, parts = proposal.predicted, []
     if proposal.kind is not ProposalKind.LEADERS:
-        parts.append("bytes to copy unknown" if told.bytes_to_move is None else f"{sized(told.bytes_to_move)} to copy")
-    before, after = usd_words(told.usd_per_day_before), usd_words(told.usd_per_day_after)
+        parts.append(
+            "bytes to copy unknown" if predicted.bytes_to_move is None else f"{sized(predicted.bytes_to_move)} to copy"
+        )
+    before, after = usd_words(predicted.usd_per_day_before), usd_words(predicted.usd_per_day_after)
     parts.append(f"{before}/day across racks before, {after}/day after" if before and after else "$/day unknown")
     return f"as published: {', '.join(parts)}; {as_of(proposal.created_ms, now_ms)}"
 

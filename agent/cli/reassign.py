@@ -58,48 +58,50 @@ def status(
     from agent.cli.records import copy_cells, copy_row, leader_row, pause_row, plan_cells, plan_rows, throttle_rows
 
     loaded = options.settings(source)
-    told = _told(loaded, needed=plan is not None, table=chosen(output) is OutputFormat.TABLE)
-    named = _plan(told.view, plan) if plan is not None else None
+    records = _journal_records(loaded, needed=plan is not None, table=chosen(output) is OutputFormat.TABLE)
+    named = _plan(records.view, plan) if plan is not None else None
     _write_files(named, reassignment_json, rollback_json)
-    rows = [row for row in plan_rows(told.view) if plan is None or plan in (row["plan"], _of(row["plan"]))]
+    rows = [row for row in plan_rows(records.view) if plan is None or plan in (row["plan"], _of(row["plan"]))]
     with ReassignmentWatcher(loaded).open() as watcher:
         observation = watcher.look()
-        copies = [copy_row(one, ours=told.ours(_by(told.view, one.id))) for one in watcher.copies(observation, named)]
-    reassignments = _reassignments(observation, told, named)
+        copies = [
+            copy_row(one, ours=records.ours(_by(records.view, one.id))) for one in watcher.copies(observation, named)
+        ]
+    reassignments = _reassignments(observation, records, named)
     if chosen(output) is not OutputFormat.TABLE:
         document: ReassignStatus = {
-            "leader": leader_row(told.view),
-            "paused": pause_row(told.view),
-            "throttles": throttle_rows(told.view),
-            "journal": told.journal,
+            "leader": leader_row(records.view),
+            "paused": pause_row(records.view),
+            "throttles": throttle_rows(records.view),
+            "journal": records.journal,
             "plans": rows,
             "reassignments": reassignments,
             "copies": copies,
         }
         emit_one(document, output)
-        raise typer.Exit(_exit_code(observation, told))
-    _show_journal(told, output, every=every)
+        raise typer.Exit(_exit_code(observation, records))
+    _show_journal(records, output, every=every)
     none = {"throttle": CellMark.NONE}
     shown = [plan_cells(row) for row in rows]
     emit_gap(shown)
-    if told.view or (told.known and not told.why):
+    if records.view or (records.known and not records.why):
         emit(shown, PLANS, output, empty="the journal has no plan", absent=none, every=every)
     emit_gap(reassignments)
     emit(reassignments, MOVES, output, empty=_none_moves(observation), every=every)
     if copies:
         emit_line()
         emit([copy_cells(row) for row in copies], (*COPIES, "ours"), output, every=every)
-    raise typer.Exit(_exit_code(observation, told))
+    raise typer.Exit(_exit_code(observation, records))
 
 
-def _show_journal(told: _Told, output: options.Output, *, every: bool) -> None:
+def _show_journal(records: _JournalRecords, output: options.Output, *, every: bool) -> None:
     """The leading agent, whether it is paused, the journal, and the throttles in force."""
     from agent.cli.records import head_row, throttle_line, throttle_rows
 
-    lines = [throttle_line(row) for row in throttle_rows(told.view)]
+    lines = [throttle_line(row) for row in throttle_rows(records.view)]
     absent = {"leader": CellMark.NONE, "paused": CellMark.NONE}
-    journal = f"{told.journal}: {told.why}" if told.why else told.journal
-    emit_one({**head_row(told.view), "journal": journal}, output, absent=absent, every=every)
+    journal = f"{records.journal}: {records.why}" if records.why else records.journal
+    emit_one({**head_row(records.view), "journal": journal}, output, absent=absent, every=every)
     if lines:
         emit_line()
         emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
@@ -171,8 +173,8 @@ def _say_way_back(loaded: LoadedSettings, name: str) -> None:
         say(f"{plan.proposal_id}: {partitions}, {plan.state.value}; those that have moved move back{limits}")
 
 
-class _Told(NamedTuple):
-    """What the journal tells."""
+class _JournalRecords(NamedTuple):
+    """What the journal holds."""
 
     view: JournalState
     journal: str
@@ -186,7 +188,7 @@ class _Told(NamedTuple):
         return by is not None if self.known else None
 
 
-def _told(loaded: LoadedSettings, *, needed: bool, table: bool) -> _Told:
+def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> _JournalRecords:
     """The journal, empty where there is none; raises what `ask.journal` raises where a plan of it is needed.
 
     ``table``: the answer itself says why there is none.
@@ -203,7 +205,7 @@ def _told(loaded: LoadedSettings, *, needed: bool, table: bool) -> _Told:
         why = f"{error.what}; no agent in mode execute has run here"
         if not table:
             say(f"no journal: {why}")
-        return _Told({}, "none", why=why)
+        return _JournalRecords({}, "none", why=why)
     except RackwiseError as error:
         if needed or isinstance(error, BadInput):  # a file that is no journal is a mistake in the settings
             raise
@@ -211,17 +213,17 @@ def _told(loaded: LoadedSettings, *, needed: bool, table: bool) -> _Told:
             f"the journal cannot be read, so it is unknown which reassignments are of rackwise: "
             f"{error.what}: {error.why}"
         )
-        return _Told({}, "not readable", known=False)
-    return _Told(view, str(plan.file or plan.journal_topic))
+        return _JournalRecords({}, "not readable", known=False)
+    return _JournalRecords(view, str(plan.file or plan.journal_topic))
 
 
-def _reassignments(observation: Observation, told: _Told, named: ReassignmentPlan | None) -> list[MoveRow]:
+def _reassignments(observation: Observation, records: _JournalRecords, named: ReassignmentPlan | None) -> list[MoveRow]:
     """All that the brokers report, or those of a plan's partitions."""
     from agent.cli.records import move_row
 
     wanted = {target.id for target in named.targets} if named is not None else None
     return [
-        move_row(one, _by(told.view, one.id), known=told.known)
+        move_row(one, _by(records.view, one.id), known=records.known)
         for one in observation.reassignments
         if wanted is None or one.id in wanted
     ]
@@ -237,7 +239,7 @@ def _none_moves(observation: Observation) -> str:
     return "the brokers report no reassignment"
 
 
-def _exit_code(observation: Observation, told: _Told) -> int:
+def _exit_code(observation: Observation, records: _JournalRecords) -> int:
     """0, or that of a partial answer, whose missing parts are named."""
     from agent.cli.session import gap_lines
     from agent.simulate.evaluation import PARTIAL_EXIT
@@ -245,7 +247,7 @@ def _exit_code(observation: Observation, told: _Told) -> int:
     unseen = _unseen(observation)
     for line in gap_lines(gap for gap in observation.gaps if gap.part.value in unseen)[:GAPS_SHOWN]:
         say(line)
-    return PARTIAL_EXIT if unseen or not told.known else 0
+    return PARTIAL_EXIT if unseen or not records.known else 0
 
 
 def _of(name: str) -> str:

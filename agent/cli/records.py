@@ -17,11 +17,28 @@ from agent.values.journal import JournalState, under
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.number_format import counted, lasted, sized
 from agent.values.observation import RawReassignment
-from agent.values.reassignment import Batch, BatchState, PartitionEndReason, ReassignmentPlan, ThrottleDebt, of_plan
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEndReason,
+    ReassignmentPlan,
+    ReassignmentTarget,
+    ThrottleDebt,
+    of_plan,
+)
 from agent.values.typed_json import UnreadableError
 
 if TYPE_CHECKING:
-    from agent.cli.documents.proposals import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
+    from agent.cli.documents.proposals import (
+        CopyRow,
+        HistoryRow,
+        LeaderRow,
+        MoveRow,
+        PauseRow,
+        PlanPartition,
+        PlanRow,
+        ThrottleRow,
+    )
     from agent.values.progress import ReplicaProgress
 
 JournalRow = dict[str, Any]
@@ -66,16 +83,17 @@ def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch]) -> PlanRow:
         "reason": plan.reason,
         "sentence": plan.sentence,
         "ends": {end.value: sum(one is end for one in ends.values()) for end in sorted(others)},
-        "targets": [
-            {
-                "topic": target.id.topic,
-                "partition": target.id.partition,
-                "before": list(target.before),
-                "after": list(target.after),
-                "end": ends[target.id].value if target.id in ends else None,
-            }
-            for target in plan.targets
-        ],
+        "targets": [_planned(target, ends.get(target.id)) for target in plan.targets],
+    }
+
+
+def _planned(target: ReassignmentTarget, end: PartitionEndReason | None) -> PlanPartition:
+    return {
+        "topic": target.id.topic,
+        "partition": target.id.partition,
+        "before": list(target.before),
+        "after": list(target.after),
+        "end": None if end is None else end.value,
     }
 
 

@@ -214,17 +214,17 @@ class AgentReportQuery:
         """What it says; None where no agent's telemetry of this cluster tells."""
         if not any(one.name == self._settings.telemetry_topic for one in observation.topics):
             return None
-        heard = [one for one in self._asked.answer(REPORT_MS / 1000) if one.cluster == observation.cluster_id]
-        if not heard:
+        reports = [one for one in self._asked.answer(REPORT_MS / 1000) if one.cluster == observation.cluster_id]
+        if not reports:
             return None
-        report = heard[0].report
+        report = reports[0].report
         return {
             "name": report.agent,
             "host": report.host,
             "mode": report.mode,
             "leads": report.leads,
             "acting": list(report.acting),
-            "age_ms": _age_ms(heard[0], observation),
+            "age_ms": _age_ms(reports[0], observation),
             "pid": report.pid,
             "others": [
                 {
@@ -236,7 +236,7 @@ class AgentReportQuery:
                     "same_settings": one.report.limits_digest == report.limits_digest,
                     "age_ms": _age_ms(one, observation),
                 }
-                for one in heard[1:]
+                for one in reports[1:]
             ],
         }
 

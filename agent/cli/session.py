@@ -176,12 +176,12 @@ def _line(same: Sequence[Gap]) -> str:
     return f"not seen: {parts}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})"
 
 
-def untold(gaps: Iterable[Gap], findings: Iterable[FindingDocument]) -> list[Gap]:
+def unnamed(gaps: Iterable[Gap], findings: Iterable[FindingDocument]) -> list[Gap]:
     """The gaps that none of these findings names."""
-    told = {
+    named = {
         (one["evidence"].get("part"), one["evidence"].get("cause")) for one in findings if "gaps" in one["evidence"]
     }
-    return [gap for gap in gaps if (gap.part.value, _cause(gap)) not in told]
+    return [gap for gap in gaps if (gap.part.value, _cause(gap)) not in named]
 
 
 def _cause(gap: Gap) -> str | None:

@@ -202,12 +202,12 @@ def _cell(outcome: Mapping[str, Any] | None) -> str:
     from agent.cli.plan import told_in_words
     from agent.values.number_format import counted
 
-    told = told_in_words(outcome)
+    words = told_in_words(outcome)
     if outcome is None or not outcome["standbys"]:
-        return told
+        return words
     sharing = outcome["standbys_sharing_a_rack"]
     shares = "shares" if sharing == 1 else "share"
-    return f"{told}, {sharing:,} of {counted(outcome['standbys'], 'standby', 'standbys')} {shares} a rack"
+    return f"{words}, {sharing:,} of {counted(outcome['standbys'], 'standby', 'standbys')} {shares} a rack"
 
 
 # --- reading the options ----------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def status(source: options.SettingsOptions, given: options.LookOptions) -> None:
     empty = session.none_of("no findings in one look", look, *ObservationPart)
     emit(rows, columns, given.output, empty=empty, every=given.every, most=FINDINGS_SHOWN)
     shown = document["findings"] if given.every or len(rows) <= FINDINGS_SHOWN else []
-    session.leave(look, gaps=session.untold(look.snapshot.gaps, shown))
+    session.leave(look, gaps=session.unnamed(look.snapshot.gaps, shown))
 
 
 def _cells(look: StageEvaluation, *, every: bool) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class _Column(NamedTuple):
         return not self.is_id and not self.is_right
 
     @property
-    def is_told(self) -> bool:
+    def is_prose(self) -> bool:
         """Whether it may leave the table for the lines below its row before any other column gives way."""
         return self.name in PROSE or (self.is_text and self.cells > max(_LONG, self.words))
 
@@ -112,9 +112,9 @@ def _arranged(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequ
     widths = _fitting(found, width)
     if widths is not None and not _is_narrow(found, widths):
         return _Arranged((), *_table(found, rows, widths))
-    told = [column for column in found if column.is_told]
-    if told and len(told) < len(found):
-        return _with_long_ids(found, rows, width, readable=True) or _with_prose_below(found, told, rows, width)
+    prose = [column for column in found if column.is_prose]
+    if prose and len(prose) < len(found):
+        return _with_long_ids(found, rows, width, readable=True) or _with_prose_below(found, prose, rows, width)
     if widths is not None:
         return _more_readable(found, rows, width) or _Arranged((), *_table(found, rows, widths))
     same = sorted((column for column in found if column.is_constant), key=lambda column: (-column.cells, column.place))
@@ -220,23 +220,23 @@ def _fitting(columns: Sequence[_Column], width: int, *, within_words: bool = Fal
 def _is_narrow(columns: Sequence[_Column], widths: Sequence[int]) -> bool:
     """Whether a sentence, or another text, has less room than it needs to be read."""
     rows = list(zip(columns, widths, strict=True))
-    told = [(column.cells, size) for column, size in rows if column.is_told]
+    prose = [(column.cells, size) for column, size in rows if column.is_prose]
     texts = [(column.cells, size) for column, size in rows if column.is_text]
-    return any(size < min(cells, _READABLE) or cells > _LINES * size for cells, size in told) or any(
+    return any(size < min(cells, _READABLE) or cells > _LINES * size for cells, size in prose) or any(
         cells > (_LINES if size >= _SENTENCE else _SHORT) * size for cells, size in texts
     )
 
 
 def _with_prose_below(
-    columns: Sequence[_Column], told: Sequence[_Column], rows: Sequence[Sequence[str]], width: int
+    columns: Sequence[_Column], prose: Sequence[_Column], rows: Sequence[Sequence[str]], width: int
 ) -> _Arranged:
     """The table without its sentences, each of which follows its row."""
-    short = [column for column in columns if column not in told]
+    short = [column for column in columns if column not in prose]
     names, right = [column.name for column in short], [column.is_right for column in short]
     arranged = _arranged(names, [[row[column.place] for column in short] for row in rows], right, width)
     full = []
     for row, lines in zip(rows, arranged.rows, strict=True):
-        below = [column.label + row[column.place] for column in told if row[column.place] not in _NOTHING]
+        below = [column.label + row[column.place] for column in prose if row[column.place] not in _NOTHING]
         full.append([*lines, *(line for text in below for line in paragraph(text, width, indent=" " * _INDENT))])
     return arranged._replace(rows=full)
 
@@ -303,7 +303,7 @@ def _usual_id(column: _Column, rows: Sequence[Sequence[str]], broken: int) -> _C
 
 
 def _usual_cells(column: _Column, whole: Sequence[Sequence[str]]) -> _Column:
-    if column.is_told:
+    if column.is_prose:
         return column
     return column._replace(cells=max([column.words, *(text_width(row[column.place]) for row in whole)]))
 
@@ -336,9 +336,9 @@ def _lines(columns: Sequence[_Column], cells: Sequence[str], widths: Sequence[in
 
 
 def _same(columns: Iterable[_Column], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    told = [f"{_head(column.name)} {rows[0][column.place]}" for column in columns if rows[0][column.place]]
-    if told:
-        yield from paragraph(f"in every row: {'; '.join(told)}", width)
+    prose = [f"{_head(column.name)} {rows[0][column.place]}" for column in columns if rows[0][column.place]]
+    if prose:
+        yield from paragraph(f"in every row: {'; '.join(prose)}", width)
 
 
 def _blocks(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:

@@ -114,13 +114,13 @@ def unknown_cost(unknown: UnknownGroups) -> str | None:
     bounded = [name for name in unknown["groups"] if name not in unbounded]
     rate, money = unknown["at_most_cross_rack_bytes_per_s"], unknown["at_most_usd_per_day"]
     most = bytes_words(rate) if money is None else f"{usd_words(money)}/day"
-    told = f"{counted(len(unknown['groups']), 'group')} with unknown cost"
+    head = f"{counted(len(unknown['groups']), 'group')} with unknown cost"
     if most is None:
-        return f"{told}, and no bound is known: {listed(unknown['groups'])}"
+        return f"{head}, and no bound is known: {listed(unknown['groups'])}"
     if not unbounded:
-        return f"{told}, at most {most}: {listed(unknown['groups'])}"
+        return f"{head}, at most {most}: {listed(unknown['groups'])}"
     together = "" if len(bounded) == 1 else " together"
-    return f"{told}: {listed(bounded)} at most {most}{together}; no bound is known for {listed(unbounded)}"
+    return f"{head}: {listed(bounded)} at most {most}{together}; no bound is known for {listed(unbounded)}"
 
 
 def show_group(document: GroupDetailsDocument, look: StageEvaluation, *, every: bool) -> None:
@@ -336,10 +336,10 @@ def _below_in_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, eve
     same = [name for name in columns[1:] if len({str(row[name]) for row in rows}) == 1]
     _below(rows, tuple(name for name in columns if name not in same), every=every)
     if same:
-        told = (
+        equal = (
             f"{name.replace('_', ' ')}: {'unknown' if rows[0][name] is None else shown(rows[0][name])}" for name in same
         )
-        emit_text(f"of all {len(rows):,}: {'; '.join(told)}")
+        emit_text(f"of all {len(rows):,}: {'; '.join(equal)}")
 
 
 def _task(row: TaskCopyDocument) -> dict[str, Any]:

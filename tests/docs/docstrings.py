@@ -32,6 +32,8 @@ def undocumented() -> Iterator[Undocumented]:
 def undocumented_in(path: Path, tree: ast.Module) -> Iterator[Undocumented]:
     """Every such function of one module."""
     for function in _public(tree):
+        if _is_command(function):  # its docstring is its help, and exit codes are below all help
+            continue
         text = ast.get_docstring(function)
         place = f"{path}:{function.lineno} {function.name}"
         errors = sorted(set(_raised(function)) - CONTROL)
@@ -47,6 +49,12 @@ def _public(node: ast.Module | ast.ClassDef) -> Iterator[_Function]:
             yield from _public(child)
         elif isinstance(child, _Function) and not child.name.startswith("_"):
             yield child
+
+
+def _is_command(function: _Function) -> bool:
+    """Whether typer runs it: by a decorator, or by options of its own."""
+    decorators = {ast.unparse(one).rpartition(".")[2].partition("(")[0] for one in function.decorator_list}
+    return bool(decorators & {"command", "callback", "expanded"}) or "typer." in ast.unparse(function.args)
 
 
 def _raised(function: _Function) -> Iterator[str]:

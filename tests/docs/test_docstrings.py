@@ -22,6 +22,7 @@ def test_every_public_function_has_a_docstring_that_names_its_errors():
         pytest.param("def f():\n    'Does. Raises ValueError.'\n    raise ValueError(1)", [], id="an error named"),
         pytest.param("def _f():\n    raise ValueError(1)", [], id="a private function"),
         pytest.param("def f():\n    'Does.'\n    raise", [], id="an error passed on"),
+        pytest.param("@app.command()\ndef f():\n    'Help.'\n    raise BadInput(1)", [], id="a command"),
         pytest.param(
             "def f():\n    'Does.'\n    try:\n        raise ValueError(1)\n    except ValueError:\n        return",
             [],
