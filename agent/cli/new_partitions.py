@@ -112,7 +112,7 @@ def place(
 ) -> NoReturn:
     """Show both placements in all forms that Kafka's tools take, and write the chosen one to its file.
 
-    Raises BadInput for a rollback file, as new partitions have no earlier replicas, and for a placement that is refused.
+    Raises BadInput for a rollback file, as new partitions have no earlier replicas, and for a refused placement.
     """
     from random import Random
 
