@@ -5,7 +5,7 @@ No plan without a finding, and none from a finding that hysteresis holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -99,9 +99,13 @@ def plan_context(
 def addressed_findings(findings: Iterable[Finding]) -> AddressedFindings | None:
     """Their ids, sorted; None when there is no finding and thus nothing to plan."""
     found = list(findings)
-    if not found:
-        return None
-    return AddressedFindings(tuple(sorted({f.id for f in found})), any(f.held for f in found))
+    return _addressed(found) if found else None
+
+
+def _addressed(findings: Sequence[Finding]) -> AddressedFindings:
+    if len(findings) == 1:  # nearly every subject has one
+        return AddressedFindings((findings[0].id,), findings[0].held)
+    return AddressedFindings(tuple(sorted({f.id for f in findings})), any(f.held for f in findings))
 
 
 def _improvable(found: FindingIndex) -> dict[str, AddressedFindings]:
@@ -111,10 +115,7 @@ def _improvable(found: FindingIndex) -> dict[str, AddressedFindings]:
             if subject.kind == "group":
                 known = by_group.get(subject.name)
                 by_group[subject.name] = findings if known is None else known + findings
-    return {
-        group: AddressedFindings(tuple(sorted([f.id for f in findings])), any(f.held for f in findings))
-        for group, findings in by_group.items()
-    }
+    return {group: _addressed(findings) for group, findings in by_group.items()}
 
 
 def held_brokers(found: FindingIndex, snapshot: Snapshot) -> frozenset[int]:
