@@ -101,7 +101,7 @@ def unknown(name: str) -> SettingMistake:
 
 def _released(name: str) -> str | None:
     """What Kafka released instead of a name that ends as one in the text of a KIP does."""
-    return next((said for old, said in RELEASED_NAMES.items() if f".{name}".endswith(f".{old}")), None)
+    return next((released for old, released in RELEASED_NAMES.items() if f".{name}".endswith(f".{old}")), None)
 
 
 def _by_last_word(word: str) -> str | None:

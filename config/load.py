@@ -78,12 +78,12 @@ class LoadedSettings:
     def secrets(self) -> tuple[str, ...]:
         """Secret values in clear text, for the log's redaction only."""
         settings = self.settings
-        told = settings.model_dump(by_alias=True, exclude={"kafka": True, "execute": {"kafka"}})
+        values = settings.model_dump(by_alias=True, exclude={"kafka": True, "execute": {"kafka"}})
         return (
             *settings.kafka.secrets(),
             *settings.execute.kafka.secrets(),
             *settings.rack_locator.secrets(),
-            *(secret for name, value in told.items() for secret in secrets_in(name, value)),
+            *(secret for name, value in values.items() for secret in secrets_in(name, value)),
             *secrets_in("kafka", settings.kafka.told()),
             *secrets_in("kafka", settings.execute.kafka.told()),
         )
@@ -113,7 +113,7 @@ def load_settings(
     ]
     mistakes = [mistake for layer in layers for mistake in layer.mistakes]
     merged = _merged(layers)
-    references = {**_references(merged), **{text: told for layer in layers for text, told in layer.references.items()}}
+    references = {**_references(merged), **{text: ref for layer in layers for text, ref in layer.references.items()}}
     settings, found = _validated(merged)
     mistakes += found
     if mistakes or settings is None:
@@ -312,8 +312,8 @@ def _exposed(merged: Mapping[SettingPath, SettingValue]) -> tuple[str, ...]:
     ]
     if not names:
         return ()
-    told = ", ".join(names)
-    return (f"{told}: others on this machine can read the command line; use a file, ${{env:NAME}} or ${{file:PATH}}",)
+    keys = ", ".join(names)
+    return (f"{keys}: others on this machine can read the command line; use a file, ${{env:NAME}} or ${{file:PATH}}",)
 
 
 def _is_secret_of_client(path: SettingPath) -> bool:

@@ -129,8 +129,8 @@ def _for_a_person(_logger: object, _method: str, event: Event) -> Event:
     if "sentence" not in event:
         return event
     kept = {key: value for key, value in event.items() if key in _HEAD or (key in _FOR_A_PERSON and value)}
-    told = kept.pop("sentence")
-    return {**kept, "event": f"{event.get('event', ''):<{_EVENT_WIDTH}} {told}"}
+    sentence = kept.pop("sentence")
+    return {**kept, "event": f"{event.get('event', ''):<{_EVENT_WIDTH}} {sentence}"}
 
 
 def _spellings(secret: str) -> set[str]:

@@ -63,8 +63,8 @@ def cache_home() -> Path:
 
 def home(own: str, xdg: str, below_home: Path) -> Path:
     """The directory that variable ``own`` names, else `rackwise` in that of the XDG base directory rules."""
-    if said := os.environ.get(own):
-        return Path(said).expanduser().absolute()
+    if directory := os.environ.get(own):
+        return Path(directory).expanduser().absolute()
     base = os.environ.get(xdg, "")
     # XDG says that a relative path there is to be ignored.
     return (Path(base) if Path(base).is_absolute() else Path.home() / below_home) / "rackwise"

@@ -171,9 +171,9 @@ def named(where: Iterable[Where]) -> str | None:
 
 
 def _one_of(column: str, values: Iterable[str | int]) -> str:
-    told = ", ".join(map(_literal, values))
+    literals = ", ".join(map(_literal, values))
     # SQL has no empty list.
-    return f"`{column}` IN ({told})" if told else "false"
+    return f"`{column}` IN ({literals})" if literals else "false"
 
 
 def _literal(value: str | int) -> str:

@@ -91,7 +91,7 @@ def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, 
     return found
 
 
-def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange], said: Callable[[int], None]) -> int:
+def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange], on_sent: Callable[[int], None]) -> int:
     """Write the records, all or with an error; how many. Raises ClusterUnreachable."""
     settings = {
         "acks": "all",
@@ -120,7 +120,7 @@ def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange],
                 producer.poll(_POLL_S)
         number += 1
         producer.poll(0)
-        said(number)
+        on_sent(number)
     left = producer.flush(WRITE_S)
     if left or failures:
         why = failures[0] if failures else "the brokers did not confirm them in time"

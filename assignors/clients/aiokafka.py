@@ -82,26 +82,26 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
         """Return what this member tells the group's leader."""
         wanted = frozenset(topics)
         owned = tuple(each for each in self._possession.given if each.topic in wanted)
-        told = RackwiseUserData(rack=self._rack, instance_id=self._instance_id, owned=owned)
-        return subscription(wanted, told, user_data(self._name, told))
+        known = RackwiseUserData(rack=self._rack, instance_id=self._instance_id, owned=owned)
+        return subscription(wanted, known, user_data(self._name, known))
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """Return what the leader gives each member."""
         joined = [
-            JoinedMember(id=member, topics=tuple(told.subscription), user_data=told.user_data or b"")
-            for member, told in members.items()
+            JoinedMember(id=member, topics=tuple(metadata.subscription), user_data=metadata.user_data or b"")
+            for member, metadata in members.items()
         ]
         topics = {topic for member in joined for topic in member.topics}
         racks = _racks(cluster, topics)
         if topics - racks.keys():
             log.info("no metadata yet, assigned in the next rebalance: %s", ", ".join(sorted(topics - racks.keys())))
-        led = assign(self._name, joined, racks, self._max_generation)
-        self._max_generation = led.max_generation
-        for warning in led.warnings:
+        answer = assign(self._name, joined, racks, self._max_generation)
+        self._max_generation = answer.max_generation
+        for warning in answer.warnings:
             log.warning("%s: %s", self._name, warning)
         return {
             member: ConsumerProtocolMemberAssignment(_ASSIGNMENT_VERSION, by_topic(partitions), b"")
-            for member, partitions in led.assignment.items()
+            for member, partitions in answer.assignment.items()
         }
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:

@@ -85,7 +85,7 @@ class _Possession:
         if request_rejoin is not None:
             request_rejoin()  # the end of the join takes it back
 
-    def told(self, topics: Iterable[str], rack: str | None, *, held: bool) -> RackwiseUserData:
+    def user_data(self, topics: Iterable[str], rack: str | None, *, held: bool) -> RackwiseUserData:
         owned = self.given if self.consumer is None else self.consumer.assignment() or ()
         wanted = frozenset(topics)
         return RackwiseUserData(
@@ -118,13 +118,13 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # k
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
         """Return what this member tells the group's leader."""
         self.possession.joins()
-        told = self.possession.told(topics, self._rack, held=self._cooperative)
+        known = self.possession.user_data(topics, self._rack, held=self._cooperative)
         of = ConsumerProtocolSubscription.TopicPartition
-        held = told.owned if told.held else ()
+        held = known.owned if known.held else ()
         return ConsumerProtocolSubscription(
             version=_SUBSCRIPTION_VERSION,
             topics=sorted(set(topics)),
-            user_data=user_data(self._name, told),
+            user_data=user_data(self._name, known),
             owned_partitions=[of(topic=topic, partitions=numbers) for topic, numbers in by_topic(held)],
             generation_id=self.possession.generation,
             rack_id=self._rack,
@@ -137,13 +137,13 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # k
         racks = _racks(cluster, topics)
         if topics - racks.keys():
             log.info("no metadata yet, assigned in the next rebalance: %s", ", ".join(sorted(topics - racks.keys())))
-        led = assign(self._name, joined, racks, self._max_generation)
-        self._max_generation = led.max_generation
-        for warning in led.warnings:
+        answer = assign(self._name, joined, racks, self._max_generation)
+        self._max_generation = answer.max_generation
+        for warning in answer.warnings:
             log.warning("%s: %s", self._name, warning)
         return {
             member: ConsumerProtocolAssignment(_ASSIGNMENT_VERSION, by_topic(partitions), b"")
-            for member, partitions in led.assignment.items()
+            for member, partitions in answer.assignment.items()
         }
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:

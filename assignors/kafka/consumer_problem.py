@@ -85,8 +85,8 @@ def check_problem(problem: ClassicProblem) -> None:
     members = problem.members
     _all_different([member.id for member in members], "the id")
     _all_different([member.instance_id for member in members if member.instance_id is not None], "the instance id")
-    told = {member.generation for member in members} | {member.subscription_generation for member in members}
-    wrong = {generation for generation in told if generation is not None and not -(2**31) <= generation < 2**31}
+    generations = {member.generation for member in members} | {member.subscription_generation for member in members}
+    wrong = {generation for generation in generations if generation is not None and not -(2**31) <= generation < 2**31}
     for member in members if wrong else ():
         for generation in (member.generation, member.subscription_generation):
             if generation in wrong:

@@ -59,7 +59,7 @@ def _assign_equal(problem: GroupProblem) -> TargetAssignment:
         if room:
             unfilled.append((member.id, room))
         extra -= with_extra
-    _hand_out(free, unfilled, assignment)
+    _fill(free, unfilled, assignment)
     return {
         member: {topic: tuple(sorted(partitions)) for topic, partitions in mine.items()}
         for member, mine in assignment.items()
@@ -89,7 +89,7 @@ def _keep(member: GroupMember, topics: set[str], quota: int) -> tuple[dict[str, 
     return kept, quota, given_up
 
 
-def _hand_out(
+def _fill(
     free: list[tuple[str, int]], unfilled: list[tuple[str, int]], assignment: dict[str, dict[str, list[int]]]
 ) -> None:
     at = 0

@@ -90,17 +90,17 @@ def _counts(
     counts: Counter[int] = Counter()
     left = partitions * replication_factor
     room = dict.fromkeys(racks, 0)
-    hands = _Hands(partitions, standing, counts)
+    shares = _BrokerShares(partitions, standing, counts)
     for rack, ids in racks.items():
         must, may = min(len(ids), most - 1) * partitions, min(len(ids), most) * partitions
-        hands.give(must, {rack: ids}, {rack: must})
+        shares.give(must, {rack: ids}, {rack: must})
         left -= must
         room[rack] = may - must
-    hands.give(left, racks, room)
+    shares.give(left, racks, room)
     return counts
 
 
-class _Hands(NamedTuple):
+class _BrokerShares(NamedTuple):
     partitions: int
     standing: ExistingReplicas
     counts: Counter[int]

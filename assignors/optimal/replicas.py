@@ -180,11 +180,11 @@ def _fetches(
     cluster: _Cluster, partition: ReplicaSet, holders: list[list[int]], room: dict[int, int]
 ) -> dict[int, list[int]]:
     """Rack -> what each more replica there adds to the fetches across racks, ascending."""
-    led_in = cluster.rack_of.get(partition.replicas[0])
+    leader_rack = cluster.rack_of.get(partition.replicas[0])
     readers = dict(partition.readers)
     return {
         rack: [
-            (rack != led_in) - (0 if place or holders[rack] else readers.get(cluster.racks[rack], 0))
+            (rack != leader_rack) - (0 if place or holders[rack] else readers.get(cluster.racks[rack], 0))
             for place in range(count)
         ]
         for rack, count in room.items()

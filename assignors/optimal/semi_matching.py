@@ -77,7 +77,7 @@ class _Board:
                 continue
             before, end = self._search(start, settled)
             if end is not None:
-                self._hand_on(before, end)
+                self._pass_on(before, end)
                 return True
             # A node that is reached from here leads no more, and reaches no other: no chain of it is worth it.
             settled |= before.keys()
@@ -100,7 +100,7 @@ class _Board:
                 return before, -max(worth)[1]
         return before, None
 
-    def _hand_on(self, before: Mapping[int, int], end: int) -> None:
+    def _pass_on(self, before: Mapping[int, int], end: int) -> None:
         chain = [end]
         while before[chain[-1]] != chain[-1]:
             chain.append(before[chain[-1]])

@@ -91,8 +91,8 @@ def markdown(rows: Sequence[RankedStrategy], about: Mapping[str, str]) -> str:
         f"| {row.scores.violation_minutes:,.0f} | {_time(row.balance_s)} |"
         for row in rows
     ]
-    told = [f"- **{row.strategy}**: {about.get(row.strategy, '')}" for row in rows]
-    return "\n".join((head, *lines, "", *told, "", *_grounds(rows))) + "\n"
+    descriptions = [f"- **{row.strategy}**: {about.get(row.strategy, '')}" for row in rows]
+    return "\n".join((head, *lines, "", *descriptions, "", *_grounds(rows))) + "\n"
 
 
 def _grounds(rows: Sequence[RankedStrategy]) -> list[str]:

@@ -76,7 +76,7 @@ class _Run:
         self._strategy = strategy
         self._life, self._score, self._costs = StrategyReplay(strategy), StrategyScorer(), CostModel()
         self._lived: StrategyStep | None = None
-        self._said: list[PublishedDocument] = []
+        self._sent: list[PublishedDocument] = []
 
     def look(self, look: HistoryLook) -> None:
         """Live it."""
@@ -87,7 +87,7 @@ class _Run:
             self._score.history(look)
             if look.whole:
                 at_ms = look.snapshot.taken_ms
-                self._said += [
+                self._sent += [
                     PublishedDocument(look.name, at_ms, slot(one), one.id, proposal_to_bytes(one))
                     for one in lived.proposals
                 ]
@@ -106,7 +106,7 @@ class _Run:
     def result(self, last: HistoryLook | None, fresh: int, unusable: tuple[UnusableLook, ...]) -> StrategyResult:
         """The sums."""
         scores = StrategyScores() if last is None else self._score.end(last.snapshot.taken_ms, last.limits)
-        return StrategyResult(self._strategy.name, scores, tuple(self._score.acts), tuple(self._said), fresh, unusable)
+        return StrategyResult(self._strategy.name, scores, tuple(self._score.acts), tuple(self._sent), fresh, unusable)
 
     def _not_as_recorded(self, look: HistoryLook) -> list[str]:
         """Groups that cost something else than recorded: they, or a topic that they read, were changed."""

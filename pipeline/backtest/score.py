@@ -159,11 +159,11 @@ class StrategyScorer:
 
     def history(self, look: HistoryLook) -> None:
         """Count what the agent really did, as its memory tells: for the strategy that is history itself."""
-        told = set(look.memory.acts.items())
+        recorded = set(look.memory.acts.items())
         if self._recorded is not None:
-            new = len(told - self._recorded)
+            new = len(recorded - self._recorded)
             self.scores = self.scores._replace(triggers=self.scores.triggers + new)
-        self._recorded = (self._recorded or set()) | told
+        self._recorded = (self._recorded or set()) | recorded
 
     def end(self, now_ms: int, limits: Limits) -> StrategyScores:
         """The sums, once no look follows."""

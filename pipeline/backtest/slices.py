@@ -156,9 +156,9 @@ class LookSlicer:
         topics_body, topics_digest = of(
             ("topics", group.id), (topics,), lambda: _digested(TopicsData, TopicsData(topics))
         )
-        told = _weights(snapshot.weighed, group.id, names)
+        weights = _weights(snapshot.weighed, group.id, names)
         weights_body, weights_digest = of(
-            ("weights", group.id), (told,), lambda: (b"", 0) if told is None else _digested(WeightsData, told)
+            ("weights", group.id), (weights,), lambda: (b"", 0) if weights is None else _digested(WeightsData, weights)
         )
         moving = MovingData(
             snapshot.copies.get(group.id, ()), memory.streams.get(group.id), memory.rebalancing.get(group.id)
@@ -209,14 +209,14 @@ class LookRebuilder:
         names: list[str] = []
         rates: dict[str, Rates] = {}
         moving: dict[str, bytes] = {}
-        told_weights: dict[str, int] = {}
+        weight_digests: dict[str, int] = {}
         for row in map(LookSlice._make, rows):
             if row.kind == WORLD:
                 world = from_json(WorldData, json.loads(row.group or b""))
                 continue
             self._keep(row)
             if row.weights_digest:
-                told_weights[row.subject] = row.weights_digest
+                weight_digests[row.subject] = row.weights_digest
             digests += (row.group_digest, row.topics_digest)
             names.append(row.subject)
             if row.rates is not None:
@@ -227,8 +227,8 @@ class LookRebuilder:
         if world is None:
             raise TornSlices(f"look {name} of cluster {self._cluster} has no row about the world")
         groups, topics_by_name = self._arranged(digests, names, name)
-        told = {subject: from_json(MovingData, json.loads(body)) for subject, body in moving.items()}
-        parts = _Parts(groups, topics_by_name, told, rates, self._weighed(told_weights, name))
+        moving_data = {subject: from_json(MovingData, json.loads(body)) for subject, body in moving.items()}
+        parts = _Parts(groups, topics_by_name, moving_data, rates, self._weighed(weight_digests, name))
         return _look(self._cluster, name, taken_ms, world, parts, self._same)
 
     def _keep(self, row: LookSlice) -> None:
@@ -240,11 +240,11 @@ class LookRebuilder:
         if row.weights is not None and row.weights_digest not in self._weights:
             self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights))
 
-    def _weighed(self, told: Mapping[str, int], look: str) -> FreshWeights:
+    def _weighed(self, digests: Mapping[str, int], look: str) -> FreshWeights:
         """The weights of all groups; one object for as long as they are the same."""
-        if not told:
+        if not digests:
             return NOT_WEIGHED
-        key = tuple(told.items())
+        key = tuple(digests.items())
         try:
             return self._same.of(("weighed",), (key,), lambda: _together({n: self._weights[d] for n, d in key}))
         except KeyError as error:
@@ -350,16 +350,16 @@ def _weights(weighed: FreshWeights, group: str, topics: Iterable[str]) -> Weight
     if weighed is NOT_WEIGHED:
         return None
     columns = {name: weighed.topics[name] for name in topics if name in weighed.topics}
-    told = WeightsData(columns, weighed.groups.get(group), weighed.restores.get(group))
-    return None if told == WeightsData() else told
+    weights = WeightsData(columns, weighed.groups.get(group), weighed.restores.get(group))
+    return None if weights == WeightsData() else weights
 
 
-def _together(told: Mapping[str, WeightsData]) -> FreshWeights:
-    topics = {name: column for one in told.values() for name, column in one.topics.items()}
+def _together(by_group: Mapping[str, WeightsData]) -> FreshWeights:
+    topics = {name: column for one in by_group.values() for name, column in one.topics.items()}
     return FreshWeights(
         topics=dict(sorted(topics.items())),
-        groups={name: one.reads for name, one in told.items() if one.reads is not None},
-        restores={name: one.restores for name, one in told.items() if one.restores is not None},
+        groups={name: one.reads for name, one in by_group.items() if one.reads is not None},
+        restores={name: one.restores for name, one in by_group.items() if one.restores is not None},
         bytes_per_s={
             TopicPartition(name, number): rate
             for name, column in topics.items()

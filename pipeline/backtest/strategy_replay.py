@@ -130,11 +130,11 @@ class StrategyReplay:
         groups, refused = snapshot.groups.get, self._refused
         open_to = [one for one in proposals if refused.get(one.subject) != (groups(one.subject.name), limits)]
         verdicts = guard(open_to, snapshot, memory, limits, journal, snapshot.taken_ms)
-        for one, said in zip(open_to, verdicts, strict=True):
+        for one, verdict in zip(open_to, verdicts, strict=True):
             # Without a time this refusal rests on nothing but the group and the limits.
-            if isinstance(said, Hold) and said.reason is HoldReason.GROUP_REFUSED and said.until_ms is None:
+            if isinstance(verdict, Hold) and verdict.reason is HoldReason.GROUP_REFUSED and verdict.until_ms is None:
                 refused[one.subject] = (groups(one.subject.name), limits)
-        return tuple(one for one, said in zip(open_to, verdicts, strict=True) if isinstance(said, Allow))
+        return tuple(one for one, verdict in zip(open_to, verdicts, strict=True) if isinstance(verdict, Allow))
 
     def _limits(self, look: HistoryLook) -> Limits:
         limits = self._memos["limits"].of(("limits",), (look.limits,), lambda: limits_under(self.strategy, look.limits))

@@ -140,26 +140,26 @@ class PlanGroups:
 
 def told_plan(run: str, cluster: str, piece: Mapping[str, Any]) -> Row:
     """The row of fleet.plans that an `ANSWER` piece stands for."""
-    told = json.loads(piece["group_body"])
+    figures = json.loads(piece["group_body"])
     return {
         "run": run,
         "cluster": cluster,
         "subject": piece["subject"],
         "look": piece["look"],
         "made_ms": piece["taken_ms"],
-        **told,
+        **figures,
     }
 
 
 def _answer_piece(cluster: str, look: str, taken_ms: int, answer: FleetAnswer) -> Row:
     row = _plan_row("", cluster, answer, look, taken_ms, None)
-    told = {name: value for name, value in row.items() if name not in ("run", "cluster", "subject", "look", "made_ms")}
-    return _piece(cluster, look, taken_ms, ANSWER, answer.subject, json.dumps(told))
+    figures = {key: value for key, value in row.items() if key not in ("run", "cluster", "subject", "look", "made_ms")}
+    return _piece(cluster, look, taken_ms, ANSWER, answer.subject, json.dumps(figures))
 
 
-def _piece(cluster: str, look: str, taken_ms: int, kind: int, subject: str, told: str) -> Row:  # noqa: PLR0917 columns
+def _piece(cluster: str, look: str, taken_ms: int, kind: int, subject: str, text: str) -> Row:  # noqa: PLR0917 columns
     """A piece that is no group: nothing but its text is in it."""
-    body = told.encode("utf-8", "backslashreplace")
+    body = text.encode("utf-8", "backslashreplace")
     nothing = (None, None, 0, None, None)
     return dict(zip(PIECE, (cluster, look, taken_ms, kind, subject, 0.0, 0, 0, body, *nothing), strict=True))
 

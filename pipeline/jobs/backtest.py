@@ -195,13 +195,13 @@ def _stretch(wanted: BacktestRequest) -> Any:
 
 def _parts(rows: DataFrame) -> list[_Todo]:
     """The parts with the digests of their rows, in order. A sum of hashes does not mind the order of rows."""
-    told = (
+    hashed = (
         ("look", "kind", "subject", "group_digest", "topics_digest", "moving", "weights_digest", "rates")
         if "group_digest" in rows.columns
         else ("event_id", "v", "taken_ms", "data")
     )
     grouped = rows.groupBy("cluster", "stretch_ms", "bucket").agg(
-        F.count(F.lit(1)).alias("rows"), F.sum(F.xxhash64(*told).cast("decimal(38,0)")).alias("content")
+        F.count(F.lit(1)).alias("rows"), F.sum(F.xxhash64(*hashed).cast("decimal(38,0)")).alias("content")
     )
     found = [
         _Todo(BacktestPart(row.cluster, row.stretch_ms, row.bucket), f"{row.rows}/{row.content}", row.rows)

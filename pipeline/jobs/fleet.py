@@ -128,11 +128,11 @@ def plan_looks(
         cutting = CutNewest(to_arrow_schema(_PIECES))
         pieces = by_cluster.sortWithinPartitions("cluster", "look", "n").mapInArrow(cutting, _PIECES)
         pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
-        told = pieces.where(F.col("kind") != 1).collect()
+        other_pieces = pieces.where(F.col("kind") != 1).collect()
     try:
-        worlds = {row.cluster: bytes(row.group_body) for row in told if row.kind == 0}
-        done = [told_plan(run, row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
-        messages += tuple(sorted(_not_planned(row) for row in told if row.kind == UNUSABLE))
+        worlds = {row.cluster: bytes(row.group_body) for row in other_pieces if row.kind == 0}
+        done = [told_plan(run, row.cluster, row.asDict()) for row in other_pieces if row.kind == ANSWER]
+        messages += tuple(sorted(_not_planned(row) for row in other_pieces if row.kind == UNUSABLE))
         groups = pieces.where(F.col("kind") == 1)
         weights: dict[tuple[Any, ...], float] = {
             (row.cluster, row.subject): row.weight for row in groups.select("cluster", "subject", "weight").collect()
@@ -249,12 +249,12 @@ def _newest(tables: TableStore, cluster: str | None) -> tuple[list[_Newest], tup
     events = _events(tables)
     if cluster is not None:
         events = events.where(F.col("cluster") == cluster)
-    told = F.when(F.col("kind") == "look", F.get_json_object("data", "$.events").cast("int"))
+    event_count = F.when(F.col("kind") == "look", F.get_json_object("data", "$.events").cast("int"))
     is_fragment = F.col("kind") == str(EventKind.FRAGMENT)
     part, parts = (F.when(is_fragment, F.get_json_object("data", f"$.{name}")) for name in ("part", "parts"))
     by_event = events.groupBy("cluster", "look", "n").agg(
         F.max("taken_ms").alias("taken_ms"),
-        F.max(told).alias("told"),
+        F.max(event_count).alias("told"),
         (F.max(~is_fragment) | (F.countDistinct(part) == F.max(parts.cast("int")))).alias("is_whole"),
     )
     # Behind the events that make up a look come those that were worked out of it.

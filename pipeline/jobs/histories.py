@@ -120,17 +120,17 @@ def _before_moves(work: RefreshWork, partitions: DataFrame) -> DataFrame:
 
 def _warmups(work: RefreshWork) -> list[TableWrite]:
     if work.hours is None:
-        told = work.hold(warmups(work.context(silver.COPIES), work.context(silver.GROUPS)))
-        return [TableWrite(gold.WARMUPS, told), TableWrite(gold.RESTORE_RATES, restore_rates(told))]
+        episodes = work.hold(warmups(work.context(silver.COPIES), work.context(silver.GROUPS)))
+        return [TableWrite(gold.WARMUPS, episodes), TableWrite(gold.RESTORE_RATES, restore_rates(episodes))]
     first, _ = work.hours_span()
     running = _open(work, gold.WARMUPS, F.col("outcome") == "running", first - LONGEST_OPEN_MS)
     back_ms = max(BACK_MS, first - min((key.began_ms for key in running.keys), default=first) + CONTEXT_MS)
     copies, groups = (work.context(table, back_ms, to_the_end=True) for table in (silver.COPIES, silver.GROUPS))
-    told = warmups(copies, groups)
-    mine = work.of_hours(told)
+    episodes = warmups(copies, groups)
+    mine = work.of_hours(episodes)
     if running.keys:
         key = [*gold.WARMUPS.key]
-        mine = mine.unionByName(told.join(F.broadcast(running.rows.select(*key)), on=key, how="left_semi"))
+        mine = mine.unionByName(episodes.join(F.broadcast(running.rows.select(*key)), on=key, how="left_semi"))
     # Written first and read back: rates are learned from all that there is.
     work.write_one(TableWrite(gold.WARMUPS, mine, (*work.where_hours(), *running.where)))
     if gold.WARMUPS.name not in work.rows:

@@ -128,30 +128,30 @@ def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[Clust
 
 def contributing(looks: Looks) -> dict[LookId, LookHours]:
     """Those of the looks without which an hour would read otherwise."""
-    return {id_: told for id_, told in looks.items() if told.has_a_say}
+    return {id_: look for id_, look in looks.items() if look.has_a_say}
 
 
 def newest_of(looks: Looks) -> dict[tuple[str, str], int]:
     """Cluster and instance -> its newest look by its monotonic clock."""
     newest: dict[tuple[str, str], int] = {}
-    for (cluster, _), told in looks.items():
-        key = (cluster, told.instance)
-        newest[key] = max(newest.get(key, told.monotonic_ms), told.monotonic_ms)
+    for (cluster, _), look in looks.items():
+        key = (cluster, look.instance)
+        newest[key] = max(newest.get(key, look.monotonic_ms), look.monotonic_ms)
     return newest
 
 
 def still_valid(kept: KeptSums, now: Looks, hours: Collection[ClusterHour], touched: Collection[LookId]) -> bool:
     """Whether the sums, with the looks added that are new, are what all looks come to in these hours."""
-    mine = {id_: told.within(id_.cluster, hours) for id_, told in kept.looks.items()}
+    mine = {id_: look.within(id_.cluster, hours) for id_, look in kept.looks.items()}
     newest = newest_of(kept.looks)
-    for id_, told in now.items():
+    for id_, look in now.items():
         if id_ in mine:
-            says = told.has_a_say or mine[id_].has_a_say
-            if id_ in touched or (says and told != mine[id_]):
+            counts = look.has_a_say or mine[id_].has_a_say
+            if id_ in touched or (counts and look != mine[id_]):
                 return False
         # What has no say is not read, though its sizes may count for those that have one; and a look's rows are those
         # with which later ones of its instance are compared.
-        elif not told.has_a_say or told.monotonic_ms <= newest.get((id_.cluster, told.instance), told.monotonic_ms - 1):
+        elif not look.has_a_say or look.monotonic_ms <= newest.get((id_.cluster, look.instance), look.monotonic_ms - 1):
             return False
     return contributing(mine).keys() <= now.keys()
 

@@ -51,11 +51,11 @@ def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[Tabl
         proposals = proposals.where((F.col("time_ms") >= since_ms) & _id_of_record().isin(ids))
         # On whatever day they stand: how early one was first published is not always known.
         where = ({"proposal": ids},)
-    told = work.hold(published(proposals))
+    documents = work.hold(published(proposals))
     key = ["cluster", "proposal"]
-    lives = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(told.select(*key), on=key, how="left_semi"))
-    rates, moves = _measured(work, told, lives, prices) if _has_ended(lives) else _nothing(work)
-    return [TableWrite(gold.OUTCOMES, outcomes(told, lives, rates, moves, now_ms), where)]
+    lives = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(documents.select(*key), on=key, how="left_semi"))
+    rates, moves = _measured(work, documents, lives, prices) if _has_ended(lives) else _nothing(work)
+    return [TableWrite(gold.OUTCOMES, outcomes(documents, lives, rates, moves, now_ms), where)]
 
 
 def _newest(rows: DataFrame, name: str, wall_ms: int) -> int | None:
@@ -85,7 +85,7 @@ def _nothing(work: RefreshWork) -> tuple[DataFrame, DataFrame]:
 
 
 def _measured(
-    work: RefreshWork, told: DataFrame, lives: DataFrame, prices: tuple[PriceRow, ...]
+    work: RefreshWork, documents: DataFrame, lives: DataFrame, prices: tuple[PriceRow, ...]
 ) -> tuple[DataFrame, DataFrame]:
     """Cross-rack traffic before and after, and what was moved, of the proposals that were carried out."""
     named = work.hold(windows(lives))
@@ -106,7 +106,7 @@ def _measured(
         producers=producer_table(work.spark, ()),
         prices=price_table(work.spark, prices),
     )
-    subjects = told.select("cluster", "proposal", "said.subject.kind", "said.subject.name")
+    subjects = documents.select("cluster", "proposal", "said.subject.kind", "said.subject.name")
     rates = work.hold(crossing(ledger(grounds), traffic, named, subjects))
     return rates, work.hold(moved(lives, copies(changes), partitions))
 

@@ -126,13 +126,13 @@ def changes_between(
     changed = [
         WeightsChange(key, value)
         for key, value in sorted(wanted.items())
-        if everything or not _says_the_same(stands.get(key), value)
+        if everything or not _same_weights(stands.get(key), value)
     ]
     gone = [WeightsChange(key, None) for key in sorted(stands) if key.startswith(f"{cluster}/") and key not in wanted]
     return (*changed, *gone)
 
 
-def _says_the_same(before: bytes | None, after: bytes) -> bool:
+def _same_weights(before: bytes | None, after: bytes) -> bool:
     """Whether they differ in nothing but when they were computed."""
     if before is None:
         return False

@@ -230,8 +230,8 @@ class ReportFacts(NamedTuple):
     @property
     def several(self) -> bool:
         """Whether the report is about more than one cluster, so that each row must say which."""
-        told = [row.cluster for row in self.coverage] + [row.cluster for row in self.standing]
-        return len({*told, *(row.cluster for row in self.pairs)}) > 1
+        clusters = [row.cluster for row in self.coverage] + [row.cluster for row in self.standing]
+        return len({*clusters, *(row.cluster for row in self.pairs)}) > 1
 
     @property
     def seconds(self) -> float:

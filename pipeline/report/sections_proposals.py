@@ -130,5 +130,5 @@ def _outcome_scatter(facts: ReportFacts) -> ScatterPlot | None:
 def _error_lead(rows: Sequence[PredictionErrors]) -> str:
     if not rows:
         return "No prediction can be compared yet."
-    told = ", ".join(f"{row.quantity} {words.share(row.median, sign=True)}" for row in rows)
-    return f"(measured {chr(0x2212)} predicted) / predicted, in the median: {told}."
+    medians = ", ".join(f"{row.quantity} {words.share(row.median, sign=True)}" for row in rows)
+    return f"(measured {chr(0x2212)} predicted) / predicted, in the median: {medians}."

@@ -186,7 +186,7 @@ def outcomes(rows: DataFrame) -> DataFrame:
 
 def errors(rows: DataFrame) -> DataFrame:
     """Per quantity, over the proposals that tell both. ``rows`` is gold.proposal_outcomes."""
-    told = rows.where(F.col("applied_ms").isNotNull())
+    applied = rows.where(F.col("applied_ms").isNotNull())
     each = F.array(
         *(
             F.struct(F.lit(name).alias("quantity"), _error(F.col(predicted), F.col(measured)).alias("error"))
@@ -194,7 +194,7 @@ def errors(rows: DataFrame) -> DataFrame:
         )
     )
     return (
-        told.select(F.explode(each).alias("row"))
+        applied.select(F.explode(each).alias("row"))
         .select("row.quantity", "row.error")
         .where(F.col("error").isNotNull())
         .groupBy("quantity")

@@ -111,9 +111,9 @@ class StreamCheckpoint:
                 todo="Start with another, empty root (--tables); the tables of the former topic are kept.",
             )
         odd = [name for name in StreamIdentity._fields if getattr(found, name) != getattr(wanted, name)]
-        told = ", ".join(f"{name} {getattr(found, name)}, not {getattr(wanted, name)}" for name in odd)
+        others = ", ".join(f"{name} {getattr(found, name)}, not {getattr(wanted, name)}" for name in odd)
         raise BadInput(
-            f"{self.path} is the checkpoint of another query", why=f"it is of {told}", todo="Name another folder."
+            f"{self.path} is the checkpoint of another query", why=f"it is of {others}", todo="Name another folder."
         )
 
     def _decided(self, number: int) -> tuple[dict[str, Any], dict[int, int]]:

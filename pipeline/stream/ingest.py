@@ -211,5 +211,5 @@ def _event_time(records: DataFrame) -> DataFrame:
     # The agent writes it before data; only the head is looked at, because the whole is parsed once, elsewhere.
     head = F.substring(F.col("value").cast("string"), 1, _HEAD_CHARS)
     taken_ms = F.regexp_extract(head, r'"taken_ms":\s*(\d{1,14})[,}\s]', 1).try_cast("bigint")
-    told = F.timestamp_millis(F.greatest(taken_ms, F.lit(0)))
-    return records.withColumn("event_time", F.least(told, F.current_timestamp()))
+    taken_at = F.timestamp_millis(F.greatest(taken_ms, F.lit(0)))
+    return records.withColumn("event_time", F.least(taken_at, F.current_timestamp()))

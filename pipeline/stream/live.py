@@ -49,7 +49,7 @@ class LiveRefresh:
         self._histories_at = time.monotonic()
         # What a lost executor held cannot be made again.
         self._incremental = IncrementalSums() if is_one_process(tables.spark) else None
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._publish = publish
         self._has_published = False
         self._is_first = True
@@ -83,8 +83,8 @@ class LiveRefresh:
         computed = f"{counted(done.looks, 'look')} and {counted(len(done.hours), 'hour')}"
         self._say(f"gold: {computed} computed in {done.seconds:.1f} s")
         for message in done.messages:
-            if message not in self._told:
-                self._told.add(message)
+            if message not in self._reported:
+                self._reported.add(message)
                 self._say(f"gold: {message}")
         if histories or not self._has_published:
             self._give_away()

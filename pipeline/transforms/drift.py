@@ -40,14 +40,14 @@ def with_ends(drift: DataFrame, partitions: DataFrame, brokers: DataFrame) -> Da
     ended = F.least("row.ended_ms", "end.other_ms")
     lasted = F.coalesce(ended, F.greatest(F.col("last_ms"), F.col("row.began_ms"))) - F.col("row.began_ms")
     same = _same_subject("row", "end") & (F.col("row.began_ms") == F.col("end.began_ms"))
-    told = (
+    joined = (
         drift.alias("row")
         .join(later.alias("end"), on=same, how="left")
         .join(F.broadcast(last.withColumnRenamed("cluster", "of")), on=F.col("row.cluster") == F.col("of"), how="left")
     )
     columns = {name: F.col(f"row.{name}") for name in RACK_DRIFT.schema.names}
     columns |= {"ended_ms": ended, "lasted_s": F.greatest(F.col("row.lasted_s"), lasted / 1000.0)}
-    return told.select(*(column.alias(name) for name, column in columns.items()))
+    return joined.select(*(column.alias(name) for name, column in columns.items()))
 
 
 def racks_of(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
@@ -90,9 +90,9 @@ def _of_partitions(partitions: DataFrame, looks: DataFrame) -> DataFrame:
     first = looks.where("complete").groupBy("cluster").agg(F.min("taken_ms").alias("first_ms"))
     room = looks.where("complete").select("cluster", "look", F.col("racks").alias("rooms"))
     moving = F.max("reassigned_by_us").over(in_order.rowsBetween(-1, -1))
-    told = partitions.withColumns({"topic_since_ms": F.min("taken_ms").over(topic), "moved_by_us": moving})
+    dated = partitions.withColumns({"topic_since_ms": F.min("taken_ms").over(topic), "moved_by_us": moving})
     settled = (
-        _settled(told)
+        _settled(dated)
         .join(F.broadcast(room), on=["cluster", "look"], how="left")
         .join(F.broadcast(first), on="cluster", how="inner")
         .withColumn("was", F.lag(F.struct("racks", "replicas", "topic_id")).over(in_order))

@@ -64,10 +64,10 @@ def ledger(grounds: LedgerInput) -> DataFrame:
         _consumed(grounds.routes),
         _moved(grounds.copy_sums),
     )
-    told = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
+    all_flows = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
     key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
     added = (
-        told.withColumn("zone", zone(F.col("source_rack"), F.col("target_rack"), F.col("why")))
+        all_flows.withColumn("zone", zone(F.col("source_rack"), F.col("target_rack"), F.col("why")))
         .withColumns({name: F.coalesce(name, F.lit("")) for name in ("source_rack", "target_rack")})
         .withColumnRenamed("why", "why_unknown")
         .groupBy(*key)
@@ -118,8 +118,8 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
     topics = placed.select("topic").distinct()
     anywhere = producers.where(F.col("topic") == "*").select("rack", "share")
     others = topics.join(F.broadcast(named), on="topic", how="left_anti").crossJoin(F.broadcast(anywhere))
-    told = producers.where(F.col("topic") != "*").unionByName(others, allowMissingColumns=True)
-    shares = told.groupBy("topic").agg(F.collect_list(F.struct("rack", "share")).alias("shares"))
+    by_topic = producers.where(F.col("topic") != "*").unionByName(others, allowMissingColumns=True)
+    shares = by_topic.groupBy("topic").agg(F.collect_list(F.struct("rack", "share")).alias("shares"))
     known = F.coalesce("shares", F.array().cast("array<struct<rack:string,share:double>>"))
     total = F.aggregate(known, F.lit(0.0), lambda sum_, one: sum_ + one["share"])
     rest = F.array(F.struct(F.lit(None).cast("string").alias("rack"), (1.0 - total).alias("share")))

@@ -88,8 +88,8 @@ def _rows(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
     copies: list[TaskCopiesData] = list(derived[EventKind.TASK_COPIES].values())
     if not inputs and reports and not reports[0].full:
         partial = {"complete": False, "full": False, "problem": None}
-        told = (copy for data in copies for copy in data.copies)
-        return SilverRow("looks", partial), *(SilverRow("copies", _copy(copy, None, None)) for copy in told)
+        task_copies = (copy for data in copies for copy in data.copies)
+        return SilverRow("looks", partial), *(SilverRow("copies", _copy(copy, None, None)) for copy in task_copies)
     recorded = observation_from_events(inputs)
     seen = recorded.observation
     snapshot = build_snapshot(seen, decode_members(seen, None), recorded.memory, recorded.limits, None)
@@ -168,8 +168,8 @@ def _brokers(snapshot: Snapshot) -> Iterator[SilverRow]:
 
 
 class _Racks(NamedTuple):
-    stand: Mapping[int, str | None]
-    told: Mapping[int, str | None]
+    known: Mapping[int, str | None]
+    reported: Mapping[int, str | None]
 
 
 def _partitions(recorded: CycleInputs, snapshot: Snapshot) -> Iterator[SilverRow]:
@@ -199,12 +199,12 @@ def _partition(state: PartitionState, recorded: CycleInputs, snapshot: Snapshot,
     return {
         "partition": state.id.partition,
         "leader": state.leader,
-        "leader_rack": None if state.leader is None else racks.stand.get(state.leader),
+        "leader_rack": None if state.leader is None else racks.known.get(state.leader),
         "replicas": list(state.replicas),
-        "replica_racks": [racks.stand.get(broker) for broker in state.replicas],
+        "replica_racks": [racks.known.get(broker) for broker in state.replicas],
         "isr": list(state.isr),
-        "isr_racks": [racks.stand.get(broker) for broker in state.isr],
-        "isr_told_racks": [racks.told.get(broker) for broker in state.isr],
+        "isr_racks": [racks.known.get(broker) for broker in state.isr],
+        "isr_told_racks": [racks.reported.get(broker) for broker in state.isr],
         "adding": None if move is None else list(move.adding),
         "removing": None if move is None else list(move.removing),
         "reassigned_by_us": None if move is None else move.own,
@@ -246,9 +246,9 @@ def _rebalance(group: ConsumerGroup | StreamsGroup) -> str | None:
     if not group.members:
         return None
     # Every rebalance raises the generation that the members tell at the next one; new members have new ids.
-    told = max((member.generation for member in group.members if member.generation is not None), default=None)
+    generation = max((member.generation for member in group.members if member.generation is not None), default=None)
     ids = "\n".join(sorted(member.id for member in group.members))
-    return f"generation {told}:{hashlib.sha256(ids.encode(errors='surrogatepass')).hexdigest()[:8]}"
+    return f"generation {generation}:{hashlib.sha256(ids.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def _reads(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot) -> Iterator[Row]:

@@ -42,9 +42,9 @@ def windows(lives: DataFrame) -> DataFrame:
             (F.col("done_ms") + SETTLE_MS + WINDOW_MS).alias("window_to_ms"),
         ),
     )
-    told = ended.select("cluster", "proposal", F.explode(spans).alias("window")).select(*_KEY, "window.*")
+    by_proposal = ended.select("cluster", "proposal", F.explode(spans).alias("window")).select(*_KEY, "window.*")
     # A ledger asks for hours. All windows are as long, so those that begin at once are one.
-    return told.withColumn("hour_ms", F.col("window_from_ms"))
+    return by_proposal.withColumn("hour_ms", F.col("window_from_ms"))
 
 
 def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: DataFrame) -> DataFrame:
@@ -58,7 +58,7 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     mine |= (F.col("subject_kind") == "group") & (F.col("group") == F.col("subject_name"))
     of = subjects.select(*_KEY, F.col("kind").alias("subject_kind"), F.col("name").alias("subject_name"))
     cross = F.col("zone") == "CROSS_ZONE"
-    told = (
+    by_window = (
         named.select(*_KEY, "phase", "hour_ms")
         .join(of, on=[*_KEY], how="inner")
         .join(seconds, on=["cluster", "hour_ms"], how="inner")
@@ -68,7 +68,7 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     # One unknown route or size makes the figure unknown, as it does where it is predicted.
     unknown = F.count_if((F.col("zone") == "UNKNOWN") | F.col("bytes").isNull()) > 0
     unpriced = F.count_if(cross & F.col("usd").isNull()) > 0
-    rates = told.groupBy(*_KEY, "phase").agg(
+    rates = by_window.groupBy(*_KEY, "phase").agg(
         F.when(~unknown, F.sum(F.when(cross, F.col("bytes")).otherwise(0.0)) / F.first("seconds")).alias("bytes_per_s"),
         F.when(
             ~unknown & ~unpriced, F.sum(F.when(cross, F.col("usd")).otherwise(0.0)) / F.first("seconds") * DAY_S
@@ -106,8 +106,8 @@ def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFra
         )
     )
     added = F.size(F.array_except(F.array_intersect("replicas", "after"), "before"))
-    led = F.when((F.size(F.array_except("after", "before")) == 0) & (F.col("replicas") == F.col("after")), 1)
-    moves = after.groupBy(*_KEY).agg(F.sum(added + F.coalesce(led, F.lit(0))).cast("int").alias("measured_moves"))
+    elected = F.when((F.size(F.array_except("after", "before")) == 0) & (F.col("replicas") == F.col("after")), 1)
+    moves = after.groupBy(*_KEY).agg(F.sum(added + F.coalesce(elected, F.lit(0))).cast("int").alias("measured_moves"))
     wanted = targets.select(
         *_KEY, *place[1:], "applied_ms", "done_ms", F.explode(F.array_except("after", "before")).alias("broker")
     )
@@ -126,8 +126,8 @@ def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFra
 
 def outcomes(proposals: DataFrame, lives: DataFrame, rates: DataFrame, moves: DataFrame, now_ms: int) -> DataFrame:
     """gold.proposal_outcomes of `proposals.published`, `proposals.acted`, `crossing` and `moved` rows."""
-    said = F.col("said")
-    told = (
+    document = F.col("said")
+    joined = (
         proposals.join(lives, on=[*_KEY], how="left")
         .join(rates, on=[*_KEY], how="left")
         .join(moves, on=[*_KEY], how="left")
@@ -138,27 +138,27 @@ def outcomes(proposals: DataFrame, lives: DataFrame, rates: DataFrame, moves: Da
         .when(F.col("expires_ms") < now_ms, "expired")
         .otherwise("standing")
     )
-    expected, measured = said["predicted"]["cross_rack_bytes_per_s_after"], F.col("after_bytes_per_s")
-    rows = told.select(
+    expected, measured = document["predicted"]["cross_rack_bytes_per_s_after"], F.col("after_bytes_per_s")
+    rows = joined.select(
         "cluster",
         "proposal",
-        said["kind"].alias("kind"),
-        said["reason"].alias("reason"),
-        F.concat_ws("/", said["subject"]["kind"], said["subject"]["name"]).alias("subject"),
+        document["kind"].alias("kind"),
+        document["reason"].alias("reason"),
+        F.concat_ws("/", document["subject"]["kind"], document["subject"]["name"]).alias("subject"),
         "created_ms",
         state.alias("state"),
         "applied_ms",
         F.coalesce("done_ms", F.when(F.col("acted_state").isNull(), F.col("void_ms"))).alias("done_ms"),
-        said["predicted"]["moves"].alias("predicted_moves"),
+        document["predicted"]["moves"].alias("predicted_moves"),
         F.coalesce("measured_moves", "came").alias("measured_moves"),
-        said["predicted"]["bytes_to_move"].alias("predicted_move_bytes"),
+        document["predicted"]["bytes_to_move"].alias("predicted_move_bytes"),
         "measured_move_bytes",
-        said["predicted"]["seconds"].alias("predicted_seconds"),
+        document["predicted"]["seconds"].alias("predicted_seconds"),
         ((F.col("done_ms") - F.col("applied_ms")) / 1000.0).alias("measured_seconds"),
         expected.alias("predicted_bytes_per_s"),
         measured.alias("measured_bytes_per_s"),
         F.col("before_bytes_per_s"),
-        (said["predicted"]["usd_per_day_before"] - said["predicted"]["usd_per_day_after"]).alias(
+        (document["predicted"]["usd_per_day_before"] - document["predicted"]["usd_per_day_after"]).alias(
             "predicted_usd_per_day"
         ),
         (F.col("before_usd_per_day") - F.col("after_usd_per_day")).alias("measured_usd_per_day"),
@@ -196,7 +196,7 @@ _MISSED = ("NO_EFFECT", "NO_REBALANCE", "NOT_DONE")
 
 def published(proposals: DataFrame) -> DataFrame:
     """One row per proposal: cluster, proposal, what it said last, created_ms, expires_ms (its last), void_ms."""
-    told = (
+    newest = (
         proposals.where(F.col("type").startswith(CREATED) & F.col("data").isNotNull())
         .select("cluster", "time_ms", F.from_json("data", _DOCUMENT).alias("said"))
         .where(F.col("said.id").isNotNull())
@@ -214,7 +214,7 @@ def published(proposals: DataFrame) -> DataFrame:
         .groupBy("cluster", F.col("life.id").alias("proposal"))
         .agg(F.max("life.at_ms").alias("void_ms"))
     )
-    return told.join(ended, on=["cluster", "proposal"], how="left").withColumn(
+    return newest.join(ended, on=["cluster", "proposal"], how="left").withColumn(
         # One that was published again since then stands again.
         "void_ms",
         F.when(F.col("void_ms") >= F.col("written_ms"), F.col("void_ms")),
@@ -303,7 +303,7 @@ def _state(kind: Column) -> Column:
 
 
 def _triggers(rows: DataFrame) -> DataFrame:
-    told = (
+    newest = (
         rows.where(F.col("key").startswith("trigger/"))
         .select("cluster", "epoch", "seq", F.from_json("data", _TRIGGER).alias("told"))
         .groupBy("cluster", F.col("told.proposal_id").alias("proposal"))
@@ -312,7 +312,7 @@ def _triggers(rows: DataFrame) -> DataFrame:
     verdict = F.col("told.judgement.verdict")
     failed = F.coalesce(F.col("told.effect").isin(*_UNASKED), F.lit(False)) | verdict.isin(*_MISSED)  # noqa: FBT003
     state = F.when(F.coalesce(failed, F.lit(False)), "failed").when(verdict.isNull(), "running")  # noqa: FBT003
-    return told.select(
+    return newest.select(
         "cluster",
         "proposal",
         state.otherwise("done").alias("acted_state"),

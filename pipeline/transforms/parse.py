@@ -70,7 +70,7 @@ def proposals(records: DataFrame) -> DataFrame:
     version = F.regexp_extract(_header("ce_type"), r"^rackwise\..*\.v(\d{1,9})$", 1).try_cast("int")
     is_tombstone = F.col("raw_value").isNull()
     event_id = _header("ce_id")
-    told = F.unix_millis(F.try_to_timestamp(_header("ce_time")))
+    written_ms = F.unix_millis(F.try_to_timestamp(_header("ce_time")))
     read = read.select(
         *_KEPT,
         event_id.alias("event_id"),
@@ -79,7 +79,7 @@ def proposals(records: DataFrame) -> DataFrame:
         F.try_url_decode(F.get(source, F.lit(4))).alias("agent"),
         _header("ce_subject").alias("subject"),
         slot.alias("slot"),
-        told.alias("time_ms"),
+        written_ms.alias("time_ms"),
         F.when(~is_tombstone, F.col("raw_value").cast("string")).alias("data"),
         version.alias("version"),
         _what_it_is("proposals", tombstones=True).alias("unreadable"),
@@ -217,8 +217,8 @@ def _version_problem(version: Column, known: int) -> Column:
 
 def _missing(fields: Iterable[str]) -> Column:
     names = F.concat_ws(", ", *(F.when(F.col(name).isNull(), F.lit(name)) for name in fields))
-    told = F.concat(F.lit("malformed: missing or of another kind: "), names)
-    return F.when(F.length(names) > 0, told)
+    reason = F.concat(F.lit("malformed: missing or of another kind: "), names)
+    return F.when(F.length(names) > 0, reason)
 
 
 def _more(known: Iterable[str]) -> Column:

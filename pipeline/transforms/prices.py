@@ -42,7 +42,7 @@ def price_table(spark: SparkSession, rows: tuple[PriceRow, ...]) -> DataFrame:
 
 def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:
     """The flows with ``usd`` and ``price_date``; they have cluster, zone, source_rack, target_rack, bytes and day."""
-    told = prices.agg(
+    price_rows = prices.agg(
         F.collect_list(F.struct("source_rack", "target_rack", "from_date", "usd_per_gb")).alias("price_rows")
     )
     best = F.array_max(F.transform(F.filter("price_rows", _applies), _rank))
@@ -51,7 +51,7 @@ def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:
         crossing, F.col("bytes") / BYTES_PER_GB * F.col("best.usd_per_gb")
     )
     return (
-        flows.crossJoin(F.broadcast(told))
+        flows.crossJoin(F.broadcast(price_rows))
         .withColumn("best", best)
         .withColumn("usd", usd)
         .withColumn("price_date", F.when(crossing, F.col("best.from_date")))

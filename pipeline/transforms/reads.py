@@ -37,7 +37,7 @@ def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame) -> Data
     """
     in_order = Window.partitionBy(*_READER).orderBy("monotonic_ms", "look")
     about = F.broadcast(times.select("cluster", "look", "instance", "monotonic_ms", "previous"))
-    told = (
+    in_looks = (
         reads.select(*_GIVEN)
         .join(about, on=["cluster", "look"], how="inner")
         # The owner of a partition reads it for the group; copies of a task read it each for itself.
@@ -45,7 +45,7 @@ def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame) -> Data
         .withColumn("before", F.lag(F.struct("look", "rack", "told_rack", "committed_offset")).over(in_order))
         .drop("previous")
     )
-    joined = told.join(changes, on=[*_PLACE], how="inner")
+    joined = in_looks.join(changes, on=[*_PLACE], how="inner")
     paired = (F.col("before.look") == F.col("previous")) & F.col("was").isNotNull()
     committed = F.col("committed_offset") - F.col("before.committed_offset")
     lag = F.col("end_offset") - F.col("committed_offset")
@@ -70,9 +70,9 @@ def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame) -> Data
 
 def read_sums(readings: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What readers took, as `READ_SUMS`, of `read_changes` rows by the hours (or windows) that ``spans`` names."""
-    told = spanned(readings.where(F.col("read").isNotNull()), spans)
+    known = spanned(readings.where(F.col("read").isNotNull()), spans)
     return READ_SUMS.aggregate(
-        told.withColumn("records", part_of(F.col("read")))
+        known.withColumn("records", part_of(F.col("read")))
         .withColumn("appended", part_of(F.coalesce("appended", F.lit(0))))
         .withColumn("committed", F.col("basis") == "committed"),
         before,

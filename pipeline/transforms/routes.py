@@ -18,12 +18,12 @@ SELECTOR_UNKNOWN = "whether brokers serve reads from the nearest replica is not 
 REPLICA_UNKNOWN = "the rack of the replica that serves is not known"
 
 
-def route(picture: Column, rack: Column, told: Column) -> Column:
-    """struct(source, target, why) of a reader who stands in ``rack`` and tells ``told``; ``why`` is null when known."""
-    place = F.coalesce(F.array_position(picture["isr_told_racks"], told), F.lit(0))
+def route(picture: Column, rack: Column, client_rack: Column) -> Column:
+    """struct(source, target, why) of a reader in ``rack`` with ``client_rack``; ``why`` is null when known."""
+    place = F.coalesce(F.array_position(picture["isr_told_racks"], client_rack), F.lit(0))
     near = F.get(picture["isr_racks"], (place - 1).cast("int"))
     leader, selector = picture["leader_rack"], picture["selector"]
-    nearby = told.isNotNull() & (place > 0)
+    nearby = client_rack.isNotNull() & (place > 0)
     undecided = nearby & selector.isNull() & ~near.eqNullSafe(leader)
     source = F.when(nearby & selector, near).when(~undecided, leader)
     why = (

@@ -30,7 +30,7 @@ def pairs(looks: DataFrame) -> DataFrame:
     in_order = Window.partitionBy("cluster", "instance").orderBy("monotonic_ms", "look")
     length = F.col("monotonic_ms") - F.lag("monotonic_ms").over(in_order)
     leap = F.abs(F.col("taken_ms") - F.lag("taken_ms").over(in_order) - length)
-    told = (
+    consecutive = (
         looks.where("complete")
         .select(
             "cluster",
@@ -54,26 +54,26 @@ def pairs(looks: DataFrame) -> DataFrame:
     )
     covered = F.array_max(F.transform(others, lambda other: other["end_ms"]))
     return (
-        told.withColumn("from_ms", F.greatest("begin_ms", F.coalesce(covered, F.col("begin_ms"))))
+        consecutive.withColumn("from_ms", F.greatest("begin_ms", F.coalesce(covered, F.col("begin_ms"))))
         .where("from_ms < end_ms")
         .select("cluster", "look", "previous", "begin_ms", "end_ms", "from_ms", "length_ms")
     )
 
 
-def by_hour(told: DataFrame) -> DataFrame:
+def by_hour(look_pairs: DataFrame) -> DataFrame:
     """The pairs, cut at the borders of UTC hours: cluster, look, previous, hour_ms, from_share, to_share, ms.
 
     The shares are of the whole pair, so that the parts of a number add up to it.
     """
     hours = F.sequence(hour_of(F.col("from_ms")), hour_of(F.col("end_ms") - 1), F.lit(HOUR_MS).cast("long"))
-    cut = told.withColumn("hour_ms", F.explode(hours))
+    cut = look_pairs.withColumn("hour_ms", F.explode(hours))
     return _parts(cut, F.col("hour_ms"), F.col("hour_ms") + HOUR_MS)
 
 
-def by_window(told: DataFrame, windows: DataFrame) -> DataFrame:
+def by_window(look_pairs: DataFrame, windows: DataFrame) -> DataFrame:
     """The parts of pairs within windows (cluster, hour_ms as the window's name, window_from_ms, window_to_ms)."""
     within = (F.col("end_ms") > F.col("window_from_ms")) & (F.col("from_ms") < F.col("window_to_ms"))
-    cut = told.join(F.broadcast(windows), on="cluster", how="inner").where(within)
+    cut = look_pairs.join(F.broadcast(windows), on="cluster", how="inner").where(within)
     return _parts(cut, F.col("window_from_ms"), F.col("window_to_ms"))
 
 

@@ -40,8 +40,8 @@ def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame
         F.struct("monotonic_ms", "look", "taken_ms", "topic_id", "size_bytes", "end_offset"),
     )
     last = F.struct("look", "topic_id", "end_offset", "now")
-    told = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
-    lagged = told.withColumns({"now": _picture(), "sized": sized}).withColumns(
+    dated = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
+    lagged = dated.withColumns({"now": _picture(), "sized": sized}).withColumns(
         {"before": F.lag(last).over(in_order), "sized_before": F.last("sized", ignorenulls=True).over(earlier)}
     )
     if before is not None:
@@ -76,9 +76,9 @@ def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None 
 
     The sums of other looks, ``before``, are added; so it is with all sums of looks.
     """
-    told = spanned(changes, spans).where(F.col("records").isNotNull())
+    known = spanned(changes, spans).where(F.col("records").isNotNull())
     return TRAFFIC_SUMS.aggregate(
-        told.withColumn("records", part_of(F.col("records")))
+        known.withColumn("records", part_of(F.col("records")))
         .withColumn("grown", F.when(F.col("grown").isNotNull(), F.array("grown")))
         .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
         before,
@@ -191,10 +191,10 @@ def _uncut(grown: Column) -> Column:
     Sizes and offsets of one look are not of one instant: what one interval has too little, the next has too much. So
     all of them count together, unless together they fall short of the median, as they do where a segment is missing.
     """
-    told = F.filter(grown, lambda one: one["ratio"].isNotNull())
-    median = F.get(told, F.floor(F.size(told) / 2).cast("int"))["ratio"]
+    rated = F.filter(grown, lambda one: one["ratio"].isNotNull())
+    median = F.get(rated, F.floor(F.size(rated) / 2).cast("int"))["ratio"]
     together = _sum_of(grown, "bytes") / F.nullif(_sum_of(grown, "records"), F.lit(0))
-    uncut = F.filter(told, lambda one: one["ratio"] >= median * _CUT_SHARE)
+    uncut = F.filter(rated, lambda one: one["ratio"] >= median * _CUT_SHARE)
     return F.when(together >= median * _WHOLE_SHARE, grown).otherwise(uncut)
 
 

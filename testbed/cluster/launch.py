@@ -129,9 +129,9 @@ def format_storage(
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"Broker {broker_id} could not format its directory", why=str(error)) from error
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise ClusterError(
-            f"Broker {broker_id} could not format its directory", why=said[-1] if said else "it printed nothing"
+            f"Broker {broker_id} could not format its directory", why=lines[-1] if lines else "it printed nothing"
         )
 
 

@@ -48,8 +48,8 @@ def wait_for_proxy(cluster_directory: Path, process: ProcessId, routes: Mapping[
     until = time.monotonic() + _START_TIMEOUT_S
     while not all(_listens(route.listen_port) for route in routes.values()):
         if not process.alive or time.monotonic() > until:
-            said = (cluster_directory / "proxy.log").read_text(encoding="utf-8", errors="replace").splitlines()
-            raise ClusterError("The recording proxy does not listen", why=said[-1] if said else "it printed nothing")
+            lines = (cluster_directory / "proxy.log").read_text(encoding="utf-8", errors="replace").splitlines()
+            raise ClusterError("The recording proxy does not listen", why=lines[-1] if lines else "it printed nothing")
         time.sleep(_PAUSE_S)
 
 

@@ -112,5 +112,5 @@ def _run(command: tuple[str, ...]) -> None:
             todo="Install a whole JDK; a runtime alone has no keytool.",
         ) from error
     if done.returncode:
-        said = (done.stdout or done.stderr).strip()
-        raise ClusterError("keytool could not make the brokers' certificate", why=said)
+        output = (done.stdout or done.stderr).strip()
+        raise ClusterError("keytool could not make the brokers' certificate", why=output)

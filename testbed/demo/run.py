@@ -118,12 +118,12 @@ def _cluster(screen: DemoConsole, version: str) -> EmbeddedCluster:
 def _work(screen: DemoConsole, cluster: EmbeddedCluster, version: str) -> Iterator[ClusterWorkload]:
     """The demo's workload, joined or nearly so."""
     with ClusterWorkload.start(cluster.bootstrap_servers, version, demo_plan, on_progress=screen.setup) as work:
-        until, told_at, told = time.monotonic() + _READY_WITHIN_S, 0.0, ""
+        until, shown_at, shown = time.monotonic() + _READY_WITHIN_S, 0.0, ""
         while (waiting := work.unready()) and time.monotonic() < until:
             now = "waiting: " + "; ".join(waiting)
-            if now != told and time.monotonic() - told_at > _TELL_EVERY_S:
+            if now != shown and time.monotonic() - shown_at > _TELL_EVERY_S:
                 screen.setup(now)
-                told_at, told = time.monotonic(), now
+                shown_at, shown = time.monotonic(), now
             time.sleep(0.5)
         screen.setup(
             "all members have joined" if not waiting else "starting, although some members have not joined yet"

@@ -44,7 +44,7 @@ _END_WITHIN_S = 30.0
 _WANTED_TABLES = ("gold/partition_traffic", "gold/read_traffic", "gold/ledger")
 _MARK = "bronze/telemetry/_rackwise.json"
 """Lies in every folder of tables that ingest has begun."""
-_TOLD = ("gold:", "weights:")
+_SHOWN_STEPS = ("gold:", "weights:")
 """Lines of ingest that are shown here; the others are in its log."""
 _NAMES_A_RATE = re.compile(r"\d [kMGTP]?B/s")
 _SHOWN = 3
@@ -112,7 +112,7 @@ class SparkPipeline:
         self.error: RackwiseError | None = None
         """What went wrong; None while nothing did."""
         self._first = ""
-        self._told = 0
+        self._shown_lines = 0
 
     @property
     def over(self) -> bool:
@@ -181,8 +181,8 @@ class SparkPipeline:
         self._tell("weights", *(proposal.sentence for proposal in weighted), figures_rest_on(weighted) or "")
         self._tell("scene", "rackwise spark report: what it costs, and what to do first")
         _end(self._ingest)
-        told = self._finished("report", "--out", str(self._where.report))
-        self._first = told[0] if told else ""
+        lines = self._finished("report", "--out", str(self._where.report))
+        self._first = lines[0] if lines else ""
 
     def _weighted(self) -> list[Proposal]:
         """Proposals of the last cycle that name bytes per second by the pipeline's weights."""
@@ -250,12 +250,12 @@ class SparkPipeline:
     def _sign(self, name: str, process: subprocess.Popen[bytes]) -> ProgressMark:
         """How far a command is, by what it writes and by the time that it has of the processor."""
         files = sum(len(found) for _, _, found in os.walk(self._where.report))
-        said = sum(one.stat().st_size for one in (self._log(name), self._out(name)) if one.exists())
+        written_bytes = sum(one.stat().st_size for one in (self._log(name), self._out(name)) if one.exists())
         cpu_s = self._cpu_s(process.pid)
         last = self._last_line(name)
         ending = f", and its last line is: {last}" if last else ""
-        told = f"{counted(files, 'file')}, {cpu_s:.0f} s of CPU time{ending}"
-        return ProgressMark((files, said, int(cpu_s / _CPU_STEP_S)), told)
+        text = f"{counted(files, 'file')}, {cpu_s:.0f} s of CPU time{ending}"
+        return ProgressMark((files, written_bytes, int(cpu_s / _CPU_STEP_S)), text)
 
     def _way_of_weights(self) -> ProgressMark:
         """Weights are published, read by the agent, and then planned by. Ingest itself writes on and on."""
@@ -272,8 +272,8 @@ class SparkPipeline:
     def _tell_news(self) -> None:
         """What ingest has worked out since."""
         lines = _lines(self._log("ingest"))
-        new, self._told = lines[self._told :], len(lines)
-        self._tell("spark", *(line for line in new if line.startswith(_TOLD)))
+        new, self._shown_lines = lines[self._shown_lines :], len(lines)
+        self._tell("spark", *(line for line in new if line.startswith(_SHOWN_STEPS)))
 
     def _failed(self, name: str, what: str, why: str = "") -> SparkStepError:
         last = self._last_line(name)

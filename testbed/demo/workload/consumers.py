@@ -112,8 +112,8 @@ class LibrdkafkaMember:
 
     def _note(self, kind: str, partitions: list[TopicPartition], held: frozenset[int]) -> None:
         self._held = held
-        told = tuple(sorted(one.partition for one in partitions))
-        self._events.append(RebalanceEvent(int(time.time() * 1000), self.name, kind, told))
+        numbers = tuple(sorted(one.partition for one in partitions))
+        self._events.append(RebalanceEvent(int(time.time() * 1000), self.name, kind, numbers))
 
 
 class LibrdkafkaGroup:
