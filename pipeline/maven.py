@@ -49,7 +49,7 @@ def resolved(
 
 
 def pom_file() -> Path:
-    """The one pom: at the top of a checkout, where this package has a link to it, and in the package in a wheel."""
+    """The pom: of a checkout (the package links to it) or in a wheel's package. Raises ToolError when it is missing."""
     pom = Path(__file__).with_name("pom.xml").resolve()
     if not pom.is_file():
         raise ToolError("The list of jars is missing", why=f"there is no {pom}", todo="Install rackwise again.")
@@ -71,7 +71,7 @@ def home(own: str, xdg: str, below_home: Path) -> Path:
 
 
 def java() -> Path:
-    """The Java on the path; ToolError when it is missing or older than 17."""
+    """The Java on the path. Raises ToolError when it is missing, of unknown version or older than 17."""
     found = _tool("java", f"brokers need JDK {OLDEST_JAVA}", "openjdk-17-jdk-headless")
     numbers = re.search(r'version "(?:1\.)?(\d+)', answer := _output(found, "-version"))
     if numbers is None:
@@ -86,7 +86,7 @@ def java() -> Path:
 
 
 def maven() -> Path:
-    """The Maven on the path; ToolError when it is missing or older than 3.6."""
+    """The Maven on the path. Raises ToolError when it is missing, of unknown version or older than 3.6."""
     found = _tool("mvn", "the jars of Kafka are downloaded with Maven", "maven")
     numbers = re.search(r"Apache Maven (\d+)\.(\d+)", answer := _output(found, "-v"))
     if numbers is None:

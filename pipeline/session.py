@@ -118,7 +118,7 @@ def spark_session(
 ) -> SparkSession:
     """The session, new or the one that runs already; ``conf`` wins over everything that is set here.
 
-    ``master`` None is what ``spark-submit`` says, else every core of this machine. Raises NeedsSpark, ToolError when
+    ``master`` None is that of ``spark-submit``, else every core of this machine. Raises NeedsSpark, ToolError when
     the connectors cannot be had, and RackwiseError when Spark does not start.
     """
     need_spark()

@@ -174,7 +174,7 @@ class JavaRandom:
 
 
 def bounded(next_bits: Callable[[int], int], bound: int) -> int:
-    """``Random.nextInt(bound)`` over any generator of bits: draws again where a remainder would be favoured."""
+    """``Random.nextInt(bound)``, without bias, of any generator of bits. Raises ValueError for a bound below 1."""
     if bound <= 0:
         raise ValueError(f"a bound must be positive, not {bound}")
     drawn = next_bits(31)

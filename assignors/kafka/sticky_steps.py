@@ -64,7 +64,7 @@ class StickySteps:
         self._copies: defaultdict[TaskId, list[ClientState]] = defaultdict(list)
 
     def place_active(self) -> None:
-        """Give every task to one process."""
+        """Give every task to one process. Raises IllegalStateException when there is no process."""
         if not self._states:
             raise IllegalStateException("`totalCapacity` should never be zero.")
         per_thread = len(self._problem.tasks) // sum(state.capacity for state in self._states)

@@ -114,7 +114,7 @@ def live(
     *,
     stretches: Sequence[HistoryStretch] | None = None,
 ) -> BacktestSummary:
-    """The same, of slices that are cut already: those of these stretches, or all that there are."""
+    """As `run_backtest`, of existing slices: those of ``stretches``, or all. Raises BadInput when there is no look."""
     spark = tables.spark
     rows = _slices(tables, wanted) if wanted.by == "groups" else _events(tables, wanted)
     if stretches is not None:

@@ -114,7 +114,7 @@ def write_settings(where: BrokerDirectory, settings: Mapping[str, str]) -> None:
 def format_storage(
     cluster_directory: Path, jars: JarSet, cluster_id: str, broker_id: int, scram: tuple[str, ...]
 ) -> None:
-    """Format the broker's empty directory with Kafka's own tool; ClusterError with the tool's words when it refuses.
+    """Format the broker's empty directory with Kafka's own tool. Raises ClusterError when the tool refuses.
 
     `scram` are values for `--add-scram`.
     """

@@ -86,7 +86,7 @@ def find_cluster(name: str) -> FoundCluster | None:
 
 
 def clear_cluster(directory: Path) -> None:
-    """End whatever belongs to the cluster and remove its directory; fine when it is gone already."""
+    """End the cluster's processes and remove its directory, if any. Raises ClusterError when a process does not end."""
     if not directory.is_dir():
         return
     try:

@@ -56,7 +56,7 @@ class HeldPorts:
 
 
 def hold_ports(count: int) -> HeldPorts:
-    """So many free ports, bound; ClusterError when there are not so many."""
+    """``count`` free ports, bound. Raises ClusterError when there are fewer."""
     held: list[socket.socket] = []
     for port in _candidates():
         if len(held) == count:

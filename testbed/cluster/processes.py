@@ -25,11 +25,11 @@ class ProcessId:
 
     pid: int
     create_time: float
-    """Seconds as the kernel counts them: since the machine was started, where it tells that, else since the epoch."""
+    """Seconds as the kernel counts them: since boot where there is a /proc, else since the epoch."""
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
-        """The id of a process that runs now; psutil.NoSuchProcess when it does not."""
+        """The id of a process that runs now. Raises psutil.NoSuchProcess when it does not."""
         return cls(pid, start_time(pid))
 
     def process(self) -> psutil.Process | None:
@@ -86,7 +86,7 @@ def _state(stat: Path) -> str:
 
 
 def start_time(pid: int) -> float:
-    """When it was started; psutil.NoSuchProcess when it does not run.
+    """Time of its start, in seconds. Raises psutil.NoSuchProcess when it does not run.
 
     On Linux by the kernel's own count of ticks, which stays true when the clock is set; psutil adds the time of day at
     which the machine was started, and that moves with the clock.

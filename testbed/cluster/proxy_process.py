@@ -44,7 +44,7 @@ def start_proxy_process(cluster_directory: Path) -> ProcessId:
 
 
 def wait_for_proxy(cluster_directory: Path, process: ProcessId, routes: Mapping[int, ProxyRoute]) -> None:
-    """Return once it listens for every broker; ClusterError with its last words when it ends or takes too long."""
+    """Return once it listens for every broker. Raises ClusterError when it ends or takes too long."""
     until = time.monotonic() + _START_TIMEOUT_S
     while not all(_listens(route.listen_port) for route in routes.values()):
         if not process.alive or time.monotonic() > until:
@@ -84,7 +84,7 @@ def read_faults(cluster_directory: Path) -> dict[int, ConnectionFault] | None:
 
 
 def main(cluster_directory: Path) -> None:
-    """Pass and record until the cluster's directory is gone."""
+    """Pass and record until the cluster's directory is gone. Raises ClusterError when it has no manifest."""
     manifest = read_manifest(cluster_directory)
     if manifest is None:
         raise ClusterError(f"{cluster_directory} is not the directory of a cluster")

@@ -22,7 +22,7 @@ _LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
 def make_certificate(cluster_directory: Path, jars: JarSet) -> None:
-    """Write the brokers' key store and the authority file clients trust; ClusterError with keytool's words."""
+    """Write the brokers' key store and the authority file clients trust. Raises ClusterError when keytool fails."""
     password = secrets.token_hex(12)
     _password_file(cluster_directory).write_text(password, encoding="ascii")
     _password_file(cluster_directory).chmod(0o600)

@@ -74,7 +74,7 @@ class LibrdkafkaMember:
         self._ending.set()
 
     def join(self) -> None:
-        """Wait until it has left; WorkloadError when it hangs."""
+        """Wait until it has left. Raises WorkloadError when it hangs."""
         self._thread.join(_CLOSE_WITHIN_S)
         if self._thread.is_alive():
             raise WorkloadError(f"Member {self.name} did not leave within {_CLOSE_WITHIN_S:.0f} s")
