@@ -31,7 +31,7 @@ class TaskId(NamedTuple):
         return f"{self.subtopology}_{self.partition}"
 
 
-class BadProblem(ValueError):  # noqa: N818 (named for what the caller handed in, beside the results)
+class BadProblem(ValueError):  # noqa: N818 (named for what the caller passed)
     """A problem that contradicts itself; the sentence names the part that is wrong and what to do about it."""
 
 
@@ -130,7 +130,7 @@ class TaskProblem:
 class StandbyQuality:
     """How good the standbys are for the chosen active tasks, each figure beside a proven bound.
 
-    The figures count in this order: a bound says that no standbys with the same earlier figures have less of this one.
+    The figures count in this order: below a bound no standbys with the same earlier figures exist.
     """
 
     missing: int = 0
@@ -191,12 +191,12 @@ class ReplicaSet:
     readers: tuple[tuple[str, int], ...] = ()
     """(rack, readers there that read from a replica of their own rack where there is one, KIP-392)."""
     keeps_leader: bool = False
-    """True: the first replica does not move, whatever its broker accepts."""
+    """True: the first replica does not move, even to a broker that accepts it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaProblem:
-    """Where replicas shall live so that no rack holds more of a partition than it must."""
+    """Replicas to place so that no rack holds more of a partition than it must."""
 
     brokers: tuple[ReplicaBroker, ...]
     partitions: tuple[ReplicaSet, ...]

@@ -212,7 +212,7 @@ def by_name(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def sentence_of(model: type[BaseModel], name: str) -> str:
-    """What the setting of that public name says of itself."""
+    """Help of the setting of that public name."""
     return sentences(model).get(name, "")
 
 

@@ -84,7 +84,7 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         return self._of_folded({**values, **over._plain()})  # noqa: SLF001 the same class
 
     def confluent(self) -> dict[str, str | int]:
-        """Configuration for confluent-kafka. Holds secrets in clear text: hand it to the client, keep it nowhere.
+        """Configuration for confluent-kafka. Holds secrets in clear text: pass it to the client, keep it nowhere.
 
         Every client has a name, and none writes log lines of its own to stderr: causes come with its errors.
         """
@@ -175,7 +175,7 @@ def _wrapped(checked: Mapping[str, str]) -> dict[str, str | SecretStr]:
 
 
 def _rivals(name: str) -> set[str]:
-    """Names that cannot stand beside it: the same thing given as a file and inline."""
+    """Names that contradict it: the same thing given as a file and inline."""
     return {name.replace(".location", ".pem"), name.replace(".pem", ".location")} - {name}
 
 
@@ -222,7 +222,7 @@ def _renamed(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _refuse(key: str, value: str) -> None:
-    """Raise for a key that is not taken; return only for one that says what is so anyway."""
+    """Raise for a key that is not accepted; return for one that sets what holds anyway."""
     if key == "enable.ssl.certificate.verification":
         if value.lower() == "true":
             return

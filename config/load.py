@@ -69,7 +69,7 @@ class LoadedSettings:
     sources: tuple[SettingsSource, ...] = ()
     """Every source that was read, the strongest first; defaults are none."""
     references: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What a reference of the connection stands for -> the reference as it was written."""
+    """Resolved value of a reference of the connection -> the reference as it was written."""
 
     def origin(self, name: str) -> SettingOrigin:
         """Where that setting was set."""
@@ -155,7 +155,7 @@ def _connection(loaded: LoadedSettings, client: KafkaClientConfig) -> dict[str, 
 
 
 def _references(merged: Mapping[SettingPath, SettingValue]) -> dict[str, str]:
-    """What the references in the connection's values stand for; one that cannot be resolved is reported elsewhere."""
+    """Resolved values of the connection's references; one that cannot be resolved is reported elsewhere."""
     found: dict[str, str] = {}
     for path, value in merged.items():
         written = str(value.raw)

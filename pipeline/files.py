@@ -1,4 +1,4 @@
-"""Small files and folders beside the tables (this machine, HDFS, an object store), by Hadoop's file system."""
+"""Small files and folders next to the tables (this machine, HDFS, an object store), by Hadoop's file system."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class HadoopFiles:
         self._system(at).delete(at, True)  # noqa: FBT003 as above
 
     def absolute(self, path: str) -> str:
-        """The path with its file system, as others must be told it."""
+        """The path with its file system, for other processes."""
         at = self._path(path)
         return str(self._system(at).makeQualified(at).toString())
 

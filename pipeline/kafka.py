@@ -1,7 +1,7 @@
 """rackwise's connection settings for Spark's Kafka source, and a topic as the brokers describe it.
 
 Spark's connector is Java's client: the dotted names become its properties, logins become JAAS, PEM files are read here
-and handed over as text, so that executors elsewhere need no files. Invariant: secrets are options of a source, never
+and passed on as text, so that executors elsewhere need no files. Invariant: secrets are options of a source, never
 settings of the session, which show in process lists.
 """
 
@@ -158,9 +158,9 @@ class TopicClient:
         self._admin = AdminClient(client_settings(kafka.confluent(), self._client_errors.settings))
 
     def topic(self, name: str, expected_cluster: str | None = None) -> TopicIdentity | None:
-        """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what keeps us out."""
+        """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what `refusal` returns."""
         try:
-            # Not by asking for the topic: where brokers may make topics, they make one that is asked for like that.
+            # Not by asking for the topic: with auto.create.topics.enable a request for its metadata creates it.
             cluster = self._cluster_id()
             if expected_cluster is not None and cluster != expected_cluster:
                 raise WrongCluster(
@@ -186,7 +186,7 @@ class TopicClient:
             raise self._refusal(failed, f"topic {topic.name}") from None
 
     def cluster(self) -> str:
-        """The id of the cluster. Raises ClusterUnreachable and what keeps us out."""
+        """The id of the cluster. Raises ClusterUnreachable and what `refusal` returns."""
         try:
             return self._cluster_id()
         except KafkaException as failed:
@@ -196,7 +196,7 @@ class TopicClient:
         return self._admin.list_topics(timeout=self._timeout_s).cluster_id or ""
 
     def _refusal(self, failed: KafkaException, what: str) -> RackwiseError:
-        self._admin.poll(0)  # only then the library tells what kept it from its brokers
+        self._admin.poll(0)  # only then the library reports why its brokers cannot be reached
         return refusal(failed, what, self._client_errors.errors(), servers=self._servers)
 
 

@@ -33,7 +33,7 @@ _DOWNLOADED = re.compile(r"Downloaded from \S+: \S*/(\S+\.jar) ")
 
 
 class ToolError(GaveUp):
-    """Java, Maven or a jar could not be had: something is missing on this machine, or Maven failed (exit code 1)."""
+    """Java, Maven or a jar is missing on this machine, or Maven failed (exit code 1)."""
 
 
 def resolved(
@@ -66,7 +66,7 @@ def home(own: str, xdg: str, below_home: Path) -> Path:
     if directory := os.environ.get(own):
         return Path(directory).expanduser().absolute()
     base = os.environ.get(xdg, "")
-    # XDG says that a relative path there is to be ignored.
+    # A relative path there is ignored (XDG).
     return (Path(base) if Path(base).is_absolute() else Path.home() / below_home) / "rackwise"
 
 
@@ -214,6 +214,6 @@ def spark_jars(on_progress: Callable[[str], None] | None = None) -> tuple[Path, 
 
 
 def locked_jars() -> dict[str, str]:
-    """File name -> SHA-256, as ``jars.lock`` says."""
+    """File name -> SHA-256, of ``jars.lock``."""
     lines = (line.split() for line in _LOCK.read_text("ascii").splitlines() if line and not line.startswith("#"))
     return {name: digest for digest, name in lines}

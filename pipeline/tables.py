@@ -93,7 +93,7 @@ class TableStore:
         """In place of the rows that any of ``where`` names, these; without ``where``, in place of all rows.
 
         Every one of ``rows`` must itself be named by ``where``. Naming the columns that the table is partitioned by
-        makes it cheaper, and so does it to say that ``where`` names nothing that is there: nothing is looked for then.
+        makes it cheaper, and so does ``fresh``, where no row that ``where`` names exists: none is searched then.
         """
         with self._turn(table):
             self._layout.replace(self.path(table), table, conformed(table, rows), named(where), fresh=fresh)

@@ -49,7 +49,7 @@ class WeightsChange(NamedTuple):
 
 
 def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync: int) -> None:
-    """Create the topic with one partition, on as many brokers as there are. Raises as `refusal` says."""
+    """Create the topic with one partition, on as many brokers as there are. Raises what `refusal` returns."""
     admin = AdminClient(client_settings(kafka.confluent()))
     try:
         factor = min(replicas, len(admin.list_topics(timeout=_CALL_S).brokers))
@@ -71,7 +71,7 @@ def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync
 
 
 def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, group: str) -> dict[str, bytes]:
-    """Key -> value of everything that stands in the topic now. Raises ClusterUnreachable when it cannot all be read."""
+    """Key -> newest value in the topic. Raises ClusterUnreachable when the topic cannot be read to its end."""
     consumer = Consumer(client_settings(kafka.confluent(), reader_config(group)))
     unread, found = set(partitions), dict[str, bytes]()
     until = time.monotonic() + READ_S
@@ -92,7 +92,7 @@ def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, 
 
 
 def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange], on_sent: Callable[[int], None]) -> int:
-    """Write the records, all or with an error; how many. Raises ClusterUnreachable."""
+    """Write the records; their number. Raises ClusterUnreachable when some are not confirmed."""
     settings = {
         "acks": "all",
         "enable.idempotence": False,

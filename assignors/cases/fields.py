@@ -70,7 +70,7 @@ def one_of(value: Any, field: str, allowed: tuple[str, ...]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a sentence may show it: short, whatever it is."""
+    """A value as a sentence may show it: always short."""
     match value:
         case None:
             return "missing"

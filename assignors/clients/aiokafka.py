@@ -79,7 +79,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
         return self._name
 
     def metadata(self, topics: Iterable[str]) -> bytes:
-        """Return what this member tells the group's leader."""
+        """Return the bytes of this member's subscription (``ConsumerProtocolSubscription``)."""
         wanted = frozenset(topics)
         owned = tuple(each for each in self._possession.given if each.topic in wanted)
         known = RackwiseUserData(rack=self._rack, instance_id=self._instance_id, owned=owned)
@@ -110,7 +110,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
 
 
 def _racks(cluster: Any, topics: Iterable[str]) -> Mapping[str, RackSets]:
-    """The racks of each partition's replicas, as far as the brokers tell them."""
+    """The racks of each partition's replicas, as far as the metadata has them."""
     rack_of = {broker.nodeId: broker.rack for broker in cluster.brokers() if broker.rack}
     known = getattr(cluster, "_partitions", None)
     if known is None:

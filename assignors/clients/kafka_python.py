@@ -116,7 +116,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # k
         return [RebalanceProtocol.COOPERATIVE if self._cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
-        """Return what this member tells the group's leader."""
+        """Return this member's subscription."""
         self.possession.joins()
         known = self.possession.user_data(topics, self._rack, held=self._cooperative)
         of = ConsumerProtocolSubscription.TopicPartition
@@ -172,7 +172,7 @@ def _joined(member: Any) -> JoinedMember:
 
 
 def _racks(cluster: Any, topics: Iterable[str]) -> Mapping[str, RackSets]:
-    """The racks of each partition's replicas, as far as the brokers tell them."""
+    """The racks of each partition's replicas, as far as the metadata has them."""
     rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
     return rack_sets(
         topics,

@@ -26,7 +26,7 @@ from assignors.problem import ConsumerMember, ConsumerProblem, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedMember:
-    """One member as the leader's client hands it over."""
+    """One member as the leader's client passes it."""
 
     id: str
     topics: tuple[str, ...]
@@ -45,7 +45,7 @@ class LeaderAssignment(NamedTuple):
     assignment: Mapping[str, tuple[TopicPartition, ...]]
     """Every member id -> its partitions by topic and number."""
     max_generation: int
-    """To be handed in again in the next rebalance."""
+    """To be passed again in the next rebalance."""
     warnings: tuple[str, ...]
 
 
@@ -168,7 +168,7 @@ def _optimal(
 
 
 class _Claim(NamedTuple):
-    """What a member says that it has."""
+    """The partitions that a member claims."""
 
     member: str
     generation: int
@@ -200,7 +200,7 @@ def _newest(claims: Iterable[_Claim]) -> dict[TopicPartition, list[_Claim]]:
 
 
 def _is_free(partition: TopicPartition, newest: Sequence[_Claim], member: str) -> bool:
-    """Whether the member may read it at once: it alone had it, or no member holds it any more."""
+    """Whether the member may read it at once: it alone owned it, or no member holds it any more."""
     if len(newest) == 1 and newest[0].member == member:
         return True
     return not any(partition in claim.held for claim in newest)

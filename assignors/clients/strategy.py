@@ -12,8 +12,8 @@ COOPERATIVE = frozenset({"cooperative-sticky", "optimal"})
 _LONGEST_RACK = 1_000
 
 
-class BadStrategy(ValueError):  # noqa: N818 (named for what the caller handed in)
-    """Protocol names or a rack that no consumer can join with; the sentence says what to give instead."""
+class BadStrategy(ValueError):  # noqa: N818 (named for what the caller passed)
+    """Protocol names or a rack that no consumer can join with; the sentence names what to give instead."""
 
 
 def checked(protocols: Sequence[str], offered: Collection[str]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from struct import Struct
-from struct import error as StructError  # noqa: N812 (a name that says of what it is an error)
+from struct import error as StructError  # noqa: N812 (named with its module)
 
 from assignors.problem import TopicPartition
 
@@ -34,7 +34,7 @@ _SUBSCRIPTION_VERSION = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackwiseUserData:
-    """What a member says of itself."""
+    """A member's rack, id, generation and owned partitions, in its user data."""
 
     rack: str | None = None
     instance_id: str | None = None
@@ -47,7 +47,7 @@ class RackwiseUserData:
 
 
 NOTHING = RackwiseUserData()
-"""What a member says that sends no user data, or none that can be read."""
+"""The user data of a member that sends none, or none that can be read."""
 
 
 def user_data(protocol: str, known: RackwiseUserData) -> bytes:
@@ -65,7 +65,7 @@ def user_data(protocol: str, known: RackwiseUserData) -> bytes:
 
 
 def read_user_data(protocol: str, data: bytes) -> RackwiseUserData:
-    """Return what a member's user data says; ``NOTHING`` where it cannot be read."""
+    """Return a member's user data; ``NOTHING`` where it cannot be read."""
     try:
         match protocol:
             case "cooperative-sticky":

@@ -32,7 +32,7 @@ class ClassicMember:
     instance_id: str | None = None
     """``group.instance.id`` of a static member."""
     owned: tuple[TopicPartition, ...] = ()
-    """What the member says it has: by its subscription (cooperative-sticky) or by its user data (sticky)."""
+    """Partitions that the member claims: by its subscription (cooperative-sticky) or by its user data (sticky)."""
     generation: int | None = None
     """The generation in the user data; None when there is none."""
     subscription_generation: int | None = None
@@ -71,7 +71,7 @@ class GroupAssignment:
 
 
 class AssignorFailedError(BadProblem):
-    """Kafka's own assignor throws on this problem; the sentence says on what."""
+    """Kafka's own assignor throws on this problem; the sentence names the cause."""
 
 
 def leader_order(members: Iterable[ClassicMember]) -> tuple[ClassicMember, ...]:

@@ -12,8 +12,8 @@ T = TypeVar("T")
 class LoadQueue(Generic[T]):
     """Items by a key of their own, the smallest first.
 
-    Keys are all different (let them end in a rank) and never return to a value they had. Code that changes what a key
-    depends on says so by ``changed``; what is outdated is dropped when it surfaces.
+    Keys are all different (let them end in a rank) and never return to a former value. Code that changes what a key
+    depends on calls ``changed``; an outdated entry is dropped when it surfaces.
     """
 
     def __init__(self, items: Iterable[T], key: Callable[[T], Any]) -> None:

@@ -4,7 +4,7 @@ Active tasks move at the least cost of all assignments with these numbers (``min
 the tasks of a subtopology on a process (``balance_subtopology``). Standbys are swapped between pairs of processes in
 different racks, at most four rounds, as long as something moves: a local optimum. In both cases the very assignment
 that Kafka ends at is found; for more than ``max_literal_size`` pairs of an active task and a process another one of the
-same cost stands in, and the answer says so.
+same cost is used, and the answer records it.
 """
 
 from __future__ import annotations

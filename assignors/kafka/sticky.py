@@ -38,7 +38,7 @@ class StickyPlacement(NamedTuple):
     warnings: tuple[str, ...]
 
     def result(self, names: Sequence[TopicPartition] | None = None) -> GroupAssignment:
-        """Return it by names, which a caller who asks more than once has at hand."""
+        """Return it by names, which a caller may keep for several calls."""
         group = self.group
         transferring = self.transferring
         return GroupAssignment(

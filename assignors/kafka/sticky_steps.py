@@ -30,7 +30,7 @@ class StickyRules:
     candidates_hashed: bool
     """All processes as candidates for an active task come in the order of a hash set, not of the map of clients."""
     must_preserve_active: bool
-    """An active task stays where it was, whatever the share."""
+    """An active task stays where it was, beyond any share."""
 
 
 class IllegalStateException(KafkaRefusal):

@@ -61,7 +61,7 @@ class _Process:
         self._by_load = None  # counts changed behind the heap's back
 
     def add_to_least_loaded(self, task: TaskId) -> str:
-        """Give the task to the member with the fewest, and tell which it is."""
+        """Give the task to the member with the fewest, and return that member."""
         if len(self.counts) == 1:
             member = next(iter(self.counts))
             self._put(member, task)
@@ -157,7 +157,7 @@ def _place_active(group: _Group, tasks: list[TaskId]) -> None:
 
 
 def _back_to(group: _Group, task: TaskId, held: _Held | None) -> bool:
-    """Give an active task to a member that held a copy of it, if its share allows; tell whether it did."""
+    """Give an active task to a member that held a copy of it, if its share allows; True when it did."""
     if held is None or held.process.counts[held.member] >= group.active_share.size:
         return False
     held.process.add(held.member, task)

@@ -150,7 +150,7 @@ def _place_active(group: _Group, tasks: list[TaskId]) -> None:
 
 
 def _back_to(group: _Group, task: TaskId, held: _Held | None) -> bool:
-    """Give an active task to a member that held a copy of it, if its share allows; tell whether it did."""
+    """Give an active task to a member that held a copy of it, if its share allows; True when it did."""
     if held is None or held.process.counts[held.member] >= group.share:
         return False
     group.give_active(task, held)

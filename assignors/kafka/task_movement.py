@@ -1,6 +1,6 @@
 """Kafka's ``TaskMovement``: tasks run on caught-up processes while their targets restore state (KIP-441).
 
-The assignment so far says where each task shall run in the end. Where that process has not caught up and another is
+The assignment so far gives the process where each task shall run. Where that process has not caught up and another is
 closer, the task runs on the closer one for now, and the intended one becomes a warm-up, as long as warm-ups are left.
 Each such movement makes a probing rebalance worth while. Standbys follow the same rule after the active tasks.
 
@@ -236,7 +236,7 @@ class _ByLoad:
 
 
 class _JavaQueue:
-    """Kafka's ``ConstrainedPrioritySet``: a heap that is not told when loads change."""
+    """Kafka's ``ConstrainedPrioritySet``: a heap that does not see changes of loads."""
 
     def __init__(self, clients: Sequence[ClientState]) -> None:
         self.clients = clients

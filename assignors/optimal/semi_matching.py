@@ -62,7 +62,7 @@ class _Board:
         self._topic = Counter({broker: of_topic.get(broker, 0) for broker in self._brokers})
         self._all = Counter({broker: of_all.get(broker, 0) for broker in self._brokers})
         self._handed: dict[tuple[int, int], list[int]] = {}
-        """(leader, other replica) -> partitions; those that were handed on since are dropped when met."""
+        """(leader, other replica) -> partitions; those that were passed on since are dropped when met."""
         self.leader: list[int] = []
         for number, of in enumerate(replicas):
             self.leader.append(min(of, key=lambda broker: (*self._load(broker), broker)))

@@ -105,7 +105,7 @@ def present(named: NamedTasks, case: StandbyCase) -> Standbys | None:
 
 
 def cheapest(case: StandbyCase) -> int:
-    """What the standbys cost at least when each task chooses alone, whatever becomes of spread and balance."""
+    """The least cost of the standbys when each task chooses alone, without regard to spread and balance."""
     inside = Counter(case.rack)
     least: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
     total = 0

@@ -25,7 +25,7 @@ from assignors.problem import StandbyQuality, TaskId, TaskProblem
 def optimal_standbys(
     problem: TaskProblem, named: NamedTasks, client: Ints
 ) -> tuple[dict[str, tuple[TaskId, ...]], StandbyQuality | None]:
-    """Return standbys by process for active tasks placed as ``client`` says, and how good they are."""
+    """Return standbys by process for active tasks placed by ``client``, and their quality."""
     none: dict[str, tuple[TaskId, ...]] = {process.id: () for process in named.processes}
     if not problem.num_standby_replicas:
         return none, None

@@ -25,7 +25,7 @@ class TaskModel(NamedTuple):
     """Arrays over tasks (``subtopology``, ``owner``, ``kind``) and processes (``rack``, ``capacity``)."""
 
     subtopology: Ints
-    """Equal numbers for tasks of one subtopology, whatever they are."""
+    """Equal, arbitrary numbers for tasks of one subtopology."""
     owner: Ints
     """The process that runs the task now, or -1."""
     kind: Ints

@@ -1,6 +1,6 @@
 """Effects of an act on the looks that follow it.
 
-Assumed, and said wherever results are shown:
+The assumptions, which every result names:
 
 - A rebalance gives what the group's own assignor is predicted to give, where that is unknown the optimum; at once,
   and for tasks that must restore their state as soon as they can have done so.
@@ -119,7 +119,7 @@ def _placement_effect(proposal: Proposal, history: Snapshot, found: StageResults
 
 
 def with_effects(snapshot: Snapshot, effects: Iterable[ActEffect], memo: Memo) -> SimulatedLook:
-    """The look as it would have been. An effect that has not begun yet stands, and changes nothing."""
+    """The look with the effects applied. An effect that has not begun yet stays, and changes nothing."""
     groups: dict[str, Group] = {}
     topics: dict[str, TopicState] = {}
     standing: list[ActEffect] = []
@@ -150,7 +150,7 @@ def with_effects(snapshot: Snapshot, effects: Iterable[ActEffect], memo: Memo) -
 
 
 def rebalance_of(group: Group | None) -> Any:
-    """Tells what a group has since its last rebalance from what it had before; None while nothing is shown."""
+    """Differs between the assignment since the group's last rebalance and the one before; None without a snapshot."""
     match group:
         case ConsumerGroup() if not group.hidden:
             return tuple([(member.id, member.generation, member.epoch, member.assigned) for member in group.members])
@@ -255,5 +255,5 @@ def _over(effect: ActEffect, snapshot: Snapshot) -> EffectEnd | None:
 
 
 def _overlaid(names: Mapping[str, Any], changed: Mapping[str, Any]) -> Mapping[str, Any]:
-    """In the order of the names: whatever reads them relies on it."""
+    """In the order of the names, on which readers rely."""
     return {name: changed.get(name, value) for name, value in names.items()}

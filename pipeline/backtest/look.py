@@ -2,7 +2,7 @@
 
 Two fidelities, one value. A whole look is rebuilt from its events and holds everything that the agent saw; a look that
 cannot be rebuilt is unusable, with the reason. A look by group holds groups with the topics that they read and the
-brokers, and says nothing about the replicas of topics: other readers of them are in another part.
+brokers, and no replicas of topics: other readers of them are in another part.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Rates = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HistoryLook:
-    """What was seen, and what was known of the time before."""
+    """The snapshot of a look, and the memory of earlier ones."""
 
     name: str
     snapshot: Snapshot
@@ -50,7 +50,7 @@ class HistoryLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnusableLook:
-    """A look that cannot be lived through again."""
+    """A look that cannot be replayed."""
 
     name: str
     taken_ms: int

@@ -1,7 +1,7 @@
 """Ranking of strategies: cost, moves, rule violations and useless triggers, one row each.
 
 Money decides where bytes are known, reads across racks where they are not; then broken rules, then triggers that
-brought nothing, then moves. What rests on unknown bytes is said beside the figures.
+brought nothing, then moves. Figures that rest on unknown bytes are marked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RankedStrategy(NamedTuple):
     usd_per_day: float | None
     """Reads, copies and changed replication; None where no byte is known, or none has a price."""
     saved_usd_per_day: float | None
-    """Against history; None where that was not lived through, or bytes are not known."""
+    """Against history; None where history was not replayed, or bytes are unknown."""
     crossing: float
     """Reads across racks at a time, on average."""
     balance_s: float | None

@@ -1,7 +1,7 @@
 """Replay of history under several strategies at once; their common part is computed once.
 
-Looks come in the order in which they were taken, each is handed to every strategy, and scored when the next one says
-how long it stood. No look is shown before its time: a strategy is given one look and has only what it kept.
+Looks come in the order in which they were taken; each is passed to every strategy, and scored when the next one shows
+how long it lasted. No strategy sees a look before its time: it gets one look and has only what it kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipeline.backtest.strategies import AS_RECORDED, BacktestStrategy
 from pipeline.backtest.strategy_replay import StrategyReplay, StrategyStep
 
 LONGEST_MS = 900_000
-"""Looks further apart than this do not stand for the time between them."""
+"""Longest time between two looks, in ms, that the first one covers."""
 
 
 class PublishedDocument(NamedTuple):
@@ -93,7 +93,7 @@ class _Run:
                 ]
 
     def passed(self, look: HistoryLook, late_ms: int, recorded: RecordedCosts, longest_ms: int) -> None:
-        """Score the last look, which stood for so long."""
+        """Score the last look for the time that it covers."""
         if self._lived is None:
             return
         if late_ms > longest_ms or late_ms < 0:

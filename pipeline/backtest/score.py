@@ -1,8 +1,8 @@
 """Score of a strategy: cost, moves, rule violations, useless triggers, time to balance.
 
 A look counts for the time until the next one. Where the next comes much later than looks usually do, none was taken:
-that time is counted as unseen and scored for no strategy. One yardstick for all: the recorded limits say from which gap
-on an assignment counts as broken, and what a gigabyte costs.
+that time is counted as unseen and scored for no strategy. One measure for all: recorded limits give the gap from which
+an assignment counts as broken, and the price of a gigabyte.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeline.backtest.look import HistoryLook
 from pipeline.backtest.strategy_replay import StrategyStep
 
 BROKEN = frozenset((FindingReason.REPLICAS_SHARE_RACK, FindingReason.UNDER_MIN_ISR, FindingReason.COPIES_SHARE_RACK))
-"""Findings that count as a broken rule for as long as they stand."""
+"""Findings that count as a broken rule for as long as they last."""
 
 
 class RecordedCosts(NamedTuple):
@@ -59,9 +59,9 @@ class StrategyScores(NamedTuple):
     groups: int = 0
     """Groups of all looks: group snapshots."""
     seconds: float = 0.0
-    """Time that looks stand for."""
+    """Time that looks cover."""
     unseen_s: float = 0.0
-    """Time for which no look stands."""
+    """Time that no look covers."""
     read_partition_s: float = 0.0
     """Reads across racks, times seconds."""
     unknown_partition_s: float = 0.0
@@ -94,7 +94,7 @@ class StrategyScores(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """An act whose effect stands."""
+    """An act whose effect lasts."""
 
     look: str
     effect: ActEffect
@@ -158,7 +158,7 @@ class StrategyScorer:
         self.scores = self.scores._replace(unseen_s=self.scores.unseen_s + seconds)
 
     def history(self, look: HistoryLook) -> None:
-        """Count what the agent really did, as its memory tells: for the strategy that is history itself."""
+        """Count the triggers in the agent's recorded memory, for the strategy as-recorded."""
         recorded = set(look.memory.acts.items())
         if self._recorded is not None:
             new = len(recorded - self._recorded)

@@ -1,7 +1,7 @@
 """Looks split by group, so that history is replayed in parts: groups with the topics that they read, and brokers.
 
 A row is a group in a look. What seldom changes, the group and its topics, is written where it is first seen in a part
-and named by its digest from then on, for each group by itself; figures stand in each row. The parts of a cluster are
+and named by its digest from then on, for each group by itself; figures are in each row. The parts of a cluster are
 its buckets of groups; each has a row about the world in every look. Cutting runs the agent's decoding and modelling
 once for all strategies.
 
@@ -42,7 +42,7 @@ from pipeline.backtest.look import HistoryLook, Rates
 
 T = TypeVar("T")
 WORLD, GROUP = 0, 1
-"""Kinds of row, in the order in which a look's rows stand."""
+"""Kinds of row, in the order of a look's rows."""
 
 
 class LookSlice(NamedTuple):
@@ -57,14 +57,14 @@ class LookSlice(NamedTuple):
     group_digest: int
     topics_digest: int
     group: bytes | None
-    """What the digest stands for, as JSON; None where it was written before. The world is written in each row."""
+    """The digest's content as JSON; None where it was written before. The world is written in each row."""
     topics: bytes | None
     moving: bytes | None
     """What changes in each look: copies of tasks and what is remembered of the group. None for a plain group."""
     weights_digest: int
     """Which weights of the pipeline, for this group and its topics; 0 for none."""
     weights: bytes | None
-    """What that digest stands for, as JSON, where it comes first."""
+    """That digest's content as JSON, where it comes first."""
     rates: bytes | None
     """Bytes per second by topic and partition, as 32-bit floats, little end first, NaN for unknown; None for all."""
 
@@ -117,7 +117,7 @@ class MovingData(NamedTuple):
     rebalancing_ms: int | None = None
 
 
-class TornSlices(ValueError):  # noqa: N818 it says what the rows are
+class TornSlices(ValueError):  # noqa: N818 named for the rows
     """Rows name something that was never written."""
 
 
@@ -190,7 +190,7 @@ class LookSlicer:
 
 
 class LookRebuilder:
-    """Makes looks of rows again, for one bucket of one cluster; looks are handed over in their order."""
+    """Rebuilds looks from rows, for one bucket of one cluster; looks come in their order."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster

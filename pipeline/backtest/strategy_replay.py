@@ -48,7 +48,7 @@ _CLUSTER_BUDGET = 1 << 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayState:
-    """What a strategy knows of the looks before; all times are wall clock, as two agents' monotonic ones differ."""
+    """A strategy's memory of the looks before; all times are wall clock, as two agents' monotonic ones differ."""
 
     first_seen: Mapping[str, int]
     gone: Mapping[str, tuple[int, int]]
@@ -80,7 +80,7 @@ class GuardInput(NamedTuple):
 
 
 class StrategyReplay:
-    """One strategy going through history; looks are handed over in the order in which they were taken."""
+    """One strategy going through history; looks come in the order in which they were taken."""
 
     def __init__(self, strategy: BacktestStrategy) -> None:
         self.strategy = strategy
@@ -125,7 +125,7 @@ class StrategyReplay:
         return StrategyStep(shown, detection, proposals, acts, shown.ended)
 
     def _allowed(self, proposals: tuple[Proposal, ...], asked: GuardInput) -> tuple[Proposal, ...]:
-        """What the guard allows. It is not asked again about a group whose own ways it refused, until they change."""
+        """The proposals that the guard allows. It judges a group that it refused again only after the group changes."""
         snapshot, memory, limits, journal = asked
         groups, refused = snapshot.groups.get, self._refused
         open_to = [one for one in proposals if refused.get(one.subject) != (groups(one.subject.name), limits)]
@@ -203,7 +203,7 @@ def _next(
 
 
 def _entry(proposal: Proposal, journal: JournalState, at_ms: int) -> Entry:
-    """What the journal would say of a trigger that was done, and came out as predicted."""
+    """The journal's state of a trigger that was done, with the predicted result."""
     name = proposal.subject.name
     expected = TriggerExpectation(generation=None, readers=(), holds={}, moves=(), items=proposal.predicted.moves)
     trigger = TriggerEntry(

@@ -41,7 +41,7 @@ Item = TypeVar("Item")
 
 
 class BacktestPart(NamedTuple):
-    """What is lived through together."""
+    """The looks that are replayed together: a stretch of a cluster's history, and a bucket of its groups."""
 
     cluster: str
     stretch_ms: int
@@ -52,7 +52,7 @@ class ReplaySettings(NamedTuple):
     """What holds for all units."""
 
     longest_ms: int = LONGEST_MS
-    """Looks further apart than this do not stand for the time between them."""
+    """Longest time between two looks, in ms, that the first one covers."""
 
 
 def unit_id(strategy: BacktestStrategy, part: BacktestPart, content: str, settings: ReplaySettings) -> str:
@@ -105,7 +105,7 @@ class SliceLooks:
 
 
 def chunks(rows: Iterable[Item], most: int) -> Iterator[list[Item]]:
-    """Rows in lists of at most so many."""
+    """Rows in lists of limited length."""
     rest = iter(rows)
     while some := list(islice(rest, most)):
         yield some

@@ -131,13 +131,13 @@ def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data
 
 @contextmanager
 def _stopped_by_signal(stop: StopSignal) -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the run after the batch at hand; the second one at once."""
+    """SIGTERM and Ctrl-C end the run after the current batch; the second one at once."""
 
     def on_signal(number: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        # Not by `say`: whatever this interrupts may be writing there itself.
+        # Not by `say`: the interrupted code may be writing there itself.
         os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending after the current batch".encode())
 
     with on_ending(on_signal):

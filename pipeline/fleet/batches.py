@@ -1,8 +1,8 @@
 """Fleet plans on the executors: batches of rows in, plans of whole clusters and of single groups out.
 
 Replicas are planned for a cluster as a whole, then each group on its own. The stages are the agent's: the proposal for
-a group is the one of its own agent, and the optimum beside it is the exact one. Leaders are left to the agent, which
-knows all their readers at once.
+a group is that of its own agent, with the exact optimum next to it. Leaders are left to the agent, which sees all their
+readers at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PIECE = (
 )  # fmt: skip
 """Columns between the two halves of a job over looks. Kinds are those of slices, and `ANSWER`."""
 ANSWER = 2
-"""A plan that was made where the whole cluster was seen; its document stands in ``group_body``."""
+"""A plan that was made with the whole cluster in view; its document is in ``group_body``."""
 UNUSABLE = 3
 """A look that cannot be rebuilt; the reason is in ``group_body``."""
 
@@ -116,7 +116,7 @@ class PlanGroups:
         self._run, self._worlds, self._schema = run, worlds, schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """A row for each group; what was planned before is handed on."""
+        """A row for each group; plans that were made before are passed on."""
         rows = (
             row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in PIECE), strict=True)
         )
@@ -139,7 +139,7 @@ class PlanGroups:
 
 
 def told_plan(run: str, cluster: str, piece: Mapping[str, Any]) -> Row:
-    """The row of fleet.plans that an `ANSWER` piece stands for."""
+    """The row of fleet.plans of an `ANSWER` piece."""
     figures = json.loads(piece["group_body"])
     return {
         "run": run,

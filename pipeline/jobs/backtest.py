@@ -46,7 +46,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestRequest:
-    """What to live through."""
+    """The history to replay, and the strategies."""
 
     strategies: tuple[BacktestStrategy, ...]
     from_ms: int | None = None
@@ -101,7 +101,7 @@ class _Todo(NamedTuple):
 
 
 def run_backtest(tables: TableStore, wanted: BacktestRequest, say: Say = lambda _: None) -> BacktestSummary:
-    """Every unit of the stretch, from the table or worked out now. Raises BadInput where there is nothing to live."""
+    """Every unit of the stretch, from the table or computed now. Raises BadInput when there is no look."""
     _check(wanted)
     stretches = cut(tables, wanted, say) if wanted.by == "groups" else None
     return live(tables, wanted, say, stretches=stretches)

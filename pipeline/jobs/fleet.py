@@ -138,7 +138,7 @@ def plan_looks(
             (row.cluster, row.subject): row.weight for row in groups.select("cluster", "subject", "weight").collect()
         }
         shared = placed(groups, ["cluster", "subject"], weights, tasks or _TASKS_PER_CORE * cores)
-        # The heaviest of a task first; those of one cluster together, as they stand on the same ground.
+        # The heaviest of a task first; those of one cluster together, as they share its racks.
         ordered = shared.sortWithinPartitions("cluster", F.desc("weight"), "subject")
         schema = to_arrow_schema(PLANS.schema)
         plans = ordered.mapInArrow(PlanGroups(run, worlds, schema), PLANS.schema)

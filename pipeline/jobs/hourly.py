@@ -53,7 +53,7 @@ _NOTHING: HourlySums[DataFrame | None] = HourlySums(*(None for _ in HourlySums._
 
 
 class _Lines(NamedTuple):
-    """What few rows tell."""
+    """The small inputs of an hour: times, spans, producers and prices."""
 
     times: DataFrame
     """`spans.timeline`."""
@@ -69,7 +69,7 @@ class _Rows(NamedTuple):
     partitions: DataFrame
     reads: DataFrame
     new: DataFrame | None
-    """The looks (cluster, look) that are; the others' rows stand beside them for comparison. None: all looks are."""
+    """The looks (cluster, look) to add up; the others' rows are there for comparison. None: all looks."""
     looks: int
     """How many looks the rows are of."""
 

@@ -1,7 +1,7 @@
 """Incremental sums: the sums of the current hours, kept from batch to batch, with the looks that they include.
 
-Invariant: what is carried is what bronze gives for its looks. It is let go when one of them, or one before them, was
-read again, or when one tells another stretch of time than it did; then all looks of the hours are added up anew.
+Invariant: the kept sums equal those that bronze gives for their looks. They are dropped when one of these looks, or one
+before them, was read again, or when one covers another stretch of time than before; then all looks are added up anew.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Each = TypeVar("Each")
 
 
 class LookId(NamedTuple):
-    """What tells a look from every other."""
+    """Identity of a look."""
 
     cluster: str
     look: str
 
 
 class HourShare(NamedTuple):
-    """What a look tells of an hour; shares are of the time since the look before."""
+    """The part of an hour that a look covers; shares are of the time since the look before."""
 
     hour_ms: int
     from_share: float
@@ -34,7 +34,7 @@ class HourShare(NamedTuple):
 
 
 class LookHours(NamedTuple):
-    """A whole look, and what it has a say in."""
+    """A whole look, and the hours to which it contributes."""
 
     instance: str
     previous: str | None
@@ -82,12 +82,12 @@ class HourlySums(NamedTuple, Generic[Each]):
 
 
 class KeptSums(NamedTuple):
-    """What some looks come to in some hours."""
+    """Sums of some looks in some hours."""
 
     sums: HourlySums[DataFrame]
     hours: frozenset[ClusterHour]
     looks: Looks
-    """All that were known, those among them that have no say in these hours as well: their sizes may count."""
+    """All known looks, also those that contribute nothing to these hours: their sizes may count."""
 
 
 class IncrementalSums:
@@ -110,7 +110,7 @@ class IncrementalSums:
 
 
 def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[ClusterHour]) -> dict[LookId, LookHours]:
-    """Every whole look of the rows of `spans.timeline`; what they tell of these hours, as `spans.by_hour` has it."""
+    """Every whole look of the rows of `spans.timeline`; their parts of these hours, as in `spans.by_hour`."""
     stretches: dict[LookId, list[HourShare]] = {}
     for row in spans:
         one = HourShare(row["hour_ms"], row["from_share"], row["to_share"], row["ms"])
@@ -127,7 +127,7 @@ def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[Clust
 
 
 def contributing(looks: Looks) -> dict[LookId, LookHours]:
-    """Those of the looks without which an hour would read otherwise."""
+    """The looks that contribute to an hour."""
     return {id_: look for id_, look in looks.items() if look.has_a_say}
 
 
@@ -141,7 +141,7 @@ def newest_of(looks: Looks) -> dict[tuple[str, str], int]:
 
 
 def still_valid(kept: KeptSums, now: Looks, hours: Collection[ClusterHour], touched: Collection[LookId]) -> bool:
-    """Whether the sums, with the looks added that are new, are what all looks come to in these hours."""
+    """Whether the kept sums plus the new looks equal the sums of all looks in these hours."""
     mine = {id_: look.within(id_.cluster, hours) for id_, look in kept.looks.items()}
     newest = newest_of(kept.looks)
     for id_, look in now.items():
@@ -149,7 +149,7 @@ def still_valid(kept: KeptSums, now: Looks, hours: Collection[ClusterHour], touc
             counts = look.has_a_say or mine[id_].has_a_say
             if id_ in touched or (counts and look != mine[id_]):
                 return False
-        # What has no say is not read, though its sizes may count for those that have one; and a look's rows are those
+        # A look that contributes nothing is not read, though its sizes may count; and a look's rows are those
         # with which later ones of its instance are compared.
         elif not look.has_a_say or look.monotonic_ms <= newest.get((id_.cluster, look.instance), look.monotonic_ms - 1):
             return False

@@ -21,7 +21,7 @@ from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, by_window, pairs, tim
 from pipeline.transforms.traffic import partition_changes, partition_traffic, record_sizes, traffic_sums
 
 LATELY_MS = 7 * 24 * HOUR_MS
-"""Proposals that ended and of which nothing was said for so long are left as they are."""
+"""In ms: proposals that ended, without a record for this long, are left as they are."""
 _OPEN = ("standing", "running")
 _KEY = (StructField("cluster", STRING), StructField("proposal", STRING))
 _RATES = StructType([
@@ -36,7 +36,7 @@ _MOVES = StructType([*_KEY, StructField("measured_moves", INT), StructField("mea
 
 
 def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[TableWrite]:
-    """What to write to gold.proposal_outcomes: nothing where nothing was proposed lately and nothing stands."""
+    """The writes to gold.proposal_outcomes: none where there is no recent and no open proposal."""
     proposals = work.tables.read(bronze.PROPOSALS)
     wall_ms = time.time_ns() // 1_000_000
     newest = _newest(proposals, "time_ms", wall_ms)
@@ -49,7 +49,7 @@ def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[Tabl
         if not ids:
             return []
         proposals = proposals.where((F.col("time_ms") >= since_ms) & _id_of_record().isin(ids))
-        # On whatever day they stand: how early one was first published is not always known.
+        # On any day: how early one was first published is not always known.
         where = ({"proposal": ids},)
     documents = work.hold(published(proposals))
     key = ["cluster", "proposal"]
@@ -59,14 +59,14 @@ def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[Tabl
 
 
 def _newest(rows: DataFrame, name: str, wall_ms: int) -> int | None:
-    """A clock that runs ahead of ours tells no time."""
+    """Times of clocks that run ahead of ours do not count."""
     (row,) = rows.where(F.col(name) <= wall_ms).agg(F.max(name).alias("newest")).collect()
     newest: int | None = row["newest"]
     return newest
 
 
 def _open_or_recent(work: RefreshWork, proposals: DataFrame, lately_ms: int) -> tuple[list[str], int]:
-    """Ids of proposals that something was said of lately or that have not ended, and from when on to read of them."""
+    """Ids of proposals that are open or have a recent record, and the time from which to read their records."""
     recent = proposals.where(F.col("time_ms") >= lately_ms).select(_id_of_record().alias("proposal"))
     ids = {row["proposal"] for row in recent.distinct().collect()} - {None}
     mine = F.col("state").isin(*_OPEN) | F.col("proposal").isin(sorted(ids))
@@ -112,7 +112,7 @@ def _measured(
 
 
 def _around(work: RefreshWork, named: DataFrame, *tables: TableSpec) -> list[DataFrame]:
-    """Rows of silver from before each act until after it: what lies between two acts says nothing of either."""
+    """Rows of silver from before each act until after it: time between two acts belongs to neither."""
     first, last = F.min("window_from_ms") - CONTEXT_MS, F.max("window_to_ms") + CONTEXT_MS
     reach = named.groupBy("cluster", "proposal").agg(first.alias("first_ms"), last.alias("last_ms"))
     (span,) = reach.agg(F.min("first_ms").alias("first_ms"), F.max("last_ms").alias("last_ms")).collect()

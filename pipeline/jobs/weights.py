@@ -1,9 +1,9 @@
 """Weights for the agents: rates of traffic and restores from the gold tables, published as records of a topic.
 
 Only the weights of the cluster whose brokers are connected are written, as its agent reads them there. Invariants: only
-records that say something else than the topic's are written, so that a second run over the same tables
-writes nothing; a key of this cluster that is not worked out any more is deleted; records of other clusters are left
-alone; where the tables know nothing of the cluster nothing is deleted either.
+records that differ from the topic's are written, so that a second run over the same tables
+writes nothing; a key of this cluster that is not computed any more is deleted; records of other clusters are left
+alone; where the tables have no row of the cluster nothing is deleted either.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def publish_weights(
     say: Callable[[str], None] = lambda _: None,
     show: Callable[[str], None] = lambda _: None,
 ) -> PublishedWeights:
-    """Write what changed, or show it. Raises BadInput, ClusterUnreachable and what keeps us out."""
+    """Write what changed, or show it. Raises BadInput, ClusterUnreachable and what `refusal` returns."""
     name = settings.weights_topic
     brokers = TopicClient(settings.kafka)
     topic = brokers.topic(name, settings.cluster.id)
@@ -133,7 +133,7 @@ def changes_between(
 
 
 def _same_weights(before: bytes | None, after: bytes) -> bool:
-    """Whether they differ in nothing but when they were computed."""
+    """Whether they differ at most in the time of computation."""
     if before is None:
         return False
     try:

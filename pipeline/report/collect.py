@@ -24,7 +24,7 @@ from pipeline.tables import TableStore
 MOST_ROWS = 100_000
 """Most rows of one kind that the driver holds; sums are over all of them, however few are shown."""
 DEAREST = 12
-"""Groups that are told apart in costs."""
+"""Groups with costs of their own; the others are added up."""
 LEAST_LOCAL = 40
 """Groups whose locality is shown."""
 _AT_A_TIME = 3
@@ -42,7 +42,7 @@ class _Counted(NamedTuple):
 
 
 def collect(tables: TableStore, period: ReportPeriod) -> facts.ReportFacts:
-    """Everything that a report of the period says."""
+    """The facts of a report of the period."""
     return _Collecting(tables, period).facts()
 
 

@@ -51,7 +51,7 @@ def touching(frame: DataFrame, period: ReportPeriod, begin: str, end: str) -> Da
 
 
 def of_clusters(frame: DataFrame, period: ReportPeriod) -> DataFrame:
-    """Rows of the clusters that were asked for."""
+    """Rows of the requested clusters."""
     return frame.where(F.col("cluster").isin(*period.clusters)) if period.clusters else frame
 
 

@@ -109,7 +109,7 @@ def _part(row: DailyCost) -> str:
 
 
 def ledger_section(facts: ReportFacts) -> ReportSection:
-    """Bytes by path and pair of racks; what no placement avoids stands apart."""
+    """Bytes by path and pair of racks; unavoidable bytes are apart."""
     columns: Columns[RackPairBytes] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("path"), lambda row: row.path),

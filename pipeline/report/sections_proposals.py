@@ -1,4 +1,4 @@
-"""Sections about proposals: what is worth doing, and how well was predicted what had been done."""
+"""Sections about proposals: the open ones by their value, and the errors of predictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.report.sections_cost import CLUSTER, grid
 
 
 def standing_section(facts: ReportFacts) -> ReportSection:
-    """Proposals that stand, what is worth most first."""
+    """Open proposals, the most valuable first."""
     pace = CoveredPace(facts)
     columns: Columns[OpenProposal] = (
         (CLUSTER, lambda row: row.cluster),

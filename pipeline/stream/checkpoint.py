@@ -1,4 +1,4 @@
-"""Position of a stream: Spark's own checkpoint, and beside it the topic, cluster and tables that it belongs to.
+"""Position of a stream: Spark's own checkpoint, and next to it the topic, cluster and tables that it belongs to.
 
 Invariants: a checkpoint belongs to one topic of one cluster and to one set of tables; with anything else it is refused,
 because its offsets would mean other records. A table that has rows of a topic is never filled from a new checkpoint:
@@ -39,7 +39,7 @@ class OffsetSpan(NamedTuple):
     end: dict[int, int]
     """Partition -> offset after the last."""
     watermark_ms: int | None
-    """Everything before has been seen, as far as event times tell; None while nothing was."""
+    """Event time up to which all events are read; None before the first."""
     time_ms: int
     """When the batch was decided; the same when it is tried again."""
 
@@ -52,7 +52,7 @@ class StreamCheckpoint:
         self.path = path
 
     def claim(self, identity: StreamIdentity, has_rows: Callable[[], bool]) -> str:
-        """The name under which this stream appends to tables, the same for as long as the checkpoint lives.
+        """The name under which this stream appends to tables, the same as long as the checkpoint exists.
 
         Raises BadInput and WrongCluster for a checkpoint of something else, BadInput when there is none but the table
         has rows of the topic.

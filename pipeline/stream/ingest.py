@@ -41,7 +41,7 @@ class IngestTopics:
 
 
 def plans(names: IngestTopics, on_telemetry: Callable[[DataFrame], None] = lambda _: None) -> tuple[TopicIngest, ...]:
-    """The ingest of each topic; telemetry last, so that what it refreshes knows the others' news.
+    """The ingest of each topic; telemetry last, so that its refresh reads the others' new rows.
 
     ``on_telemetry`` gets the accepted telemetry rows of each batch, before the batch counts as done.
     """
@@ -110,7 +110,7 @@ class StreamRunner:
             self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
 
     def run(self, stop: StopSignal) -> int:
-        """Read until told to stop; how many records that were. Raises what must not go on."""
+        """Read until the stop signal; the number of records. Raises the failure of a stream."""
         waits = {stream.plan.name: _Wait() for stream in self._streams}
         try:
             while not stop.is_set():

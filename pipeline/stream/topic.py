@@ -73,7 +73,7 @@ class OffsetGap(NamedTuple):
 
 
 class TopicStream:
-    """One topic's query. Make it, `check` it, `start` it; once it is over, `problem` says why."""
+    """One topic's query. Make it, `check` it, `start` it; once it has ended, `problem` is the cause."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class TopicStream:
 
     @property
     def problem(self) -> RackwiseError | None:
-        """Why it ended; None when it did what was asked of it."""
+        """Why it ended; None without a failure."""
         return self._failure
 
     def stop(self) -> None:
@@ -193,7 +193,7 @@ class TopicStream:
             bad = sum(one.bad for one in counts.values())
             batch = WriterBatch(self._writer, number)
             if good:
-                # Parsed and held already: a small batch in one file is worth more than two cores that write.
+                # Parsed and held already: a small batch is better in one file than written by two cores.
                 rows = accepted(parsed, self.plan.table).coalesce(1 + good // _ROWS_OF_A_FILE)
                 self._tables.append(self.plan.table, rows, batch)
             rest = self._quarantine(parsed, bad, self._holes(topic, span, counts), span)

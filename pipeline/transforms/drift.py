@@ -16,7 +16,7 @@ _STATE = ("cluster", "subject", "partition")
 
 
 def changes_of_racks(partitions: DataFrame, brokers: DataFrame, looks: DataFrame) -> DataFrame:
-    """Rows of gold.rack_drift, their ends not told yet, of silver rows; ``looks`` are all looks of that time."""
+    """Rows of gold.rack_drift, without their ends, of silver rows; ``looks`` are all looks of that time."""
     rows = _of_partitions(partitions, looks).unionByName(_of_brokers(brokers))
     return (
         rows.withColumns({"ended_ms": F.lit(None).cast("long"), "lasted_s": F.lit(None).cast("double")})
@@ -26,7 +26,7 @@ def changes_of_racks(partitions: DataFrame, brokers: DataFrame, looks: DataFrame
 
 
 def with_ends(drift: DataFrame, partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Rows of gold.rack_drift with their ends, as far as these silver rows tell them, and how long they have lasted."""
+    """Rows of gold.rack_drift with their ends, as far as these silver rows show them, and their duration."""
     states = racks_of(partitions, brokers)
     last = states.groupBy("cluster").agg(F.max("taken_ms").alias("last_ms"))
     later = (
@@ -51,7 +51,7 @@ def with_ends(drift: DataFrame, partitions: DataFrame, brokers: DataFrame) -> Da
 
 
 def racks_of(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """The racks of every subject at every look that can tell them: cluster, subject, partition, taken_ms, racks."""
+    """The racks of every subject at every look that shows them: cluster, subject, partition, taken_ms, racks."""
     replicas = _settled(partitions).select(*_STATE, "taken_ms", "racks")
     relabelled = brokers.where(F.col("rack").isNotNull()).select(
         "cluster",

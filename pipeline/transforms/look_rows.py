@@ -1,6 +1,6 @@
 """Silver rows of one look, from its events, by the agent's own stages. Pure; no Spark.
 
-Invariant: a look that is not whole, or cannot be read, gives exactly one row, of ``silver.looks``, which says why.
+Invariant: a look that is not whole, or cannot be read, gives exactly one row, of ``silver.looks``, with the reason.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SilverRow(NamedTuple):
 
 
 def rows_of_look(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
-    """Every row of the look that the events tell; they may come in any order and twice."""
+    """Every silver row of the look of these events, which may come in any order and twice."""
     try:
         return _rows(raw)
     except (IncompleteLookError, UnreadableError) as error:
@@ -175,7 +175,7 @@ class _Racks(NamedTuple):
 def _partitions(recorded: CycleInputs, snapshot: Snapshot) -> Iterator[SilverRow]:
     racks = _Racks(
         {broker.id: broker.rack.name for broker in snapshot.brokers},
-        # A broker that is gone serves no read, whatever is remembered of it.
+        # A broker that is gone serves no read, even if its rack is remembered.
         {broker.id: broker.rack.told if broker.alive else None for broker in snapshot.brokers},
     )
     learned = recorded.memory.bytes_per_record
@@ -245,7 +245,7 @@ def _rebalance(group: ConsumerGroup | StreamsGroup) -> str | None:
         return f"epoch {group.assignment_epoch}"
     if not group.members:
         return None
-    # Every rebalance raises the generation that the members tell at the next one; new members have new ids.
+    # Every rebalance raises the generation that the members report at the next one; new members have new ids.
     generation = max((member.generation for member in group.members if member.generation is not None), default=None)
     ids = "\n".join(sorted(member.id for member in group.members))
     return f"generation {generation}:{hashlib.sha256(ids.encode(errors='surrogatepass')).hexdigest()[:8]}"

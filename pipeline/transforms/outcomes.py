@@ -4,8 +4,8 @@ Measured is a window of looks before the first request and one after the end, by
 a topic its replication and reads, of a group its reads. Moves and copied bytes are those that looks show.
 
 The life of a proposal comes from bronze.proposals (its prediction, and when it became void) and bronze.journal (when
-rackwise itself began and ended it). A proposal executed by hand is not in the journal: it is void here, as its own
-record says.
+rackwise itself began and ended it). A proposal executed by hand is not in the journal: it is void here, by its own
+record.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
 def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFrame:
     """What looks show of plans: measured_moves and measured_move_bytes by cluster and proposal.
 
-    A move came when the first look after the end shows the replicas that were planned, in their order. Bytes are null
-    where no log dir tells those of one of them.
+    A move is done when the first look after the end shows the planned replicas in their order. Bytes are null
+    where the log dir of one of them was not described.
     """
     targets = (
         lives.where(F.col("targets").isNotNull() & F.col("done_ms").isNotNull())
@@ -195,7 +195,7 @@ _MISSED = ("NO_EFFECT", "NO_REBALANCE", "NOT_DONE")
 
 
 def published(proposals: DataFrame) -> DataFrame:
-    """One row per proposal: cluster, proposal, what it said last, created_ms, expires_ms (its last), void_ms."""
+    """One row per proposal: cluster, proposal, its last document, created_ms, expires_ms (its last), void_ms."""
     newest = (
         proposals.where(F.col("type").startswith(CREATED) & F.col("data").isNotNull())
         .select("cluster", "time_ms", F.from_json("data", _DOCUMENT).alias("said"))
@@ -215,7 +215,7 @@ def published(proposals: DataFrame) -> DataFrame:
         .agg(F.max("life.at_ms").alias("void_ms"))
     )
     return newest.join(ended, on=["cluster", "proposal"], how="left").withColumn(
-        # One that was published again since then stands again.
+        # One that was published again since then is open again.
         "void_ms",
         F.when(F.col("void_ms") >= F.col("written_ms"), F.col("void_ms")),
     )

@@ -3,7 +3,7 @@
 A price is the newest dated one of the very pair and direction, else the undated one of the pair, else the undated one
 for all. A pair that has none of them has no price, which is null and never 0.
 
-Racks of producers are known as far as a file names them; no broker tells them. A row is a topic pattern with the share
+Racks of producers are known as far as a file names them; no broker has them. A row is a topic pattern with the share
 of its records that producers of one rack write. Shares of a topic add up to 1; the rest is unknown.
 """
 

@@ -26,7 +26,7 @@ _READ = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
 READ_SUMS = MergeableAggregate(
     (*_READ, "was", "now"), {"ms": F.sum, "records": F.sum, "appended": F.sum, "committed": F.max}
 )
-"""By routes: they hardly ever change, so halves are told once for all looks at which they stayed."""
+"""By routes: they hardly ever change, so halves are computed once for all looks at which they stayed."""
 
 
 def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame:

@@ -38,7 +38,7 @@ def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> Data
 
 
 def triggers_of(journal: DataFrame) -> DataFrame:
-    """What rackwise asked of groups, of bronze.journal rows: cluster, group, proposal, at_ms."""
+    """Rebalances that rackwise triggered, of bronze.journal rows: cluster, group, proposal, at_ms."""
     trigger = F.from_json("data", "group_id string, proposal_id string, acted_ms long, effect string")
     return (
         journal.where(F.col("key").startswith("trigger/") & F.col("data").isNotNull())

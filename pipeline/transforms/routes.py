@@ -1,8 +1,8 @@
 """Routes: the rack from which a reader gets its bytes.
 
-From an in-sync replica in the rack that it tells, where the brokers' selector looks at racks (KIP-392); else from the
-leader. A replica that is not in sync never serves. What a client tells is compared with what brokers tell, letter by
-letter; where both then stand is another question. What is unknown is said so, and why.
+From an in-sync replica in its client.rack, where brokers have Kafka's ``RackAwareReplicaSelector`` (KIP-392); else from
+the leader. A replica that is not in sync never serves. client.rack is compared with broker.rack letter by
+letter, before either is mapped to a known rack. An unknown route has a reason.
 """
 
 from __future__ import annotations

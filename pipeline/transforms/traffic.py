@@ -2,7 +2,7 @@
 
 A record's size comes from what the log grew over what was appended, between looks that asked for sizes. That holds for
 logs that only grow: where segments were deleted, intervals with a small ratio are left out, and a compacted topic
-takes what the agent had learned. How much a whole log holds per record says nothing about either.
+takes what the agent had learned. The bytes per record of a whole log hold for neither.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _KEY = ("cluster", "hour_ms", "topic", "partition")
 TRAFFIC_SUMS = MergeableAggregate(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
 """``grown``: each interval between two sizes (ratio, bytes, records); ``learned``: of the last look."""
 NEWEST_SIZES = MergeableAggregate(("cluster", "instance", "topic", "partition"), {"sized": F.max})
-"""The newest size that was asked of a partition: monotonic_ms, look, taken_ms, topic_id, size_bytes, end_offset."""
+"""The newest described size of a partition: monotonic_ms, look, taken_ms, topic_id, size_bytes, end_offset."""
 _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
 _WHOLE_SHARE = 0.9
-"""With at least this share of the median, all intervals together tell of no deletion."""
+"""With at least this share of the median, all intervals together show no deletion."""
 
 
 def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame | None = None) -> DataFrame:
@@ -139,7 +139,7 @@ def halves(was: Column, now: Column) -> Column:
 
 
 def _in_bytes() -> Column:
-    """No records are no bytes, whatever the size of one."""
+    """No records are no bytes, also where the size of one is unknown."""
     return F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
 
 
@@ -167,7 +167,7 @@ def _picture() -> Column:
 
 
 def _grown() -> Column:
-    """What was appended since sizes were last asked: ratio, bytes, records. Null where it teaches nothing."""
+    """Growth since the last described size: ratio, bytes, records. Null where it shows no size of a record."""
     was = F.col("sized_before")
     records = F.col("sized.end_offset") - was["end_offset"]
     grew = F.col("sized.size_bytes") - was["size_bytes"]

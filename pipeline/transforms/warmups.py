@@ -35,7 +35,7 @@ def warmups(copies: DataFrame, groups: DataFrame) -> DataFrame:
 
 
 def _with_next_look(copies: DataFrame, groups: DataFrame) -> DataFrame:
-    """The copies with the time of the next look that told of their group, null for the last."""
+    """The copies with the time of the next look that shows their group, null for the last."""
     empty = groups.where((F.col("members") == 0) & ~F.col("hidden"))
     looks = copies.select("cluster", "group", "taken_ms").union(empty.select("cluster", "group", "taken_ms")).distinct()
     in_order = Window.partitionBy("cluster", "group").orderBy("taken_ms")
@@ -112,11 +112,11 @@ def _outcome(after: Column) -> Column:
 # --- restore rates --------------------------------------------------------------------------------------------------
 
 LEARNED_MS = 14 * 24 * 3_600_000
-"""Of each cluster the restores of so long teach, up to its last."""
+"""Restores of this time, up to a cluster's last, give its rates."""
 SHORTEST_S = 1.0
-"""A restore that advanced for less tells no rate."""
+"""A restore that advanced for less time has no rate."""
 _MOST = 0.5
-"""What goes with more than this share of the stalls is what they are said to go with."""
+"""A cause with more than this share of the stalls is named as theirs."""
 
 
 def restore_rates(warmups: DataFrame) -> DataFrame:

@@ -54,8 +54,8 @@ class EmbeddedCluster:
     ) -> Self:
         """Resolve, format, start, and return once every broker serves.
 
-        A detached cluster runs on after this process; any other ends with it. Raises ClusterError when a tool is missing
-        or a broker does not come up; then nothing is left behind.
+        A detached cluster runs on after this process; any other ends with it. Raises ClusterError when a broker does
+        not start, or a tool is missing; then nothing is left behind.
         """
         spec = spec or ClusterSpec()
         say = on_progress or (lambda _line: None)

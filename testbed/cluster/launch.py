@@ -1,7 +1,7 @@
 """The start of a broker's JVM, and the formatting of its directory.
 
 Invariant: every JVM of a cluster carries the tag `-Drackwise.cluster=DIRECTORY`, so that one which was started just
-before a crash, and is in no manifest yet, is found all the same.
+before a crash, and is in no manifest yet, is found too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from testbed.cluster.spec import ClusterSpec
 
 TAG = "-Drackwise.cluster="
 _FORMAT_TIMEOUT_S = 120
-# Serial collector and first compiler only: three brokers share a laptop with whatever they are wanted for.
+# Serial collector and first compiler only: three brokers share a laptop with other programs.
 _SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 # An archive that another Java made, or that misses a class, is passed over in silence.
 _QUIET_ARCHIVE = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")

@@ -1,7 +1,7 @@
 """The manifest of a cluster: the processes and ports of its directory.
 
 Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so that a
-later command, after a crash too, can tell what is left and end it.
+later command, after a crash too, finds what is left and ends it.
 """
 
 from __future__ import annotations

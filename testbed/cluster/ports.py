@@ -1,6 +1,6 @@
 """Ports of 127.0.0.1 for embedded clusters.
 
-Invariants: no port comes from the range the kernel hands out to outgoing connections: a broker keeps its ports while
+Invariants: no port comes from the kernel's range for outgoing connections: a broker keeps its ports while
 it is down, and there a client that tries again and again could be given the very port it dials, and meet itself. And
 no two clusters share a port: it stays bound by the process that starts the brokers, listening or not.
 """

@@ -57,7 +57,7 @@ class ProcessId:
             return 0
 
     def send(self, number: signal.Signals) -> bool:
-        """Signal it; False when it had ended before."""
+        """Signal it; False when it has ended."""
         process = self.process()
         if process is None:
             return False

@@ -1,6 +1,6 @@
 """The recording proxy as a process of its own, for a cluster that runs on after the command that started it.
 
-Requests are appended to `proxy.jsonl` in the cluster's directory; what `faults.json` there says is put on the
+Requests are appended to `proxy.jsonl` in the cluster's directory; the faults of its `faults.json` are put on the
 connections. Invariant: disk use is bounded, and the process ends by itself once the directory is gone.
 """
 
@@ -70,7 +70,7 @@ def write_faults(cluster_directory: Path, faults: Mapping[int, ConnectionFault])
 
 
 def read_faults(cluster_directory: Path) -> dict[int, ConnectionFault] | None:
-    """What `faults.json` says; empty when there is none, None when it cannot be read."""
+    """The faults of `faults.json`; empty when there is none, None when it cannot be read."""
     try:
         lines = json.loads((cluster_directory / FAULTS_FILE).read_bytes())
         return {

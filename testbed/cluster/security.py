@@ -1,7 +1,7 @@
 """TLS, SCRAM and ACLs for an embedded cluster: its files, and the settings of brokers and clients.
 
-Invariant: one self-signed certificate for 127.0.0.1 serves all brokers and is its own authority; it lives and dies
-with the cluster's directory.
+Invariant: one self-signed certificate for 127.0.0.1 serves all brokers and is its own authority; it is in
+the cluster's directory.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def broker_security(spec: ClusterSpec, cluster_directory: Path) -> dict[str, str
 
 
 def client_settings(spec: ClusterSpec, cluster_directory: Path, user: str, *, proxied: bool = False) -> dict[str, str]:
-    """What a Java client's `.properties` file says to reach the cluster as this user; empty in plain text."""
+    """Properties of a Java client that reaches the cluster as this user; empty in plain text."""
     if spec.security is None:
         return {}
     password = _password(spec.security.users, user)

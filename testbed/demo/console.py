@@ -36,7 +36,7 @@ _LONGEST_MARK = 9
 
 
 class ConsoleLine(NamedTuple):
-    """One thing to tell."""
+    """One line of the console."""
 
     mark: str
     """What kind of thing: a severity, a kind of proposal, ``scene``, ``warm-up``, ..."""

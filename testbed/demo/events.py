@@ -89,7 +89,7 @@ def _behind(records: str) -> str:
 
 
 def warmup_sentence(copy: TaskCopy, snapshot: Snapshot) -> str:
-    """Task, place, lag, rate, time left and who says so."""
+    """Task, place, lag, rate, time left and its source."""
     parts = [f"{copy.group_id} {copy.task}{_where(copy, snapshot)}"]
     parts.append("lag unknown" if copy.lag is None else _behind(_range(copy.lag)))
     if copy.rate_per_s is not None and not copy.caught_up:

@@ -90,7 +90,7 @@ def _play(screen: DemoConsole, seconds: int, version: str, report: Path | None) 
 
 
 def demo_settings(cluster: EmbeddedCluster, work: ClusterWorkload, **more: str) -> LoadedSettings:
-    """The settings of the agent in the demo: a quick pace, and what the owner of the application would tell it."""
+    """The settings of the agent in the demo: short intervals, and the settings of its Streams application."""
     app = next(app for app in work.plan.streams if app.application == APPLICATION)
     known = {field.alias for field in StreamsSettings.model_fields.values()}
     flags: dict[str, object] = {
@@ -106,7 +106,7 @@ def demo_settings(cluster: EmbeddedCluster, work: ClusterWorkload, **more: str) 
         **{f"groups.{APPLICATION}.{name}": value for name, value in app.settings.items() if name in known},
         **more,
     }
-    # The demo is the same whatever the environment sets for the user's own cluster.
+    # The demo ignores what the environment sets for the user's own cluster.
     return load_settings(flags=flags, environ={})
 
 
@@ -132,7 +132,7 @@ def _work(screen: DemoConsole, cluster: EmbeddedCluster, version: str) -> Iterat
 
 
 def _run(agent: AgentDaemon, scene: ScriptContext, seconds: int, spark: SparkPipeline | None) -> bool:
-    """Run the agent with everything beside it; True when the demo had its time, False when a signal cut it short."""
+    """Run the agent with its workload; True when the demo ran its time, False when a signal cut it short."""
     cue = threading.Event()
     script = DemoScript(scene, times(seconds), cue)
 

@@ -37,7 +37,7 @@ def times(seconds: int) -> ScriptTimes:
 
 
 class ScriptContext(NamedTuple):
-    """What there is to change, and where to tell it."""
+    """The cluster and workload to change, and the console."""
 
     cluster: EmbeddedCluster
     work: ClusterWorkload

@@ -1,8 +1,8 @@
-"""The pipeline beside the demo: tables from telemetry, weights for the agent, and a report.
+"""The pipeline of the demo: tables from telemetry, weights for the agent, and a report.
 
 Each command is a process of its own, started as a person would start it: the agent never imports the pipeline.
-Invariant: after `close` none of them runs any more. A command is waited for as long as it makes progress; what goes
-wrong says which command, what was waited for, how far it was, and where its log is.
+Invariant: after `close` none of them runs any more. A command is waited for as long as it makes progress; an
+error names the command, what was waited for, its progress, and its log.
 """
 
 from __future__ import annotations

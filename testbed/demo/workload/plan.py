@@ -1,7 +1,7 @@
 """The plan of a workload: topics, load, groups and Streams applications, with their intended faults.
 
 Invariant: a plan is a plain value; making one touches nothing. `fitted` is the only place that leaves a part out, and
-it says which and why.
+it names the part and the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class WorkloadFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic with every replica placed by hand."""
+    """A topic with an explicit replica assignment."""
 
     name: str
     replicas: tuple[tuple[int, ...], ...]
