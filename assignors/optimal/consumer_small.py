@@ -101,7 +101,7 @@ def _keep(group: _Group) -> ConsumerResult | None:
 
 
 def _least_crossing(group: _Group) -> int:
-    """The least weight that any balanced assignment reads across racks; less with too many racks for the exact bound."""
+    """The least weight that any balanced assignment reads across racks; less for very many racks."""
     if group.racks > _MOST_RACKS:
         weights = [1] * len(group.mask) if group.weight is None else group.weight
         return sum([weight for weight, mask in zip(weights, group.mask, strict=True) if not mask])
