@@ -168,8 +168,8 @@ class TopicClient:
                     why=f"cluster {expected_cluster} is expected",
                     todo="Check bootstrap.servers, or cluster.id.",
                 )
-            asked = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._timeout_s)
-            topic = asked[name].result(self._timeout_s + 1)
+            futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._timeout_s)
+            topic = futures[name].result(self._timeout_s + 1)
         except KafkaException as failed:
             if failed.args[0].code() in MISSING:
                 return None
@@ -178,10 +178,10 @@ class TopicClient:
 
     def first_offsets(self, topic: TopicIdentity) -> dict[int, int]:
         """Partition -> offset of the oldest record that is still there. Raises as `topic` does."""
-        wanted = {TopicPartition(topic.name, partition): _EARLIEST for partition in topic.partitions}
+        earliest = {TopicPartition(topic.name, partition): _EARLIEST for partition in topic.partitions}
         try:
-            asked = self._admin.list_offsets(wanted, request_timeout=self._timeout_s)
-            return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in asked.items()}
+            futures = self._admin.list_offsets(earliest, request_timeout=self._timeout_s)
+            return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in futures.items()}
         except KafkaException as failed:
             raise self._refusal(failed, f"topic {topic.name}") from None
 

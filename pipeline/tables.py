@@ -73,10 +73,10 @@ class TableStore:
         """
         if not self.exists(table):
             return local_relation(self.spark, (), table.schema)
-        found = self._layout.read(self.path(table), table)
-        there = set(found.columns)
-        more = [name for name in found.columns if name not in table.schema.names]
-        return found.select(
+        rows = self._layout.read(self.path(table), table)
+        there = set(rows.columns)
+        more = [name for name in rows.columns if name not in table.schema.names]
+        return rows.select(
             *(
                 (F.col(field.name) if field.name in there else F.lit(None)).cast(field.dataType).alias(field.name)
                 for field in table.schema

@@ -80,10 +80,10 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
 
     def metadata(self, topics: Iterable[str]) -> bytes:
         """Return the bytes of this member's subscription (``ConsumerProtocolSubscription``)."""
-        wanted = frozenset(topics)
-        owned = tuple(each for each in self._possession.given if each.topic in wanted)
+        subscribed = frozenset(topics)
+        owned = tuple(each for each in self._possession.given if each.topic in subscribed)
         known = RackwiseUserData(rack=self._rack, instance_id=self._instance_id, owned=owned)
-        return subscription(wanted, known, user_data(self._name, known))
+        return subscription(subscribed, known, user_data(self._name, known))
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """Return what the leader gives each member."""
@@ -120,7 +120,7 @@ def _racks(cluster: Any, topics: Iterable[str]) -> Mapping[str, RackSets]:
         known = {}
 
     def brokers_of(partition: TopicPartition) -> tuple[int, ...]:
-        found = known.get(partition.topic, {}).get(partition.partition)
-        return () if found is None else tuple(found.replicas)
+        brokers = known.get(partition.topic, {}).get(partition.partition)
+        return () if brokers is None else tuple(brokers.replicas)
 
     return rack_sets(topics, cluster.partitions_for_topic, brokers_of, rack_of)

@@ -87,10 +87,10 @@ class _Possession:
 
     def user_data(self, topics: Iterable[str], rack: str | None, *, held: bool) -> RackwiseUserData:
         owned = self.given if self.consumer is None else self.consumer.assignment() or ()
-        wanted = frozenset(topics)
+        subscribed = frozenset(topics)
         return RackwiseUserData(
             rack=rack,
-            owned=tuple(sorted(TopicPartition(*each) for each in owned if each.topic in wanted)),
+            owned=tuple(sorted(TopicPartition(*each) for each in owned if each.topic in subscribed)),
             generation=None if self.generation == NO_GENERATION else self.generation,
             held=held,
         )

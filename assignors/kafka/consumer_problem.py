@@ -106,8 +106,8 @@ def member_order(members: Iterable[ClassicMember]) -> list[ClassicMember]:
 
 def subscribed_topics(problem: ClassicProblem) -> dict[str, RackSets]:
     """The topics that count, by name: some member subscribes to them, and they have partitions."""
-    asked = {topic for member in problem.members for topic in member.topics}
-    known = (topic for topic in asked if problem.racks.get(topic))
+    subscribed = {topic for member in problem.members for topic in member.topics}
+    known = (topic for topic in subscribed if problem.racks.get(topic))
     return {topic: problem.racks[topic] for topic in sorted(known, key=utf16_key)}
 
 

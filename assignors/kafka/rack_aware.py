@@ -46,11 +46,11 @@ class RackAwareness:
 
 def rack_awareness(problem: StreamsProblem) -> RackAwareness:
     """Check what Kafka checks, in its order: the strategy, clients, source partitions, changelogs."""
-    asked = problem.configs.rack_aware_assignment_strategy != "none"
+    configured = problem.configs.rack_aware_assignment_strategy != "none"
     process_racks, clients_missing = _process_racks(problem.racks)
     valid = not clients_missing
     partition_racks: dict[TopicPartition, set[str]] = {}
-    if not asked:
+    if not configured:
         reason = "rack.aware.assignment.strategy is none"
     elif problem.racks is None or not valid:
         reason = clients_missing
@@ -63,7 +63,7 @@ def rack_awareness(problem: StreamsProblem) -> RackAwareness:
         valid_client_rack=valid,
         enabled=not reason,
         reason=reason,
-        unexpected=asked and bool(reason),
+        unexpected=configured and bool(reason),
         process_racks=process_racks,
         partition_racks={partition: frozenset(racks) for partition, racks in partition_racks.items()},
     )

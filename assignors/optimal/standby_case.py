@@ -68,12 +68,12 @@ def read_case(
     )
 
 
-def quality(case: StandbyCase, found: Standbys) -> tuple[int, int, int]:
+def quality(case: StandbyCase, placed: Standbys) -> tuple[int, int, int]:
     """Sharing, imbalance and cost of a placement, as ``StandbyQuality`` explains them."""
     profile_of = case.spread.profile_of
     load = Counter(case.load)
     shared = cost = 0
-    for active, standbys, holders, price in zip(case.active, found, case.holders, case.price, strict=True):
+    for active, standbys, holders, price in zip(case.active, placed, case.holders, case.price, strict=True):
         load.update(standbys)
         shared += case.spread.shared(tuple(profile_of[each] for each in (active, *standbys)))
         cost += sum(price[case.rack[each]] + case.move * (each not in holders) for each in standbys)

@@ -78,7 +78,7 @@ class CostModel:
 
     def __init__(self) -> None:
         self._memo = Memo()
-        self._ground: tuple[object, ...] = ()
+        self._valid_for: tuple[object, ...] = ()
         self._pairs: dict[tuple[int | None, tuple[int, ...], str | None], _Pair] = {}
         """(leader, ISR, rack of the reader) -> route, of these racks and this selector; a cluster has few of them."""
         self.fresh = 0
@@ -111,8 +111,8 @@ class CostModel:
     ) -> ReadPaths:
         self.fresh += 1
         selector = bits_for((group,), snapshot, self._memo).selector_is_rack_aware
-        if (racks, selector) != self._ground:
-            self._ground, self._pairs = (racks, selector), {}
+        if (racks, selector) != self._valid_for:
+            self._valid_for, self._pairs = (racks, selector), {}
         return _ways(group, topics, _Served(dict(racks), selector, self._pairs), limits)
 
     def turn(self) -> None:
@@ -187,7 +187,7 @@ def _ways(
         if at is None:
             continue
         reads += 1
-        pair = _way(states[at], rack, served)
+        pair = _route(states[at], rack, served)
         if pair is None:
             unknown += 1
             crossing[at] = usd[at] = np.nan
@@ -215,7 +215,7 @@ def _readers(group: Group) -> Iterator[tuple[TopicPartition, str | None]]:
                     yield partition, rack
 
 
-def _way(state: PartitionState, rack: str | None, served: _Served) -> _Pair:
+def _route(state: PartitionState, rack: str | None, served: _Served) -> _Pair:
     """How a read by a member in that rack travels; it depends on the leader and the ISR alone."""
     key = (state.leader, state.isr, rack)
     try:

@@ -100,11 +100,11 @@ def looks_of(rows: Iterable[EventRow]) -> Iterator[CycleInputs | UnusableLook]:
     A row may come twice. A look that lacks events, or that a newer rackwise wrote, is marked as unusable.
     """
     for look, events in groupby(rows, key=attrgetter("look")):
-        found = list(events)
+        of_look = list(events)
         try:
-            yield observation_from_events(_events(found))
+            yield observation_from_events(_events(of_look))
         except (IncompleteLookError, UnreadableError) as error:
-            yield UnusableLook(name=look, taken_ms=found[0].taken_ms, why=str(error))
+            yield UnusableLook(name=look, taken_ms=of_look[0].taken_ms, why=str(error))
 
 
 def _events(rows: Iterable[EventRow]) -> Iterator[TelemetryEvent]:

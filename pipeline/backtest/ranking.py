@@ -92,10 +92,10 @@ def markdown(rows: Sequence[RankedStrategy], about: Mapping[str, str]) -> str:
         for row in rows
     ]
     descriptions = [f"- **{row.strategy}**: {about.get(row.strategy, '')}" for row in rows]
-    return "\n".join((head, *lines, "", *descriptions, "", *_grounds(rows))) + "\n"
+    return "\n".join((head, *lines, "", *descriptions, "", *_assumed(rows))) + "\n"
 
 
-def _grounds(rows: Sequence[RankedStrategy]) -> list[str]:
+def _assumed(rows: Sequence[RankedStrategy]) -> list[str]:
     """How much was seen, what was not, and what is assumed."""
     if not rows:
         return []

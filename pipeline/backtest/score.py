@@ -112,21 +112,21 @@ class StrategyScorer:
         self._since: dict[str, int] = {}
         self._recorded: set[tuple[str, int]] | None = None
 
-    def look(self, look: HistoryLook, lived: StrategyStep) -> None:
+    def look(self, look: HistoryLook, step: StrategyStep) -> None:
         """What a look shows at once: what ended, what was done, which groups are off balance."""
         now_ms = look.snapshot.taken_ms
-        for effect, why in lived.ended:
+        for effect, why in step.ended:
             self._close(effect, why, now_ms, look.limits)
-        for act in lived.acts:
+        for act in step.acts:
             self._done(look, act)
-        self._balance(lived.detection, look.limits, now_ms)
+        self._balance(step.detection, look.limits, now_ms)
         groups = len(look.snapshot.groups)
         self.scores = self.scores._replace(looks=self.scores.looks + 1, groups=self.scores.groups + groups)
 
     def passed(
         self,
         look: HistoryLook,
-        lived: StrategyStep,
+        step: StrategyStep,
         seconds: float,
         recorded: RecordedCosts,
         own: Mapping[str, CrossRackCost],
@@ -134,8 +134,8 @@ class StrategyScorer:
         """That much time passed until the next look; ``own`` are the costs of what is not as recorded."""
         saved = {name: recorded.by_group.get(name, NOTHING).minus(cost) for name, cost in own.items()}
         cost = recorded.total.minus(total(saved.values()))
-        replication = _replication(look, lived)
-        for effect in lived.shown.standing:
+        replication = _replication(look, step)
+        for effect in step.shown.standing:
             known = self._open.get(effect)
             if known is not None and effect.given is not None and look.snapshot.taken_ms >= effect.from_ms:
                 known.saved = known.saved.plus(_times(saved.get(effect.name, NOTHING), seconds))
@@ -150,7 +150,7 @@ class StrategyScorer:
             dark_group_s=was.dark_group_s + cost.dark * seconds,
             replication_bytes=was.replication_bytes + replication.bytes * seconds,
             replication_usd=was.replication_usd + replication.usd * seconds,
-            violation_minutes=was.violation_minutes + _broken(look, lived, len(self._since)) * seconds / 60,
+            violation_minutes=was.violation_minutes + _broken(look, step, len(self._since)) * seconds / 60,
         )
 
     def unseen(self, seconds: float) -> None:
@@ -239,20 +239,20 @@ def _alike(old: ActEffect, new: ActEffect) -> bool:
     return (old.given is None) == (new.given is None)
 
 
-def _broken(look: HistoryLook, lived: StrategyStep, off: int) -> int:
+def _broken(look: HistoryLook, step: StrategyStep, off: int) -> int:
     """Broken rules: groups off balance and findings. A part of a look speaks of its groups alone."""
     return off + sum(
         finding.reason in BROKEN and (look.whole or finding.subject.kind == "group")
-        for finding in lived.detection.findings
+        for finding in step.detection.findings
     )
 
 
-def _replication(look: HistoryLook, lived: StrategyStep) -> CrossRackCost:
+def _replication(look: HistoryLook, step: StrategyStep) -> CrossRackCost:
     """By how much moved replicas change what followers fetch across racks; nothing where a rate is not known."""
-    names = sorted(name.partition("/")[2] for name in lived.shown.touched if name.startswith("topic/"))
+    names = sorted(name.partition("/")[2] for name in step.shown.touched if name.startswith("topic/"))
     if not names:
         return NOTHING
-    before, after = (_fetched(names, of) for of in (look.snapshot, lived.shown.snapshot))
+    before, after = (_fetched(names, of) for of in (look.snapshot, step.shown.snapshot))
     if before is None or after is None:
         return NOTHING
     usd = [(usd_per_day(flows, look.limits) or 0.0) / SECONDS_PER_DAY for flows in (before, after)]

@@ -114,19 +114,19 @@ class StrategyReplay:
         done: tuple[Proposal, ...] = ()
         if self.strategy.acts and proposals:
             done = self._allowed(proposals, GuardInput(planned, memory, limits, chain.journal))
-        found = StageResults(planned, detection, plan)
-        did = [(one, effect_of(one, history, found, limits)) for one in done]
+        results = StageResults(planned, detection, plan)
+        carried_out = [(one, effect_of(one, history, results, limits)) for one in done]
         if not as_recorded:
             after = remember(memory, snapshot, detection, plan.predictions)
-            self._chain = _next(chain, look, after, shown.standing, did)
+            self._chain = _next(chain, look, after, shown.standing, carried_out)
         for memo in self._memos.values():
             memo.turn()
-        acts = tuple(effect or one for one, effect in did)
+        acts = tuple(effect or one for one, effect in carried_out)
         return StrategyStep(shown, detection, proposals, acts, shown.ended)
 
-    def _allowed(self, proposals: tuple[Proposal, ...], asked: GuardInput) -> tuple[Proposal, ...]:
+    def _allowed(self, proposals: tuple[Proposal, ...], inputs: GuardInput) -> tuple[Proposal, ...]:
         """The proposals that the guard allows. It judges a group that it refused again only after the group changes."""
-        snapshot, memory, limits, journal = asked
+        snapshot, memory, limits, journal = inputs
         groups, refused = snapshot.groups.get, self._refused
         open_to = [one for one in proposals if refused.get(one.subject) != (groups(one.subject.name), limits)]
         verdicts = guard(open_to, snapshot, memory, limits, journal, snapshot.taken_ms)
@@ -182,13 +182,13 @@ def _next(
     look: HistoryLook,
     memory: Memory,
     standing: tuple[ActEffect, ...],
-    did: list[tuple[Proposal, ActEffect | None]],
+    carried_out: list[tuple[Proposal, ActEffect | None]],
 ) -> ReplayState:
     at_ms = look.snapshot.taken_ms
-    new = [effect for _, effect in did if effect is not None]
+    new = [effect for _, effect in carried_out if effect is not None]
     renewed = {(effect.proposal.subject, effect.given is None) for effect in new}
     kept = [old for old in standing if (old.proposal.subject, old.given is None) not in renewed]
-    triggered = [one for one, _ in did if one.kind is ProposalKind.TRIGGER]
+    triggered = [one for one, _ in carried_out if one.kind is ProposalKind.TRIGGER]
     journal = chain.journal
     if triggered:
         journal = {**journal, **{entry.key: entry for entry in (_entry(one, journal, at_ms) for one in triggered)}}

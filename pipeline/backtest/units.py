@@ -78,7 +78,7 @@ class ReplayUnits:
         """One batch of results per unit."""
         for part, rows in _parts(batches, _SLICE_COLUMNS if self._by_group else EventRow._fields):
             looks = _rebuilt(part, rows) if self._by_group else _whole(rows)
-            yield _lived(part, looks, self._todo, self._settings, self._schema)
+            yield _replayed(part, looks, self._todo, self._settings, self._schema)
 
 
 class SliceLooks:
@@ -140,7 +140,7 @@ def _rebuilt(part: BacktestPart, rows: Iterable[Sequence[Any]]) -> Iterator[Hist
             yield UnusableLook(name=name, taken_ms=taken_ms, why=str(error))
 
 
-def _lived(
+def _replayed(
     part: BacktestPart,
     looks: Iterable[HistoryLook | UnusableLook],
     todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],

@@ -67,11 +67,11 @@ class SolveProblems:
         began = time.process_time()
         try:
             with no_collection():
-                found = planned(cluster, subject, read(kind, row["problem"]), row["made_ms"])
+                answer = planned(cluster, subject, read(kind, row["problem"]), row["made_ms"])
         except UnreadableError as error:
-            found = SolvedProblem(size=row["size"], why_not=str(error))
+            answer = SolvedProblem(size=row["size"], why_not=str(error))
         took = time.process_time() - began
-        return _plan_row(self._run, cluster, FleetAnswer(subject, kind, found), None, row["made_ms"], took)
+        return _plan_row(self._run, cluster, FleetAnswer(subject, kind, answer), None, row["made_ms"], took)
 
 
 class CutNewest:

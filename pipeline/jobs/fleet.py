@@ -189,10 +189,10 @@ def records(tables: TableStore, *, run: str, cluster: str) -> DataFrame:
 
 def publish(tables: TableStore, *, run: str, cluster: str, topic: str, options: Mapping[str, str]) -> int:
     """Write them to the cluster's proposals topic; how many. ``options`` are those of Spark's Kafka sink."""
-    found = records(tables, run=run, cluster=cluster)
-    count: int = found.count()
+    rows = records(tables, run=run, cluster=cluster)
+    count: int = rows.count()
     if count:
-        sink = found.write.format("kafka").options(**dict(options)).option("topic", topic)
+        sink = rows.write.format("kafka").options(**dict(options)).option("topic", topic)
         sink.option("includeHeaders", "true").save()
     return count
 
@@ -234,14 +234,14 @@ def _newest_of_all(
                 why=f"there is no {TELEMETRY.name}",
                 todo="Name a root that rackwise spark ingest filled, or leave it out.",
             )
-    found = [_newest(root, cluster) for root in roots]
-    best = {one.cluster: one for one in sorted(one for looks, _ in found for one in looks)}
+    by_root = [_newest(root, cluster) for root in roots]
+    best = {one.cluster: one for one in sorted(one for looks, _ in by_root for one in looks)}
     newest: list[tuple[TableStore, list[_Newest]]] = []
-    for root, (looks, _) in zip(roots, found, strict=True):
-        mine = [best.pop(one.cluster) for one in looks if best.get(one.cluster) == one]
-        if mine:
-            newest.append((root, mine))
-    return newest, tuple(sorted({message for _, messages in found for message in messages}))
+    for root, (looks, _) in zip(roots, by_root, strict=True):
+        of_root = [best.pop(one.cluster) for one in looks if best.get(one.cluster) == one]
+        if of_root:
+            newest.append((root, of_root))
+    return newest, tuple(sorted({message for _, messages in by_root for message in messages}))
 
 
 def _newest(tables: TableStore, cluster: str | None) -> tuple[list[_Newest], tuple[str, ...]]:

@@ -115,15 +115,15 @@ def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[Clust
     for row in spans:
         one = HourShare(row["hour_ms"], row["from_share"], row["to_share"], row["ms"])
         stretches.setdefault(LookId(row["cluster"], row["look"]), []).append(one)
-    found = {}
+    looks = {}
     for row in times:
         id_ = LookId(row["cluster"], row["look"])
         taken = row["taken_ms"] - row["taken_ms"] % HOUR_MS
-        mine = tuple(sorted(stretches.get(id_, ())))
-        found[id_] = LookHours(
-            row["instance"], row["previous"], row["taken_ms"], row["monotonic_ms"], taken, mine
+        shares = tuple(sorted(stretches.get(id_, ())))
+        looks[id_] = LookHours(
+            row["instance"], row["previous"], row["taken_ms"], row["monotonic_ms"], taken, shares
         ).within(id_.cluster, hours)
-    return found
+    return looks
 
 
 def contributing(looks: Looks) -> dict[LookId, LookHours]:
@@ -142,18 +142,18 @@ def newest_of(looks: Looks) -> dict[tuple[str, str], int]:
 
 def still_valid(kept: KeptSums, now: Looks, hours: Collection[ClusterHour], touched: Collection[LookId]) -> bool:
     """Whether the kept sums plus the new looks equal the sums of all looks in these hours."""
-    mine = {id_: look.within(id_.cluster, hours) for id_, look in kept.looks.items()}
+    before = {id_: look.within(id_.cluster, hours) for id_, look in kept.looks.items()}
     newest = newest_of(kept.looks)
     for id_, look in now.items():
-        if id_ in mine:
-            counts = look.has_a_say or mine[id_].has_a_say
-            if id_ in touched or (counts and look != mine[id_]):
+        if id_ in before:
+            counts = look.has_a_say or before[id_].has_a_say
+            if id_ in touched or (counts and look != before[id_]):
                 return False
         # A look that contributes nothing is not read, though its sizes may count; and a look's rows are those
         # with which later ones of its instance are compared.
         elif not look.has_a_say or look.monotonic_ms <= newest.get((id_.cluster, look.instance), look.monotonic_ms - 1):
             return False
-    return contributing(mine).keys() <= now.keys()
+    return contributing(before).keys() <= now.keys()
 
 
 def with_predecessors(new: Collection[LookId], looks: Looks) -> list[LookId]:

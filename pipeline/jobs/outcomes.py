@@ -53,9 +53,9 @@ def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[Tabl
         where = ({"proposal": ids},)
     documents = work.hold(published(proposals))
     key = ["cluster", "proposal"]
-    lives = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(documents.select(*key), on=key, how="left_semi"))
-    rates, moves = _measured(work, documents, lives, prices) if _has_ended(lives) else _nothing(work)
-    return [TableWrite(gold.OUTCOMES, outcomes(documents, lives, rates, moves, now_ms), where)]
+    acts = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(documents.select(*key), on=key, how="left_semi"))
+    rates, moves = _measured(work, documents, acts, prices) if _has_ended(acts) else _nothing(work)
+    return [TableWrite(gold.OUTCOMES, outcomes(documents, acts, rates, moves, now_ms), where)]
 
 
 def _newest(rows: DataFrame, name: str, wall_ms: int) -> int | None:
@@ -69,8 +69,8 @@ def _open_or_recent(work: RefreshWork, proposals: DataFrame, lately_ms: int) -> 
     """Ids of proposals that are open or have a recent record, and the time from which to read their records."""
     recent = proposals.where(F.col("time_ms") >= lately_ms).select(_id_of_record().alias("proposal"))
     ids = {row["proposal"] for row in recent.distinct().collect()} - {None}
-    mine = F.col("state").isin(*_OPEN) | F.col("proposal").isin(sorted(ids))
-    rows = work.tables.read(gold.OUTCOMES).where(mine).select("proposal", "created_ms").collect()
+    kept = F.col("state").isin(*_OPEN) | F.col("proposal").isin(sorted(ids))
+    rows = work.tables.read(gold.OUTCOMES).where(kept).select("proposal", "created_ms").collect()
     since = [row["created_ms"] for row in rows if row["created_ms"] is not None]
     return sorted(ids | {row["proposal"] for row in rows}), min([lately_ms, *since])
 
@@ -85,10 +85,10 @@ def _nothing(work: RefreshWork) -> tuple[DataFrame, DataFrame]:
 
 
 def _measured(
-    work: RefreshWork, documents: DataFrame, lives: DataFrame, prices: tuple[PriceRow, ...]
+    work: RefreshWork, documents: DataFrame, acts: DataFrame, prices: tuple[PriceRow, ...]
 ) -> tuple[DataFrame, DataFrame]:
     """Cross-rack traffic before and after, and what was moved, of the proposals that were carried out."""
-    named = work.hold(windows(lives))
+    named = work.hold(windows(acts))
     looks, partitions, reads = _around(work, named, silver.LOOKS, silver.PARTITIONS, silver.READS)
     times = work.hold(timeline(looks))
     distinct = named.select("cluster", "hour_ms", "window_from_ms", "window_to_ms").distinct()
@@ -98,7 +98,7 @@ def _measured(
     sizes = record_sizes(traffic)
     # What copies of tasks fetch is on the bill, but no proposal predicts it.
     active = reads.where(F.col("role") == "active")
-    grounds = LedgerInput(
+    inputs = LedgerInput(
         placement_sums=placement_sums(changes, spans),
         copy_sums=copy_sums(changes, spans),
         sizes=sizes,
@@ -107,8 +107,8 @@ def _measured(
         prices=price_table(work.spark, prices),
     )
     subjects = documents.select("cluster", "proposal", "said.subject.kind", "said.subject.name")
-    rates = work.hold(crossing(ledger(grounds), traffic, named, subjects))
-    return rates, work.hold(moved(lives, copies(changes), partitions))
+    rates = work.hold(crossing(ledger(inputs), traffic, named, subjects))
+    return rates, work.hold(moved(acts, copies(changes), partitions))
 
 
 def _around(work: RefreshWork, named: DataFrame, *tables: TableSpec) -> list[DataFrame]:
@@ -127,6 +127,6 @@ def _around(work: RefreshWork, named: DataFrame, *tables: TableSpec) -> list[Dat
     ]
 
 
-def _has_ended(lives: DataFrame) -> bool:
+def _has_ended(acts: DataFrame) -> bool:
     """Whether there is anything to measure: in a dry run nothing is ever carried out."""
-    return not lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty()
+    return not acts.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty()

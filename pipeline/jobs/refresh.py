@@ -142,8 +142,8 @@ def looks_of_days(tables: TableStore, days: tuple[str, ...]) -> tuple[LookKey, .
         except ValueError:
             raise BadInput(f"{day!r} is not a day", why="a day is written as yyyy-mm-dd") from None
     rows = tables.read(bronze.TELEMETRY).select("cluster", "look", "taken_ms")
-    mine = rows.where(day_named(F.col("taken_ms")).isin(*days))
-    return tuple(sorted(LookKey(*row) for row in mine.distinct().collect()))
+    of_days = rows.where(day_named(F.col("taken_ms")).isin(*days))
+    return tuple(sorted(LookKey(*row) for row in of_days.distinct().collect()))
 
 
 def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -> int:
@@ -202,8 +202,8 @@ def _touched_hours(work: RefreshWork, touched: list[LookKey] | None) -> list[Clu
         rows = looks.select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms")).distinct()
     elif touched:
         first, last = min(one.taken_ms for one in touched), max(one.taken_ms for one in touched)
-        mine = local_relation(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
-        rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), mine)
+        ids = local_relation(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
+        rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), ids)
     else:
         return []
     return sorted(ClusterHour(*row) for row in rows.collect())

@@ -97,8 +97,8 @@ def publish_weights(
     if made.others:
         say(f"not published, because they belong to other clusters: weights of {', '.join(made.others)}")
     reader = f"{settings.topics.prefix}-reader"
-    stands = {} if topic is None else standing(settings.kafka, topic.name, topic.partitions, group=reader)
-    changes = changes_between(stands, made.records, cluster, everything=everything)
+    present = {} if topic is None else standing(settings.kafka, topic.name, topic.partitions, group=reader)
+    changes = changes_between(present, made.records, cluster, everything=everything)
     deleted = sum(change.value is None for change in changes)
     unchanged = len(made.records) - (len(changes) - deleted)
     if dry_run:
@@ -120,15 +120,15 @@ def publish_weights(
 
 
 def changes_between(
-    stands: Mapping[str, bytes], wanted: Mapping[str, bytes], cluster: str, *, everything: bool = False
+    present: Mapping[str, bytes], made: Mapping[str, bytes], cluster: str, *, everything: bool = False
 ) -> tuple[WeightsChange, ...]:
-    """The records that lead from the topic's state to what is wanted, by key; other clusters' are left alone."""
+    """The records that lead from the topic's state to the computed records, by key; other clusters' are left alone."""
     changed = [
         WeightsChange(key, value)
-        for key, value in sorted(wanted.items())
-        if everything or not _same_weights(stands.get(key), value)
+        for key, value in sorted(made.items())
+        if everything or not _same_weights(present.get(key), value)
     ]
-    gone = [WeightsChange(key, None) for key in sorted(stands) if key.startswith(f"{cluster}/") and key not in wanted]
+    gone = [WeightsChange(key, None) for key in sorted(present) if key.startswith(f"{cluster}/") and key not in made]
     return (*changed, *gone)
 
 

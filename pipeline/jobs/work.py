@@ -127,8 +127,8 @@ class RefreshWork:
         """Those rows whose cluster and hour_ms are of these hours; with ``left_anti`` those that are not."""
         if self.hours is None:
             return rows
-        mine = local_relation(self.spark, self.hours, _HOURS)
-        return rows.join(F.broadcast(mine), on=["cluster", "hour_ms"], how=how)
+        hours = local_relation(self.spark, self.hours, _HOURS)
+        return rows.join(F.broadcast(hours), on=["cluster", "hour_ms"], how=how)
 
     def where_hours(self) -> tuple[Where, ...]:
         """The places of the hours' rows, by cluster; empty for all hours."""
@@ -136,8 +136,8 @@ class RefreshWork:
         for cluster, hour_ms in self.hours or []:
             by_cluster.setdefault(cluster, []).append(hour_ms)
         return tuple(
-            {"day": sorted({day_of(hour_ms) for hour_ms in mine}), "cluster": [cluster], "hour_ms": mine}
-            for cluster, mine in by_cluster.items()
+            {"day": sorted({day_of(hour_ms) for hour_ms in hours}), "cluster": [cluster], "hour_ms": hours}
+            for cluster, hours in by_cluster.items()
         )
 
     def write(self, writes: Iterable[TableWrite]) -> None:
@@ -151,7 +151,7 @@ class RefreshWork:
         is_there = self.tables.exists(write.table)
         if is_there and write.table.name in _SELDOM:
             write = write._replace(rows=self.hold(write.rows))
-            if self._stands(write):
+            if self._is_written(write):
                 return
         if is_there or write.number is not None:
             self._replace(write)
@@ -161,7 +161,7 @@ class RefreshWork:
         if number:
             self._replace(write._replace(rows=rows, number=number))
 
-    def _stands(self, write: TableWrite) -> bool:
+    def _is_written(self, write: TableWrite) -> bool:
         """Whether the table has exactly these rows at their place."""
         names = write.table.schema.names
         there = self.tables.read(write.table)

@@ -90,28 +90,28 @@ class StreamCheckpoint:
     def _claimed(self, wanted: StreamIdentity, text: str) -> str:
         try:
             mark = json.loads(text)
-            found = StreamIdentity(*(str(mark[name]) for name in StreamIdentity._fields))
+            claimed = StreamIdentity(*(str(mark[name]) for name in StreamIdentity._fields))
             writer = str(mark["writer"])
         except (ValueError, TypeError, KeyError) as error:
             raise BadInput(
                 f"{self.path}/{_MARK} cannot be read", why=repr(error), todo="Name another folder."
             ) from None
-        if found == wanted:
+        if claimed == wanted:
             return writer
-        if found.cluster != wanted.cluster:
+        if claimed.cluster != wanted.cluster:
             raise WrongCluster(
                 f"The brokers belong to cluster {wanted.cluster}",
-                why=f"{self.path} belongs to {found.topic} of cluster {found.cluster}",
+                why=f"{self.path} belongs to {claimed.topic} of cluster {claimed.cluster}",
                 todo="Check bootstrap.servers; each cluster has a root of its own (--tables).",
             )
-        if found.topic == wanted.topic and found.topic_id != wanted.topic_id:
+        if claimed.topic == wanted.topic and claimed.topic_id != wanted.topic_id:
             raise BadInput(
                 f"Topic {wanted.topic} is not the one that was read before",
                 why="it was deleted and created again, so the offsets read so far belong to other records",
                 todo="Start with another, empty root (--tables); the tables of the former topic are kept.",
             )
-        odd = [name for name in StreamIdentity._fields if getattr(found, name) != getattr(wanted, name)]
-        others = ", ".join(f"{name} {getattr(found, name)}, not {getattr(wanted, name)}" for name in odd)
+        odd = [name for name in StreamIdentity._fields if getattr(claimed, name) != getattr(wanted, name)]
+        others = ", ".join(f"{name} {getattr(claimed, name)}, not {getattr(wanted, name)}" for name in odd)
         raise BadInput(
             f"{self.path} is the checkpoint of another query", why=f"it is of {others}", todo="Name another folder."
         )

@@ -55,14 +55,14 @@ class LedgerInput(NamedTuple):
     prices: DataFrame
 
 
-def ledger(grounds: LedgerInput) -> DataFrame:
+def ledger(inputs: LedgerInput) -> DataFrame:
     """gold.ledger of its input."""
-    placed = _placed(grounds.placement_sums, grounds.sizes)
+    placed = _placed(inputs.placement_sums, inputs.sizes)
     flows = (
-        _produced(placed, grounds.producers),
+        _produced(placed, inputs.producers),
         _replicated(placed),
-        _consumed(grounds.routes),
-        _moved(grounds.copy_sums),
+        _consumed(inputs.routes),
+        _moved(inputs.copy_sums),
     )
     all_flows = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
     key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
@@ -77,7 +77,7 @@ def ledger(grounds: LedgerInput) -> DataFrame:
         )
         .withColumn("day", day_of(F.col("hour_ms")))
     )
-    return priced(added, grounds.prices).select(*LEDGER.schema.names)
+    return priced(added, inputs.prices).select(*LEDGER.schema.names)
 
 
 def placement_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:

@@ -338,15 +338,15 @@ def _likely(range_: Range | None) -> float | None:
     return None if range_ is None else float(range_.likely)
 
 
-def _finding(found: FindingData) -> Row:
+def _finding(finding: FindingData) -> Row:
     return {
-        "id": found.id,
-        "reason": found.reason,
-        "severity": found.severity,
-        "subject": found.subject,
-        "sentence": found.sentence,
-        "since_ms": found.since_ms,
-        "held": found.held,
+        "id": finding.id,
+        "reason": finding.reason,
+        "severity": finding.severity,
+        "subject": finding.subject,
+        "sentence": finding.sentence,
+        "since_ms": finding.since_ms,
+        "held": finding.held,
     }
 
 

@@ -24,12 +24,12 @@ DAY_S = 86_400
 _KEY = ("cluster", "proposal")
 
 
-def windows(lives: DataFrame) -> DataFrame:
+def windows(acts: DataFrame) -> DataFrame:
     """Before and after each act: cluster, proposal, phase, hour_ms (the window's own begin), its from and to.
 
-    ``lives`` has cluster, proposal, applied_ms and done_ms.
+    ``acts`` has cluster, proposal, applied_ms and done_ms.
     """
-    ended = lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull())
+    ended = acts.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull())
     spans = F.array(
         F.struct(
             F.lit("before").alias("phase"),
@@ -83,14 +83,14 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     )
 
 
-def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFrame:
+def moved(acts: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFrame:
     """What looks show of plans: measured_moves and measured_move_bytes by cluster and proposal.
 
     A move is done when the first look after the end shows the planned replicas in their order. Bytes are null
     where the log dir of one of them was not described.
     """
     targets = (
-        lives.where(F.col("targets").isNotNull() & F.col("done_ms").isNotNull())
+        acts.where(F.col("targets").isNotNull() & F.col("done_ms").isNotNull())
         .select(*_KEY, "applied_ms", "done_ms", F.explode("targets").alias("target"))
         .select(*_KEY, "applied_ms", "done_ms", "target.*")
     )
@@ -111,9 +111,9 @@ def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFra
     wanted = targets.select(
         *_KEY, *place[1:], "applied_ms", "done_ms", F.explode(F.array_except("after", "before")).alias("broker")
     )
-    found = copies.select(*place, "broker", F.col("taken_ms").alias("at_ms"), "copied")
+    in_looks = copies.select(*place, "broker", F.col("taken_ms").alias("at_ms"), "copied")
     during = F.col("at_ms").between(F.col("applied_ms"), F.col("done_ms") + WINDOW_MS)
-    by_target = wanted.join(found, on=[*place, "broker"], how="left").withColumn(
+    by_target = wanted.join(in_looks, on=[*place, "broker"], how="left").withColumn(
         "copied", F.when(during, F.col("copied")).when(F.col("at_ms").isNull() | ~during, F.lit(0))
     )
     copied = by_target.groupBy(*_KEY).agg(F.struct(all_or_null(F.col("copied")).alias("bytes")).alias("copied"))
@@ -124,11 +124,11 @@ def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFra
     )
 
 
-def outcomes(proposals: DataFrame, lives: DataFrame, rates: DataFrame, moves: DataFrame, now_ms: int) -> DataFrame:
+def outcomes(proposals: DataFrame, acts: DataFrame, rates: DataFrame, moves: DataFrame, now_ms: int) -> DataFrame:
     """gold.proposal_outcomes of `proposals.published`, `proposals.acted`, `crossing` and `moved` rows."""
     document = F.col("said")
     joined = (
-        proposals.join(lives, on=[*_KEY], how="left")
+        proposals.join(acts, on=[*_KEY], how="left")
         .join(rates, on=[*_KEY], how="left")
         .join(moves, on=[*_KEY], how="left")
     )
@@ -169,7 +169,7 @@ def outcomes(proposals: DataFrame, lives: DataFrame, rates: DataFrame, moves: Da
 
 
 CREATED, VOID = "rackwise.proposal.created.", "rackwise.proposal.void."
-# --- lives of proposals ---------------------------------------------------------------------------------------------
+# --- acts of proposals ----------------------------------------------------------------------------------------------
 
 _DOCUMENT = (
     "id string, kind string, reason string, subject struct<kind:string,name:string>, "

@@ -20,7 +20,7 @@ from pipeline.transforms.traffic import halves, with_bytes
 CATCHING_UP = 1.1
 """Who reads more than this times what is appended reads what lay there before."""
 _READER = ("cluster", "instance", "group", "role", "reader", "topic", "partition")
-_GIVEN = ("cluster", "look", "group", "member", "role", "rack", "told_rack", "topic", "partition", "committed_offset")
+_COLUMNS = ("cluster", "look", "group", "member", "role", "rack", "told_rack", "topic", "partition", "committed_offset")
 _PLACE = ("cluster", "look", "topic", "partition")
 _READ = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
 READ_SUMS = MergeableAggregate(
@@ -38,7 +38,7 @@ def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame) -> Data
     in_order = Window.partitionBy(*_READER).orderBy("monotonic_ms", "look")
     about = F.broadcast(times.select("cluster", "look", "instance", "monotonic_ms", "previous"))
     in_looks = (
-        reads.select(*_GIVEN)
+        reads.select(*_COLUMNS)
         .join(about, on=["cluster", "look"], how="inner")
         # The owner of a partition reads it for the group; copies of a task read it each for itself.
         .withColumn("reader", F.when(F.col("role") == "active", "").otherwise(F.col("member")))
@@ -179,16 +179,16 @@ LOCALITY_SUMS = MergeableAggregate(_LOCALITY_KEY, {"local": F.sum, "total": F.su
 
 def locality_sums(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """How often readers had what they read in their rack, as `LOCALITY_SUMS`, of `read_changes` rows."""
-    way = zone(F.col("now.source"), F.col("now.target"), F.col("now.why"))
+    kind = zone(F.col("now.source"), F.col("now.target"), F.col("now.why"))
     return LOCALITY_SUMS.aggregate(
         readings.where(F.col("role") == "active").select(
             "cluster",
             "hour_ms",
             "group",
             F.coalesce("now.target", F.lit("")).alias("rack"),
-            (way == "SAME_ZONE").cast("long").alias("local"),
+            (kind == "SAME_ZONE").cast("long").alias("local"),
             F.lit(1).cast("long").alias("total"),
-            (way == "UNKNOWN").cast("long").alias("unknown"),
+            (kind == "UNKNOWN").cast("long").alias("unknown"),
         ),
         before,
     )
@@ -197,8 +197,8 @@ def locality_sums(readings: DataFrame, before: DataFrame | None = None) -> DataF
 def locality(sums: DataFrame, routes: DataFrame) -> DataFrame:
     """gold.locality of `locality_sums` rows, and the bytes of `read_routes` rows. Copies of tasks are no readers."""
     looked = sums.select(*_LOCALITY_KEY, *(F.col(name).cast("double").alias(name) for name in LOCALITY_SUMS.by))
-    way = zone(F.col("source_rack"), F.col("target_rack"), F.col("why"))
-    within = F.when(way == "SAME_ZONE", F.col("bytes")).when(way == "CROSS_ZONE", F.lit(0.0))
+    kind = zone(F.col("source_rack"), F.col("target_rack"), F.col("why"))
+    within = F.when(kind == "SAME_ZONE", F.col("bytes")).when(kind == "CROSS_ZONE", F.lit(0.0))
     in_bytes = (
         routes.where(F.col("role") == "active")
         .groupBy("cluster", "hour_ms", "group", F.coalesce("target_rack", F.lit("")).alias("rack"))

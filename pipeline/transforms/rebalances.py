@@ -22,7 +22,7 @@ def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> Data
     events = _events(groups)
     moved = _moved(events, reads)
     with_moves = events.join(moved, on=["cluster", "group", "seen_look"], how="left")
-    asked = (
+    triggered = (
         with_moves.alias("told")
         .join(triggers.alias("asked"), on=["cluster", "group"], how="inner")
         .where(F.col("at_ms").between(F.col("after_ms") - CLOCKS_MS, F.col("seen_ms") + CLOCKS_MS))
@@ -30,7 +30,7 @@ def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> Data
         .agg(F.max_by("proposal", "at_ms").alias("trigger"))
     )
     return (
-        with_moves.join(asked, on=["cluster", "group", "seen_look"], how="left")
+        with_moves.join(triggered, on=["cluster", "group", "seen_look"], how="left")
         .withColumns({"cause": _cause(), "seconds_most": (F.col("seen_ms") - F.col("after_ms")) / 1000.0})
         .withColumns({"hour_ms": hour_of(F.col("seen_ms")), "day": day_of(F.col("seen_ms"))})
         .select(*REBALANCES.schema.names)

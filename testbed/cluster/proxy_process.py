@@ -98,11 +98,11 @@ def main(cluster_directory: Path) -> None:
                 written = new[-1].number
                 _append(cluster_directory / RECORDS_FILE, new)
             # A file that cannot be read changes nothing: the faults stay as they are.
-            asked = read_faults(cluster_directory)
-            if asked is not None and asked != put:
+            requested = read_faults(cluster_directory)
+            if requested is not None and requested != put:
                 for broker_id in brokers:
-                    proxy.inject(asked.get(broker_id, PASS), broker_id)
-                put = asked
+                    proxy.inject(requested.get(broker_id, PASS), broker_id)
+                put = requested
             time.sleep(_PAUSE_S)
 
 

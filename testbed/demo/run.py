@@ -78,13 +78,13 @@ def _play(screen: DemoConsole, seconds: int, version: str, report: Path | None) 
         agent = stack.enter_context(agent_of(loaded.settings))
         screen.setup(f"the agent looks every {_POLL} and plans every {_PLAN}; its log: {log.name}")
         screen.setup(f"try in another terminal: rackwise doctor -b {cluster.bootstrap_servers}")
-        scene = ScriptContext(cluster, work, screen)
+        context = ScriptContext(cluster, work, screen)
         spark = None
         if report is not None:
             where = SparkOptions(cluster.bootstrap_servers, cluster.directory, report)
             spark = SparkPipeline(where, screen, lambda: agent.watch.state.planned)
             stack.callback(spark.close)
-        if not _run(agent, scene, seconds, spark):
+        if not _run(agent, context, seconds, spark):
             raise _ended_early(signal.SIGINT)
         return _end(screen, loaded, agent, spark)
 
@@ -131,19 +131,19 @@ def _work(screen: DemoConsole, cluster: EmbeddedCluster, version: str) -> Iterat
         yield work
 
 
-def _run(agent: AgentDaemon, scene: ScriptContext, seconds: int, spark: SparkPipeline | None) -> bool:
+def _run(agent: AgentDaemon, context: ScriptContext, seconds: int, spark: SparkPipeline | None) -> bool:
     """Run the agent with its workload; True when the demo ran its time, False when a signal cut it short."""
     cue = threading.Event()
-    script = DemoScript(scene, times(seconds), cue)
+    script = DemoScript(context, times(seconds), cue)
 
     def first() -> None:
         script.start()
         if spark is not None:
             spark.start()
 
-    usher = LoopFollower(
+    follower = LoopFollower(
         agent,
-        scene.screen,
+        context.screen,
         seconds,
         on_first=first,
         promotion_proposed=cue,
@@ -151,10 +151,10 @@ def _run(agent: AgentDaemon, scene: ScriptContext, seconds: int, spark: SparkPip
     )
     with ExitStack() as stack:
         stack.callback(script.join)
-        stack.callback(usher.join)
-        usher.start()
+        stack.callback(follower.join)
+        follower.start()
         agent.run()
-    return usher.done.is_set()
+    return follower.done.is_set()
 
 
 def _end(screen: DemoConsole, loaded: LoadedSettings, agent: AgentDaemon, spark: SparkPipeline | None) -> int:
@@ -162,9 +162,9 @@ def _end(screen: DemoConsole, loaded: LoadedSettings, agent: AgentDaemon, spark:
     if last is None:
         screen.plain("", "rackwise demo: no cycle made a plan, so there are no proposals to show")
         return 1
-    found = read_back(loaded.settings)
-    screen.plain("", *summary(found, loaded.settings.proposals_topic, last))
-    lacking = missing(found)
+    read = read_back(loaded.settings)
+    screen.plain("", *summary(read, loaded.settings.proposals_topic, last))
+    lacking = missing(read)
     if spark is not None and spark.error is None:
         screen.plain(*spark.summary())
     elif spark is not None:

@@ -176,7 +176,7 @@ class SparkPipeline:
         took = time.monotonic() - began
         self._tell("spark", f"gold is there, {took:.0f} s after ingest was started (Spark's own start is part of it)")
         planned = "a proposal that names bytes/s by the weights"
-        self._wait("ingest", self._ingest, planned, lambda: bool(self._weighted()), self._way_of_weights)
+        self._wait("ingest", self._ingest, planned, lambda: bool(self._weighted()), self._weights_progress)
         weighted = self._weighted()[:_SHOWN]
         self._tell("weights", *(proposal.sentence for proposal in weighted), figures_rest_on(weighted) or "")
         self._tell("scene", "rackwise spark report: what it costs, and what to do first")
@@ -241,13 +241,13 @@ class SparkPipeline:
                 raise self._failed(name, what)
 
         try:
-            self._patience.wait(there, sign or (lambda: self._sign(name, process)), check)
+            self._patience.wait(there, sign or (lambda: self._progress(name, process)), check)
         except NoProgressError as still:
             raise self._failed(
                 name, f"The demo waited in vain for {wanted} of rackwise spark {name}", str(still)
             ) from None
 
-    def _sign(self, name: str, process: subprocess.Popen[bytes]) -> ProgressMark:
+    def _progress(self, name: str, process: subprocess.Popen[bytes]) -> ProgressMark:
         """How far a command is, by what it writes and by the time that it has of the processor."""
         files = sum(len(found) for _, _, found in os.walk(self._where.report))
         written_bytes = sum(one.stat().st_size for one in (self._log(name), self._out(name)) if one.exists())
@@ -257,13 +257,13 @@ class SparkPipeline:
         text = f"{counted(files, 'file')}, {cpu_s:.0f} s of CPU time{ending}"
         return ProgressMark((files, written_bytes, int(cpu_s / _CPU_STEP_S)), text)
 
-    def _way_of_weights(self) -> ProgressMark:
+    def _weights_progress(self) -> ProgressMark:
         """Weights are published, read by the agent, and then planned by. Ingest itself writes on and on."""
         published = [line for line in _lines(self._log("ingest")) if line.startswith("weights:")]
         cycle = self._last()
         state = cycle.snapshot.weights if cycle is not None else None
         if not published and self._ingest is not None:
-            return self._sign("ingest", self._ingest)
+            return self._progress("ingest", self._ingest)
         if state is not None and state.why_not is None:
             return ProgressMark("read", "weights are published, and the agent plans by them")
         why_not = f": {state.why_not}" if state is not None else ""
