@@ -1,7 +1,7 @@
-"""The broker's uniform assignor of consumer groups, its default: balance, then stickiness, no racks (KIP-848).
+"""The broker's ``UniformAssignor``, the default of consumer groups: balance, then stickiness, no racks (KIP-848).
 
-With equal subscriptions each member keeps partitions up to its quota, then takes free ones up to it;
-``group_uniform_unequal`` is for unequal subscriptions.
+With equal subscriptions (``UniformHomogeneousAssignmentBuilder``) each member keeps partitions up to its quota, then
+takes free ones up to it; ``group_uniform_unequal`` is for unequal subscriptions.
 """
 
 from __future__ import annotations

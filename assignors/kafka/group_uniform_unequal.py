@@ -1,4 +1,4 @@
-"""The broker's uniform assignor for members with different subscriptions, without racks (KIP-848).
+"""Kafka's ``UniformHeterogeneousAssignmentBuilder``: members with different subscriptions, without racks (KIP-848).
 
 Stickiness first, then free partitions to the least loaded subscribers, then loads are evened out topic by topic in at
 most 16 sweeps. Loads of equal subscriptions differ by at most one; over overlapping subscriptions they may differ more.

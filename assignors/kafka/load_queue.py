@@ -1,4 +1,4 @@
-"""Priority queue for keys that only grow, such as the load of a process that is given tasks."""
+"""Kafka's ``ConstrainedPrioritySet``: a queue by keys that only grow, such as the load of a process."""
 
 from __future__ import annotations
 

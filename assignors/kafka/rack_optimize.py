@@ -1,4 +1,4 @@
-"""The rack-aware step of Streams assignors: less traffic between racks at equal task counts (KIP-925).
+"""``optimizeActiveTasks`` and ``optimizeStandbyTasks`` of Kafka's ``RackAwareTaskAssignor`` (KIP-925).
 
 Active tasks move at the least cost of all assignments with these numbers (``min_traffic``), or of those that also bound
 the tasks of a subtopology on a process (``balance_subtopology``). Standbys are swapped between pairs of processes in
@@ -103,7 +103,7 @@ def active_cost(
     tasks: Iterable[TaskId],
     costs: tuple[int, int],
 ) -> int:
-    """What these active tasks cost where they are. Raises ``BadProblem`` as ``optimize_active`` does."""
+    """Cost of these active tasks where they are, in Kafka's units. Raises ``BadProblem`` as ``optimize_active`` does."""
     order = sorted(set(tasks))
     misses = rack_misses(awareness, order, [client.id for client in clients], _facts(problem).task_partitions, costs)
     owner = _owners(clients, order)
@@ -113,7 +113,7 @@ def active_cost(
 def standby_cost(
     problem: StreamsProblem, awareness: RackAwareness, clients: Sequence[ClientState], traffic_cost: int
 ) -> int:
-    """What all standbys cost where they are. Raises ``BadProblem`` for what cannot be priced."""
+    """Cost of all standbys where they are, in Kafka's units. Raises ``BadProblem`` for what cannot be priced."""
     order = sorted({task for client in clients for task in client.standby})
     changelogs = _facts(problem).changelog_partitions
     misses = rack_misses(awareness, order, [client.id for client in clients], changelogs, (traffic_cost, 0))

@@ -1,4 +1,4 @@
-"""Replica placement of Kafka with ZooKeeper (KIP-36, 0.10 to 3.9): new topics, added partitions, reassignments.
+"""Kafka's ``AdminUtils`` (KIP-36, 0.10 to 3.9 with ZooKeeper): replicas of new topics, partitions and reassignments.
 
 Leaders go round the brokers, followers at a shift that grows with each round. Brokers are ordered rack by turn, and a
 follower skips racks that have a replica while another has none. Kafka's random start and first shift are given as

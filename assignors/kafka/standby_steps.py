@@ -1,4 +1,4 @@
-"""Interface of Kafka's two standby assignors, and their common step: standbys to the least loaded processes."""
+"""Kafka's ``StandbyTaskAssignor`` and ``StandbyTaskAssignmentUtils``: standbys to the least loaded processes."""
 
 from __future__ import annotations
 

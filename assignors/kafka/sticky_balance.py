@@ -1,4 +1,4 @@
-"""Balancing step of the sticky assignors' general branch: partitions move one by one until loads are even.
+"""Balancing step of Kafka's ``GeneralAssignmentBuilder``: partitions move one by one until loads are even.
 
 A partition returns to its owner of an older generation, else goes to the least loaded subscriber, if that one has at
 least two partitions fewer; racks are not used. Kafka's check of the whole balance is skipped where a move decides it.

@@ -1,4 +1,4 @@
-"""Previous owners of partitions in a sticky group whose members claim the same partitions.
+"""Previous owners of partitions that several members claim, as in Kafka's ``AbstractStickyAssignor``.
 
 A claim of a newer generation wins; two claims of one generation are both void. As in Kafka, the generation in a
 member's user data is compared with the one in the other's *subscription*; where that is absent any known one is newer.

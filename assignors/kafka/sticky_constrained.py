@@ -1,4 +1,4 @@
-"""Constrained branch of the sticky assignors: every member subscribes to the same topics.
+"""``ConstrainedAssignmentBuilder`` of Kafka's ``AbstractStickyAssignor``: all members subscribe to the same topics.
 
 Priorities: balance (loads differ by one at most), racks, stickiness. Members keep local partitions up to their quota;
 free ones go to members in the right rack, then to any. The hash order of member ids decides who gets the larger share.

@@ -1,4 +1,4 @@
-"""General branch of the sticky assignors: members subscribe to different topics.
+"""``GeneralAssignmentBuilder`` of Kafka's ``AbstractStickyAssignor``: members subscribe to different topics.
 
 Priorities: owned partitions (if local), racks for free partitions, then balance without racks (``sticky_balance``).
 """

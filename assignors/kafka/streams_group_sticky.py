@@ -1,4 +1,4 @@
-"""The broker's ``sticky`` assignor of Streams groups, Kafka 4.2 to 4.3 (KIP-1071): no racks, tags or warm-ups.
+"""The broker's ``StickyTaskAssignor`` of Streams groups, Kafka 4.2 to 4.3 (KIP-1071): no racks, tags or warm-ups.
 
 Priorities: a member's share of active tasks, then of all tasks; stickiness (last active member, else a standby's); the
 least loaded process and its least loaded member. Two copies of a task never share a process. Members are in the

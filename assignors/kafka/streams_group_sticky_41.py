@@ -1,4 +1,4 @@
-"""The broker's ``sticky`` assignor of Streams groups up to Kafka 4.1 (KIP-1071): no racks, tags or warm-ups.
+"""The broker's ``StickyTaskAssignor`` of Streams groups up to Kafka 4.1 (KIP-1071): no racks, tags or warm-ups.
 
 Priorities: stickiness within a member's share of active tasks (last active member, else the standby on the least loaded
 process), then the least loaded process and member; standbys likewise. Among candidates a process that shares no other

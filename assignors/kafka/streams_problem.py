@@ -140,12 +140,12 @@ class ClientState:
 
     @property
     def load(self) -> float:
-        """Tasks by thread; the same double as Kafka computes."""
+        """Tasks per thread; the same double as Kafka computes."""
         return self.task_count / self.capacity
 
     @property
     def active_load(self) -> float:
-        """Active tasks by thread."""
+        """Active tasks per thread."""
         return len(self.active) / self.capacity
 
     def has(self, task: TaskId) -> bool:
@@ -153,7 +153,7 @@ class ClientState:
         return task in self.active or task in self.standby
 
     def lag(self, task: TaskId) -> int:
-        """Raise ``BadProblem`` when the problem has no task lags of this process."""
+        """The task's lag in offsets. Raises ``BadProblem`` when the problem has none."""
         lag = self.client.lags.get(task)
         if lag is None:
             raise BadProblem(f"client {self.id} has no lag for stateful task {task}; give one to every stateful task")

@@ -1,4 +1,4 @@
-"""Bellman-Ford rounds on Kafka's graph of tasks and clients, and the negative cycle that they find (KIP-925).
+"""Bellman-Ford rounds of Kafka's ``Graph`` of tasks and clients, and the negative cycle that they find (KIP-925).
 
 State of a round (see ``task_flow``): ``given[g, i]``, distance of client i of subtopology g when it gives to its tasks;
 ``kept[g, i]``, the same at the end of the round; ``second[i]``, that of the second stage (``balance_subtopology``).

@@ -227,7 +227,7 @@ def replicas_of(look: HistoryLook) -> Iterator[FleetAnswer]:
 
 
 def weight_of(group: Group) -> float:
-    """How long planning a group takes, roughly: what it reads, and a little more where there is more of it."""
+    """Relative planning time of a group, without a unit: growing with its reads, and a little faster than they do."""
     items = items_of(group)
     readers = len(group.processes) if isinstance(group, StreamsGroup) else _members(group)
     return 50.0 + items + items * min(readers, 1000) / 100

@@ -188,7 +188,7 @@ def records(tables: TableStore, *, run: str, cluster: str) -> DataFrame:
 
 
 def publish(tables: TableStore, *, run: str, cluster: str, topic: str, options: Mapping[str, str]) -> int:
-    """Write them to the cluster's proposals topic; how many. ``options`` are those of Spark's Kafka sink."""
+    """Write them to the cluster's proposals topic; the number of records. ``options`` are of Spark's Kafka sink."""
     rows = records(tables, run=run, cluster=cluster)
     count: int = rows.count()
     if count:

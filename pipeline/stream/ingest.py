@@ -90,7 +90,7 @@ class StreamRunner:
         """Whether any stream ran: brokers that answered once are waited for, also where a topic was not there yet."""
 
     def run_once(self, stop: StopSignal) -> int:
-        """Read what is there now, one topic after the other; how many records that were. Raises what went wrong."""
+        """Read what is there now, one topic after the other; the number of records. Raises the failure of a stream."""
         for stream in self._streams:
             if not self._is_there(stream) or stop.is_set():
                 continue

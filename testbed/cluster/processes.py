@@ -49,7 +49,7 @@ class ProcessId:
 
     @property
     def memory_mib(self) -> int:
-        """Resident memory; 0 once it has ended."""
+        """Resident memory in MiB; 0 once it has ended."""
         process = self.process()
         try:
             return process.memory_info().rss >> 20 if process else 0

@@ -46,9 +46,9 @@ class _EndedEarly(KeyboardInterrupt):
 
 
 def run_demo(*, seconds: int, version: str | None = None, report: Path | None = None) -> int:
-    """Run the demo for that long from the first cycle on; the exit code.
+    """Run the demo for ``seconds`` from the first cycle on; the exit code.
 
-    ``report``: run the pipeline on Spark beside it, and leave its report in this folder.
+    ``report``: also run the pipeline on Spark, and leave its report in this folder.
     Raises RackwiseError when something that it needs is missing or the cluster does not start.
     """
     screen = DemoConsole()
