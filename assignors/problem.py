@@ -128,13 +128,13 @@ class TaskProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyQuality:
-    """How good the standbys are for the chosen active tasks, each figure beside a proven bound.
+    """How good the standbys are for the chosen active tasks, each figure with a proven bound.
 
     The figures count in this order: below a bound no standbys with the same earlier figures exist.
     """
 
     missing: int = 0
-    """Standbys asked for that no process could hold, because every process has a copy of the task already."""
+    """Configured standbys that no process can hold, because every process has a copy of the task already."""
     shared: int = 0
     """Copies that share a rack (or a value of a tag) with another copy of their task, the first with that value left
     out, summed over the tags. An unknown value counts as shared."""
@@ -164,7 +164,7 @@ class TaskResult:
     optimal: bool
     """True when ``cost == lower_bound``."""
     standbys: StandbyQuality | None = None
-    """None when no standbys were asked for."""
+    """None without configured standbys."""
 
 
 # --- replicas (KIP-36, KIP-455) -----------------------------------------------------------------------------

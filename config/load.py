@@ -60,7 +60,7 @@ class SettingsSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSettings:
-    """The settings in force, where each came from, and what is worth saying about them."""
+    """The settings in force, with their origins and notes."""
 
     settings: Settings
     origins: Mapping[str, SettingOrigin] = field(default_factory=dict)
@@ -295,7 +295,7 @@ def _quoted(value: object) -> str:
 
 
 def _where(name: str, origins: Mapping[str, SettingOrigin]) -> str:
-    """The origin of that value, or of the one value that lies below it."""
+    """The origin of that value, or of the one value below it."""
     if name in origins:
         return str(origins[name])
     below = {str(origin) for other, origin in origins.items() if other.startswith(name + ".")}

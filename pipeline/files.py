@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class HadoopFiles:
-    """The file systems that the session reaches. A path is a URI, or lies in the session's default file system."""
+    """The file systems that the session reaches. A path is a URI, or is in the session's default file system."""
 
     def __init__(self, spark: SparkSession) -> None:
         # The only way to Hadoop's file systems from Python, and so to wherever Spark itself writes.
@@ -23,7 +23,7 @@ class HadoopFiles:
         return bool(self._system(at).exists(at))
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """What lies right inside the folder, sorted; nothing when there is none."""
+        """The entries of the folder, sorted; none when it does not exist."""
         at = self._path(folder)
         system = self._system(at)
         if not system.exists(at):

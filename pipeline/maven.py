@@ -24,7 +24,7 @@ Progress = Callable[[str], None]
 """Called with one short line per step."""
 
 AGENT_PREFIX = "jmx_prometheus_javaagent-"
-"""A jar of this name is an agent: it lies apart, in ``agents``, so that no classpath has it."""
+"""A jar of this name is an agent: it is apart, in ``agents``, so that no classpath has it."""
 OLDEST_JAVA = 17
 OLDEST_MAVEN = (3, 6)
 _TIMEOUT_S = 60

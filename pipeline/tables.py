@@ -3,7 +3,7 @@
 Invariants: a batch that was appended once is not appended again, by any writer; a reader sees a change whole or not at
 all; a table that a newer rackwise made is refused before anything is read of it or written to it.
 
-Each table is the folder ``<root>/<layer>/<name>``. Beside the data lies ``_rackwise.json``: version and format.
+Each table is the folder ``<root>/<layer>/<name>``. Next to the data is ``_rackwise.json``: version and format.
 On Parquet a table is either appended to or replaced and merged, never both.
 """
 

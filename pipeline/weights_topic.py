@@ -1,6 +1,6 @@
 """The weights topic from the pipeline's side: created where it is missing, read back, written.
 
-Compacted, one record per topic and group of a cluster. Its replicas lie where the brokers' own rack-aware placement
+Compacted, one record per topic and group of a cluster. Its replicas are where the brokers' own rack-aware placement
 puts them. No group is joined and nothing is committed.
 """
 

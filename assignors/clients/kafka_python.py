@@ -34,7 +34,7 @@ _ASSIGNMENT_VERSION = 0
 
 
 class AssignedConsumer(Protocol):
-    """What is asked of a consumer: ``KafkaConsumer`` has it."""
+    """The methods of ``KafkaConsumer`` that are used."""
 
     def assignment(self) -> Iterable[Any] | None:
         """Return the partitions that it reads now."""
@@ -45,8 +45,8 @@ class Strategy(tuple["KafkaPythonAssignor", ...]):
 
     One strategy is for one consumer. Names are range, sticky, cooperative-sticky and optimal, the preferred one first.
     The broker takes one that all members list, so a second name is what the group agrees on while other clients are in
-    it. All of a consumer's assignors must let go in the same way: with range or sticky among them everything is let go
-    before each rebalance.
+    it. All of a consumer's assignors must use one rebalance protocol: with range or sticky among them all partitions are
+    revoked before each rebalance (EAGER).
     """
 
     __slots__ = ()

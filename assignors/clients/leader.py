@@ -52,7 +52,7 @@ class LeaderAssignment(NamedTuple):
 def assign(
     protocol: str, members: Iterable[JoinedMember], racks: Mapping[str, RackSets], max_generation: int = NO_GENERATION
 ) -> LeaderAssignment:
-    """Return who reads what; ``racks`` has the topics of the leader's metadata, others are left for the next time."""
+    """Return the assignment; ``racks`` has the topics of the leader's metadata, others wait for the next rebalance."""
     joined = [(member, read_user_data(protocol, member.user_data)) for member in members]
     if protocol == "optimal":
         return LeaderAssignment(_optimal(joined, racks), max_generation, ())
@@ -92,7 +92,7 @@ def rack_sets(
 
 
 def _kafkas(protocol: str, problem: ClassicProblem) -> GroupAssignment:
-    from assignors.kafka.cooperative_sticky import cooperative_sticky_assign  # noqa: PLC0415 (asked for when needed)
+    from assignors.kafka.cooperative_sticky import cooperative_sticky_assign  # noqa: PLC0415 (loaded when needed)
     from assignors.kafka.range import range_assign  # noqa: PLC0415
     from assignors.kafka.sticky import sticky_assign  # noqa: PLC0415
 

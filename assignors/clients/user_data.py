@@ -43,7 +43,7 @@ class RackwiseUserData:
     generation: int | None = None
     """The generation in which it got ``owned``; None when it does not know."""
     held: bool = False
-    """True: it reads ``owned`` until it has to give them up; False: it has let go of them."""
+    """True: it reads ``owned`` until they are revoked; False: it has revoked them."""
 
 
 NOTHING = RackwiseUserData()

@@ -62,7 +62,7 @@ class GroupAssignment:
     branch: Literal["constrained", "general"] | None = None
     """Sticky assignors: whether all members count as subscribed to the same topics."""
     transferring: Mapping[TopicPartition, str] | None = None
-    """Constrained sticky: partitions that another member has to give up first -> who gets them. A cooperative group
+    """Constrained sticky: partitions that another member has to revoke first -> their new member. A cooperative group
     gets them in the follow-up rebalance, so they are not in its ``assignment``."""
     max_generation: int = NO_GENERATION
     """``max_generation_before`` of the same assignor object's next rebalance."""

@@ -134,7 +134,7 @@ class _Levels:
 
     @property
     def gap(self) -> int:
-        """Load of the fullest less that of the emptiest; asked before anything moves."""
+        """Load of the fullest less that of the emptiest; taken before anything moves."""
         return self._load[self._sorted[-1]] - self._load[self._sorted[0]]
 
     @property

@@ -34,7 +34,7 @@ class LoadQueue(Generic[T]):
             heappop(self._heap)
 
     def first(self, fits: Callable[[T], bool], is_wanted: Callable[[T], bool]) -> T | None:
-        """The first item, by key, that fits and is wanted; if none is wanted, the first that fits."""
+        """The first item, by key, that fits and ``is_wanted``; without one, the first that fits."""
         passed = []
         found = fallback = None
         while self._heap and found is None:

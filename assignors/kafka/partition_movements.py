@@ -44,7 +44,7 @@ class PartitionMovements:
 
 
 class _HashSet:
-    """Partitions of one topic in a ``HashSet``, of which only the first one is ever asked for."""
+    """Partitions of one topic in a ``HashSet``, of which only the first one is ever read."""
 
     def __init__(self, group: NumberedGroup) -> None:
         self._group = group

@@ -38,7 +38,7 @@ class RackAwareness:
     reason: str
     """Why it does not, as a sentence; empty when it does."""
     unexpected: bool = False
-    """The step was asked for and cannot run: Kafka logs the reason."""
+    """The step is configured and cannot run: Kafka logs the reason."""
     process_racks: Mapping[str, str] = field(default_factory=dict)
     partition_racks: PartitionRacks = field(default_factory=dict)
     """As far as the check came."""

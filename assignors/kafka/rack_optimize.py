@@ -103,7 +103,7 @@ def active_cost(
     tasks: Iterable[TaskId],
     costs: tuple[int, int],
 ) -> int:
-    """Cost of these active tasks where they are, in Kafka's units. Raises ``BadProblem`` as ``optimize_active`` does."""
+    """Cost of these active tasks as they are, in Kafka's units. Raises ``BadProblem`` as ``optimize_active`` does."""
     order = sorted(set(tasks))
     misses = rack_misses(awareness, order, [client.id for client in clients], _facts(problem).task_partitions, costs)
     owner = _owners(clients, order)
@@ -155,7 +155,7 @@ def _optimum(
     misses: RackMisses, owner: Ints, subtopology: Ints, balance: Literal["none", "subtopology"], costs: tuple[int, int]
 ) -> Ints:
     """Another answer of the same cost, found for all tasks at once."""
-    # OR-Tools takes its time to load, so only who needs it loads it.
+    # OR-Tools is slow to load, so it is loaded only where it is needed.
     from assignors.optimal.task_model import TaskModel  # noqa: PLC0415
     from assignors.optimal.tasks import solve_tasks  # noqa: PLC0415
 
@@ -172,7 +172,7 @@ def _optimum(
 
 
 class _Swaps:
-    """Standbys by client, what each would cost elsewhere, and who holds a copy of which task."""
+    """Standbys by client, the cost of each elsewhere, and the clients with a copy of each task."""
 
     def __init__(
         self, clients: Sequence[ClientState], tasks: Sequence[TaskId], misses: RackMisses, costs: tuple[int, int]

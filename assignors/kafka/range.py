@@ -94,7 +94,7 @@ class _Share:
                 self._give(first, [number])
 
     def _head(self, line: deque[int]) -> int:
-        """The first member with room; room only ever shrinks, so who has none leaves for good."""
+        """The first member with room; room only ever shrinks, so a member without room leaves for good."""
         while line and not self._room(line[0]):
             line.popleft()
         return line[0] if line else len(self._racks)
@@ -118,7 +118,7 @@ class _Share:
             self._take(member, line)
 
     def _unassigned(self, numbers: Iterable[int]) -> Iterator[int]:
-        """The numbers that are free when they are asked for; those before them never become free again."""
+        """The numbers that are free when they are read; those before them never become free again."""
         return (number for number in numbers if self._free[number])
 
     def _take(self, member: int, line: Iterator[int]) -> None:

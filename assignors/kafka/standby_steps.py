@@ -36,7 +36,7 @@ def least_without(queue: LoadQueue[ClientState], task: TaskId) -> ClientState | 
 
 
 def give_standbys(queue: LoadQueue[ClientState], task: TaskId, missing: int, configured: int) -> list[str]:
-    """Place so many standbys of a task on the least loaded clients without a copy; a warning when some are left."""
+    """Place ``missing`` standbys of a task on the least loaded clients without a copy; a warning when some are left."""
     while missing > 0:
         client = least_without(queue, task)
         if client is None:

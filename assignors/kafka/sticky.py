@@ -34,7 +34,7 @@ class StickyPlacement(NamedTuple):
     racks: RackInfo
     given: list[list[int]]
     transferring: Mapping[int, int] | None
-    """Partitions that another member has to give up first -> who gets them; None in the general branch."""
+    """Partitions that another member has to revoke first -> their new member; None in the general branch."""
     warnings: tuple[str, ...]
 
     def result(self, names: Sequence[TopicPartition] | None = None) -> GroupAssignment:

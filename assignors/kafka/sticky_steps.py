@@ -176,7 +176,7 @@ class StickySteps:
         return best or fallback
 
     def _brings_new_pair(self, task: TaskId, state: ClientState) -> bool:
-        """Whether some task of this process was never put beside a copy of the given one.
+        """Whether some task of this process was never put on a process with a copy of the given one.
 
         Two tasks were put together when one came to a process that had the other. The rack-aware step between active
         tasks and standbys swaps tasks without counting that; so active tasks are together as they were first placed.

@@ -89,7 +89,7 @@ class _Share:
         self.size = self._rounded_up()
 
     def reached(self, count: int) -> None:
-        """A member now has so many tasks; with its full share it leaves the reckoning."""
+        """Set a member's number of tasks; with its full share it is no longer counted."""
         if count == self.size:
             self._members -= 1
             self._tasks -= count
@@ -100,7 +100,7 @@ class _Share:
 
 
 class _Group:
-    """Who held what, who gets what, and the shares."""
+    """Former and new holders of the tasks, and the shares."""
 
     def __init__(self, problem: StreamsGroupProblem) -> None:
         processes: dict[str, _Process] = {}

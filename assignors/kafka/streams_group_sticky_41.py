@@ -65,7 +65,7 @@ class _Held(NamedTuple):
 
 
 class _Group:
-    """Who held what, who gets what, and a member's share of the active tasks."""
+    """Former and new holders of the tasks, and a member's share of the active ones."""
 
     def __init__(self, problem: StreamsGroupProblem) -> None:
         processes: dict[str, _Process] = {}
@@ -117,7 +117,7 @@ class _Group:
         return any(not any(other in home.tasks for home in homes) for other in process.tasks)
 
     def _all_are_together(self) -> bool:
-        """Whether each task has a copy beside each other one. Once so it stays so, for every single task."""
+        """Whether each task shares a process with each other one. Once true it stays true, for every single task."""
         count = len(self._tasks)
         if self._pairs_at_most < count * (count - 1) // 2:
             return False

@@ -113,7 +113,7 @@ class StreamsResult:
     warmup: Mapping[str, tuple[TaskId, ...]] = field(default_factory=dict)
     """Those of ``standby`` that are there only until they have caught up, where the assignor marks them."""
     followup_rebalance: bool = False
-    """A probing (or follow-up) rebalance is wanted."""
+    """A probing (or follow-up) rebalance is requested."""
     flow: FlowAnswer = "not run"
     warnings: tuple[str, ...] = ()
     """What Kafka would log as a warning or an error, as sentences, each once, in the order of their causes."""

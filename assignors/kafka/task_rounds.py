@@ -44,7 +44,7 @@ class RoundDistances(NamedTuple):
 
 
 class BellmanFordRounds:
-    """All rounds but the last, and who was reached from where in them."""
+    """All rounds but the last, with the predecessors of their clients."""
 
     def __init__(self, offers: TaskOffers, shape: tuple[int, int], rounds: int) -> None:
         zero = np.zeros(shape, np.int64)

@@ -106,7 +106,7 @@ class _BrokerShares(NamedTuple):
     counts: Counter[int]
 
     def give(self, units: int, racks: Mapping[str | None, list[int]], room: dict[str | None, int]) -> None:
-        """Give so many replicas, each to the broker with the fewest whose rack has room."""
+        """Give ``units`` replicas, each to the broker with the fewest whose rack has room."""
         waiting = [
             self._entry(broker, rack)
             for rack, ids in racks.items()

@@ -79,12 +79,12 @@ class _Board:
             if end is not None:
                 self._pass_on(before, end)
                 return True
-            # A node that is reached from here leads no more, and reaches no other: no chain of it is worth it.
+            # A node that is reached from here leads no more, and reaches no other: no chain of it gains.
             settled |= before.keys()
         return False
 
     def _search(self, start: int, settled: AbstractSet[int]) -> tuple[dict[int, int], int | None]:
-        """How every broker is reached, and the best end of a chain that is worth it."""
+        """How every broker is reached, and the best end of a chain that gains."""
         topic, every = self._load(start)
         before = {start: start}
         ring = [start]

@@ -93,7 +93,7 @@ def off_share(count: int, low: int, high: int) -> int:
 
 
 def present(named: NamedTasks, case: StandbyCase) -> Standbys | None:
-    """The standbys that exist now, when every task has as many as it should have, none beside its active."""
+    """The standbys that exist now, when every task has as many as it should have, none with its active."""
     index = {task: position for position, task in enumerate(case.stateful)}
     now: list[list[int]] = [[] for _ in case.stateful]
     for number, process in enumerate(named.processes):

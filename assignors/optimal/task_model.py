@@ -58,7 +58,7 @@ def costs_of(model: TaskModel, client: Ints) -> tuple[int, int]:
 
 
 class NamedTasks(NamedTuple):
-    """The model, whose tasks are in the order of their ids, beside the names it was made from."""
+    """The model, whose tasks are in the order of their ids, with the names it was made from."""
 
     tasks: tuple[StreamsTask, ...]
     """As the problem lists them."""

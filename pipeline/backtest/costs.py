@@ -65,7 +65,7 @@ _Pair = tuple[str, str] | tuple[()] | None
 
 
 class _Served(NamedTuple):
-    """By what is known who serves a read."""
+    """The facts that decide which broker serves a read."""
 
     racks: Mapping[int, str]
     selector: bool | None

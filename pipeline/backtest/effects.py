@@ -49,7 +49,7 @@ class ActEffect:
     basis: Any
     """What history must still show: the group's rebalance, or replica lists."""
     given: PredictedAssignment | None = None
-    """Of a rebalance: who has what from then on."""
+    """Of a rebalance: the assignment from then on."""
     replicas: Mapping[TopicPartition, tuple[int, ...]] | None = None
     """Of moves: the new lists."""
 

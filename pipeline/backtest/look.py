@@ -95,7 +95,7 @@ class EventRow(NamedTuple):
 
 
 def looks_of(rows: Iterable[EventRow]) -> Iterator[CycleInputs | UnusableLook]:
-    """Every look of one cluster, in the order of the rows; those of a look lie together.
+    """Every look of one cluster, in the order of the rows; those of a look are adjacent.
 
     A row may come twice. A look that lacks events, or that a newer rackwise wrote, is marked as unusable.
     """

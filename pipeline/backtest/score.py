@@ -154,7 +154,7 @@ class StrategyScorer:
         )
 
     def unseen(self, seconds: float) -> None:
-        """There was no look for so long."""
+        """Count seconds without a look."""
         self.scores = self.scores._replace(unseen_s=self.scores.unseen_s + seconds)
 
     def history(self, look: HistoryLook) -> None:

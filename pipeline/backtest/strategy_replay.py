@@ -236,7 +236,7 @@ def without_cluster_bounds(limits: Limits) -> Limits:
 
 
 def _weighed(look: HistoryLook, snapshot: Snapshot, detection: DetectionResult, limits: Limits) -> Snapshot:
-    """A part of a look gets the rates of its groups where the limits ask for bytes, and something can be gained."""
+    """A part of a look gets the rates of its groups where the limits need bytes, and a gain is possible."""
     if look.rates is None or limits.gain.min_bytes_per_s <= 0:
         return snapshot
     rates = {}

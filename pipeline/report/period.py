@@ -33,7 +33,7 @@ def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()
 
 
 def within(frame: DataFrame, period: ReportPeriod, moment: str) -> DataFrame:
-    """Rows of the clusters whose moment lies in the period."""
+    """Rows of the clusters whose moment is in the period."""
     rows = of_clusters(frame, period)
     if period.from_ms is not None:
         rows = rows.where(F.col(moment) >= period.from_ms)

@@ -154,7 +154,7 @@ def _rebalance_bars(facts: ReportFacts, causes: tuple[str, ...]) -> BarPlot | No
 
 
 def drift_section(facts: ReportFacts) -> ReportSection:
-    """When racks of brokers and replicas changed, how long that lasted, and who caused it."""
+    """When racks of brokers and replicas changed, for how long, and the cause."""
     columns: Columns[RackDrift] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("what"), lambda row: row.subject),

@@ -26,7 +26,7 @@ TELEMETRY = "telemetry"
 _LOOK_AGAIN_S = 30.0
 _RETRY_S = 5.0
 _STEADY_S = 120.0
-"""A stream that has run so long has brokers that answer: its deadlines are shorter."""
+"""After this time brokers are known to answer: deadlines are shorter."""
 _STOP_S = 20.0
 _HEAD_CHARS = 2_000
 

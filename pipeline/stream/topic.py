@@ -151,7 +151,7 @@ class TopicStream:
         self._query = writer.trigger(**trigger).start()
 
     def is_running(self) -> bool:
-        """Whether it goes on."""
+        """Whether it still runs."""
         if self._query is None or self._query.isActive:
             return self._query is not None
         error = self._query.exception()

@@ -119,7 +119,7 @@ def _of_partitions(partitions: DataFrame, looks: DataFrame) -> DataFrame:
 
 
 def _same_brokers() -> Column:
-    """The very brokers as before: then it is they who changed, and the topic did not."""
+    """The same brokers as before: then racks of brokers changed, and the topic did not."""
     same_topic = F.col("was.topic_id").eqNullSafe(F.col("topic_id"))
     return same_topic & (F.sort_array("was.replicas") == F.sort_array("replicas"))
 

@@ -19,7 +19,7 @@ from pipeline.transforms.spans import all_or_null, day_of
 WINDOW_MS = 600_000
 """How long before and after is measured, at most; shorter where looks begin or end. Other acts meanwhile are in it."""
 SETTLE_MS = 5_000
-"""After the end, leaders and readers may still change for so long."""
+"""For this time, in ms, after the end leaders and readers may still change."""
 DAY_S = 86_400
 _KEY = ("cluster", "proposal")
 

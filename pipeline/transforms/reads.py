@@ -30,7 +30,7 @@ READ_SUMS = MergeableAggregate(
 
 
 def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame:
-    """Each reader of each partition at each look beside what it was at the look before.
+    """Each reader of each partition at each look, with its state at the look before.
 
     ``changes`` is `traffic.partition_changes`, ``times`` `spans.timeline`. ``read`` is null where it is unknown;
     ``lag`` is the look's own; ``now`` and ``was`` are routes.

@@ -14,7 +14,7 @@ from pipeline.schemas.gold import REBALANCES
 from pipeline.transforms.spans import day_of, hour_of
 
 CLOCKS_MS = 5_000
-"""The clock of the agent that triggered may be off by that much."""
+"""Possible difference, in ms, between the clocks of two agents."""
 
 
 def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> DataFrame:

@@ -1,6 +1,6 @@
 """Traffic of partitions: records by end offsets, bytes by the size of a record on disk.
 
-A record's size comes from what the log grew over what was appended, between looks that asked for sizes. That holds for
+A record's size comes from what the log grew over what was appended, between looks with described sizes. That holds for
 logs that only grow: where segments were deleted, intervals with a small ratio are left out, and a compacted topic
 takes what the agent had learned. The bytes per record of a whole log hold for neither.
 """
@@ -26,7 +26,7 @@ _WHOLE_SHARE = 0.9
 
 
 def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """Each partition at each look beside what it was at the look before.
+    """Each partition at each look, with its state at the look before.
 
     ``times`` is `spans.timeline`; ``before``, as `NEWEST_SIZES`, the newest sizes of all looks before these.
     ``records`` is null where the looks are no pair, the topic is another one of the same name, or offsets went back.

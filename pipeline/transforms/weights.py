@@ -75,7 +75,7 @@ def group_weights(reads: DataFrame, restores: DataFrame, looks: DataFrame, windo
 
 
 def _within(hours: DataFrame, looks: DataFrame, window_ms: int) -> DataFrame:
-    """The hours that lie in the window before the cluster's last look."""
+    """The hours in the window before the cluster's last look."""
     recent = hours.join(F.broadcast(last_looks(looks)), on="cluster", how="inner")
     inside = (F.col("hour_ms") + HOUR_MS > F.col("last_ms") - window_ms) & (F.col("hour_ms") <= F.col("last_ms"))
     return recent.where(inside & (F.col("seconds") > 0))

@@ -71,7 +71,7 @@ class EmbeddedCluster:
             with cls._begin(ClusterSpec(version=version, racks=("a",)), jars, options=recording(jars)) as one:
                 keep_archive(jars, one.broker(1))
         except ClusterError:
-            # What is wrong with this machine is named by the start that was asked for; Java may only lack archives.
+            # Faults of this machine are errors of the start itself; Java may only lack archives.
             do_without_archive(jars)
 
     @classmethod
@@ -107,7 +107,7 @@ class EmbeddedCluster:
 
     @classmethod
     def open(cls, name: str) -> Self:
-        """A handle on a cluster that another process started; leaving its context ends the cluster all the same.
+        """A handle on a cluster that another process started; leaving its context ends the cluster.
 
         Raises BadSpec when there is none of this name.
         """
@@ -121,7 +121,7 @@ class EmbeddedCluster:
 
     @property
     def spec(self) -> ClusterSpec:
-        """What it was asked to be."""
+        """Its specification."""
         return self._members.manifest.spec
 
     @property
@@ -191,7 +191,7 @@ class EmbeddedCluster:
         return EmbeddedBroker(self._members, broker_id)
 
     def client_properties(self, user: str = "admin", *, proxied: bool = False) -> Mapping[str, str]:
-        """What clients need beside the bootstrap servers, in Kafka's dotted names; empty in plain text."""
+        """What clients need in addition to the bootstrap servers, in Kafka's dotted names; empty in plain text."""
         return security.client_settings(self.spec, self.directory, user, proxied=proxied)
 
     @property

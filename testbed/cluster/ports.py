@@ -35,7 +35,7 @@ class HeldPorts:
         """Let servers listen on the ports that are to be used now.
 
         On Linux a bound socket that allows reuse makes way for one that listens with reuse, as Java's and asyncio's do,
-        and for no other. Elsewhere the ports can only be let go.
+        and for no other. Elsewhere the ports can only be closed.
         """
         for one in self._sockets:
             if _LENDS:
@@ -44,7 +44,7 @@ class HeldPorts:
                 one.close()
 
     def close(self) -> None:
-        """Let them go; fine when they are let go already."""
+        """Close them; fine when they are closed already."""
         for one in self._sockets:
             one.close()
 

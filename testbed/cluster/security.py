@@ -49,7 +49,7 @@ def scram_users(security: ClusterSecurity | None) -> tuple[str, ...]:
 
 
 def broker_security(spec: ClusterSpec, cluster_directory: Path) -> dict[str, str]:
-    """What a broker's settings need beside its listeners; empty for a cluster in plain text."""
+    """Settings of a broker in addition to its listeners; empty for a cluster in plain text."""
     if spec.security is None:
         return {}
     admin = next(iter(spec.security.users))

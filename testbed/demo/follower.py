@@ -19,7 +19,7 @@ _QUIET_S = 15.0
 
 
 class LoopFollower:
-    """A thread beside the loop. ``done`` is set when the demo ran its time, and stays clear when it was cut short.
+    """A thread that follows the loop. ``done`` is set when the demo ran its time, not when it was cut short.
 
     ``until``: what must be over besides before the demo ends.
     """

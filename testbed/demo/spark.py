@@ -228,7 +228,7 @@ class SparkPipeline:
         there: Callable[[], bool],
         sign: Callable[[], ProgressMark] | None = None,
     ) -> None:
-        """Until what is wanted of that command is there. Raises SparkStepError when it ended without it or stalls."""
+        """Wait until ``wanted`` of that command is there. Raises SparkStepError when it ended without it or stalls."""
 
         def check() -> None:
             self._tell_news()
@@ -287,7 +287,7 @@ class SparkPipeline:
         return next(reversed(_lines(self._log(name))), "")
 
     def _keep_log(self, name: str) -> Path:
-        """The folder goes with the cluster; what explains a failure stays beside the report."""
+        """The folder goes with the cluster; the logs of a failure stay next to the report."""
         self._where.report.mkdir(parents=True, exist_ok=True)
         kept = self._where.report / f"{name}.log"
         kept.write_bytes(self._log(name).read_bytes() if self._log(name).exists() else b"")

@@ -1,6 +1,6 @@
 """Consumer groups of librdkafka members, one thread and one `client.rack` each.
 
-Invariant: a member belongs to its thread; other threads read only its notes. Closing is asked for, done by the thread.
+Invariant: a member belongs to its thread; other threads read only its notes and request its closing.
 """
 
 from __future__ import annotations
