@@ -45,8 +45,8 @@ class Strategy(tuple["KafkaPythonAssignor", ...]):
 
     One strategy is for one consumer. Names are range, sticky, cooperative-sticky and optimal, the preferred one first.
     The broker takes one that all members list, so a second name is what the group agrees on while other clients are in
-    it. All of a consumer's assignors must use one rebalance protocol: with range or sticky among them all partitions are
-    revoked before each rebalance (EAGER).
+    it. All of a consumer's assignors must use one rebalance protocol: with range or sticky among them it revokes all
+    partitions before each rebalance (EAGER).
     """
 
     __slots__ = ()

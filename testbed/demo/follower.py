@@ -21,7 +21,7 @@ _QUIET_S = 15.0
 class LoopFollower:
     """A thread that follows the loop. ``done`` is set when the demo ran its time, not when it was cut short.
 
-    ``until``: what must be over besides before the demo ends.
+    ``until``: the demo also waits until it is true.
     """
 
     def __init__(
