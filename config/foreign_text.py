@@ -58,7 +58,7 @@ def harmless(text: str) -> str:
 def shortened(text: str, *, run: int = MOST_RUN, whole: int = MOST_TEXT) -> str:
     """The same, and not too long: a word is cut in the middle, as names often differ at their ends, a text at its end.
 
-    Where something is left out, the number of characters stands in its place.
+    An omitted part is replaced by its number of characters.
     """
     if len(text) <= run and _is_plain(text):
         return text

@@ -15,7 +15,7 @@ class ClusterError(GaveUp):
     """The embedded cluster could not do what was requested."""
 
 
-class BadSpec(ClusterError):  # noqa: N818 the name says what is wrong
+class BadSpec(ClusterError):  # noqa: N818 named for the fault
     """The requested cluster cannot be started."""
 
     exit_code = 2
