@@ -105,7 +105,7 @@ _WHERE = {
     "roundrobin_assign": "assignors.kafka.roundrobin",
     "sticky_assign": "assignors.kafka.sticky",
 }
-"""Name -> the module that it is imported from when it is first asked for."""
+"""Name -> the module that it is imported from at its first use."""
 
 
 def __getattr__(name: str) -> Any:

@@ -239,7 +239,7 @@ def measure_replicas(
     racks = len({name for name in rack.values() if name is not None})
     counts = Counter(dict.fromkeys(sorted(rack), 0))
     leaders: Counter[str] = Counter()
-    crowded = moved = moved_bytes = led = 0
+    crowded = moved = moved_bytes = leaders_changed = 0
     for partition in problem.partitions:
         after = (changes or {}).get(partition.id, partition.replicas)
         counts.update(after)
@@ -250,14 +250,14 @@ def measure_replicas(
         new = len(set(after) - set(partition.replicas))
         moved += new
         moved_bytes += new * (1 if partition.size_bytes is None else partition.size_bytes)
-        led += after[:1] != partition.replicas[:1]
+        leaders_changed += after[:1] != partition.replicas[:1]
     return ReplicaMeasure(
         counts=dict(counts),
         leaders=dict(sorted(leaders.items())),
         crowded=crowded,
         moved_replicas=moved,
         moved_bytes=moved_bytes,
-        leaders_changed=led,
+        leaders_changed=leaders_changed,
     )
 
 

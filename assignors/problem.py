@@ -31,7 +31,7 @@ class TaskId(NamedTuple):
         return f"{self.subtopology}_{self.partition}"
 
 
-class BadProblem(ValueError):  # noqa: N818 (named for what the caller handed in, beside the results)
+class BadProblem(ValueError):  # noqa: N818 (named for what the caller passed)
     """A problem that contradicts itself; the sentence names the part that is wrong and what to do about it."""
 
 
@@ -128,13 +128,13 @@ class TaskProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyQuality:
-    """How good the standbys are for the chosen active tasks, each figure beside a proven bound.
+    """How good the standbys are for the chosen active tasks, each figure with a proven bound.
 
-    The figures count in this order: a bound says that no standbys with the same earlier figures have less of this one.
+    The figures count in this order: below a bound no standbys with the same earlier figures exist.
     """
 
     missing: int = 0
-    """Standbys asked for that no process could hold, because every process has a copy of the task already."""
+    """Configured standbys that no process can hold, because every process has a copy of the task already."""
     shared: int = 0
     """Copies that share a rack (or a value of a tag) with another copy of their task, the first with that value left
     out, summed over the tags. An unknown value counts as shared."""
@@ -164,7 +164,7 @@ class TaskResult:
     optimal: bool
     """True when ``cost == lower_bound``."""
     standbys: StandbyQuality | None = None
-    """None when no standbys were asked for."""
+    """None without configured standbys."""
 
 
 # --- replicas (KIP-36, KIP-455) -----------------------------------------------------------------------------
@@ -191,12 +191,12 @@ class ReplicaSet:
     readers: tuple[tuple[str, int], ...] = ()
     """(rack, readers there that read from a replica of their own rack where there is one, KIP-392)."""
     keeps_leader: bool = False
-    """True: the first replica does not move, whatever its broker accepts."""
+    """True: the first replica does not move, even to a broker that accepts it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaProblem:
-    """Where replicas shall live so that no rack holds more of a partition than it must."""
+    """Replicas to place so that no rack holds more of a partition than it must."""
 
     brokers: tuple[ReplicaBroker, ...]
     partitions: tuple[ReplicaSet, ...]

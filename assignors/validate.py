@@ -67,7 +67,7 @@ class DefectKind(StrEnum):
 
 
 class ResultDefect(NamedTuple):
-    """One thing that is wrong, and the sentence that says where."""
+    """One defect of an assignment, with its sentence."""
 
     kind: DefectKind
     sentence: str

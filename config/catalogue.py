@@ -101,7 +101,7 @@ def unknown(name: str) -> SettingMistake:
 
 def _released(name: str) -> str | None:
     """What Kafka released instead of a name that ends as one in the text of a KIP does."""
-    return next((said for old, said in RELEASED_NAMES.items() if f".{name}".endswith(f".{old}")), None)
+    return next((released for old, released in RELEASED_NAMES.items() if f".{name}".endswith(f".{old}")), None)
 
 
 def _by_last_word(word: str) -> str | None:
@@ -212,7 +212,7 @@ def by_name(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def sentence_of(model: type[BaseModel], name: str) -> str:
-    """What the setting of that public name says of itself."""
+    """Help of the setting of that public name."""
     return sentences(model).get(name, "")
 
 

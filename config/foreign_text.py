@@ -44,7 +44,7 @@ def is_unsafe(char: str) -> bool:
 def is_mark(char: str) -> bool:
     """Whether a character has no room of its own: it is drawn over the one before it, or joined to it.
 
-    Most marks of Thai and of Indic scripts have the combining class 0, so the class tells nothing; vowels and finals of
+    Most marks of Thai and of Indic scripts have the combining class 0, so it does not decide; vowels and finals of
     Hangul join the consonant before them.
     """
     return unicodedata.category(char) in {"Mn", "Me"} or "\u1160" <= char <= "\u11ff" or "\ud7b0" <= char <= "\ud7fb"
@@ -58,7 +58,7 @@ def harmless(text: str) -> str:
 def shortened(text: str, *, run: int = MOST_RUN, whole: int = MOST_TEXT) -> str:
     """The same, and not too long: a word is cut in the middle, as names often differ at their ends, a text at its end.
 
-    Where something is left out, the number of characters stands in its place.
+    An omitted part is replaced by its number of characters.
     """
     if len(text) <= run and _is_plain(text):
         return text
@@ -131,7 +131,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _shown(text: str) -> Iterable[str]:
-    """Every character, or its escape; a mark with no letter below it would change the sign that stands there."""
+    """Every character, or its escape; a mark with no letter below it would change the character before."""
     marks = _MARKS
     for char in text:
         if is_mark(char):
@@ -142,7 +142,7 @@ def _shown(text: str) -> Iterable[str]:
 
 
 def _middle_out(word: str, most: int) -> str:
-    """A word of at most ``most`` characters as they are shown, whatever it takes to show them."""
+    """A word of at most ``most`` shown characters, with their escapes."""
     if len(word) <= most and _is_plain(word):
         return word
     pieces = list(_shown(word))

@@ -18,7 +18,7 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class JaasLogin(NamedTuple):
-    """What a JAAS line tells; ``scram`` says which of the two modules it named."""
+    """The login of a JAAS line; ``scram`` is True for ScramLoginModule, False for PlainLoginModule."""
 
     username: str
     password: str

@@ -84,12 +84,12 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         return self._of_folded({**values, **over._plain()})  # noqa: SLF001 the same class
 
     def confluent(self) -> dict[str, str | int]:
-        """Configuration for confluent-kafka. Holds secrets in clear text: hand it to the client, keep it nowhere.
+        """Configuration for confluent-kafka. Holds secrets in clear text: pass it to the client, keep it nowhere.
 
         Every client has a name, and none writes log lines of its own to stderr: causes come with its errors.
         """
-        told = {key.confluent: _typed(key, value) for key, value in self._keys() if key.confluent is not None}
-        return {"client.id": DEFAULT_CLIENT_ID, **told, "log_level": 0}
+        settings = {key.confluent: _typed(key, value) for key, value in self._keys() if key.confluent is not None}
+        return {"client.id": DEFAULT_CLIENT_ID, **settings, "log_level": 0}
 
     def kafka_python(self) -> dict[str, Any]:
         """Keyword arguments in kafka-python's names; ``ssl_cadata``, ``ssl_certdata``, ``ssl_keydata`` are PEM."""
@@ -175,7 +175,7 @@ def _wrapped(checked: Mapping[str, str]) -> dict[str, str | SecretStr]:
 
 
 def _rivals(name: str) -> set[str]:
-    """Names that cannot stand beside it: the same thing given as a file and inline."""
+    """Names that contradict it: the same thing given as a file and inline."""
     return {name.replace(".location", ".pem"), name.replace(".pem", ".location")} - {name}
 
 
@@ -222,7 +222,7 @@ def _renamed(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _refuse(key: str, value: str) -> None:
-    """Raise for a key that is not taken; return only for one that says what is so anyway."""
+    """Raise for a key that is not accepted; return for one that sets what holds anyway."""
     if key == "enable.ssl.certificate.verification":
         if value.lower() == "true":
             return
@@ -242,10 +242,10 @@ def _with_jaas(values: dict[str, str]) -> dict[str, str]:
     mechanism = values.get("sasl.mechanism", "").upper()
     if mechanism in MECHANISMS and mechanism.startswith("SCRAM") != login.scram:
         raise SettingMistake(JAAS, f"its login module does not fit sasl.mechanism {mechanism}")
-    for name, told in (("sasl.username", login.username), ("sasl.password", login.password)):
-        if values.get(name, told) != told:
+    for name, value in (("sasl.username", login.username), ("sasl.password", login.password)):
+        if values.get(name, value) != value:
             raise SettingMistake(JAAS, f"it contradicts {name}; give one of them")
-        values[name] = told
+        values[name] = value
     return values
 
 
@@ -263,17 +263,17 @@ def _with_stores(values: dict[str, str]) -> dict[str, str]:
 
 def _pem_location(values: dict[str, str], names: tuple[str, str, str]) -> str:
     location, kind, password = (values.pop(name, "") for name in names)
-    told = kind.upper()
-    if location and not told:
-        told = "PEM" if location.lower().endswith(_PEM_SUFFIXES) else "JKS"
+    store_type = kind.upper()
+    if location and not store_type:
+        store_type = "PEM" if location.lower().endswith(_PEM_SUFFIXES) else "JKS"
         if location.lower().endswith((".p12", ".pfx")):
-            told = "PKCS12"
-    if told in ("", "PEM"):
-        if password and told == "PEM":
+            store_type = "PKCS12"
+    if store_type in ("", "PEM"):
+        if password and store_type == "PEM":
             raise SettingMistake(names[2], "a PEM store has no password; a key's own password is ssl.key.password")
         return location
-    command = _TO_PEM.get(told, _TO_PEM["JKS"])
-    raise SettingMistake(names[0], f"a {told} store can only be read by Java; convert it to PEM: {command}")
+    command = _TO_PEM.get(store_type, _TO_PEM["JKS"])
+    raise SettingMistake(names[0], f"a {store_type} store can only be read by Java; convert it to PEM: {command}")
 
 
 def _put(values: dict[str, str], name: str, value: str, source: str) -> None:

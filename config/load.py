@@ -60,7 +60,7 @@ class SettingsSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSettings:
-    """The settings in force, where each came from, and what is worth saying about them."""
+    """The settings in force, with their origins and notes."""
 
     settings: Settings
     origins: Mapping[str, SettingOrigin] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class LoadedSettings:
     sources: tuple[SettingsSource, ...] = ()
     """Every source that was read, the strongest first; defaults are none."""
     references: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What a reference of the connection stands for -> the reference as it was written."""
+    """Resolved value of a reference of the connection -> the reference as it was written."""
 
     def origin(self, name: str) -> SettingOrigin:
         """Where that setting was set."""
@@ -78,12 +78,12 @@ class LoadedSettings:
     def secrets(self) -> tuple[str, ...]:
         """Secret values in clear text, for the log's redaction only."""
         settings = self.settings
-        told = settings.model_dump(by_alias=True, exclude={"kafka": True, "execute": {"kafka"}})
+        values = settings.model_dump(by_alias=True, exclude={"kafka": True, "execute": {"kafka"}})
         return (
             *settings.kafka.secrets(),
             *settings.execute.kafka.secrets(),
             *settings.rack_locator.secrets(),
-            *(secret for name, value in told.items() for secret in secrets_in(name, value)),
+            *(secret for name, value in values.items() for secret in secrets_in(name, value)),
             *secrets_in("kafka", settings.kafka.told()),
             *secrets_in("kafka", settings.execute.kafka.told()),
         )
@@ -113,7 +113,7 @@ def load_settings(
     ]
     mistakes = [mistake for layer in layers for mistake in layer.mistakes]
     merged = _merged(layers)
-    references = {**_references(merged), **{text: told for layer in layers for text, told in layer.references.items()}}
+    references = {**_references(merged), **{text: ref for layer in layers for text, ref in layer.references.items()}}
     settings, found = _validated(merged)
     mistakes += found
     if mistakes or settings is None:
@@ -155,7 +155,7 @@ def _connection(loaded: LoadedSettings, client: KafkaClientConfig) -> dict[str, 
 
 
 def _references(merged: Mapping[SettingPath, SettingValue]) -> dict[str, str]:
-    """What the references in the connection's values stand for; one that cannot be resolved is reported elsewhere."""
+    """Resolved values of the connection's references; one that cannot be resolved is reported elsewhere."""
     found: dict[str, str] = {}
     for path, value in merged.items():
         written = str(value.raw)
@@ -295,7 +295,7 @@ def _quoted(value: object) -> str:
 
 
 def _where(name: str, origins: Mapping[str, SettingOrigin]) -> str:
-    """The origin of that value, or of the one value that lies below it."""
+    """The origin of that value, or of the one value below it."""
     if name in origins:
         return str(origins[name])
     below = {str(origin) for other, origin in origins.items() if other.startswith(name + ".")}
@@ -312,8 +312,8 @@ def _exposed(merged: Mapping[SettingPath, SettingValue]) -> tuple[str, ...]:
     ]
     if not names:
         return ()
-    told = ", ".join(names)
-    return (f"{told}: others on this machine can read the command line; use a file, ${{env:NAME}} or ${{file:PATH}}",)
+    keys = ", ".join(names)
+    return (f"{keys}: others on this machine can read the command line; use a file, ${{env:NAME}} or ${{file:PATH}}",)
 
 
 def _is_secret_of_client(path: SettingPath) -> bool:

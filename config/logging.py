@@ -1,4 +1,4 @@
-"""The log: one event, one line, whatever the values hold; console on a terminal, JSON elsewhere.
+"""The log: one event, one line, for any values; console on a terminal, JSON elsewhere.
 
 Lines go to stderr; a console shows an event's sentence instead of its fields, except at level debug. Invariants:
 1. No secret is written: not under a key that names one, and no known secret value under any key.
@@ -125,12 +125,12 @@ class LogSanitizer:
 
 
 def _for_a_person(_logger: object, _method: str, event: Event) -> Event:
-    """Of an event that says itself in a sentence: that, and what no sentence has. The fields are for machines."""
+    """Of an event with a sentence: the sentence, and what no sentence has. The fields are for machines."""
     if "sentence" not in event:
         return event
     kept = {key: value for key, value in event.items() if key in _HEAD or (key in _FOR_A_PERSON and value)}
-    told = kept.pop("sentence")
-    return {**kept, "event": f"{event.get('event', ''):<{_EVENT_WIDTH}} {told}"}
+    sentence = kept.pop("sentence")
+    return {**kept, "event": f"{event.get('event', ''):<{_EVENT_WIDTH}} {sentence}"}
 
 
 def _spellings(secret: str) -> set[str]:
@@ -158,8 +158,8 @@ def _console(*, colours: bool) -> structlog.dev.ConsoleRenderer:
 
 
 def _quieten_libraries(level: str) -> None:
-    """Libraries say at INFO what rackwise says itself; kafka-python's log holds whole requests, so it is kept out."""
-    # It warns of each skipped look, which the loop tells in its own words.
+    """Libraries log at INFO what rackwise logs itself; kafka-python's log holds whole requests, so it is left out."""
+    # It warns of each skipped look, which the loop reports itself.
     logging.getLogger("apscheduler").setLevel("DEBUG" if level == "debug" else "ERROR")
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "httpx"):
         logging.getLogger(name).setLevel("DEBUG" if level == "debug" else "WARNING")

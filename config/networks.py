@@ -22,7 +22,7 @@ def parsed_network(text: str) -> str:
 
 
 def overlapping(racks: Mapping[str, str]) -> tuple[str, str] | None:
-    """The first network that lies in one of another rack, and that one; None when addresses are never in doubt."""
+    """The first network that is part of one of another rack, and that one; None when addresses are never in doubt."""
     networks = sorted((ipaddress.ip_network(text) for text in racks), key=lambda net: (net.version, net))
     open_ones: list[_Network] = []
     for network in networks:

@@ -5,7 +5,7 @@ the end of a line continues it; ``\t \n \r \f \uXXXX`` are escapes and a backsla
 dropped. Files are ISO-8859-1, as Kafka's own tools read them.
 
 References are those of Kafka's config providers (KIP-297, KIP-421, KIP-887): ``${env:NAME}``,
-``${file:/path/to.properties:key}`` and ``${directory:/path:file}``; ``${file:/path}`` alone stands for the whole file.
+``${file:/path/to.properties:key}`` and ``${directory:/path:file}``; ``${file:/path}`` alone is the whole file.
 """
 
 from __future__ import annotations

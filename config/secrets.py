@@ -100,7 +100,7 @@ def secrets_in(name: str, value: Any) -> Iterator[str]:
 
 
 def without_resolved(sentence: str, resolved: Mapping[str, str]) -> str:
-    """A sentence in which no text is quoted that a reference stands for; ``resolved`` is that text -> the reference."""
+    """The sentence without resolved values of references; ``resolved`` is that value -> the reference."""
     for text, reference in sorted(resolved.items(), key=lambda pair: -len(pair[0])):
         if not text.strip():
             continue
@@ -115,7 +115,7 @@ def without_resolved(sentence: str, resolved: Mapping[str, str]) -> str:
 
 
 def _is_secret(name: str, text: str) -> bool:
-    """A switch or a number under such a name says how secrets are handled, and is none."""
+    """A switch or a number under such a name configures how secrets are handled, and is none."""
     return is_secret_name(name) and _PLAIN.fullmatch(text) is None
 
 

@@ -93,7 +93,7 @@ class Settings(StreamsSettings, BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the library's signature
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the library's signature
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is passed: `config.load` reads the other sources itself, so that every origin can be told."""
+        """Only what is passed: `config.load` reads the other sources itself, so that every origin is known."""
         return (init_settings,)
 
     @model_validator(mode="after")

@@ -61,13 +61,13 @@ class SettingValue(NamedTuple):
 
 
 class SettingsLayer(NamedTuple):
-    """What one source says."""
+    """The settings of one source."""
 
     values: Mapping[SettingPath, SettingValue]
     notes: tuple[str, ...] = ()
     mistakes: tuple[SettingMistake, ...] = ()
     references: Mapping[str, str] = MappingProxyType({})
-    """What references in it stand for -> the reference as it was written."""
+    """Resolved value of a reference -> the reference as it was written."""
 
 
 def from_flags(flags: Mapping[str, object], assignments: Iterable[str]) -> SettingsLayer:

@@ -103,7 +103,7 @@ def _null_word(value: Any) -> Any:
 
 
 NoneWord = BeforeValidator(_null_word)
-"""Lets ``none`` stand for null."""
+"""Reads ``none`` as null."""
 
 Millis = Annotated[
     int,

@@ -59,7 +59,7 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.number)
 
 
 def _unfolded(node: yaml.Node, known: dict[yaml.Node, int | None]) -> int:
-    """How many values it stands for, with those that its aliases stand for. Raises ComposerError for too many."""
+    """The number of its values, with those of its aliases. Raises ComposerError for too many."""
     size = known.get(node, 0)
     if size is None:
         raise yaml.composer.ComposerError(None, None, "an alias of what it is a part of", node.start_mark)

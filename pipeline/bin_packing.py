@@ -32,7 +32,7 @@ def packed(weights: Mapping[Piece, float], tasks: int) -> dict[Piece, int]:
 
 
 def placed(rows: DataFrame, key: Sequence[str], weights: Mapping[Any, float], tasks: int) -> DataFrame:
-    """The rows whose values of ``key`` have a weight; equal ones in one task of at most so many, the heaviest first."""
+    """The rows whose values of ``key`` have a weight; equal ones in one of ``tasks`` tasks, the heaviest first."""
     task_of = packed(weights, tasks)
     schema = columns(*(rows.schema[name] for name in key), column("task", INT, "Number of the task."))
     where = rows.sparkSession.createDataFrame([(*piece, task) for piece, task in task_of.items()], schema)

@@ -37,7 +37,7 @@ class DeltaFiles:
         """Tables that were found: a log of a day has ten thousand files, which are not to be listed at each turn."""
 
     def exists(self, path: str) -> bool:
-        """Whether the table's log tells of a change. One that died before its first has an empty log, or none."""
+        """Whether the table's log has a change. A writer that died before its first leaves an empty log, or none."""
         if path not in self._there and any(name[:1].isdigit() for name in self._files.names(f"{path}/_delta_log")):
             self._there.add(path)
         return path in self._there
@@ -80,7 +80,7 @@ class DeltaFiles:
         gone = {name: int(found[1]) for name in names if (found := _VERSION.match(name)) and int(found[1]) < kept}
         if any(version % _VACUUM_EVERY == 0 for version in gone.values()):
             DeltaTable.forPath(self._spark, path).vacuum()
-        # Names are in order. From the oldest: whatever ends this in between leaves a log without a hole.
+        # Names are in order. From the oldest: an interruption leaves a log without a hole.
         for name in gone:
             self._files.delete(f"{log}/{name}")
 
@@ -103,7 +103,7 @@ class DeltaFiles:
 
 def _making(writer: DataFrameWriter, table: TableSpec) -> DataFrameWriter:
     """The writer of the first change: what holds of the table from then on."""
-    # Delta writes the whole state after so many changes. With one number for all tables, one batch would do so for all
+    # Delta writes the whole state every few changes. With one number for all tables, one batch would do so for all
     # of them, and take twice as long as others.
     every = _LEAST_CHANGES + crc32(table.name.encode()) % _LEAST_CHANGES
     return writer.partitionBy(*table.partitioned_by).option("delta.checkpointInterval", every)

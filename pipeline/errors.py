@@ -83,6 +83,6 @@ def _first_cause(text: str) -> str:
     """The innermost cause that the text names, in one line."""
     causes = _CAUSE.findall(text)
     if causes:
-        name, told = causes[-1]
-        return f"{name.rpartition('.')[2]}: {told.strip()}"
+        name, message = causes[-1]
+        return f"{name.rpartition('.')[2]}: {message.strip()}"
     return next((line.strip() for line in text.splitlines() if line.strip()), "Spark gave no reason")[:300]

@@ -1,4 +1,4 @@
-"""Small files and folders beside the tables (this machine, HDFS, an object store), by Hadoop's file system."""
+"""Small files and folders next to the tables (this machine, HDFS, an object store), by Hadoop's file system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class HadoopFiles:
-    """The file systems that the session reaches. A path is a URI, or lies in the session's default file system."""
+    """The file systems that the session reaches. A path is a URI, or is in the session's default file system."""
 
     def __init__(self, spark: SparkSession) -> None:
         # The only way to Hadoop's file systems from Python, and so to wherever Spark itself writes.
@@ -23,7 +23,7 @@ class HadoopFiles:
         return bool(self._system(at).exists(at))
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """What lies right inside the folder, sorted; nothing when there is none."""
+        """The entries of the folder, sorted; none when it does not exist."""
         at = self._path(folder)
         system = self._system(at)
         if not system.exists(at):
@@ -77,7 +77,7 @@ class HadoopFiles:
         self._system(at).delete(at, True)  # noqa: FBT003 as above
 
     def absolute(self, path: str) -> str:
-        """The path with its file system, as others must be told it."""
+        """The path with its file system, for other processes."""
         at = self._path(path)
         return str(self._system(at).makeQualified(at).toString())
 

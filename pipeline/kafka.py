@@ -1,7 +1,7 @@
 """rackwise's connection settings for Spark's Kafka source, and a topic as the brokers describe it.
 
 Spark's connector is Java's client: the dotted names become its properties, logins become JAAS, PEM files are read here
-and handed over as text, so that executors elsewhere need no files. Invariant: secrets are options of a source, never
+and passed on as text, so that executors elsewhere need no files. Invariant: secrets are options of a source, never
 settings of the session, which show in process lists.
 """
 
@@ -64,15 +64,15 @@ class TopicIdentity(NamedTuple):
 
 def java_properties(kafka: KafkaClientConfig) -> dict[str, str]:
     """The connection in the names of Java's client. Holds secrets in clear text. Raises ConfigError."""
-    told = {name: str(value) for name, value in kafka.confluent().items()}
-    named = {name: told[name_there] for name in _SAME if (name_there := _THERE.get(name, name)) in told}
-    if "ssl.crl.location" in told:
+    properties = {name: str(value) for name, value in kafka.confluent().items()}
+    named = {name: properties[name_there] for name in _SAME if (name_there := _THERE.get(name, name)) in properties}
+    if "ssl.crl.location" in properties:
         raise ConfigError(
             "kafka.ssl.crl.location cannot be used here",
             why="Spark's connector is Java's client, which has no setting for a revocation list",
             todo="Leave it out for this command: --set kafka.ssl.crl.location=",
         )
-    return {**named, **_login(told), **_trust(told), **_identity(told), **_host_check(told)}
+    return {**named, **_login(properties), **_trust(properties), **_identity(properties), **_host_check(properties)}
 
 
 _THERE = {
@@ -84,11 +84,11 @@ _THERE = {
 """What confluent-kafka calls them."""
 
 
-def _login(told: Mapping[str, str]) -> dict[str, str]:
-    if "sasl.username" not in told:
+def _login(properties: Mapping[str, str]) -> dict[str, str]:
+    if "sasl.username" not in properties:
         return {}
-    module = _SCRAM_LOGIN if told.get("sasl.mechanisms", "").startswith("SCRAM") else _PLAIN_LOGIN
-    user, password = _quoted(told["sasl.username"]), _quoted(told.get("sasl.password", ""))
+    module = _SCRAM_LOGIN if properties.get("sasl.mechanisms", "").startswith("SCRAM") else _PLAIN_LOGIN
+    user, password = _quoted(properties["sasl.username"]), _quoted(properties.get("sasl.password", ""))
     return {"sasl.jaas.config": f"{module} required username={user} password={password};"}
 
 
@@ -97,18 +97,18 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _trust(told: Mapping[str, str]) -> dict[str, str]:
-    text = told.get("ssl.ca.pem") or _text_of(told.get("ssl.ca.location"), "ssl.ca.location")
+def _trust(properties: Mapping[str, str]) -> dict[str, str]:
+    text = properties.get("ssl.ca.pem") or _text_of(properties.get("ssl.ca.location"), "ssl.ca.location")
     if not text:
         return {}
     return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "\n".join(_CERTIFICATE.findall(text)) or text}
 
 
-def _identity(told: Mapping[str, str]) -> dict[str, str]:
-    chain = told.get("ssl.certificate.pem") or _text_of(
-        told.get("ssl.certificate.location"), "ssl.certificate.location"
+def _identity(properties: Mapping[str, str]) -> dict[str, str]:
+    chain = properties.get("ssl.certificate.pem") or _text_of(
+        properties.get("ssl.certificate.location"), "ssl.certificate.location"
     )
-    key = told.get("ssl.key.pem") or _text_of(told.get("ssl.key.location"), "ssl.key.location")
+    key = properties.get("ssl.key.pem") or _text_of(properties.get("ssl.key.location"), "ssl.key.location")
     if not chain or not key:
         return {}
     keys = _KEY.findall(key)
@@ -119,9 +119,9 @@ def _identity(told: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _host_check(told: Mapping[str, str]) -> dict[str, str]:
+def _host_check(properties: Mapping[str, str]) -> dict[str, str]:
     name = "ssl.endpoint.identification.algorithm"
-    return {name: "" if told[name] == "none" else told[name]} if name in told else {}
+    return {name: "" if properties[name] == "none" else properties[name]} if name in properties else {}
 
 
 def _text_of(location: str | None, setting: str) -> str:
@@ -154,13 +154,13 @@ class TopicClient:
             )
         self._timeout_s = timeout_s
         self._servers = str(kafka.root[BOOTSTRAP_SERVERS])
-        self._heard = ClientErrors()
-        self._admin = AdminClient(client_settings(kafka.confluent(), self._heard.settings))
+        self._client_errors = ClientErrors()
+        self._admin = AdminClient(client_settings(kafka.confluent(), self._client_errors.settings))
 
     def topic(self, name: str, expected_cluster: str | None = None) -> TopicIdentity | None:
-        """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what keeps us out."""
+        """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what `refusal` returns."""
         try:
-            # Not by asking for the topic: where brokers may make topics, they make one that is asked for like that.
+            # Not by asking for the topic: with auto.create.topics.enable a request for its metadata creates it.
             cluster = self._cluster_id()
             if expected_cluster is not None and cluster != expected_cluster:
                 raise WrongCluster(
@@ -168,25 +168,25 @@ class TopicClient:
                     why=f"cluster {expected_cluster} is expected",
                     todo="Check bootstrap.servers, or cluster.id.",
                 )
-            asked = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._timeout_s)
-            told = asked[name].result(self._timeout_s + 1)
+            futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._timeout_s)
+            topic = futures[name].result(self._timeout_s + 1)
         except KafkaException as failed:
             if failed.args[0].code() in MISSING:
                 return None
             raise self._refusal(failed, f"topic {name}") from None
-        return TopicIdentity(name, cluster, str(told.topic_id), tuple(sorted(one.id for one in told.partitions)))
+        return TopicIdentity(name, cluster, str(topic.topic_id), tuple(sorted(one.id for one in topic.partitions)))
 
     def first_offsets(self, topic: TopicIdentity) -> dict[int, int]:
         """Partition -> offset of the oldest record that is still there. Raises as `topic` does."""
-        wanted = {TopicPartition(topic.name, partition): _EARLIEST for partition in topic.partitions}
+        earliest = {TopicPartition(topic.name, partition): _EARLIEST for partition in topic.partitions}
         try:
-            asked = self._admin.list_offsets(wanted, request_timeout=self._timeout_s)
-            return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in asked.items()}
+            futures = self._admin.list_offsets(earliest, request_timeout=self._timeout_s)
+            return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in futures.items()}
         except KafkaException as failed:
             raise self._refusal(failed, f"topic {topic.name}") from None
 
     def cluster(self) -> str:
-        """The id of the cluster. Raises ClusterUnreachable and what keeps us out."""
+        """The id of the cluster. Raises ClusterUnreachable and what `refusal` returns."""
         try:
             return self._cluster_id()
         except KafkaException as failed:
@@ -196,8 +196,8 @@ class TopicClient:
         return self._admin.list_topics(timeout=self._timeout_s).cluster_id or ""
 
     def _refusal(self, failed: KafkaException, what: str) -> RackwiseError:
-        self._admin.poll(0)  # only then the library tells what kept it from its brokers
-        return refusal(failed, what, self._heard.errors(), servers=self._servers)
+        self._admin.poll(0)  # only then the library reports why its brokers cannot be reached
+        return refusal(failed, what, self._client_errors.errors(), servers=self._servers)
 
 
 def missing_topic(name: str) -> ConfigError:

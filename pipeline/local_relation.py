@@ -1,7 +1,7 @@
 """A few rows of this process as a DataFrame: a local relation, which is part of Spark's plan.
 
 Spark's own way from Python keeps even three rows as a distributed dataset: a job with a task per core reads them, and
-what is joined with none of them is worked out all the same. Rows in the plan are there without a job, and a plan over
+joins with no row are computed all the same. Rows in the plan are there without a job, and a plan over
 none is simplified away.
 """
 

@@ -24,7 +24,7 @@ Progress = Callable[[str], None]
 """Called with one short line per step."""
 
 AGENT_PREFIX = "jmx_prometheus_javaagent-"
-"""A jar of this name is an agent: it lies apart, in ``agents``, so that no classpath has it."""
+"""A jar of this name is an agent: it is apart, in ``agents``, so that no classpath has it."""
 OLDEST_JAVA = 17
 OLDEST_MAVEN = (3, 6)
 _TIMEOUT_S = 60
@@ -33,7 +33,7 @@ _DOWNLOADED = re.compile(r"Downloaded from \S+: \S*/(\S+\.jar) ")
 
 
 class ToolError(GaveUp):
-    """Java, Maven or a jar could not be had: something is missing on this machine, or Maven failed (exit code 1)."""
+    """Java, Maven or a jar is missing on this machine, or Maven failed (exit code 1)."""
 
 
 def resolved(
@@ -49,7 +49,7 @@ def resolved(
 
 
 def pom_file() -> Path:
-    """The one pom: at the top of a checkout, where this package has a link to it, and in the package in a wheel."""
+    """The pom: of a checkout (the package links to it) or in a wheel's package. Raises ToolError when it is missing."""
     pom = Path(__file__).with_name("pom.xml").resolve()
     if not pom.is_file():
         raise ToolError("The list of jars is missing", why=f"there is no {pom}", todo="Install rackwise again.")
@@ -63,15 +63,15 @@ def cache_home() -> Path:
 
 def home(own: str, xdg: str, below_home: Path) -> Path:
     """The directory that variable ``own`` names, else `rackwise` in that of the XDG base directory rules."""
-    if said := os.environ.get(own):
-        return Path(said).expanduser().absolute()
+    if directory := os.environ.get(own):
+        return Path(directory).expanduser().absolute()
     base = os.environ.get(xdg, "")
-    # XDG says that a relative path there is to be ignored.
+    # A relative path there is ignored (XDG).
     return (Path(base) if Path(base).is_absolute() else Path.home() / below_home) / "rackwise"
 
 
 def java() -> Path:
-    """The Java on the path; ToolError when it is missing or older than 17."""
+    """The Java on the path. Raises ToolError when it is missing, of unknown version or older than 17."""
     found = _tool("java", f"brokers need JDK {OLDEST_JAVA}", "openjdk-17-jdk-headless")
     numbers = re.search(r'version "(?:1\.)?(\d+)', answer := _output(found, "-version"))
     if numbers is None:
@@ -86,7 +86,7 @@ def java() -> Path:
 
 
 def maven() -> Path:
-    """The Maven on the path; ToolError when it is missing or older than 3.6."""
+    """The Maven on the path. Raises ToolError when it is missing, of unknown version or older than 3.6."""
     found = _tool("mvn", "the jars of Kafka are downloaded with Maven", "maven")
     numbers = re.search(r"Apache Maven (\d+)\.(\d+)", answer := _output(found, "-v"))
     if numbers is None:
@@ -214,6 +214,6 @@ def spark_jars(on_progress: Callable[[str], None] | None = None) -> tuple[Path, 
 
 
 def locked_jars() -> dict[str, str]:
-    """File name -> SHA-256, as ``jars.lock`` says."""
+    """File name -> SHA-256, of ``jars.lock``."""
     lines = (line.split() for line in _LOCK.read_text("ascii").splitlines() if line and not line.startswith("#"))
     return {name: digest for digest, name in lines}

@@ -101,7 +101,7 @@ def settings(
 def job(name: str, loaded: LoadedSettings, conf: Mapping[str, str] | None = None) -> Iterator[SparkCommand]:
     """The session and the tables that the settings name; the session ends with the block.
 
-    ``conf`` is what this command wants of Spark; the settings win over it. Raises NeedsSpark, ToolError, RackwiseError.
+    ``conf`` is this command's Spark configuration; settings win over it. Raises NeedsSpark, ToolError, RackwiseError.
     """
     from pipeline.session import need_spark, spark_session  # noqa: PLC0415 an optional extra
 

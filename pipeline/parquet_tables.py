@@ -33,7 +33,7 @@ _WRITING = "_writing-"
 _DECIDED = "_decided-"
 _GONE = "_gone.json"
 _MORE = "_columns-"
-"""Begins the name of a file that tells columns that were added, numbered in their order; none is ever rewritten."""
+"""Prefix of files that list added columns, numbered in their order; none is ever rewritten."""
 _WHOLE = "part"
 """Stands for the partition of a table that has none."""
 _DAY_MS = 86_400_000
@@ -124,7 +124,7 @@ class ParquetFiles:
         self._remember_columns(path, table, rows)
         gone = sorted(set(touched) - set(self._folders(hidden)))
         self._files.write(f"{hidden}/{_GONE}", json.dumps(gone))
-        self._files.move(hidden, f"{path}/{_DECIDED}{name}")  # from here on it is so, whatever happens
+        self._files.move(hidden, f"{path}/{_DECIDED}{name}")  # the commit
         self._finish(path)
 
     def _finish(self, path: str) -> None:

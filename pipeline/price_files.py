@@ -31,7 +31,7 @@ def price_rows(settings: PriceSettings) -> tuple[PriceRow, ...]:
 
 
 def producer_rows(settings: PriceSettings) -> tuple[ProducerRow, ...]:
-    """Where producers stand. Raises ConfigError as `price_rows` does, also for a topic with more than all."""
+    """Shares of topics by the producers' racks. Raises ConfigError as `price_rows`, also for shares of more than 1."""
     rows = _rows(settings.producers, "price.producers", _PRODUCER, _producer) if settings.producers else ()
     shares: dict[str, float] = {}
     for row in rows:

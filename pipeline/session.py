@@ -41,7 +41,7 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Every batch leaves a file or two in each table; opening thousands of them would soon take longer than reading.
     "spark.databricks.delta.autoCompact.enabled": "true",
-    # Every batch replaces the hour at hand: a week of what was replaced, as Delta has it, would be most of the disk.
+    # Every batch replaces the current hour: a week of replaced files, Delta's default, would be most of the disk.
     "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 day",
 }
 _JAVA_OPTIONS = "-Xss4m -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"
@@ -74,7 +74,7 @@ _SMALL_BATCHES = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    # What a task of them does takes less time than to tell a second one what to do.
+    # One task of such a batch takes less time than the start of a second one.
     "spark.sql.shuffle.partitions": "1",
 }
 
@@ -85,10 +85,10 @@ _MANY = {
     "spark.sql.adaptive.enabled": "true",
 }
 MANY_ROWS = 100_000
-"""From about here on, to compile what is done with each row and to use all cores is worth what it takes."""
+"""From about here on, to compile what is done with each row and to use all cores pays."""
 
 
-class NeedsSpark(ConfigError):  # noqa: N818 the name says what is wrong, as its base does
+class NeedsSpark(ConfigError):  # noqa: N818 named as its base
     """The Spark extra, or the Java below it, is not installed."""
 
 
@@ -118,8 +118,8 @@ def spark_session(
 ) -> SparkSession:
     """The session, new or the one that runs already; ``conf`` wins over everything that is set here.
 
-    ``master`` None is what ``spark-submit`` says, else every core of this machine. Raises NeedsSpark, ToolError when
-    the connectors cannot be had, and RackwiseError when Spark does not start.
+    ``master`` None is that of ``spark-submit``, else every core of this machine. Raises NeedsSpark, ToolError when
+    the connectors are missing, and RackwiseError when Spark does not start.
     """
     need_spark()
     from pyspark.errors import PySparkException  # noqa: PLC0415 an optional extra
@@ -223,12 +223,12 @@ def is_one_process(spark: SparkSession) -> bool:
 
 
 def is_submitted() -> bool:
-    """Whether ``spark-submit`` started this process: then Java runs already, with the jars and memory it was told."""
+    """Whether ``spark-submit`` started this process: then Java runs already, with its jars and memory."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _local(master: str, conf: Mapping[str, str], on_progress: Callable[[str], None] | None) -> dict[str, str]:
-    from pipeline.maven import spark_jars  # noqa: PLC0415 Maven is asked only where jars are needed
+    from pipeline.maven import spark_jars  # noqa: PLC0415 Maven runs only where jars are needed
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = dict(_TUNED)

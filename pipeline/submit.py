@@ -16,7 +16,7 @@ def main() -> NoReturn:
     # spark-submit puts this script's folder first on the path, where modules would be found without their package.
     folder = str(Path(__file__).resolve().parent)
     sys.path[:] = [place for place in sys.path if place != folder]
-    from agent.errors import RackwiseError, error_lines  # noqa: PLC0415 the path had to be put right first
+    from agent.errors import RackwiseError, error_lines  # noqa: PLC0415 the path is set first
     from config.foreign_text import shortened  # noqa: PLC0415 as above
     from config.secrets import hidden  # noqa: PLC0415 as above
     from pipeline.cli import spark_app  # noqa: PLC0415 as above

@@ -3,7 +3,7 @@
 Invariants: a batch that was appended once is not appended again, by any writer; a reader sees a change whole or not at
 all; a table that a newer rackwise made is refused before anything is read of it or written to it.
 
-Each table is the folder ``<root>/<layer>/<name>``. Beside the data lies ``_rackwise.json``: version and format.
+Each table is the folder ``<root>/<layer>/<name>``. Next to the data is ``_rackwise.json``: version and format.
 On Parquet a table is either appended to or replaced and merged, never both.
 """
 
@@ -73,10 +73,10 @@ class TableStore:
         """
         if not self.exists(table):
             return local_relation(self.spark, (), table.schema)
-        found = self._layout.read(self.path(table), table)
-        there = set(found.columns)
-        more = [name for name in found.columns if name not in table.schema.names]
-        return found.select(
+        rows = self._layout.read(self.path(table), table)
+        there = set(rows.columns)
+        more = [name for name in rows.columns if name not in table.schema.names]
+        return rows.select(
             *(
                 (F.col(field.name) if field.name in there else F.lit(None)).cast(field.dataType).alias(field.name)
                 for field in table.schema
@@ -93,7 +93,7 @@ class TableStore:
         """In place of the rows that any of ``where`` names, these; without ``where``, in place of all rows.
 
         Every one of ``rows`` must itself be named by ``where``. Naming the columns that the table is partitioned by
-        makes it cheaper, and so does it to say that ``where`` names nothing that is there: nothing is looked for then.
+        makes it cheaper, and so does ``fresh``, where no row that ``where`` names exists: none is searched then.
         """
         with self._turn(table):
             self._layout.replace(self.path(table), table, conformed(table, rows), named(where), fresh=fresh)
@@ -171,9 +171,9 @@ def named(where: Iterable[Where]) -> str | None:
 
 
 def _one_of(column: str, values: Iterable[str | int]) -> str:
-    told = ", ".join(map(_literal, values))
+    literals = ", ".join(map(_literal, values))
     # SQL has no empty list.
-    return f"`{column}` IN ({told})" if told else "false"
+    return f"`{column}` IN ({literals})" if literals else "false"
 
 
 def _literal(value: str | int) -> str:

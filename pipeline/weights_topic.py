@@ -1,6 +1,6 @@
 """The weights topic from the pipeline's side: created where it is missing, read back, written.
 
-Compacted, one record per topic and group of a cluster. Its replicas lie where the brokers' own rack-aware placement
+Compacted, one record per topic and group of a cluster. Its replicas are where the brokers' own rack-aware placement
 puts them. No group is joined and nothing is committed.
 """
 
@@ -49,14 +49,14 @@ class WeightsChange(NamedTuple):
 
 
 def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync: int) -> None:
-    """Create the topic with one partition, on as many brokers as there are. Raises as `refusal` says."""
+    """Create the topic with one partition, on as many brokers as there are. Raises what `refusal` returns."""
     admin = AdminClient(client_settings(kafka.confluent()))
     try:
         factor = min(replicas, len(admin.list_topics(timeout=_CALL_S).brokers))
         # One replica must be able to fail without stopping the writer.
         configs = {**_CONFIGS, MIN_INSYNC_REPLICAS: str(max(1, min(min_insync, factor - 1)))}
-        wanted = NewTopic(name, num_partitions=1, replication_factor=factor, config=configs)
-        admin.create_topics([wanted], operation_timeout=_CALL_S, request_timeout=_CALL_S)[name].result(_CALL_S + 1)
+        topic = NewTopic(name, num_partitions=1, replication_factor=factor, config=configs)
+        admin.create_topics([topic], operation_timeout=_CALL_S, request_timeout=_CALL_S)[name].result(_CALL_S + 1)
     except KafkaException as failed:
         error: KafkaError = failed.args[0]
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -71,9 +71,9 @@ def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync
 
 
 def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, group: str) -> dict[str, bytes]:
-    """Key -> value of everything that stands in the topic now. Raises ClusterUnreachable when it cannot all be read."""
+    """Key -> newest value in the topic. Raises ClusterUnreachable when the topic cannot be read to its end."""
     consumer = Consumer(client_settings(kafka.confluent(), reader_config(group)))
-    unread, found = set(partitions), dict[str, bytes]()
+    unread, values = set(partitions), dict[str, bytes]()
     until = time.monotonic() + READ_S
     try:
         consumer.assign([TopicPartition(name, number, 0) for number in sorted(unread)])
@@ -83,16 +83,16 @@ def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, 
                     f"{name} could not be read to its end", why=f"it took longer than {READ_S:g} s"
                 )
             for message in consumer.consume(500, timeout=_POLL_S):
-                _take(message, found, unread)
+                _take(message, values, unread)
     except KafkaException as failed:
         raise refusal(failed, f"topic {name}") from None
     finally:
         consumer.close()
-    return found
+    return values
 
 
-def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange], said: Callable[[int], None]) -> int:
-    """Write the records, all or with an error; how many. Raises ClusterUnreachable."""
+def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange], on_sent: Callable[[int], None]) -> int:
+    """Write the records; their number. Raises ClusterUnreachable when some are not confirmed."""
     settings = {
         "acks": "all",
         "enable.idempotence": False,
@@ -120,7 +120,7 @@ def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange],
                 producer.poll(_POLL_S)
         number += 1
         producer.poll(0)
-        said(number)
+        on_sent(number)
     left = producer.flush(WRITE_S)
     if left or failures:
         why = failures[0] if failures else "the brokers did not confirm them in time"
@@ -132,7 +132,7 @@ def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange],
     return number
 
 
-def _take(message: Message, found: dict[str, bytes], unread: set[int]) -> None:
+def _take(message: Message, values: dict[str, bytes], unread: set[int]) -> None:
     error = message.error()
     if error is not None:
         if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's own public codes begin with an underscore
@@ -140,9 +140,9 @@ def _take(message: Message, found: dict[str, bytes], unread: set[int]) -> None:
         unread.discard(message.partition() or 0)
         return
     key, value = _bytes(message.key()).decode("utf-8", "surrogateescape"), message.value()
-    found.pop(key, None)
+    values.pop(key, None)
     if value is not None:
-        found[key] = _bytes(value)
+        values[key] = _bytes(value)
 
 
 def _key(key: str) -> bytes:

@@ -177,7 +177,7 @@ def test_weights_that_the_agent_never_plans_by_are_named(tmp_path: Path) -> None
     played.side._ingest = played.process  # type: ignore[assignment]
     wanted = "a proposal that names bytes/s by the weights"
     with pytest.raises(SparkStepError) as failed:
-        played.side._wait("ingest", played.process, wanted, lambda: False, played.side._way_of_weights)  # type: ignore[arg-type]
+        played.side._wait("ingest", played.process, wanted, lambda: False, played.side._weights_progress)  # type: ignore[arg-type]
     assert failed.value.what == f"The demo waited in vain for {wanted} of rackwise spark ingest"
     assert "weights are published, and the agent does not plan by them" in failed.value.why
     assert played.clock.now == pytest.approx(300, abs=2)

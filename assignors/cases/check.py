@@ -20,7 +20,7 @@ _GLANCE = 20
 
 
 def first_difference(case: AssignorCase, output: Output) -> str | None:
-    """What is first found wrong with the output of a case that has Kafka's own; None when nothing is."""
+    """The first difference from Kafka's own output; None without any. Raises ValueError when the case has no output."""
     if case.output is None:
         raise ValueError(f"case {case.id} has no output to compare with")
     different = next(_differences(case.output, output), None)

@@ -18,7 +18,7 @@ _MOST_PARTITIONS = 10_000_000
 
 
 def classic_problem(case: Mapping[str, Any]) -> ClassicProblem:
-    """Return the problem of a case."""
+    """Return the problem of a case. Raises BadProblem for a missing or wrong field, or a topic that is listed twice."""
     topics = each(case.get("topics"), "topics", _topic)
     racks = dict(topics)
     if len(racks) < len(topics):

@@ -16,7 +16,7 @@ MOST_PARTITIONS = 10_000_000
 
 
 def whole(value: Any, field: str, least: int = -MOST - 1, most: int = MOST) -> int:
-    """Read a whole number between bounds; true and false are none."""
+    """Read a whole number between bounds. Raises BadProblem for anything else, also for true and false."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadProblem(f"{field} is {shown(value)}; it must be a whole number")
     if not least <= value <= most:
@@ -25,7 +25,7 @@ def whole(value: Any, field: str, least: int = -MOST - 1, most: int = MOST) -> i
 
 
 def text(value: Any, field: str) -> str:
-    """Read a text."""
+    """Read a text. Raises BadProblem for any other JSON."""
     if not isinstance(value, str):
         raise BadProblem(f"{field} is {shown(value)}; it must be text")
     return value
@@ -37,21 +37,21 @@ def text_or_none(value: Any, field: str) -> str | None:
 
 
 def truth(value: Any, field: str) -> bool:
-    """Read true or false."""
+    """Read true or false. Raises BadProblem for any other JSON."""
     if not isinstance(value, bool):
         raise BadProblem(f"{field} is {shown(value)}; it must be true or false")
     return value
 
 
 def an_object(value: Any, field: str) -> Mapping[str, Any]:
-    """Read a JSON object."""
+    """Read a JSON object. Raises BadProblem for any other JSON."""
     if not isinstance(value, Mapping):
         raise BadProblem(f"{field} is {shown(value)}; it must be an object")
     return value
 
 
 def an_array(value: Any, field: str) -> list[Any]:
-    """Read a JSON array."""
+    """Read a JSON array. Raises BadProblem for any other JSON."""
     if not isinstance(value, list):
         raise BadProblem(f"{field} is {shown(value)}; it must be an array")
     return value
@@ -63,14 +63,14 @@ def each(value: Any, field: str, read: Callable[[Any, str], T]) -> tuple[T, ...]
 
 
 def one_of(value: Any, field: str, allowed: tuple[str, ...]) -> str:
-    """Read one of a few words."""
+    """Read one of a few words. Raises BadProblem for any other value."""
     if value not in allowed:
         raise BadProblem(f"{field} is {shown(value)}; it is one of {', '.join(allowed)}")
     return str(value)
 
 
 def shown(value: Any) -> str:
-    """A value as a sentence may show it: short, whatever it is."""
+    """A value as a sentence may show it: always short."""
     match value:
         case None:
             return "missing"
@@ -88,7 +88,7 @@ def shown(value: Any) -> str:
 
 
 def release(version: str) -> tuple[int, ...]:
-    """Numbers of a version such as 4.1.1, to be compared."""
+    """Numbers of a version such as 4.1.1, to be compared. Raises BadProblem for any other text."""
     parts = version.split(".")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
         raise BadProblem(f"kafka_version is {shown(version)}; it is written like 4.1.1")

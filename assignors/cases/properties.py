@@ -1,6 +1,6 @@
 """Properties of all task assignments that Kafka may give where it depends on identity hash codes.
 
-Checked in this order: every task is active once and copies lie apart; standby count; balance; stickiness; side results.
+Checked in this order: every task is active once and copies are apart; standby count; balance; stickiness; side results.
 """
 
 from __future__ import annotations

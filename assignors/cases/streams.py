@@ -18,7 +18,7 @@ from assignors.kafka.streams_problem import ClientState, StreamsProblem, client_
 from assignors.problem import BadProblem
 
 MOST_CLIENTS_FOR_MOVEMENTS = 6
-"""Up to so many clients an output tells for each pair which standbys may move."""
+"""Up to this number of clients an output lists, for each pair, the standbys that may move."""
 
 
 def _high_availability(case: Mapping[str, Any], _version: str) -> dict[str, Any]:

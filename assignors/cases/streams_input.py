@@ -53,7 +53,7 @@ def clients_output(result: StreamsResult) -> dict[str, dict[str, list[str]]]:
 
 
 def task_id(value: Any, field: str) -> TaskId:
-    """Read ``0_1``."""
+    """Read ``0_1``. Raises BadProblem for anything else."""
     match value.split("_") if isinstance(value, str) else ():
         case [subtopology, partition] if _digits(subtopology) and _digits(partition):
             return TaskId(int(subtopology), int(partition))
@@ -61,7 +61,7 @@ def task_id(value: Any, field: str) -> TaskId:
 
 
 def topic_partition(value: Any, field: str) -> TopicPartition:
-    """Read ``topic-0``; the topic may have dashes of its own."""
+    """Read ``topic-0``; the topic may have dashes of its own. Raises BadProblem for anything else."""
     if isinstance(value, str):
         topic, _, partition = value.rpartition("-")
         if topic and _digits(partition):

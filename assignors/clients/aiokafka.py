@@ -79,29 +79,29 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
         return self._name
 
     def metadata(self, topics: Iterable[str]) -> bytes:
-        """Return what this member tells the group's leader."""
-        wanted = frozenset(topics)
-        owned = tuple(each for each in self._possession.given if each.topic in wanted)
-        told = RackwiseUserData(rack=self._rack, instance_id=self._instance_id, owned=owned)
-        return subscription(wanted, told, user_data(self._name, told))
+        """Return the bytes of this member's subscription (``ConsumerProtocolSubscription``)."""
+        subscribed = frozenset(topics)
+        owned = tuple(each for each in self._possession.given if each.topic in subscribed)
+        known = RackwiseUserData(rack=self._rack, instance_id=self._instance_id, owned=owned)
+        return subscription(subscribed, known, user_data(self._name, known))
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """Return what the leader gives each member."""
         joined = [
-            JoinedMember(id=member, topics=tuple(told.subscription), user_data=told.user_data or b"")
-            for member, told in members.items()
+            JoinedMember(id=member, topics=tuple(metadata.subscription), user_data=metadata.user_data or b"")
+            for member, metadata in members.items()
         ]
         topics = {topic for member in joined for topic in member.topics}
         racks = _racks(cluster, topics)
         if topics - racks.keys():
             log.info("no metadata yet, assigned in the next rebalance: %s", ", ".join(sorted(topics - racks.keys())))
-        led = assign(self._name, joined, racks, self._max_generation)
-        self._max_generation = led.max_generation
-        for warning in led.warnings:
+        answer = assign(self._name, joined, racks, self._max_generation)
+        self._max_generation = answer.max_generation
+        for warning in answer.warnings:
             log.warning("%s: %s", self._name, warning)
         return {
             member: ConsumerProtocolMemberAssignment(_ASSIGNMENT_VERSION, by_topic(partitions), b"")
-            for member, partitions in led.assignment.items()
+            for member, partitions in answer.assignment.items()
         }
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
@@ -110,7 +110,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
 
 
 def _racks(cluster: Any, topics: Iterable[str]) -> Mapping[str, RackSets]:
-    """The racks of each partition's replicas, as far as the brokers tell them."""
+    """The racks of each partition's replicas, as far as the metadata has them."""
     rack_of = {broker.nodeId: broker.rack for broker in cluster.brokers() if broker.rack}
     known = getattr(cluster, "_partitions", None)
     if known is None:
@@ -120,7 +120,7 @@ def _racks(cluster: Any, topics: Iterable[str]) -> Mapping[str, RackSets]:
         known = {}
 
     def brokers_of(partition: TopicPartition) -> tuple[int, ...]:
-        found = known.get(partition.topic, {}).get(partition.partition)
-        return () if found is None else tuple(found.replicas)
+        brokers = known.get(partition.topic, {}).get(partition.partition)
+        return () if brokers is None else tuple(brokers.replicas)
 
     return rack_sets(topics, cluster.partitions_for_topic, brokers_of, rack_of)

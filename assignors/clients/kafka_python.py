@@ -34,7 +34,7 @@ _ASSIGNMENT_VERSION = 0
 
 
 class AssignedConsumer(Protocol):
-    """What is asked of a consumer: ``KafkaConsumer`` has it."""
+    """The methods of ``KafkaConsumer`` that are used."""
 
     def assignment(self) -> Iterable[Any] | None:
         """Return the partitions that it reads now."""
@@ -45,8 +45,8 @@ class Strategy(tuple["KafkaPythonAssignor", ...]):
 
     One strategy is for one consumer. Names are range, sticky, cooperative-sticky and optimal, the preferred one first.
     The broker takes one that all members list, so a second name is what the group agrees on while other clients are in
-    it. All of a consumer's assignors must let go in the same way: with range or sticky among them everything is let go
-    before each rebalance.
+    it. All of a consumer's assignors must use one rebalance protocol: with range or sticky among them it revokes all
+    partitions before each rebalance (EAGER).
     """
 
     __slots__ = ()
@@ -85,12 +85,12 @@ class _Possession:
         if request_rejoin is not None:
             request_rejoin()  # the end of the join takes it back
 
-    def told(self, topics: Iterable[str], rack: str | None, *, held: bool) -> RackwiseUserData:
+    def user_data(self, topics: Iterable[str], rack: str | None, *, held: bool) -> RackwiseUserData:
         owned = self.given if self.consumer is None else self.consumer.assignment() or ()
-        wanted = frozenset(topics)
+        subscribed = frozenset(topics)
         return RackwiseUserData(
             rack=rack,
-            owned=tuple(sorted(TopicPartition(*each) for each in owned if each.topic in wanted)),
+            owned=tuple(sorted(TopicPartition(*each) for each in owned if each.topic in subscribed)),
             generation=None if self.generation == NO_GENERATION else self.generation,
             held=held,
         )
@@ -116,15 +116,15 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # k
         return [RebalanceProtocol.COOPERATIVE if self._cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
-        """Return what this member tells the group's leader."""
+        """Return this member's subscription."""
         self.possession.joins()
-        told = self.possession.told(topics, self._rack, held=self._cooperative)
+        known = self.possession.user_data(topics, self._rack, held=self._cooperative)
         of = ConsumerProtocolSubscription.TopicPartition
-        held = told.owned if told.held else ()
+        held = known.owned if known.held else ()
         return ConsumerProtocolSubscription(
             version=_SUBSCRIPTION_VERSION,
             topics=sorted(set(topics)),
-            user_data=user_data(self._name, told),
+            user_data=user_data(self._name, known),
             owned_partitions=[of(topic=topic, partitions=numbers) for topic, numbers in by_topic(held)],
             generation_id=self.possession.generation,
             rack_id=self._rack,
@@ -137,13 +137,13 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # k
         racks = _racks(cluster, topics)
         if topics - racks.keys():
             log.info("no metadata yet, assigned in the next rebalance: %s", ", ".join(sorted(topics - racks.keys())))
-        led = assign(self._name, joined, racks, self._max_generation)
-        self._max_generation = led.max_generation
-        for warning in led.warnings:
+        answer = assign(self._name, joined, racks, self._max_generation)
+        self._max_generation = answer.max_generation
+        for warning in answer.warnings:
             log.warning("%s: %s", self._name, warning)
         return {
             member: ConsumerProtocolAssignment(_ASSIGNMENT_VERSION, by_topic(partitions), b"")
-            for member, partitions in led.assignment.items()
+            for member, partitions in answer.assignment.items()
         }
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
@@ -172,7 +172,7 @@ def _joined(member: Any) -> JoinedMember:
 
 
 def _racks(cluster: Any, topics: Iterable[str]) -> Mapping[str, RackSets]:
-    """The racks of each partition's replicas, as far as the brokers tell them."""
+    """The racks of each partition's replicas, as far as the metadata has them."""
     rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
     return rack_sets(
         topics,

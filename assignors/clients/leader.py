@@ -26,7 +26,7 @@ from assignors.problem import ConsumerMember, ConsumerProblem, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedMember:
-    """One member as the leader's client hands it over."""
+    """One member as the leader's client passes it."""
 
     id: str
     topics: tuple[str, ...]
@@ -45,23 +45,23 @@ class LeaderAssignment(NamedTuple):
     assignment: Mapping[str, tuple[TopicPartition, ...]]
     """Every member id -> its partitions by topic and number."""
     max_generation: int
-    """To be handed in again in the next rebalance."""
+    """To be passed again in the next rebalance."""
     warnings: tuple[str, ...]
 
 
 def assign(
     protocol: str, members: Iterable[JoinedMember], racks: Mapping[str, RackSets], max_generation: int = NO_GENERATION
 ) -> LeaderAssignment:
-    """Return who reads what; ``racks`` has the topics of the leader's metadata, others are left for the next time."""
-    told = [(member, read_user_data(protocol, member.user_data)) for member in members]
+    """Return the assignment; ``racks`` has the topics of the leader's metadata, others wait for the next rebalance."""
+    joined = [(member, read_user_data(protocol, member.user_data)) for member in members]
     if protocol == "optimal":
-        return LeaderAssignment(_optimal(told, racks), max_generation, ())
+        return LeaderAssignment(_optimal(joined, racks), max_generation, ())
     try:
-        answer = _kafkas(protocol, _classic(protocol, told, racks, max_generation))
+        answer = _kafkas(protocol, _classic(protocol, joined, racks, max_generation))
     except AssignorFailedError as failed:
         # Java's leader throws or never ends, and the group waits until a member leaves.
         warning = f"the optimum is used instead of Kafka's answer: {failed}"
-        return LeaderAssignment(_optimal(told, racks), max_generation, (warning,))
+        return LeaderAssignment(_optimal(joined, racks), max_generation, (warning,))
     return LeaderAssignment(answer.assignment, max(max_generation, answer.max_generation), answer.warnings)
 
 
@@ -92,7 +92,7 @@ def rack_sets(
 
 
 def _kafkas(protocol: str, problem: ClassicProblem) -> GroupAssignment:
-    from assignors.kafka.cooperative_sticky import cooperative_sticky_assign  # noqa: PLC0415 (asked for when needed)
+    from assignors.kafka.cooperative_sticky import cooperative_sticky_assign  # noqa: PLC0415 (loaded when needed)
     from assignors.kafka.range import range_assign  # noqa: PLC0415
     from assignors.kafka.sticky import sticky_assign  # noqa: PLC0415
 
@@ -102,7 +102,7 @@ def _kafkas(protocol: str, problem: ClassicProblem) -> GroupAssignment:
 
 def _classic(
     protocol: str,
-    told: Iterable[tuple[JoinedMember, RackwiseUserData]],
+    joined: Iterable[tuple[JoinedMember, RackwiseUserData]],
     racks: Mapping[str, RackSets],
     max_generation: int,
 ) -> ClassicProblem:
@@ -112,13 +112,13 @@ def _classic(
         ClassicMember(
             id=member.id,
             topics=member.topics,
-            rack=member.rack or said.rack,
-            instance_id=_first(member.instance_id or said.instance_id, seen),
-            owned=_existing(member.owned if cooperative else said.owned, racks),
-            generation=said.generation,
+            rack=member.rack or known.rack,
+            instance_id=_first(member.instance_id or known.instance_id, seen),
+            owned=_existing(member.owned if cooperative else known.owned, racks),
+            generation=known.generation,
             subscription_generation=member.generation,
         )
-        for member, said in told
+        for member, known in joined
     ]
     return ClassicProblem(members=leader_order(members), racks=racks, max_generation_before=max_generation)
 
@@ -140,11 +140,11 @@ def _existing(partitions: Iterable[TopicPartition], racks: Mapping[str, RackSets
 
 
 def _optimal(
-    told: list[tuple[JoinedMember, RackwiseUserData]], racks: Mapping[str, RackSets]
+    joined: list[tuple[JoinedMember, RackwiseUserData]], racks: Mapping[str, RackSets]
 ) -> dict[str, tuple[TopicPartition, ...]]:
     from assignors.optimal import optimal_consumer  # noqa: PLC0415 (numpy and OR-Tools take a quarter of a second)
 
-    claims = [_claim(member, said, racks) for member, said in told]
+    claims = [_claim(member, known, racks) for member, known in joined]
     claimants = _newest(claims)
     owned: dict[str, list[TopicPartition]] = {claim.member: [] for claim in claims}
     for partition, newest in claimants.items():
@@ -154,9 +154,9 @@ def _optimal(
         ConsumerProblem(
             members=tuple(
                 ConsumerMember(
-                    id=member.id, rack=member.rack or said.rack, topics=member.topics, owned=tuple(owned[member.id])
+                    id=member.id, rack=member.rack or known.rack, topics=member.topics, owned=tuple(owned[member.id])
                 )
-                for member, said in told
+                for member, known in joined
             ),
             racks=racks,
         )
@@ -168,7 +168,7 @@ def _optimal(
 
 
 class _Claim(NamedTuple):
-    """What a member says that it has."""
+    """The partitions that a member claims."""
 
     member: str
     generation: int
@@ -176,13 +176,13 @@ class _Claim(NamedTuple):
     held: frozenset[TopicPartition]
 
 
-def _claim(member: JoinedMember, said: RackwiseUserData, racks: Mapping[str, RackSets]) -> _Claim:
-    generation = said.generation if said.generation is not None else member.generation
+def _claim(member: JoinedMember, known: RackwiseUserData, racks: Mapping[str, RackSets]) -> _Claim:
+    generation = known.generation if known.generation is not None else member.generation
     return _Claim(
         member=member.id,
         generation=NO_GENERATION if generation is None else generation,
-        owned=_existing((*member.owned, *said.owned), racks),
-        held=frozenset((*member.owned, *(said.owned if said.held else ()))),
+        owned=_existing((*member.owned, *known.owned), racks),
+        held=frozenset((*member.owned, *(known.owned if known.held else ()))),
     )
 
 
@@ -200,7 +200,7 @@ def _newest(claims: Iterable[_Claim]) -> dict[TopicPartition, list[_Claim]]:
 
 
 def _is_free(partition: TopicPartition, newest: Sequence[_Claim], member: str) -> bool:
-    """Whether the member may read it at once: it alone had it, or no member holds it any more."""
+    """Whether the member may read it at once: it alone owned it, or no member holds it any more."""
     if len(newest) == 1 and newest[0].member == member:
         return True
     return not any(partition in claim.held for claim in newest)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 EAGER_ONLY = frozenset({"range", "sticky"})
-"""Members under these names let go of everything before they join."""
+"""Members under these names revoke all partitions before they join."""
 COOPERATIVE = frozenset({"cooperative-sticky", "optimal"})
-"""Members under these names may let go of only what moves (KIP-429)."""
+"""Members under these names may revoke only what moves (KIP-429)."""
 
 _LONGEST_RACK = 1_000
 
 
-class BadStrategy(ValueError):  # noqa: N818 (named for what the caller handed in)
-    """Protocol names or a rack that no consumer can join with; the sentence says what to give instead."""
+class BadStrategy(ValueError):  # noqa: N818 (named for what the caller passed)
+    """Protocol names or a rack that no consumer can join with; the sentence names what to give instead."""
 
 
 def checked(protocols: Sequence[str], offered: Collection[str]) -> tuple[str, ...]:

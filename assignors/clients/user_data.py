@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from struct import Struct
-from struct import error as StructError  # noqa: N812 (a name that says of what it is an error)
+from struct import error as StructError  # noqa: N812 (named with its module)
 
 from assignors.problem import TopicPartition
 
@@ -34,7 +34,7 @@ _SUBSCRIPTION_VERSION = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackwiseUserData:
-    """What a member says of itself."""
+    """A member's rack, id, generation and owned partitions, in its user data."""
 
     rack: str | None = None
     instance_id: str | None = None
@@ -43,29 +43,29 @@ class RackwiseUserData:
     generation: int | None = None
     """The generation in which it got ``owned``; None when it does not know."""
     held: bool = False
-    """True: it reads ``owned`` until it has to give them up; False: it has let go of them."""
+    """True: it reads ``owned`` until they are revoked; False: it has revoked them."""
 
 
 NOTHING = RackwiseUserData()
-"""What a member says that sends no user data, or none that can be read."""
+"""The user data of a member that sends none, or none that can be read."""
 
 
-def user_data(protocol: str, told: RackwiseUserData) -> bytes:
+def user_data(protocol: str, known: RackwiseUserData) -> bytes:
     """Return the user data of a member under that protocol name."""
     match protocol:
         case "cooperative-sticky":
-            return _INT32.pack(_known(told.generation))
+            return _INT32.pack(_known(known.generation))
         case "sticky":
-            owned = _partitions(told.owned) + _INT32.pack(_known(told.generation))
-            return owned + _note(RackwiseUserData(rack=told.rack, instance_id=told.instance_id))
+            owned = _partitions(known.owned) + _INT32.pack(_known(known.generation))
+            return owned + _note(RackwiseUserData(rack=known.rack, instance_id=known.instance_id))
         case "range":
-            return _note(RackwiseUserData(rack=told.rack, instance_id=told.instance_id))
+            return _note(RackwiseUserData(rack=known.rack, instance_id=known.instance_id))
         case _:
-            return _note(told)
+            return _note(known)
 
 
 def read_user_data(protocol: str, data: bytes) -> RackwiseUserData:
-    """Return what a member's user data says; ``NOTHING`` where it cannot be read."""
+    """Return a member's user data; ``NOTHING`` where it cannot be read."""
     try:
         match protocol:
             case "cooperative-sticky":
@@ -78,16 +78,16 @@ def read_user_data(protocol: str, data: bytes) -> RackwiseUserData:
         return NOTHING
 
 
-def subscription(topics: Iterable[str], told: RackwiseUserData, data: bytes) -> bytes:
+def subscription(topics: Iterable[str], known: RackwiseUserData, data: bytes) -> bytes:
     """Return a subscription of version 3 (KIP-881) as Kafka writes it; partitions that are not held do not count."""
     return b"".join(
         (
             _INT16.pack(_SUBSCRIPTION_VERSION),
             _array([_string(topic) for topic in sorted(set(topics))]),
             _INT32.pack(len(data)) + data,
-            _partitions(told.owned if told.held else ()),
-            _INT32.pack(_known(told.generation)),
-            _string(told.rack),
+            _partitions(known.owned if known.held else ()),
+            _INT32.pack(_known(known.generation)),
+            _string(known.rack),
         )
     )
 
@@ -103,9 +103,9 @@ def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-def _note(told: RackwiseUserData) -> bytes:
-    head = _HEAD.pack(_MAGIC, _VERSION, _HELD if told.held else 0, _known(told.generation))
-    return head + _string(told.rack) + _string(told.instance_id) + _partitions(told.owned)
+def _note(known: RackwiseUserData) -> bytes:
+    head = _HEAD.pack(_MAGIC, _VERSION, _HELD if known.held else 0, _known(known.generation))
+    return head + _string(known.rack) + _string(known.instance_id) + _partitions(known.owned)
 
 
 def _partitions(partitions: Iterable[TopicPartition]) -> bytes:

@@ -32,7 +32,7 @@ class ClassicMember:
     instance_id: str | None = None
     """``group.instance.id`` of a static member."""
     owned: tuple[TopicPartition, ...] = ()
-    """What the member says it has: by its subscription (cooperative-sticky) or by its user data (sticky)."""
+    """Partitions that the member claims: by its subscription (cooperative-sticky) or by its user data (sticky)."""
     generation: int | None = None
     """The generation in the user data; None when there is none."""
     subscription_generation: int | None = None
@@ -62,7 +62,7 @@ class GroupAssignment:
     branch: Literal["constrained", "general"] | None = None
     """Sticky assignors: whether all members count as subscribed to the same topics."""
     transferring: Mapping[TopicPartition, str] | None = None
-    """Constrained sticky: partitions that another member has to give up first -> who gets them. A cooperative group
+    """Constrained sticky: partitions that another member has to revoke first -> their new member. A cooperative group
     gets them in the follow-up rebalance, so they are not in its ``assignment``."""
     max_generation: int = NO_GENERATION
     """``max_generation_before`` of the same assignor object's next rebalance."""
@@ -71,7 +71,7 @@ class GroupAssignment:
 
 
 class AssignorFailedError(BadProblem):
-    """Kafka's own assignor throws on this problem; the sentence says on what."""
+    """Kafka's own assignor throws on this problem; the sentence names the cause."""
 
 
 def leader_order(members: Iterable[ClassicMember]) -> tuple[ClassicMember, ...]:
@@ -85,8 +85,8 @@ def check_problem(problem: ClassicProblem) -> None:
     members = problem.members
     _all_different([member.id for member in members], "the id")
     _all_different([member.instance_id for member in members if member.instance_id is not None], "the instance id")
-    told = {member.generation for member in members} | {member.subscription_generation for member in members}
-    wrong = {generation for generation in told if generation is not None and not -(2**31) <= generation < 2**31}
+    generations = {member.generation for member in members} | {member.subscription_generation for member in members}
+    wrong = {generation for generation in generations if generation is not None and not -(2**31) <= generation < 2**31}
     for member in members if wrong else ():
         for generation in (member.generation, member.subscription_generation):
             if generation in wrong:
@@ -106,8 +106,8 @@ def member_order(members: Iterable[ClassicMember]) -> list[ClassicMember]:
 
 def subscribed_topics(problem: ClassicProblem) -> dict[str, RackSets]:
     """The topics that count, by name: some member subscribes to them, and they have partitions."""
-    asked = {topic for member in problem.members for topic in member.topics}
-    known = (topic for topic in asked if problem.racks.get(topic))
+    subscribed = {topic for member in problem.members for topic in member.topics}
+    known = (topic for topic in subscribed if problem.racks.get(topic))
     return {topic: problem.racks[topic] for topic in sorted(known, key=utf16_key)}
 
 

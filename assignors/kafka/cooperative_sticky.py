@@ -57,15 +57,15 @@ def _first(problem: ClassicProblem) -> StickyPlacement:
 
 
 def _held_back(placed: StickyPlacement) -> StickyPlacement:
-    """The same without what its owner has to let go of first."""
-    changing = _changing_hands(placed) if placed.transferring is None else placed.transferring
+    """The same without partitions that their owner has to revoke first."""
+    changing = _changing_members(placed) if placed.transferring is None else placed.transferring
     for member in set(changing.values()):
         placed.given[member][:] = [each for each in placed.given[member] if changing.get(each) != member]
     return placed
 
 
-def _changing_hands(placed: StickyPlacement) -> dict[int, int]:
-    """Partitions that one member claims and another one gets, who does not claim them -> who gets them."""
+def _changing_members(placed: StickyPlacement) -> dict[int, int]:
+    """Partitions that one member claims and another one, without a claim, gets -> the member that gets them."""
     claims = placed.group.claims
     owner = [0] * placed.group.total
     for member, given in enumerate(placed.given):

@@ -1,6 +1,6 @@
 """Kafka's ``FallbackPriorTaskAssignor``, which Streams runs while end offsets are unknown (KIP-441).
 
-Every active task returns to its previous process, whatever the balance; the others are placed as by the legacy sticky
+Every active task returns to its previous process, at any balance; the others are placed as by the legacy sticky
 assignor without racks. It always asks for a follow-up rebalance.
 """
 

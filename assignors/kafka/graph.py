@@ -1,4 +1,4 @@
-"""Maximum flow and minimum-cost flow of Kafka Streams' graph, with exactly Kafka's flow (KIP-925).
+"""Kafka Streams' ``Graph``: maximum flow and minimum-cost flow, with exactly Kafka's flow (KIP-925).
 
 ``max_flow`` takes shortest augmenting paths, ``min_cost_flow`` cancels the negative cycles that Bellman-Ford finds;
 both visit nodes and neighbours in ascending order. ``task_flow`` is the fast form for Kafka's graph of tasks and
@@ -40,7 +40,7 @@ class FlowGraph:
 
     @property
     def flow(self) -> int:
-        """What leaves the source."""
+        """Units of flow that leave the source."""
         return sum(edge.flow for edge in self.edges if edge.start == self.source)
 
 

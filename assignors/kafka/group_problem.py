@@ -47,7 +47,7 @@ def broker_order(member_ids: Iterable[str]) -> list[str]:
 
 
 def check_group(problem: GroupProblem) -> None:
-    """Raise ``BadProblem`` for what no broker can hand to its assignor."""
+    """Raise ``BadProblem`` for what no broker can pass to its assignor."""
     for topic, count in problem.partitions.items():
         if count < 1:
             raise BadProblem(f"topic {topic} has {count} partitions; a topic has at least one")

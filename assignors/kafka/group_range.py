@@ -1,4 +1,4 @@
-"""The broker's range assignor of consumer groups (KIP-848): balance per topic, without stickiness and racks.
+"""The broker's ``RangeAssignor`` of consumer groups (KIP-848): balance per topic, without stickiness and racks.
 
 Each topic is cut into contiguous ranges over its subscribers: static members by instance id, then the others by member
 id. Topics of equal subscribers and equal size are co-partitioned.

@@ -1,7 +1,7 @@
-"""The broker's uniform assignor of consumer groups, its default: balance, then stickiness, no racks (KIP-848).
+"""The broker's ``UniformAssignor``, the default of consumer groups: balance, then stickiness, no racks (KIP-848).
 
-With equal subscriptions each member keeps partitions up to its quota, then takes free ones up to it;
-``group_uniform_unequal`` is for unequal subscriptions.
+With equal subscriptions (``UniformHomogeneousAssignmentBuilder``) each member keeps partitions up to its quota, then
+takes free ones up to it; ``group_uniform_unequal`` is for unequal subscriptions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _assign_equal(problem: GroupProblem) -> TargetAssignment:
         if room:
             unfilled.append((member.id, room))
         extra -= with_extra
-    _hand_out(free, unfilled, assignment)
+    _fill(free, unfilled, assignment)
     return {
         member: {topic: tuple(sorted(partitions)) for topic, partitions in mine.items()}
         for member, mine in assignment.items()
@@ -89,7 +89,7 @@ def _keep(member: GroupMember, topics: set[str], quota: int) -> tuple[dict[str, 
     return kept, quota, given_up
 
 
-def _hand_out(
+def _fill(
     free: list[tuple[str, int]], unfilled: list[tuple[str, int]], assignment: dict[str, dict[str, list[int]]]
 ) -> None:
     at = 0

@@ -1,4 +1,4 @@
-"""The broker's uniform assignor for members with different subscriptions, without racks (KIP-848).
+"""Kafka's ``UniformHeterogeneousAssignmentBuilder``: members with different subscriptions, without racks (KIP-848).
 
 Stickiness first, then free partitions to the least loaded subscribers, then loads are evened out topic by topic in at
 most 16 sweeps. Loads of equal subscriptions differ by at most one; over overlapping subscriptions they may differ more.
@@ -134,7 +134,7 @@ class _Levels:
 
     @property
     def gap(self) -> int:
-        """Load of the fullest less that of the emptiest; asked before anything moves."""
+        """Load of the fullest less that of the emptiest; taken before anything moves."""
         return self._load[self._sorted[-1]] - self._load[self._sorted[0]]
 
     @property

@@ -2,7 +2,7 @@
 
 Priorities: every task runs; active tasks on caught-up processes; the number of standbys; load per thread; traffic
 between racks. The target is dealt afresh in the order of ids; where its processes must catch up first, tasks run
-elsewhere, warm-ups are placed and a probing rebalance is asked for.
+elsewhere, warm-ups are placed and a probing rebalance is requested.
 """
 
 from __future__ import annotations

@@ -105,12 +105,12 @@ def sized_table(capacity: int) -> int:
 
 
 def copied_set_table(count: int) -> int:
-    """Table of ``new HashSet(collection)`` of so many elements: 12 elements get 32 buckets, not 16."""
+    """Table of ``new HashSet(collection)`` by the number of elements: 12 elements get 32 buckets, not 16."""
     return sized_table(max(count * 4 // 3 + 1, DEFAULT_TABLE))
 
 
 def grown_table(count: int, initial: int = DEFAULT_TABLE) -> int:
-    """Table after so many entries: doubled whenever they are more than three quarters of it. It never shrinks."""
+    """Table by the number of entries: doubled whenever they are more than three quarters of it. It never shrinks."""
     while 4 * count > 3 * initial:
         initial *= 2
     return initial
@@ -164,7 +164,7 @@ class JavaRandom:
         self._state = (seed ^ 0x5DEECE66D) & (1 << 48) - 1
 
     def next(self, bits: int) -> int:
-        """The top ``bits`` of the next state, as a signed 32-bit integer when 32 are asked for."""
+        """The top ``bits`` of the next state, as a signed 32-bit integer for 32 of them."""
         self._state = self._state * 0x5DEECE66D + 0xB & (1 << 48) - 1
         return signed_32(self._state >> 48 - bits)
 
@@ -174,7 +174,7 @@ class JavaRandom:
 
 
 def bounded(next_bits: Callable[[int], int], bound: int) -> int:
-    """``Random.nextInt(bound)`` over any generator of bits: draws again where a remainder would be favoured."""
+    """``Random.nextInt(bound)``, without bias, of any generator of bits. Raises ValueError for a bound below 1."""
     if bound <= 0:
         raise ValueError(f"a bound must be positive, not {bound}")
     drawn = next_bits(31)
@@ -198,7 +198,7 @@ def shuffle(items: MutableSequence[Any], next_int: Callable[[int], int]) -> None
 class JavaHeap(Generic[T]):
     """``PriorityQueue`` with Java's layout, which shows when keys tie and when the array itself is visited.
 
-    The key is asked for at each comparison, as Java asks its comparator: a key may change while its item is outside.
+    The key is computed at each comparison, as by Java's comparator: a key may change while its item is outside.
     """
 
     def __init__(self, items: Iterable[T] = (), key: Callable[[T], Any] = lambda item: item) -> None:

@@ -68,6 +68,6 @@ def legacy_steps(problem: StreamsProblem, states: dict[str, ClientState], *, mus
 
 
 def weakest(flows: Sequence[FlowAnswer]) -> FlowAnswer:
-    """What can be said of an answer that several steps had a part in."""
+    """The weakest of the answers of several steps."""
     order: tuple[FlowAnswer, ...] = ("cost-equal optimum", "as Kafka", "not run")
     return next(flow for flow in order if flow in (*flows, "not run"))

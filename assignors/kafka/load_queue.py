@@ -1,4 +1,4 @@
-"""Priority queue for keys that only grow, such as the load of a process that is given tasks."""
+"""Kafka's ``ConstrainedPrioritySet``: a queue by keys that only grow, such as the load of a process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 class LoadQueue(Generic[T]):
     """Items by a key of their own, the smallest first.
 
-    Keys are all different (let them end in a rank) and never return to a value they had. Code that changes what a key
-    depends on says so by ``changed``; what is outdated is dropped when it surfaces.
+    Keys are all different (let them end in a rank) and never return to a former value. Code that changes what a key
+    depends on calls ``changed``; an outdated entry is dropped when it surfaces.
     """
 
     def __init__(self, items: Iterable[T], key: Callable[[T], Any]) -> None:
@@ -34,7 +34,7 @@ class LoadQueue(Generic[T]):
             heappop(self._heap)
 
     def first(self, fits: Callable[[T], bool], is_wanted: Callable[[T], bool]) -> T | None:
-        """The first item, by key, that fits and is wanted; if none is wanted, the first that fits."""
+        """The first item, by key, that fits and ``is_wanted``; without one, the first that fits."""
         passed = []
         found = fallback = None
         while self._heap and found is None:

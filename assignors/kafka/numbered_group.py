@@ -35,7 +35,7 @@ class NumberedGroup(NamedTuple):
     subscriptions: list[tuple[str, ...]]
     """Member -> the topics that it asks for, whether they exist or not."""
     claims: list[list[int]]
-    """Member -> the partitions that it says it has, of topics that count."""
+    """Member -> the partitions that it claims, of topics that count."""
     generations: list[int | None]
     total: int
 

@@ -16,13 +16,13 @@ class PartitionMovements:
     def __init__(self, group: NumberedGroup) -> None:
         self._group = group
         self._of: dict[int, tuple[int, int]] = {}
-        self._by_way: dict[tuple[int, int, int], _HashSet] = {}
+        self._by_pair: dict[tuple[int, int, int], _HashSet] = {}
         """(Topic, from, to) -> partitions."""
 
     def instead_of(self, topic: int, partition: int, holder: int, to: int) -> int:
         """Return the partition that moves when this one shall go from its holder to another member."""
         origin = self._of[partition][0] if partition in self._of else holder
-        opposite = self._by_way.get((topic, to, origin))
+        opposite = self._by_pair.get((topic, to, origin))
         return partition if opposite is None else opposite.first()
 
     def record(self, topic: int, partition: int, holder: int, to: int) -> None:
@@ -30,21 +30,21 @@ class PartitionMovements:
         origin = holder
         if partition in self._of:
             origin, last = self._of.pop(partition)
-            way = self._by_way[topic, origin, last]
-            way.remove(partition)
-            if not way:
-                del self._by_way[topic, origin, last]
+            partitions = self._by_pair[topic, origin, last]
+            partitions.remove(partition)
+            if not partitions:
+                del self._by_pair[topic, origin, last]
         if origin != to:
             self._of[partition] = origin, to
-            self._by_way.setdefault((topic, origin, to), _HashSet(self._group)).add(partition)
+            self._by_pair.setdefault((topic, origin, to), _HashSet(self._group)).add(partition)
 
     def state(self) -> dict[tuple[int, int, int], tuple[tuple[int, ...], int]]:
         """Everything that later answers depend on, as a value to compare."""
-        return {way: partitions.state() for way, partitions in self._by_way.items()}
+        return {pair: partitions.state() for pair, partitions in self._by_pair.items()}
 
 
 class _HashSet:
-    """Partitions of one topic in a ``HashSet``, of which only the first one is ever asked for."""
+    """Partitions of one topic in a ``HashSet``, of which only the first one is ever read."""
 
     def __init__(self, group: NumberedGroup) -> None:
         self._group = group

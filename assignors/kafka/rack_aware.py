@@ -24,12 +24,12 @@ PartitionRacks = Mapping[TopicPartition, frozenset[str]]
 
 STATELESS_TRAFFIC_COST = 1
 STATELESS_NON_OVERLAP_COST = 0
-"""Stateless tasks move for nothing, whatever is configured."""
+"""Traffic and non-overlap cost of stateless tasks, which no setting changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackAwareness:
-    """What the leader knows about racks, and whether that is enough."""
+    """The racks that the leader knows, and whether they suffice (Kafka's ``RackAwareTaskAssignor``)."""
 
     valid_client_rack: bool
     """Every process has consumers, and these name one rack per process."""
@@ -38,7 +38,7 @@ class RackAwareness:
     reason: str
     """Why it does not, as a sentence; empty when it does."""
     unexpected: bool = False
-    """The step was asked for and cannot run: Kafka logs the reason."""
+    """The step is configured and cannot run: Kafka logs the reason."""
     process_racks: Mapping[str, str] = field(default_factory=dict)
     partition_racks: PartitionRacks = field(default_factory=dict)
     """As far as the check came."""
@@ -46,11 +46,11 @@ class RackAwareness:
 
 def rack_awareness(problem: StreamsProblem) -> RackAwareness:
     """Check what Kafka checks, in its order: the strategy, clients, source partitions, changelogs."""
-    asked = problem.configs.rack_aware_assignment_strategy != "none"
+    configured = problem.configs.rack_aware_assignment_strategy != "none"
     process_racks, clients_missing = _process_racks(problem.racks)
     valid = not clients_missing
     partition_racks: dict[TopicPartition, set[str]] = {}
-    if not asked:
+    if not configured:
         reason = "rack.aware.assignment.strategy is none"
     elif problem.racks is None or not valid:
         reason = clients_missing
@@ -63,7 +63,7 @@ def rack_awareness(problem: StreamsProblem) -> RackAwareness:
         valid_client_rack=valid,
         enabled=not reason,
         reason=reason,
-        unexpected=asked and bool(reason),
+        unexpected=configured and bool(reason),
         process_racks=process_racks,
         partition_racks={partition: frozenset(racks) for partition, racks in partition_racks.items()},
     )
@@ -106,9 +106,9 @@ def rack_misses(
 
 
 def both_tags_and_racks(problem: StreamsProblem, awareness: RackAwareness) -> tuple[str, ...]:
-    """The warning that KIP-925 asks for when tags and ``client.rack`` are both set and do not say the same.
+    """The warning that KIP-925 asks for when tags and ``client.rack`` are both set and differ.
 
-    Standbys follow the tags: these can say more than a rack.
+    Standbys follow the tags, which can hold more than a rack.
     """
     tags = problem.configs.rack_aware_assignment_tags
     if not tags or not awareness.valid_client_rack or not awareness.process_racks:
@@ -144,7 +144,7 @@ def _process_racks(facts: RackFacts | None) -> tuple[dict[str, str], str]:
 
 
 def _source_racks(facts: RackFacts, racks: dict[TopicPartition, set[str]]) -> str:
-    """Fill in the racks of source partitions; say what is missing, if anything."""
+    """Fill in the racks of source partitions; return the first that is missing, if any."""
     to_describe: set[str] = set()
     for partitions in facts.task_partitions.values():
         for partition in partitions:

@@ -1,10 +1,10 @@
-"""The rack-aware step of Streams assignors: less traffic between racks at equal task counts (KIP-925).
+"""``optimizeActiveTasks`` and ``optimizeStandbyTasks`` of Kafka's ``RackAwareTaskAssignor`` (KIP-925).
 
 Active tasks move at the least cost of all assignments with these numbers (``min_traffic``), or of those that also bound
 the tasks of a subtopology on a process (``balance_subtopology``). Standbys are swapped between pairs of processes in
 different racks, at most four rounds, as long as something moves: a local optimum. In both cases the very assignment
 that Kafka ends at is found; for more than ``max_literal_size`` pairs of an active task and a process another one of the
-same cost stands in, and the answer says so.
+same cost is used, and the answer records it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def active_cost(
     tasks: Iterable[TaskId],
     costs: tuple[int, int],
 ) -> int:
-    """What these active tasks cost where they are. Raises ``BadProblem`` as ``optimize_active`` does."""
+    """Cost of these active tasks as they are, in Kafka's units. Raises ``BadProblem`` as ``optimize_active`` does."""
     order = sorted(set(tasks))
     misses = rack_misses(awareness, order, [client.id for client in clients], _facts(problem).task_partitions, costs)
     owner = _owners(clients, order)
@@ -113,7 +113,7 @@ def active_cost(
 def standby_cost(
     problem: StreamsProblem, awareness: RackAwareness, clients: Sequence[ClientState], traffic_cost: int
 ) -> int:
-    """What all standbys cost where they are. Raises ``BadProblem`` for what cannot be priced."""
+    """Cost of all standbys where they are, in Kafka's units. Raises ``BadProblem`` for what cannot be priced."""
     order = sorted({task for client in clients for task in client.standby})
     changelogs = _facts(problem).changelog_partitions
     misses = rack_misses(awareness, order, [client.id for client in clients], changelogs, (traffic_cost, 0))
@@ -155,7 +155,7 @@ def _optimum(
     misses: RackMisses, owner: Ints, subtopology: Ints, balance: Literal["none", "subtopology"], costs: tuple[int, int]
 ) -> Ints:
     """Another answer of the same cost, found for all tasks at once."""
-    # OR-Tools takes its time to load, so only who needs it loads it.
+    # OR-Tools is slow to load, so it is loaded only where it is needed.
     from assignors.optimal.task_model import TaskModel  # noqa: PLC0415
     from assignors.optimal.tasks import solve_tasks  # noqa: PLC0415
 
@@ -172,7 +172,7 @@ def _optimum(
 
 
 class _Swaps:
-    """Standbys by client, what each would cost elsewhere, and who holds a copy of which task."""
+    """Standbys by client, the cost of each elsewhere, and the clients with a copy of each task."""
 
     def __init__(
         self, clients: Sequence[ClientState], tasks: Sequence[TaskId], misses: RackMisses, costs: tuple[int, int]

@@ -43,7 +43,7 @@ def range_assign(problem: ClassicProblem) -> GroupAssignment:
             share.match_together([topics[topic] for topic in names])
         elif follow_racks and _needs_racks(racks, subscribers, topics[names[0]], problem):
             share.match_alone(topics[names[0]])
-        share.hand_out()
+        share.assign_free()
         for topic in names:
             partitions = list(partitions_of(topic, size))
             for member, numbers in zip(subscribers, share.given, strict=True):
@@ -86,7 +86,7 @@ class _Share:
         for member, rack in enumerate(self._racks):
             waiting[rack].append(member)
         if waiting.keys() == {None}:
-            return  # without any rack there is nothing to match, and Kafka leaves the numbers to hand_out
+            return  # without any rack there is nothing to match, and Kafka leaves the numbers to assign_free
         for number, sets in enumerate(zip(*topics, strict=True)):
             local = sets[0].intersection(*sets[1:])
             first = min((self._head(waiting[rack]) for rack in (None, *local) if rack in waiting), default=None)
@@ -94,7 +94,7 @@ class _Share:
                 self._give(first, [number])
 
     def _head(self, line: deque[int]) -> int:
-        """The first member with room; room only ever shrinks, so who has none leaves for good."""
+        """The first member with room; room only ever shrinks, so a member without room leaves for good."""
         while line and not self._room(line[0]):
             line.popleft()
         return line[0] if line else len(self._racks)
@@ -111,14 +111,14 @@ class _Share:
             if rack in lines:
                 self._take(member, lines[rack])
 
-    def hand_out(self) -> None:
+    def assign_free(self) -> None:
         """Give each member in turn the first free numbers, as many as it has room for."""
         line = self._unassigned(range(len(self._free)))
         for member in range(len(self._racks)):
             self._take(member, line)
 
     def _unassigned(self, numbers: Iterable[int]) -> Iterator[int]:
-        """The numbers that are free when they are asked for; those before them never become free again."""
+        """The numbers that are free when they are read; those before them never become free again."""
         return (number for number in numbers if self._free[number])
 
     def _take(self, member: int, line: Iterator[int]) -> None:

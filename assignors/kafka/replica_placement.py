@@ -1,4 +1,4 @@
-"""Replica placement of Kafka with ZooKeeper (KIP-36, 0.10 to 3.9): new topics, added partitions, reassignments.
+"""Kafka's ``AdminUtils`` (KIP-36, 0.10 to 3.9 with ZooKeeper): replicas of new topics, partitions and reassignments.
 
 Leaders go round the brokers, followers at a shift that grows with each round. Brokers are ordered rack by turn, and a
 follower skips racks that have a replica while another has none. Kafka's random start and first shift are given as
@@ -75,8 +75,8 @@ def add_partitions(
 ) -> dict[int, tuple[int, ...]]:
     """Return the replicas of the partitions that ``topic`` lacks to have ``partitions``; nothing is random here.
 
-    The round begins at the preferred leader of partition 0 (or the next broker), so it goes on where it was; but Kafka
-    counts to that leader in the order of ids even where the round itself goes by racks, and leaders may end uneven.
+    The round begins at the preferred leader of partition 0 (or the next broker). Kafka counts to that leader in the
+    order of ids even where the round itself goes by racks, so leaders may end uneven. Raises what Kafka throws.
     """
     lined_up = usable(brokers, mode)
     if 0 not in existing or not existing[0]:
@@ -124,7 +124,7 @@ def reassign(
 
 
 def usable(brokers: Iterable[BrokerMetadata], mode: RackAwareMode) -> list[BrokerMetadata]:
-    """The brokers by id, with their racks as far as ``mode`` looks at them."""
+    """The brokers by id, with racks as ``mode`` needs them. Raises AdminOperationException when only some have one."""
     lined_up = sorted(brokers, key=lambda broker: broker.id)
     without = sum(broker.rack is None for broker in lined_up)
     if mode is RackAwareMode.ENFORCED and 0 < without < len(lined_up):

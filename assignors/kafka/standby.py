@@ -17,7 +17,7 @@ from assignors.problem import BadProblem, TaskId
 def standby_assignor(problem: StreamsProblem, process_racks: Mapping[str, str] | None = None) -> StandbyAssignor:
     """Return the one that Kafka's factory chooses: tags when configured, else racks when given, else the default.
 
-    ``process_racks`` is for an assignor that hands valid racks to the factory. The high-availability one does not, so
+    ``process_racks`` is for an assignor that passes valid racks to the factory. The high-availability one does not, so
     without tags it spreads standbys by load alone. Raises ``BadProblem`` when a process is missing there.
     """
     if tags := problem.configs.rack_aware_assignment_tags:

@@ -1,4 +1,4 @@
-"""Interface of Kafka's two standby assignors, and their common step: standbys to the least loaded processes."""
+"""Kafka's ``StandbyTaskAssignor`` and ``StandbyTaskAssignmentUtils``: standbys to the least loaded processes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def least_without(queue: LoadQueue[ClientState], task: TaskId) -> ClientState | 
     return queue.first(lambda client: not client.has(task), lambda _: True)
 
 
-def give_standbys(queue: LoadQueue[ClientState], task: TaskId, missing: int, asked: int) -> list[str]:
-    """Place so many standbys of a task on the least loaded clients without a copy; a warning when some are left."""
+def give_standbys(queue: LoadQueue[ClientState], task: TaskId, missing: int, configured: int) -> list[str]:
+    """Place ``missing`` standbys of a task on the least loaded clients without a copy; a warning when some are left."""
     while missing > 0:
         client = least_without(queue, task)
         if client is None:
-            noun = "standby" if asked == 1 else "standbys"
-            why = f"{missing} of {asked} {noun} of task {task} cannot be placed: every process has a copy of it"
+            noun = "standby" if configured == 1 else "standbys"
+            why = f"{missing} of {configured} {noun} of task {task} cannot be placed: every process has a copy of it"
             return [f"{why}; start more instances or lower num.standby.replicas"]
         client.standby.add(task)
         queue.changed(client)

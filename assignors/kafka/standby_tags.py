@@ -127,9 +127,9 @@ class _Spread:
         return min(candidates, key=lambda client: (client.load, client.key), default=None)
 
 
-def _not_apart(task: TaskId, home: ClientState, missing: int, asked: int, tags: tuple[str, ...]) -> str:
-    noun = "standby" if asked == 1 else "standbys"
+def _not_apart(task: TaskId, home: ClientState, missing: int, total: int, tags: tuple[str, ...]) -> str:
+    noun = "standby" if total == 1 else "standbys"
     return (
-        f"{missing} of {asked} {noun} of task {task}, active on {home.id}, find no process apart from its copies by "
+        f"{missing} of {total} {noun} of task {task}, active on {home.id}, find no process apart from its copies by "
         f"{', '.join(tags)}; they go to the least loaded processes: start instances with other values of these tags"
     )

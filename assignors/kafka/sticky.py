@@ -34,11 +34,11 @@ class StickyPlacement(NamedTuple):
     racks: RackInfo
     given: list[list[int]]
     transferring: Mapping[int, int] | None
-    """Partitions that another member has to give up first -> who gets them; None in the general branch."""
+    """Partitions that another member has to revoke first -> their new member; None in the general branch."""
     warnings: tuple[str, ...]
 
     def result(self, names: Sequence[TopicPartition] | None = None) -> GroupAssignment:
-        """Return it by names, which a caller who asks more than once has at hand."""
+        """Return it by names, which a caller may keep for several calls."""
         group = self.group
         transferring = self.transferring
         return GroupAssignment(

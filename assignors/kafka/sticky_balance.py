@@ -1,4 +1,4 @@
-"""Balancing step of the sticky assignors' general branch: partitions move one by one until loads are even.
+"""Balancing step of Kafka's ``GeneralAssignmentBuilder``: partitions move one by one until loads are even.
 
 A partition returns to its owner of an older generation, else goes to the least loaded subscriber, if that one has at
 least two partitions fewer; racks are not used. Kafka's check of the whole balance is skipped where a move decides it.
@@ -108,7 +108,7 @@ class StickyBalance:
         return _Evened(moved, balanced=False)
 
     def _move(self, topic: int, partition: int, to: int) -> int:
-        """Move the partition, or one that spares a swap; return who lost one."""
+        """Move the partition, or one that spares a swap; return the member that lost one."""
         moving = self._moves.instead_of(topic, partition, self.owner[partition], to)
         loser = self.owner[moving]
         self._moves.record(topic, moving, loser, to)
@@ -201,7 +201,7 @@ def _taking_part(
 
 
 def _older_owners(group: NumberedGroup, claims: StickyClaims) -> dict[int, int]:
-    """Partition -> who claims it with the newest generation below the group's highest; the first of several."""
+    """Partition -> the member that claims it with the newest generation below the group's highest; the first one."""
     owners: dict[int, tuple[int, int]] = {}
     for member, generation in enumerate(group.generations):
         number = NO_GENERATION if generation is None else generation

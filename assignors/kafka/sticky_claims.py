@@ -1,4 +1,4 @@
-"""Previous owners of partitions in a sticky group whose members claim the same partitions.
+"""Previous owners of partitions that several members claim, as in Kafka's ``AbstractStickyAssignor``.
 
 A claim of a newer generation wins; two claims of one generation are both void. As in Kafka, the generation in a
 member's user data is compared with the one in the other's *subscription*; where that is absent any known one is newer.
@@ -17,7 +17,7 @@ _MOST_WARNINGS = 20
 
 
 class StickyClaims(NamedTuple):
-    """What the members had, as far as Kafka believes them."""
+    """The claims of members that Kafka accepts."""
 
     owned: list[list[int]]
     """Member -> partitions."""
@@ -28,7 +28,7 @@ class StickyClaims(NamedTuple):
 
 
 def believed(group: NumberedGroup, problem: ClassicProblem) -> StickyClaims:
-    """Return what Kafka believes of the claims; ``problem`` tells the generation of each subscription."""
+    """Return the claims that Kafka accepts; ``problem`` has the generation of each subscription."""
     newest = max((g for g in group.generations if g is not None), default=NO_GENERATION)
     max_generation = max(newest, problem.max_generation_before)
     if len(set(chain.from_iterable(group.claims))) == sum(map(len, group.claims)):

@@ -1,7 +1,7 @@
-"""Constrained branch of the sticky assignors: every member subscribes to the same topics.
+"""``ConstrainedAssignmentBuilder`` of Kafka's ``AbstractStickyAssignor``: all members subscribe to the same topics.
 
 Priorities: balance (loads differ by one at most), racks, stickiness. Members keep local partitions up to their quota;
-free ones go to members in the right rack, then to any. The hash order of member ids decides who gets the larger share.
+free ones go to members in the right rack, then to any. The hash order of member ids decides which get the larger share.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Builder:
                 self._cut(member, self._least)
 
     def _keep_uneven(self) -> None:
-        """Some may have one more than the others: the first who have as much."""
+        """Some may have one more than the others: the first that have as many."""
         for member in self._visited():
             count = len(self.given[member])
             if count < self._least:
@@ -180,7 +180,7 @@ class _Builder:
 
 
 class _Circle:
-    """Members in a circle, asked again and again for the next one in a set of racks after the last answer."""
+    """Members in a circle, for the next one in a set of racks after the last answer."""
 
     def __init__(self, sets: Iterable[frozenset[str]], racks: Sequence[str | None]) -> None:
         self._size, self._racks = len(racks), racks

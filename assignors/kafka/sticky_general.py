@@ -1,4 +1,4 @@
-"""General branch of the sticky assignors: members subscribe to different topics.
+"""``GeneralAssignmentBuilder`` of Kafka's ``AbstractStickyAssignor``: members subscribe to different topics.
 
 Priorities: owned partitions (if local), racks for free partitions, then balance without racks (``sticky_balance``).
 """
@@ -53,7 +53,7 @@ def _subscribers(group: NumberedGroup) -> list[list[int]]:
 
 
 def _kept(group: NumberedGroup, claims: StickyClaims, racks: RackInfo) -> tuple[list[int], bool]:
-    """Partition -> who keeps it, and whether a member has to let go of an existing partition."""
+    """Partition -> the member that keeps it, and whether a member has to revoke an existing partition."""
     owner = [UNOWNED] * group.total
     topic_of = [name for topic, name in enumerate(group.names) for _ in group.sets[topic]]
     revoked = False

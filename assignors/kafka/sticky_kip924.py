@@ -1,6 +1,6 @@
 """Kafka's public ``StickyTaskAssignor`` (KIP-924, ``task.assignor.class``).
 
-As the legacy sticky assignor, but equally loaded processes are equal whatever their threads, and racks count only with
+As the legacy sticky assignor, but equally loaded processes are equal at any thread count, and racks count only with
 both costs configured (``task_assignment_utils``). Kafka places standbys in the order of memory addresses; here tasks
 are taken in ascending order, so that equal input gives equal output.
 """

@@ -30,7 +30,7 @@ class StickyRules:
     candidates_hashed: bool
     """All processes as candidates for an active task come in the order of a hash set, not of the map of clients."""
     must_preserve_active: bool
-    """An active task stays where it was, whatever the share."""
+    """An active task stays where it was, beyond any share."""
 
 
 class IllegalStateException(KafkaRefusal):
@@ -64,7 +64,7 @@ class StickySteps:
         self._copies: defaultdict[TaskId, list[ClientState]] = defaultdict(list)
 
     def place_active(self) -> None:
-        """Give every task to one process."""
+        """Give every task to one process. Raises IllegalStateException when there is no process."""
         if not self._states:
             raise IllegalStateException("`totalCapacity` should never be zero.")
         per_thread = len(self._problem.tasks) // sum(state.capacity for state in self._states)
@@ -176,7 +176,7 @@ class StickySteps:
         return best or fallback
 
     def _brings_new_pair(self, task: TaskId, state: ClientState) -> bool:
-        """Whether some task of this process was never put beside a copy of the given one.
+        """Whether some task of this process was never put on a process with a copy of the given one.
 
         Two tasks were put together when one came to a process that had the other. The rack-aware step between active
         tasks and standbys swaps tasks without counting that; so active tasks are together as they were first placed.

@@ -89,9 +89,9 @@ def claimed(partitions: SubtopologyPartitions) -> list[TaskId]:
     return [TaskId(subtopology, partition) for subtopology, numbers in partitions.items() for partition in numbers]
 
 
-def shortfall(missing: int, wanted: int, task: TaskId) -> str:
+def shortfall(missing: int, configured: int, task: TaskId) -> str:
     """What Kafka warns of when no process is left that could hold another standby of the task."""
     return (
-        f"unable to assign {missing} of {wanted} standby tasks for task {task}: every process has a copy of it; "
+        f"unable to assign {missing} of {configured} standby tasks for task {task}: every process has a copy of it; "
         "add application instances"
     )

@@ -1,4 +1,4 @@
-"""The broker's ``sticky`` assignor of Streams groups, Kafka 4.2 to 4.3 (KIP-1071): no racks, tags or warm-ups.
+"""The broker's ``StickyTaskAssignor`` of Streams groups, Kafka 4.2 to 4.3 (KIP-1071): no racks, tags or warm-ups.
 
 Priorities: a member's share of active tasks, then of all tasks; stickiness (last active member, else a standby's); the
 least loaded process and its least loaded member. Two copies of a task never share a process. Members are in the
@@ -61,7 +61,7 @@ class _Process:
         self._by_load = None  # counts changed behind the heap's back
 
     def add_to_least_loaded(self, task: TaskId) -> str:
-        """Give the task to the member with the fewest, and tell which it is."""
+        """Give the task to the member with the fewest, and return that member."""
         if len(self.counts) == 1:
             member = next(iter(self.counts))
             self._put(member, task)
@@ -89,7 +89,7 @@ class _Share:
         self.size = self._rounded_up()
 
     def reached(self, count: int) -> None:
-        """A member now has so many tasks; with its full share it leaves the reckoning."""
+        """Set a member's number of tasks; with its full share it is no longer counted."""
         if count == self.size:
             self._members -= 1
             self._tasks -= count
@@ -100,7 +100,7 @@ class _Share:
 
 
 class _Group:
-    """Who held what, who gets what, and the shares."""
+    """Former and new holders of the tasks, and the shares."""
 
     def __init__(self, problem: StreamsGroupProblem) -> None:
         processes: dict[str, _Process] = {}
@@ -157,7 +157,7 @@ def _place_active(group: _Group, tasks: list[TaskId]) -> None:
 
 
 def _back_to(group: _Group, task: TaskId, held: _Held | None) -> bool:
-    """Give an active task to a member that held a copy of it, if its share allows; tell whether it did."""
+    """Give an active task to a member that held a copy of it, if its share allows; True when it did."""
     if held is None or held.process.counts[held.member] >= group.active_share.size:
         return False
     held.process.add(held.member, task)

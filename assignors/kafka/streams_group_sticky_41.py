@@ -1,4 +1,4 @@
-"""The broker's ``sticky`` assignor of Streams groups up to Kafka 4.1 (KIP-1071): no racks, tags or warm-ups.
+"""The broker's ``StickyTaskAssignor`` of Streams groups up to Kafka 4.1 (KIP-1071): no racks, tags or warm-ups.
 
 Priorities: stickiness within a member's share of active tasks (last active member, else the standby on the least loaded
 process), then the least loaded process and member; standbys likewise. Among candidates a process that shares no other
@@ -65,7 +65,7 @@ class _Held(NamedTuple):
 
 
 class _Group:
-    """Who held what, who gets what, and a member's share of the active tasks."""
+    """Former and new holders of the tasks, and a member's share of the active ones."""
 
     def __init__(self, problem: StreamsGroupProblem) -> None:
         processes: dict[str, _Process] = {}
@@ -117,7 +117,7 @@ class _Group:
         return any(not any(other in home.tasks for home in homes) for other in process.tasks)
 
     def _all_are_together(self) -> bool:
-        """Whether each task has a copy beside each other one. Once so it stays so, for every single task."""
+        """Whether each task shares a process with each other one. Once true it stays true, for every single task."""
         count = len(self._tasks)
         if self._pairs_at_most < count * (count - 1) // 2:
             return False
@@ -150,7 +150,7 @@ def _place_active(group: _Group, tasks: list[TaskId]) -> None:
 
 
 def _back_to(group: _Group, task: TaskId, held: _Held | None) -> bool:
-    """Give an active task to a member that held a copy of it, if its share allows; tell whether it did."""
+    """Give an active task to a member that held a copy of it, if its share allows; True when it did."""
     if held is None or held.process.counts[held.member] >= group.share:
         return False
     group.give_active(task, held)

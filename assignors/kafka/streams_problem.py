@@ -46,7 +46,7 @@ class AssignmentConfigs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsClient:
-    """One process (KafkaStreams instance) as it told the leader about itself."""
+    """One process (KafkaStreams instance) as its ``SubscriptionInfo`` describes it."""
 
     id: str
     """The process UUID as text."""
@@ -96,7 +96,7 @@ class StreamsProblem:
     listed order (production), or sorted."""
     max_literal_size: int | None = None
     """Up to how many task-client pairs the rack-aware step follows Kafka's own flow tie for tie. Past it the optimum
-    of equal cost stands in. None: the step's default."""
+    of equal cost is used. None: the step's default."""
 
 
 FlowAnswer = Literal["not run", "as Kafka", "cost-equal optimum"]
@@ -111,9 +111,9 @@ class StreamsResult:
     standby: Mapping[str, tuple[TaskId, ...]]
     """Standbys and warm-ups: under the classic protocol a warm-up travels as a standby."""
     warmup: Mapping[str, tuple[TaskId, ...]] = field(default_factory=dict)
-    """Those of ``standby`` that are there only until they have caught up, where the assignor tells."""
+    """Those of ``standby`` that are there only until they have caught up, where the assignor marks them."""
     followup_rebalance: bool = False
-    """A probing (or follow-up) rebalance is wanted."""
+    """A probing (or follow-up) rebalance is requested."""
     flow: FlowAnswer = "not run"
     warnings: tuple[str, ...] = ()
     """What Kafka would log as a warning or an error, as sentences, each once, in the order of their causes."""
@@ -140,12 +140,12 @@ class ClientState:
 
     @property
     def load(self) -> float:
-        """Tasks by thread; the same double as Kafka computes."""
+        """Tasks per thread; the same double as Kafka computes."""
         return self.task_count / self.capacity
 
     @property
     def active_load(self) -> float:
-        """Active tasks by thread."""
+        """Active tasks per thread."""
         return len(self.active) / self.capacity
 
     def has(self, task: TaskId) -> bool:
@@ -153,7 +153,7 @@ class ClientState:
         return task in self.active or task in self.standby
 
     def lag(self, task: TaskId) -> int:
-        """Raise ``BadProblem`` when the problem does not say how far behind this process is."""
+        """The task's lag in offsets. Raises ``BadProblem`` when the problem has none."""
         lag = self.client.lags.get(task)
         if lag is None:
             raise BadProblem(f"client {self.id} has no lag for stateful task {task}; give one to every stateful task")

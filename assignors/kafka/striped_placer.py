@@ -18,7 +18,7 @@ NextInt = Callable[[int], int]
 """``Random.nextInt``: bound -> a number from 0 to below it."""
 
 _CORDONS = (4, 3)
-"""The release from which on a broker may have all its log directories cordoned, and the messages say so."""
+"""The release from which on a broker may have all its log directories cordoned, and the messages name it."""
 
 
 class UsableBroker(NamedTuple):

@@ -1,4 +1,4 @@
-"""The maximum flow from which ``balance_subtopology`` starts: tasks over clients within bounds per subtopology.
+"""Initial flow of Kafka's ``BalanceSubtopologyGraphConstructor``: tasks over clients, bounded per subtopology.
 
 As in Kafka by shortest augmenting paths, neighbours in ascending order, without previous owners (KIP-925). Most paths
 are straight (first task, first client with room); only the rest needs the search.

@@ -1,4 +1,4 @@
-"""``min_traffic`` between two clients: task swaps along the cycles that Kafka cancels (KIP-925).
+"""``MinTrafficGraphConstructor`` for two clients: task swaps along the cycles that Kafka cancels (KIP-925).
 
 The steps of ``task_flow`` without arrays, for thousands of small problems: a cycle is one task each way.
 """

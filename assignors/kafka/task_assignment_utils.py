@@ -119,7 +119,7 @@ class RackAwareUtils:
 
 
 class _StandbyPairs:
-    """Standbys in the hands of pairs, and which pairs are known to have nothing to gain."""
+    """Standbys of pairs of processes, and the pairs that are known to have nothing to gain."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class _StandbyPairs:
         self._traffic, self._rack = misses.costs(costs[0]), misses.rack.tolist()
         self._number = {task: index for index, task in enumerate(tasks)}
         self._least = np.array([self._least_extra(index) for index in range(len(states))])
-        """``[one, other]``: what it costs at least that one hands a standby to the other."""
+        """``[one, other]``: the least cost of passing a standby from one to the other."""
         self._changes = [0] * len(states)
         self._settled: dict[tuple[int, int], tuple[int, int]] = {}
 

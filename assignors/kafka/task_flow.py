@@ -1,4 +1,4 @@
-"""Minimum-cost flow of tasks over clients along the cycles that Kafka cancels, without Kafka's graph (KIP-925).
+"""Minimum-cost flow of tasks over clients along the cycles that Kafka's ``Graph`` cancels, without a graph (KIP-925).
 
 Kafka runs Bellman-Ford over an edge per (task, client) for every cycle; the answer depends on the order of edges. Here:
 - distances start at zero and costs are not negative, so a task's distance is its client's less its own cost, and a

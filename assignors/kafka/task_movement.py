@@ -1,8 +1,8 @@
 """Kafka's ``TaskMovement``: tasks run on caught-up processes while their targets restore state (KIP-441).
 
-The assignment so far says where each task shall run in the end. Where that process has not caught up and another is
+The assignment so far gives the process where each task shall run. Where that process has not caught up and another is
 closer, the task runs on the closer one for now, and the intended one becomes a warm-up, as long as warm-ups are left.
-Each such movement makes a probing rebalance worth while. Standbys follow the same rule after the active tasks.
+Each such movement requests a probing rebalance. Standbys follow the same rule after the active tasks.
 
 The least loaded of several caught-up processes is chosen. Kafka keeps these in a heap whose keys change while it is in
 use; where that may have spoilt the order of the heap (``_ByLoad.in_doubt``) and matters, the phase is played again with
@@ -236,7 +236,7 @@ class _ByLoad:
 
 
 class _JavaQueue:
-    """Kafka's ``ConstrainedPrioritySet``: a heap that is not told when loads change."""
+    """Kafka's ``ConstrainedPrioritySet``: a heap that does not see changes of loads."""
 
     def __init__(self, clients: Sequence[ClientState]) -> None:
         self.clients = clients

@@ -1,4 +1,4 @@
-"""Bellman-Ford rounds on Kafka's graph of tasks and clients, and the negative cycle that they find (KIP-925).
+"""Bellman-Ford rounds of Kafka's ``Graph`` of tasks and clients, and the negative cycle that they find (KIP-925).
 
 State of a round (see ``task_flow``): ``given[g, i]``, distance of client i of subtopology g when it gives to its tasks;
 ``kept[g, i]``, the same at the end of the round; ``second[i]``, that of the second stage (``balance_subtopology``).
@@ -44,7 +44,7 @@ class RoundDistances(NamedTuple):
 
 
 class BellmanFordRounds:
-    """All rounds but the last, and who was reached from where in them."""
+    """All rounds but the last, with the predecessors of their clients."""
 
     def __init__(self, offers: TaskOffers, shape: tuple[int, int], rounds: int) -> None:
         zero = np.zeros(shape, np.int64)

@@ -2,7 +2,7 @@
 
 ``racks`` are numbered from 0; ``clients`` (processes) have rack and capacity; ``tasks`` have subtopology, partition,
 whether they are stateful, and owner (-1: none); ``sources`` and ``changelogs`` list, in CSR form, the partitions of
-each task as masks in which bit r says that rack r has a replica. ``BadProblem`` names a column that contradicts
+each task as masks in which bit r means that rack r has a replica. ``BadProblem`` names a column that contradicts
 another.
 """
 
@@ -204,7 +204,7 @@ def optimal_columns(
     traffic_cost: int,
     non_overlap_cost: int,
 ) -> ColumnResult:
-    """The client of every task at least cost within the bounds (``assignors.optimal.tasks`` says which).
+    """The client of every task at least cost within the bounds (those of ``assignors.optimal.tasks``).
 
     Raises ``BadProblem`` for costs out of bounds, and for fixed counts when a task has no owner.
     """

@@ -31,7 +31,7 @@ from assignors.problem import ConsumerProblem, ConsumerResult, TopicPartition
 def optimal_consumer(problem: ConsumerProblem, *, may_stay: bool = True) -> ConsumerResult:
     """Return the optimal assignment of a consumer group; equal input gives an equal answer in any input order.
 
-    ``may_stay`` False says that the present assignment is known not to be optimal, which saves asking; the answer is
+    ``may_stay`` False: the present assignment is known not to be optimal, which saves a check; the answer is
     as good in either case.
     Groups of up to a few hundred partitions whose members subscribe alike take about a tenth of a millisecond.
     Raises ``BadProblem`` when two members have the same id or a weight is negative or above 2**50.

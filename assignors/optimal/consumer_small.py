@@ -20,11 +20,11 @@ _new = tuple.__new__
 """What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
 _MOST_PARTITIONS = 400
 _MOST_RACKS = 5
-"""The exact bound looks at 2 to the power of this many sets of racks; beyond, a weaker one stands in."""
+"""The exact bound looks at 2 to the power of this many sets of racks; beyond, a weaker one is used."""
 
 
 class _Group(NamedTuple):
-    """A group whose members subscribe alike; one entry per partition unless said otherwise."""
+    """A group whose members subscribe alike; one entry per partition unless noted."""
 
     members: list[ConsumerMember]
     partitions: list[TopicPartition]
@@ -101,7 +101,7 @@ def _keep(group: _Group) -> ConsumerResult | None:
 
 
 def _least_crossing(group: _Group) -> int:
-    """The least weight that any balanced assignment reads across racks; less where racks are too many to tell."""
+    """The least weight that any balanced assignment reads across racks; less for very many racks."""
     if group.racks > _MOST_RACKS:
         weights = [1] * len(group.mask) if group.weight is None else group.weight
         return sum([weight for weight, mask in zip(weights, group.mask, strict=True) if not mask])
@@ -149,7 +149,7 @@ def _solve(group: _Group) -> ConsumerResult | None:
         units = route(net.tails, net.heads, net.capacities, net.costs, net.supplies).tolist()
     except CostTooLarge:
         return None
-    # Partitions walk along the arcs that carry units, layer by layer, until they stand at a member.
+    # Partitions walk along the arcs that carry units, layer by layer, until they reach a member.
     at: list[list[int]] = [[] for _ in net.supplies]
     leaves = iter(units)
     for position, owner in enumerate(group.owner):

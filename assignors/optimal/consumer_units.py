@@ -23,7 +23,7 @@ class PlacementUnits(NamedTuple):
 
 
 def join(model: ConsumerModel) -> PlacementUnits:
-    """Join partitions to units and say what a unit costs in each rack and when it moves."""
+    """Join partitions to units, with the cost of a unit in each rack and of its move."""
     groups, group_of_topic = np.unique(np.stack([model.topic_class, model.length]), axis=1, return_inverse=True)
     length = groups[1]
     first = np.cumsum(length) - length

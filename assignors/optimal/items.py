@@ -66,7 +66,7 @@ class PlacementProblem:
     """None: only groups bound a client, and totals are made as even as possible in one more, last level."""
     group_bounds: GroupBounds | None = None
     eligible: NDArray[np.bool_] | None = None
-    """(groups, clients): who may take items of a group at all; None: all."""
+    """(groups, clients): clients that may take items of a group; None: all."""
     holdings: ItemHoldings | None = None
 
     @property

@@ -11,7 +11,7 @@ from assignors.optimal.items import ranked
 from assignors.optimal.tight_flow import Ints
 
 _FOLDED = 16
-"""Partitions per item up to which items are told apart column by column."""
+"""Partitions per item up to which items are compared column by column."""
 _MERGE_BELOW = 4096
 """Below this number of kinds, kinds that miss the same racks are made one."""
 
@@ -39,7 +39,7 @@ def kinds_of(number: Ints, sizes: Ints, here: Ints) -> tuple[Ints, Ints]:
         kind, rows = _fold(number, sizes, widest, len(here))
     else:
         kind, rows = _tell_apart(number, sizes, len(here))
-    # One row more stands for "no such partition": it misses nowhere.
+    # One row more is "no such partition": it misses nowhere.
     racks = here.shape[1]
     missing = np.vstack([np.hstack([1 - here, np.ones((len(here), 1), np.int64)]), np.zeros((1, racks + 1), np.int64)])
     misses = np.zeros((len(rows), racks + 1), np.int64)

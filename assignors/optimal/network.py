@@ -31,7 +31,7 @@ __all__ = [
 Status = SimpleMinCostFlow.Status
 
 _SAFE = 1 << 61
-"""Costs times nodes stay below this before the solver is asked; it keeps the rest as room for prices."""
+"""Costs times nodes stay below this in calls of the solver; it keeps the rest for prices."""
 
 
 _LARGE = 8_000
@@ -180,7 +180,7 @@ def prices(arcs: NetworkArcs, units: Ints, size: int) -> Ints:
     """Node prices that prove a flow optimal: no arc with room left has a negative reduced cost.
 
     Bellman-Ford over the residual arcs, all arcs of a round at once. Raises ``ArithmeticError`` when there is a cycle
-    of negative cost, that is when the flow is not optimal: this is the certificate that tests ask for.
+    of negative cost, that is when the flow is not optimal: this is the certificate that tests check.
     """
     room, used = units < arcs.capacities, units > 0
     start = np.concatenate([arcs.tails[room], arcs.heads[used]])

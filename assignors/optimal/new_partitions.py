@@ -44,14 +44,14 @@ class NewPartitions(NamedTuple):
 
 
 def optimal_new_partitions(
-    brokers: Iterable[ReplicaBroker], partitions: int, replication_factor: int, standing: ExistingReplicas | None = None
+    brokers: Iterable[ReplicaBroker], partitions: int, replication_factor: int, existing: ExistingReplicas | None = None
 ) -> NewPartitions:
     """Return where ``partitions`` new partitions go; equal input gives an equal answer in any order of the brokers.
 
     Only brokers that accept replicas get any, and where some of those have a rack, only those that have one. Raises
     ``BadProblem`` for numbers below 1, a broker that occurs twice, and more replicas than brokers.
     """
-    standing = standing or ExistingReplicas()
+    existing = existing or ExistingReplicas()
     racks = _racks(brokers)
     usable = sum(map(len, racks.values()))
     if partitions < 1 or replication_factor < 1:
@@ -59,11 +59,11 @@ def optimal_new_partitions(
     if replication_factor > usable:
         raise BadProblem(f"replication_factor is {replication_factor}, but only {usable} brokers can take replicas")
     most = next(n for n in range(1, usable + 1) if sum(min(n, len(of)) for of in racks.values()) >= replication_factor)
-    counts = _counts(racks, partitions, replication_factor, most, standing)
+    counts = _counts(racks, partitions, replication_factor, most, existing)
     replicas = _dealt(racks, counts, partitions)
-    ordered = even_leaders(replicas, standing.topic_leaders, standing.leaders)
-    least = fewest_leads(counts, partitions, standing.topic_leaders, standing.leaders)
-    return NewPartitions(tuple(ordered), most, least == _leads(ordered, standing))
+    ordered = even_leaders(replicas, existing.topic_leaders, existing.leaders)
+    least = fewest_leads(counts, partitions, existing.topic_leaders, existing.leaders)
+    return NewPartitions(tuple(ordered), most, least == _leads(ordered, existing))
 
 
 def _racks(brokers: Iterable[ReplicaBroker]) -> dict[str | None, list[int]]:
@@ -84,29 +84,29 @@ def _counts(
     partitions: int,
     replication_factor: int,
     most: int,
-    standing: ExistingReplicas,
+    existing: ExistingReplicas,
 ) -> Counter[int]:
     """Broker -> new replicas: every rack first what it must have, then the one with the fewest, within the bounds."""
     counts: Counter[int] = Counter()
     left = partitions * replication_factor
     room = dict.fromkeys(racks, 0)
-    hands = _Hands(partitions, standing, counts)
+    shares = _BrokerShares(partitions, existing, counts)
     for rack, ids in racks.items():
         must, may = min(len(ids), most - 1) * partitions, min(len(ids), most) * partitions
-        hands.give(must, {rack: ids}, {rack: must})
+        shares.give(must, {rack: ids}, {rack: must})
         left -= must
         room[rack] = may - must
-    hands.give(left, racks, room)
+    shares.give(left, racks, room)
     return counts
 
 
-class _Hands(NamedTuple):
+class _BrokerShares(NamedTuple):
     partitions: int
-    standing: ExistingReplicas
+    existing: ExistingReplicas
     counts: Counter[int]
 
     def give(self, units: int, racks: Mapping[str | None, list[int]], room: dict[str | None, int]) -> None:
-        """Give so many replicas, each to the broker with the fewest whose rack has room."""
+        """Give ``units`` replicas, each to the broker with the fewest whose rack has room."""
         waiting = [
             self._entry(broker, rack)
             for rack, ids in racks.items()
@@ -125,7 +125,7 @@ class _Hands(NamedTuple):
                 heappush(waiting, self._entry(broker, rack))
 
     def _entry(self, broker: int, rack: str | None) -> tuple[int, int, int, str | None]:
-        of_topic, of_all, new = self.standing.topic_replicas, self.standing.replicas, self.counts[broker]
+        of_topic, of_all, new = self.existing.topic_replicas, self.existing.replicas, self.counts[broker]
         return of_topic.get(broker, 0) + new, of_all.get(broker, 0) + new, broker, rack
 
 
@@ -141,11 +141,11 @@ def _dealt(racks: Mapping[str | None, list[int]], counts: Counter[int], partitio
     return [tuple(deck[number::partitions]) for number in range(partitions)]
 
 
-def _leads(replicas: Sequence[Replicas], standing: ExistingReplicas) -> tuple[int, int]:
+def _leads(replicas: Sequence[Replicas], existing: ExistingReplicas) -> tuple[int, int]:
     """The sums of squares that `fewest_leads` bounds."""
     leads = Counter(of[0] for of in replicas)
     brokers = {*leads, *(broker for of in replicas for broker in of)}
-    of_topic, of_all = standing.topic_leaders, standing.leaders
+    of_topic, of_all = existing.topic_leaders, existing.leaders
     return (
         sum((of_topic.get(broker, 0) + leads[broker]) ** 2 for broker in brokers),
         sum((of_all.get(broker, 0) + leads[broker]) ** 2 for broker in brokers),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class NodeHub:
-    """Nodes that are equally good; fill ``members`` first, then ask for entries, then for the arcs inside."""
+    """Nodes that are equally good; fill ``members`` first, then get entries, then the arcs inside."""
 
     members: list[int] = field(default_factory=list)
     root: int | None = None

@@ -80,7 +80,7 @@ def choose(
             gone[case].append(broker)
     in_turn = [cycle(group) for group in wires.groups]
     for (tail, head, group), carried in zip(wires.comes, units[wires.first_comes :], strict=False):
-        # Partitions walk from arc to arc until they stand at a broker.
+        # Partitions walk from arc to arc until they reach a broker.
         if group is not None:
             at[head] += islice(in_turn[group], carried)
         elif carried:

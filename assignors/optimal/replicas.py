@@ -113,7 +113,7 @@ def _seats(problem: ReplicaProblem, cluster: _Cluster) -> _Seats:
 
 
 def _suspects(problem: ReplicaProblem, cluster: _Cluster, seats: _Seats) -> list[ReplicaSet]:
-    """All partitions that break the rack rule or of which it is not known, and as few others as is quickly told."""
+    """All partitions that break the rack rule or may break it, and as few others as a quick choice allows."""
     unknown, brokers = len(cluster.racks), len(cluster.ids) + 1
     rack = np.array([*(unknown if each is None else each for each in cluster.rack), unknown], np.int64)[seats.broker]
     partition = np.repeat(np.arange(len(seats.size)), seats.size)
@@ -125,7 +125,7 @@ def _suspects(problem: ReplicaProblem, cluster: _Cluster, seats: _Seats) -> list
 
 
 def _more_than(most: Ints, keys: Ints) -> Ints:
-    """Keys that occur more often than ``most`` says; both come partition by partition, and so do keys once sorted."""
+    """Keys that occur more often than ``most`` times; both come partition by partition, and so do keys once sorted."""
     ordered = np.sort(keys)
     later = np.arange(len(keys)) + most
     inside = np.flatnonzero(later < len(keys))
@@ -180,11 +180,11 @@ def _fetches(
     cluster: _Cluster, partition: ReplicaSet, holders: list[list[int]], room: dict[int, int]
 ) -> dict[int, list[int]]:
     """Rack -> what each more replica there adds to the fetches across racks, ascending."""
-    led_in = cluster.rack_of.get(partition.replicas[0])
+    leader_rack = cluster.rack_of.get(partition.replicas[0])
     readers = dict(partition.readers)
     return {
         rack: [
-            (rack != led_in) - (0 if place or holders[rack] else readers.get(cluster.racks[rack], 0))
+            (rack != leader_rack) - (0 if place or holders[rack] else readers.get(cluster.racks[rack], 0))
             for place in range(count)
         ]
         for rack, count in room.items()

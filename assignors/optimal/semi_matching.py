@@ -62,7 +62,7 @@ class _Board:
         self._topic = Counter({broker: of_topic.get(broker, 0) for broker in self._brokers})
         self._all = Counter({broker: of_all.get(broker, 0) for broker in self._brokers})
         self._handed: dict[tuple[int, int], list[int]] = {}
-        """(leader, other replica) -> partitions; those that were handed on since are dropped when met."""
+        """(leader, other replica) -> partitions; those that were passed on since are dropped when met."""
         self.leader: list[int] = []
         for number, of in enumerate(replicas):
             self.leader.append(min(of, key=lambda broker: (*self._load(broker), broker)))
@@ -77,14 +77,14 @@ class _Board:
                 continue
             before, end = self._search(start, settled)
             if end is not None:
-                self._hand_on(before, end)
+                self._pass_on(before, end)
                 return True
-            # A node that is reached from here leads no more, and reaches no other: no chain of it is worth it.
+            # A node that is reached from here leads no more, and reaches no other: no chain of it gains.
             settled |= before.keys()
         return False
 
     def _search(self, start: int, settled: AbstractSet[int]) -> tuple[dict[int, int], int | None]:
-        """How every broker is reached, and the best end of a chain that is worth it."""
+        """How every broker is reached, and the best end of a chain that gains."""
         topic, every = self._load(start)
         before = {start: start}
         ring = [start]
@@ -100,7 +100,7 @@ class _Board:
                 return before, -max(worth)[1]
         return before, None
 
-    def _hand_on(self, before: Mapping[int, int], end: int) -> None:
+    def _pass_on(self, before: Mapping[int, int], end: int) -> None:
         chain = [end]
         while before[chain[-1]] != chain[-1]:
             chain.append(before[chain[-1]])

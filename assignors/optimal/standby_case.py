@@ -68,12 +68,12 @@ def read_case(
     )
 
 
-def quality(case: StandbyCase, found: Standbys) -> tuple[int, int, int]:
+def quality(case: StandbyCase, placed: Standbys) -> tuple[int, int, int]:
     """Sharing, imbalance and cost of a placement, as ``StandbyQuality`` explains them."""
     profile_of = case.spread.profile_of
     load = Counter(case.load)
     shared = cost = 0
-    for active, standbys, holders, price in zip(case.active, found, case.holders, case.price, strict=True):
+    for active, standbys, holders, price in zip(case.active, placed, case.holders, case.price, strict=True):
         load.update(standbys)
         shared += case.spread.shared(tuple(profile_of[each] for each in (active, *standbys)))
         cost += sum(price[case.rack[each]] + case.move * (each not in holders) for each in standbys)
@@ -93,7 +93,7 @@ def off_share(count: int, low: int, high: int) -> int:
 
 
 def present(named: NamedTasks, case: StandbyCase) -> Standbys | None:
-    """The standbys that exist now, when every task has as many as it should have, none beside its active."""
+    """The standbys that exist now, when every task has as many as it should have, none with its active."""
     index = {task: position for position, task in enumerate(case.stateful)}
     now: list[list[int]] = [[] for _ in case.stateful]
     for number, process in enumerate(named.processes):
@@ -105,7 +105,7 @@ def present(named: NamedTasks, case: StandbyCase) -> Standbys | None:
 
 
 def cheapest(case: StandbyCase) -> int:
-    """What the standbys cost at least when each task chooses alone, whatever becomes of spread and balance."""
+    """The least cost of the standbys when each task chooses alone, without regard to spread and balance."""
     inside = Counter(case.rack)
     least: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
     total = 0

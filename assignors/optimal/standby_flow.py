@@ -16,7 +16,7 @@ from assignors.optimal.ranges import NodeHub
 
 
 class StandbyDemand(NamedTuple):
-    """A task that wants standbys."""
+    """A task that needs standbys."""
 
     profiles: tuple[int, ...]
     """Where they may go."""
@@ -118,7 +118,7 @@ def _wire(case: StandbyRound, kinds: dict[StandbyDemand, list[int]]) -> _Wires:
 def _gates(
     case: StandbyRound, kinds: dict[StandbyDemand, list[int]], wires: _Wires
 ) -> list[tuple[int, StandbyDemand, int]]:
-    """Where the seats of a kind enter each of their profiles: at the kind itself when they want one copy only."""
+    """Where the seats of a kind enter each of their profiles: at the kind itself when they need one copy only."""
     gates = []
     for node, (seat, seats) in enumerate(kinds.items(), wires.first_kind):
         wires.supplies[node] = len(seats) * case.copies
@@ -140,7 +140,7 @@ def _hubs(case: StandbyRound) -> dict[int, dict[int, NodeHub]]:
 
 
 def _deal(case: StandbyRound, groups: list[list[int]], wires: _Wires, units: list[int]) -> list[tuple[int, ...]]:
-    """Seats walk along the arcs that carry units, layer by layer, until they stand at a process."""
+    """Seats walk along the arcs that carry units, layer by layer, until they reach a process."""
     at: list[list[int]] = [[] for _ in range(wires.size)]
     for node, seats in enumerate(groups, wires.first_kind):
         at[node] = seats * case.copies

@@ -21,19 +21,19 @@ Score = tuple[int, int, int]
 """Imbalance, sum of squared loads per capacity (scaled), cost."""
 
 
-def polish(case: StandbyCase, found: Standbys, least_imbalance: int) -> Standbys:
+def polish(case: StandbyCase, placed: Standbys, least_imbalance: int) -> Standbys:
     """Return standbys that share no more and are at least as good; ``least_imbalance`` is as even as any can be."""
     combinations = _combinations(case)
     if not combinations:
-        return found
+        return placed
     steps = _Steps(_STEPS)
-    best = _descend(case, found, combinations, range(len(found)), steps)
+    best = _descend(case, placed, combinations, range(len(placed)), steps)
     for start in range(1, _STARTS):
         if quality(case, best)[1] <= least_imbalance or steps.left <= 0:
             break
-        first = start * len(found) // _STARTS
-        order = [*range(first, len(found)), *range(first)]
-        other = _descend(case, [()] * len(found), combinations, order if start % 2 else order[::-1], steps)
+        first = start * len(placed) // _STARTS
+        order = [*range(first, len(placed)), *range(first)]
+        other = _descend(case, [()] * len(placed), combinations, order if start % 2 else order[::-1], steps)
         if all(other):
             best = min(best, other, key=lambda each: quality(case, each))
     return best
@@ -48,7 +48,7 @@ class _Steps:
 
 def _combinations(case: StandbyCase) -> dict[int, tuple[tuple[int, ...], ...]]:
     """Profile of an active task -> combinations of profiles for its standbys that share least."""
-    found = {}
+    least = {}
     for active in sorted(set(case.spread.profile_of)):
         ways: set[tuple[int, ...]] = {()}
         for remaining in range(case.copies, 0, -1):
@@ -59,8 +59,8 @@ def _combinations(case: StandbyCase) -> dict[int, tuple[tuple[int, ...], ...]]:
             }
             if len(ways) > _MOST_WAYS:
                 return {}
-        found[active] = tuple(sorted(ways))
-    return found
+        least[active] = tuple(sorted(ways))
+    return least
 
 
 def _descend(

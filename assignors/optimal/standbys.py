@@ -25,7 +25,7 @@ from assignors.problem import StandbyQuality, TaskId, TaskProblem
 def optimal_standbys(
     problem: TaskProblem, named: NamedTasks, client: Ints
 ) -> tuple[dict[str, tuple[TaskId, ...]], StandbyQuality | None]:
-    """Return standbys by process for active tasks placed as ``client`` says, and how good they are."""
+    """Return standbys by process for active tasks placed by ``client``, and their quality."""
     none: dict[str, tuple[TaskId, ...]] = {process.id: () for process in named.processes}
     if not problem.num_standby_replicas:
         return none, None
@@ -36,11 +36,11 @@ def optimal_standbys(
         return none, StandbyQuality(missing=missing)
     case = read_case(problem, named, client, stateful, copies)
     least_imbalance = _least_imbalance(problem, named, case) if copies > 1 else 0
-    found, proven = _place(case, least_imbalance)
+    placed, proven = _place(case, least_imbalance)
     now = present(named, case)
-    if now is not None and quality(case, now) <= quality(case, found):
-        found = now
-    shared, imbalance, cost = quality(case, found)
+    if now is not None and quality(case, now) <= quality(case, placed):
+        placed = now
+    shared, imbalance, cost = quality(case, placed)
     judged = StandbyQuality(
         missing=missing,
         shared=shared,
@@ -50,7 +50,7 @@ def optimal_standbys(
         cost=cost,
         cost_bound=cost if proven else cheapest(case),
     )
-    return _by_process(named, case, found), judged
+    return _by_process(named, case, placed), judged
 
 
 def _least_imbalance(problem: TaskProblem, named: NamedTasks, case: StandbyCase) -> int:
@@ -81,10 +81,10 @@ def _place(case: StandbyCase, least_imbalance: int) -> tuple[Standbys, bool]:
     return found if together else polish(case, found, least_imbalance), together
 
 
-def _round(case: StandbyCase, found: Standbys, load: Counter[int], done: int, per_round: int) -> StandbyRound:
+def _round(case: StandbyCase, placed: Standbys, load: Counter[int], done: int, per_round: int) -> StandbyRound:
     profile_of = case.spread.profile_of
     seats = []
-    for active, standbys, holders, price in zip(case.active, found, case.holders, case.price, strict=True):
+    for active, standbys, holders, price in zip(case.active, placed, case.holders, case.price, strict=True):
         used = (active, *standbys)
         profiles = case.spread.next_profiles(tuple(profile_of[each] for each in used), case.copies - done)
         seats.append(
@@ -107,9 +107,9 @@ def _round(case: StandbyCase, found: Standbys, load: Counter[int], done: int, pe
     )
 
 
-def _by_process(named: NamedTasks, case: StandbyCase, found: Standbys) -> dict[str, tuple[TaskId, ...]]:
+def _by_process(named: NamedTasks, case: StandbyCase, placed: Standbys) -> dict[str, tuple[TaskId, ...]]:
     taken: list[list[TaskId]] = [[] for _ in named.processes]
-    for task, standbys in zip(case.stateful, found, strict=True):
+    for task, standbys in zip(case.stateful, placed, strict=True):
         for process in standbys:
             taken[process].append(task)
     return {process.id: tuple(tasks) for process, tasks in zip(named.processes, taken, strict=True)}

@@ -25,7 +25,7 @@ class TaskModel(NamedTuple):
     """Arrays over tasks (``subtopology``, ``owner``, ``kind``) and processes (``rack``, ``capacity``)."""
 
     subtopology: Ints
-    """Equal numbers for tasks of one subtopology, whatever they are."""
+    """Equal, arbitrary numbers for tasks of one subtopology."""
     owner: Ints
     """The process that runs the task now, or -1."""
     kind: Ints
@@ -58,7 +58,7 @@ def costs_of(model: TaskModel, client: Ints) -> tuple[int, int]:
 
 
 class NamedTasks(NamedTuple):
-    """The model, whose tasks are in the order of their ids, beside the names it was made from."""
+    """The model, whose tasks are in the order of their ids, with the names it was made from."""
 
     tasks: tuple[StreamsTask, ...]
     """As the problem lists them."""

@@ -124,7 +124,7 @@ def _exactly(count: Ints) -> ClientBounds:
 
 
 def _fair(model: TaskModel) -> ClientBounds:
-    """Floor or ceil of the share by capacity; how many take the ceil is fixed, who does is not."""
+    """Floor or ceil of the share by capacity; the number of processes with the ceil is fixed."""
     tasks, capacity = len(model.kind), int(model.capacity.sum())
     low, rest = model.capacity * tasks // max(1, capacity), model.capacity * tasks % max(1, capacity)
     raised = tasks - int(low.sum())

@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 _MOST_ROUNDS = 16
 _TRIAL = 4
-"""After so many rounds most of the units must have arrived."""
+"""After this number of rounds most of the units must have arrived."""
 _MOST_COSTS = 64
 """More different costs than this would need too many rounds."""
 _FAR = 1 << 62

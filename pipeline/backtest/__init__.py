@@ -1,1 +1,1 @@
-"""backtest: recorded history, lived through again by the agent's own stages under other settings."""
+"""backtest: recorded history, replayed through the agent's own stages under other settings."""

@@ -2,7 +2,7 @@
 
 By the agent's own rule of who serves a read (`agent.values.rates.read_flows`), partition by partition, so that it is
 worked out once per arrangement of a group and its topics, and laid over the rates of every look with two sums.
-Unknown racks, selectors and rates make a part unknown, which is counted beside the rest and never taken for nothing.
+Unknown racks, selectors and rates make a part unknown, which is counted apart and never as zero.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _Pair = tuple[str, str] | tuple[()] | None
 
 
 class _Served(NamedTuple):
-    """By what is known who serves a read."""
+    """The facts that decide which broker serves a read."""
 
     racks: Mapping[int, str]
     selector: bool | None
@@ -74,13 +74,13 @@ class _Served(NamedTuple):
 
 
 class CostModel:
-    """The costs of one strategy's looks, with what is known of arrangements that have not changed."""
+    """The costs of one strategy's looks; costs of unchanged arrangements are reused."""
 
     def __init__(self) -> None:
         self._memo = Memo()
-        self._ground: tuple[object, ...] = ()
+        self._valid_for: tuple[object, ...] = ()
         self._pairs: dict[tuple[int | None, tuple[int, ...], str | None], _Pair] = {}
-        """(leader, ISR, rack of the reader) -> way, on one ground: a cluster has few different ones."""
+        """(leader, ISR, rack of the reader) -> route, of these racks and this selector; a cluster has few of them."""
         self.fresh = 0
         """Arrangements of groups and their topics that were not those of the look before."""
 
@@ -111,8 +111,8 @@ class CostModel:
     ) -> ReadPaths:
         self.fresh += 1
         selector = bits_for((group,), snapshot, self._memo).selector_is_rack_aware
-        if (racks, selector) != self._ground:
-            self._ground, self._pairs = (racks, selector), {}
+        if (racks, selector) != self._valid_for:
+            self._valid_for, self._pairs = (racks, selector), {}
         return _ways(group, topics, _Served(dict(racks), selector, self._pairs), limits)
 
     def turn(self) -> None:
@@ -159,7 +159,7 @@ def _cost(ways: ReadPaths, rates: Rates | None) -> CrossRackCost:
     if rates is None or len(rates) != len(ways.crossing):
         return CrossRackCost(ways.partitions, ways.unknown, 0.0, 0.0, 1.0 if ways.reads else 0.0)
     weight, usd = float(rates @ ways.crossing), float(rates @ ways.usd_per_byte)
-    if weight == weight and usd == usd:  # noqa: PLR0124 NaN is what differs from itself, and this is asked a million times
+    if weight == weight and usd == usd:  # noqa: PLR0124 NaN alone differs from itself, and this runs a million times
         return CrossRackCost(ways.partitions, ways.unknown, weight, usd)
     known = ~np.isnan(rates * ways.crossing)
     priced = known & ~np.isnan(ways.usd_per_byte)
@@ -187,7 +187,7 @@ def _ways(
         if at is None:
             continue
         reads += 1
-        pair = _way(states[at], rack, served)
+        pair = _route(states[at], rack, served)
         if pair is None:
             unknown += 1
             crossing[at] = usd[at] = np.nan
@@ -215,7 +215,7 @@ def _readers(group: Group) -> Iterator[tuple[TopicPartition, str | None]]:
                     yield partition, rack
 
 
-def _way(state: PartitionState, rack: str | None, served: _Served) -> _Pair:
+def _route(state: PartitionState, rack: str | None, served: _Served) -> _Pair:
     """How a read by a member in that rack travels; it depends on the leader and the ISR alone."""
     key = (state.leader, state.isr, rack)
     try:

@@ -1,6 +1,6 @@
 """Effects of an act on the looks that follow it.
 
-Assumed, and said wherever results are shown:
+The assumptions, which every result names:
 
 - A rebalance gives what the group's own assignor is predicted to give, where that is unknown the optimum; at once,
   and for tasks that must restore their state as soon as they can have done so.
@@ -49,7 +49,7 @@ class ActEffect:
     basis: Any
     """What history must still show: the group's rebalance, or replica lists."""
     given: PredictedAssignment | None = None
-    """Of a rebalance: who has what from then on."""
+    """Of a rebalance: the assignment from then on."""
     replicas: Mapping[TopicPartition, tuple[int, ...]] | None = None
     """Of moves: the new lists."""
 
@@ -78,23 +78,23 @@ class StageResults(NamedTuple):
     plan: Plan
 
 
-def effect_of(proposal: Proposal, history: Snapshot, found: StageResults, limits: Limits) -> ActEffect | None:
+def effect_of(proposal: Proposal, history: Snapshot, results: StageResults, limits: Limits) -> ActEffect | None:
     """What this act would change from this look on; None for one that changes nothing that looks show."""
     match proposal.kind:
         case ProposalKind.TRIGGER:
-            return _rebalance_effect(proposal, history, found, limits)
+            return _rebalance_effect(proposal, history, results, limits)
         case ProposalKind.REASSIGN | ProposalKind.LEADERS:
-            return _placement_effect(proposal, history, found, limits)
+            return _placement_effect(proposal, history, results, limits)
         case ProposalKind.ADVISE:
             return None
 
 
-def _rebalance_effect(proposal: Proposal, history: Snapshot, found: StageResults, limits: Limits) -> ActEffect | None:
-    group = found.snapshot.groups.get(proposal.subject.name)
-    part = next((one for one in found.plan.triggers if one.group_id == proposal.subject.name), None)
+def _rebalance_effect(proposal: Proposal, history: Snapshot, results: StageResults, limits: Limits) -> ActEffect | None:
+    group = results.snapshot.groups.get(proposal.subject.name)
+    part = next((one for one in results.plan.triggers if one.group_id == proposal.subject.name), None)
     if part is None or not isinstance(group, ConsumerGroup | StreamsGroup):
         return None
-    given = _given(group, part, found.detection)
+    given = _given(group, part, results.detection)
     if given is None:
         return None
     from_ms = history.taken_ms + round(_restoring_s(part, limits) * 1000)
@@ -109,8 +109,8 @@ def _restoring_s(part: TriggerPlan, limits: Limits) -> float:
     return (part.prediction.warmups.read_bytes or 0) / limits.proposals.move_bytes_per_s
 
 
-def _placement_effect(proposal: Proposal, history: Snapshot, found: StageResults, limits: Limits) -> ActEffect:
-    topic = found.snapshot.topics[proposal.subject.name]
+def _placement_effect(proposal: Proposal, history: Snapshot, results: StageResults, limits: Limits) -> ActEffect:
+    topic = results.snapshot.topics[proposal.subject.name]
     after = _lists(proposal, topic)
     copied_s = (proposal.predicted.bytes_to_move or 0) / limits.proposals.move_bytes_per_s
     from_ms = history.taken_ms + (0 if proposal.kind is ProposalKind.LEADERS else round(copied_s * 1000))
@@ -119,7 +119,7 @@ def _placement_effect(proposal: Proposal, history: Snapshot, found: StageResults
 
 
 def with_effects(snapshot: Snapshot, effects: Iterable[ActEffect], memo: Memo) -> SimulatedLook:
-    """The look as it would have been. An effect that has not begun yet stands, and changes nothing."""
+    """The look with the effects applied. An effect that has not begun yet stays, and changes nothing."""
     groups: dict[str, Group] = {}
     topics: dict[str, TopicState] = {}
     standing: list[ActEffect] = []
@@ -134,7 +134,7 @@ def with_effects(snapshot: Snapshot, effects: Iterable[ActEffect], memo: Memo) -
             continue
         if effect.given is not None:
             group = snapshot.groups[effect.name]
-            as_given = partial(_as_given, group, effect.given)
+            as_given = partial(_with_tasks, group, effect.given)
             groups[effect.name] = memo.of(("effect", effect.name), (group, effect.proposal.id), as_given)
         elif effect.replicas is not None:
             topic = topics.get(effect.name, snapshot.topics[effect.name])
@@ -150,7 +150,7 @@ def with_effects(snapshot: Snapshot, effects: Iterable[ActEffect], memo: Memo) -
 
 
 def rebalance_of(group: Group | None) -> Any:
-    """Tells what a group has since its last rebalance from what it had before; None while nothing is shown."""
+    """Differs between the assignment since the group's last rebalance and the one before; None without a snapshot."""
     match group:
         case ConsumerGroup() if not group.hidden:
             return tuple([(member.id, member.generation, member.epoch, member.assigned) for member in group.members])
@@ -192,21 +192,21 @@ def _promoted(group: StreamsGroup, promotable: Iterable[tuple[str, TaskId]]) -> 
     )
 
 
-def _as_given(group: Group, given: PredictedAssignment | None) -> Group:
+def _with_tasks(group: Group, predicted: PredictedAssignment | None) -> Group:
     match group:
-        case ConsumerGroup() if given is not None:
-            members = [one._replace(assigned=tuple(sorted(given.reads.get(one.id, ())))) for one in group.members]
+        case ConsumerGroup() if predicted is not None:
+            members = [one._replace(assigned=tuple(sorted(predicted.reads.get(one.id, ())))) for one in group.members]
             return group._replace(members=tuple(members))
-        case StreamsGroup() if given is not None:
-            return group._replace(processes=tuple([_running(one, given) for one in group.processes]))
+        case StreamsGroup() if predicted is not None:
+            return group._replace(processes=tuple([_running(one, predicted) for one in group.processes]))
         case _:
             return group
 
 
-def _running(process: Any, given: PredictedAssignment) -> Any:
+def _running(process: Any, predicted: PredictedAssignment) -> Any:
     """A process with its new active tasks; what it gave away, or took over, is no standby or warm-up of its own."""
-    active = given.active.get(process.id, ())
-    held = given.standby.get(process.id) if given.standby else None
+    active = predicted.active.get(process.id, ())
+    held = predicted.standby.get(process.id) if predicted.standby else None
     standby = process.standby if held is None else held
     return process._replace(
         active=tuple(active),
@@ -255,5 +255,5 @@ def _over(effect: ActEffect, snapshot: Snapshot) -> EffectEnd | None:
 
 
 def _overlaid(names: Mapping[str, Any], changed: Mapping[str, Any]) -> Mapping[str, Any]:
-    """In the order of the names: whatever reads them relies on it."""
+    """In the order of the names, on which readers rely."""
     return {name: changed.get(name, value) for name, value in names.items()}

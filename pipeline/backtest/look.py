@@ -2,7 +2,7 @@
 
 Two fidelities, one value. A whole look is rebuilt from its events and holds everything that the agent saw; a look that
 cannot be rebuilt is unusable, with the reason. A look by group holds groups with the topics that they read and the
-brokers, and says nothing about the replicas of topics: other readers of them are in another part.
+brokers, and no replicas of topics: other readers of them are in another part.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Rates = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HistoryLook:
-    """What was seen, and what was known of the time before."""
+    """The snapshot of a look, and the memory of earlier ones."""
 
     name: str
     snapshot: Snapshot
@@ -50,7 +50,7 @@ class HistoryLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnusableLook:
-    """A look that cannot be lived through again."""
+    """A look that cannot be replayed."""
 
     name: str
     taken_ms: int
@@ -95,16 +95,16 @@ class EventRow(NamedTuple):
 
 
 def looks_of(rows: Iterable[EventRow]) -> Iterator[CycleInputs | UnusableLook]:
-    """Every look of one cluster, in the order of the rows; those of a look lie together.
+    """Every look of one cluster, in the order of the rows; those of a look are adjacent.
 
     A row may come twice. A look that lacks events, or that a newer rackwise wrote, is marked as unusable.
     """
     for look, events in groupby(rows, key=attrgetter("look")):
-        found = list(events)
+        of_look = list(events)
         try:
-            yield observation_from_events(_events(found))
+            yield observation_from_events(_events(of_look))
         except (IncompleteLookError, UnreadableError) as error:
-            yield UnusableLook(name=look, taken_ms=found[0].taken_ms, why=str(error))
+            yield UnusableLook(name=look, taken_ms=of_look[0].taken_ms, why=str(error))
 
 
 def _events(rows: Iterable[EventRow]) -> Iterator[TelemetryEvent]:

@@ -1,7 +1,7 @@
 """Ranking of strategies: cost, moves, rule violations and useless triggers, one row each.
 
 Money decides where bytes are known, reads across racks where they are not; then broken rules, then triggers that
-brought nothing, then moves. What rests on unknown bytes is said beside the figures.
+brought nothing, then moves. Figures that rest on unknown bytes are marked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RankedStrategy(NamedTuple):
     usd_per_day: float | None
     """Reads, copies and changed replication; None where no byte is known, or none has a price."""
     saved_usd_per_day: float | None
-    """Against history; None where that was not lived through, or bytes are not known."""
+    """Against history; None where history was not replayed, or bytes are unknown."""
     crossing: float
     """Reads across racks at a time, on average."""
     balance_s: float | None
@@ -91,11 +91,11 @@ def markdown(rows: Sequence[RankedStrategy], about: Mapping[str, str]) -> str:
         f"| {row.scores.violation_minutes:,.0f} | {_time(row.balance_s)} |"
         for row in rows
     ]
-    told = [f"- **{row.strategy}**: {about.get(row.strategy, '')}" for row in rows]
-    return "\n".join((head, *lines, "", *told, "", *_grounds(rows))) + "\n"
+    descriptions = [f"- **{row.strategy}**: {about.get(row.strategy, '')}" for row in rows]
+    return "\n".join((head, *lines, "", *descriptions, "", *_assumed(rows))) + "\n"
 
 
-def _grounds(rows: Sequence[RankedStrategy]) -> list[str]:
+def _assumed(rows: Sequence[RankedStrategy]) -> list[str]:
     """How much was seen, what was not, and what is assumed."""
     if not rows:
         return []

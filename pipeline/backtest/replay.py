@@ -1,7 +1,7 @@
 """Replay of history under several strategies at once; their common part is computed once.
 
-Looks come in the order in which they were taken, each is handed to every strategy, and scored when the next one says
-how long it stood. No look is shown before its time: a strategy is given one look and has only what it kept.
+Looks come in the order in which they were taken; each is passed to every strategy, and scored when the next one shows
+how long it lasted. No strategy sees a look before its time: it gets one look and has only what it kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipeline.backtest.strategies import AS_RECORDED, BacktestStrategy
 from pipeline.backtest.strategy_replay import StrategyReplay, StrategyStep
 
 LONGEST_MS = 900_000
-"""Looks further apart than this do not stand for the time between them."""
+"""Longest time between two looks, in ms, that the first one covers."""
 
 
 class PublishedDocument(NamedTuple):
@@ -74,50 +74,50 @@ class _Run:
 
     def __init__(self, strategy: BacktestStrategy) -> None:
         self._strategy = strategy
-        self._life, self._score, self._costs = StrategyReplay(strategy), StrategyScorer(), CostModel()
-        self._lived: StrategyStep | None = None
-        self._said: list[PublishedDocument] = []
+        self._replay, self._score, self._costs = StrategyReplay(strategy), StrategyScorer(), CostModel()
+        self._step: StrategyStep | None = None
+        self._sent: list[PublishedDocument] = []
 
     def look(self, look: HistoryLook) -> None:
         """Live it."""
-        lived = self._life.live(look)
-        self._score.look(look, lived)
-        self._lived = lived
+        step = self._replay.live(look)
+        self._score.look(look, step)
+        self._step = step
         if self._strategy.name == AS_RECORDED.name:
             self._score.history(look)
             if look.whole:
                 at_ms = look.snapshot.taken_ms
-                self._said += [
+                self._sent += [
                     PublishedDocument(look.name, at_ms, slot(one), one.id, proposal_to_bytes(one))
-                    for one in lived.proposals
+                    for one in step.proposals
                 ]
 
     def passed(self, look: HistoryLook, late_ms: int, recorded: RecordedCosts, longest_ms: int) -> None:
-        """Score the last look, which stood for so long."""
-        if self._lived is None:
+        """Score the last look for the time that it covers."""
+        if self._step is None:
             return
         if late_ms > longest_ms or late_ms < 0:
             self._score.unseen(max(0, late_ms) / 1000)
             return
-        own = self._costs.by_group(look, self._lived.shown.snapshot, self._not_as_recorded(look))
+        own = self._costs.by_group(look, self._step.shown.snapshot, self._not_as_recorded(look))
         self._costs.turn()
-        self._score.passed(look, self._lived, late_ms / 1000, recorded, own)
+        self._score.passed(look, self._step, late_ms / 1000, recorded, own)
 
     def result(self, last: HistoryLook | None, fresh: int, unusable: tuple[UnusableLook, ...]) -> StrategyResult:
         """The sums."""
         scores = StrategyScores() if last is None else self._score.end(last.snapshot.taken_ms, last.limits)
-        return StrategyResult(self._strategy.name, scores, tuple(self._score.acts), tuple(self._said), fresh, unusable)
+        return StrategyResult(self._strategy.name, scores, tuple(self._score.acts), tuple(self._sent), fresh, unusable)
 
     def _not_as_recorded(self, look: HistoryLook) -> list[str]:
         """Groups that cost something else than recorded: they, or a topic that they read, were changed."""
-        if self._lived is None:
+        if self._step is None:
             return []
         if self._strategy.reads_otherwise:
             return list(look.snapshot.groups)
-        touched = self._lived.shown.touched
+        touched = self._step.shown.touched
         if not touched:
             return []
         topics = {name.partition("/")[2] for name in touched if name.startswith("topic/")}
-        readers = self._lived.detection.topics if topics else {}
+        readers = self._step.detection.topics if topics else {}
         groups = {name.partition("/")[2] for name in touched if name.startswith("group/")}
         return sorted(groups | {group for group, read in readers.items() if topics.intersection(read)})

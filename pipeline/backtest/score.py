@@ -1,8 +1,8 @@
 """Score of a strategy: cost, moves, rule violations, useless triggers, time to balance.
 
 A look counts for the time until the next one. Where the next comes much later than looks usually do, none was taken:
-that time is counted as unseen and scored for no strategy. One yardstick for all: the recorded limits say from which gap
-on an assignment counts as broken, and what a gigabyte costs.
+that time is counted as unseen and scored for no strategy. One measure for all: recorded limits give the gap from which
+an assignment counts as broken, and the price of a gigabyte.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeline.backtest.look import HistoryLook
 from pipeline.backtest.strategy_replay import StrategyStep
 
 BROKEN = frozenset((FindingReason.REPLICAS_SHARE_RACK, FindingReason.UNDER_MIN_ISR, FindingReason.COPIES_SHARE_RACK))
-"""Findings that count as a broken rule for as long as they stand."""
+"""Findings that count as a broken rule for as long as they last."""
 
 
 class RecordedCosts(NamedTuple):
@@ -59,9 +59,9 @@ class StrategyScores(NamedTuple):
     groups: int = 0
     """Groups of all looks: group snapshots."""
     seconds: float = 0.0
-    """Time that looks stand for."""
+    """Time that looks cover."""
     unseen_s: float = 0.0
-    """Time for which no look stands."""
+    """Time that no look covers."""
     read_partition_s: float = 0.0
     """Reads across racks, times seconds."""
     unknown_partition_s: float = 0.0
@@ -94,7 +94,7 @@ class StrategyScores(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """An act whose effect stands."""
+    """An act whose effect lasts."""
 
     look: str
     effect: ActEffect
@@ -112,21 +112,21 @@ class StrategyScorer:
         self._since: dict[str, int] = {}
         self._recorded: set[tuple[str, int]] | None = None
 
-    def look(self, look: HistoryLook, lived: StrategyStep) -> None:
+    def look(self, look: HistoryLook, step: StrategyStep) -> None:
         """What a look shows at once: what ended, what was done, which groups are off balance."""
         now_ms = look.snapshot.taken_ms
-        for effect, why in lived.ended:
+        for effect, why in step.ended:
             self._close(effect, why, now_ms, look.limits)
-        for act in lived.acts:
+        for act in step.acts:
             self._done(look, act)
-        self._balance(lived.detection, look.limits, now_ms)
+        self._balance(step.detection, look.limits, now_ms)
         groups = len(look.snapshot.groups)
         self.scores = self.scores._replace(looks=self.scores.looks + 1, groups=self.scores.groups + groups)
 
     def passed(
         self,
         look: HistoryLook,
-        lived: StrategyStep,
+        step: StrategyStep,
         seconds: float,
         recorded: RecordedCosts,
         own: Mapping[str, CrossRackCost],
@@ -134,8 +134,8 @@ class StrategyScorer:
         """That much time passed until the next look; ``own`` are the costs of what is not as recorded."""
         saved = {name: recorded.by_group.get(name, NOTHING).minus(cost) for name, cost in own.items()}
         cost = recorded.total.minus(total(saved.values()))
-        replication = _replication(look, lived)
-        for effect in lived.shown.standing:
+        replication = _replication(look, step)
+        for effect in step.shown.standing:
             known = self._open.get(effect)
             if known is not None and effect.given is not None and look.snapshot.taken_ms >= effect.from_ms:
                 known.saved = known.saved.plus(_times(saved.get(effect.name, NOTHING), seconds))
@@ -150,20 +150,20 @@ class StrategyScorer:
             dark_group_s=was.dark_group_s + cost.dark * seconds,
             replication_bytes=was.replication_bytes + replication.bytes * seconds,
             replication_usd=was.replication_usd + replication.usd * seconds,
-            violation_minutes=was.violation_minutes + _broken(look, lived, len(self._since)) * seconds / 60,
+            violation_minutes=was.violation_minutes + _broken(look, step, len(self._since)) * seconds / 60,
         )
 
     def unseen(self, seconds: float) -> None:
-        """There was no look for so long."""
+        """Count seconds without a look."""
         self.scores = self.scores._replace(unseen_s=self.scores.unseen_s + seconds)
 
     def history(self, look: HistoryLook) -> None:
-        """Count what the agent really did, as its memory tells: for the strategy that is history itself."""
-        told = set(look.memory.acts.items())
+        """Count the triggers in the agent's recorded memory, for the strategy as-recorded."""
+        recorded = set(look.memory.acts.items())
         if self._recorded is not None:
-            new = len(told - self._recorded)
+            new = len(recorded - self._recorded)
             self.scores = self.scores._replace(triggers=self.scores.triggers + new)
-        self._recorded = (self._recorded or set()) | told
+        self._recorded = (self._recorded or set()) | recorded
 
     def end(self, now_ms: int, limits: Limits) -> StrategyScores:
         """The sums, once no look follows."""
@@ -239,20 +239,20 @@ def _alike(old: ActEffect, new: ActEffect) -> bool:
     return (old.given is None) == (new.given is None)
 
 
-def _broken(look: HistoryLook, lived: StrategyStep, off: int) -> int:
+def _broken(look: HistoryLook, step: StrategyStep, off: int) -> int:
     """Broken rules: groups off balance and findings. A part of a look speaks of its groups alone."""
     return off + sum(
         finding.reason in BROKEN and (look.whole or finding.subject.kind == "group")
-        for finding in lived.detection.findings
+        for finding in step.detection.findings
     )
 
 
-def _replication(look: HistoryLook, lived: StrategyStep) -> CrossRackCost:
+def _replication(look: HistoryLook, step: StrategyStep) -> CrossRackCost:
     """By how much moved replicas change what followers fetch across racks; nothing where a rate is not known."""
-    names = sorted(name.partition("/")[2] for name in lived.shown.touched if name.startswith("topic/"))
+    names = sorted(name.partition("/")[2] for name in step.shown.touched if name.startswith("topic/"))
     if not names:
         return NOTHING
-    before, after = (_fetched(names, of) for of in (look.snapshot, lived.shown.snapshot))
+    before, after = (_fetched(names, of) for of in (look.snapshot, step.shown.snapshot))
     if before is None or after is None:
         return NOTHING
     usd = [(usd_per_day(flows, look.limits) or 0.0) / SECONDS_PER_DAY for flows in (before, after)]

@@ -1,7 +1,7 @@
 """Looks split by group, so that history is replayed in parts: groups with the topics that they read, and brokers.
 
 A row is a group in a look. What seldom changes, the group and its topics, is written where it is first seen in a part
-and named by its digest from then on, for each group by itself; figures stand in each row. The parts of a cluster are
+and named by its digest from then on, for each group by itself; figures are in each row. The parts of a cluster are
 its buckets of groups; each has a row about the world in every look. Cutting runs the agent's decoding and modelling
 once for all strategies.
 
@@ -42,7 +42,7 @@ from pipeline.backtest.look import HistoryLook, Rates
 
 T = TypeVar("T")
 WORLD, GROUP = 0, 1
-"""Kinds of row, in the order in which a look's rows stand."""
+"""Kinds of row, in the order of a look's rows."""
 
 
 class LookSlice(NamedTuple):
@@ -57,14 +57,14 @@ class LookSlice(NamedTuple):
     group_digest: int
     topics_digest: int
     group: bytes | None
-    """What the digest stands for, as JSON; None where it was written before. The world is written in each row."""
+    """The digest's content as JSON; None where it was written before. The world is written in each row."""
     topics: bytes | None
     moving: bytes | None
     """What changes in each look: copies of tasks and what is remembered of the group. None for a plain group."""
     weights_digest: int
     """Which weights of the pipeline, for this group and its topics; 0 for none."""
     weights: bytes | None
-    """What that digest stands for, as JSON, where it comes first."""
+    """That digest's content as JSON, where it comes first."""
     rates: bytes | None
     """Bytes per second by topic and partition, as 32-bit floats, little end first, NaN for unknown; None for all."""
 
@@ -117,7 +117,7 @@ class MovingData(NamedTuple):
     rebalancing_ms: int | None = None
 
 
-class TornSlices(ValueError):  # noqa: N818 it says what the rows are
+class TornSlices(ValueError):  # noqa: N818 named for the rows
     """Rows name something that was never written."""
 
 
@@ -156,9 +156,9 @@ class LookSlicer:
         topics_body, topics_digest = of(
             ("topics", group.id), (topics,), lambda: _digested(TopicsData, TopicsData(topics))
         )
-        told = _weights(snapshot.weighed, group.id, names)
+        weights = _weights(snapshot.weighed, group.id, names)
         weights_body, weights_digest = of(
-            ("weights", group.id), (told,), lambda: (b"", 0) if told is None else _digested(WeightsData, told)
+            ("weights", group.id), (weights,), lambda: (b"", 0) if weights is None else _digested(WeightsData, weights)
         )
         moving = MovingData(
             snapshot.copies.get(group.id, ()), memory.streams.get(group.id), memory.rebalancing.get(group.id)
@@ -190,7 +190,7 @@ class LookSlicer:
 
 
 class LookRebuilder:
-    """Makes looks of rows again, for one bucket of one cluster; looks are handed over in their order."""
+    """Rebuilds looks from rows, for one bucket of one cluster; looks come in their order."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -209,14 +209,14 @@ class LookRebuilder:
         names: list[str] = []
         rates: dict[str, Rates] = {}
         moving: dict[str, bytes] = {}
-        told_weights: dict[str, int] = {}
+        weight_digests: dict[str, int] = {}
         for row in map(LookSlice._make, rows):
             if row.kind == WORLD:
                 world = from_json(WorldData, json.loads(row.group or b""))
                 continue
             self._keep(row)
             if row.weights_digest:
-                told_weights[row.subject] = row.weights_digest
+                weight_digests[row.subject] = row.weights_digest
             digests += (row.group_digest, row.topics_digest)
             names.append(row.subject)
             if row.rates is not None:
@@ -227,8 +227,8 @@ class LookRebuilder:
         if world is None:
             raise TornSlices(f"look {name} of cluster {self._cluster} has no row about the world")
         groups, topics_by_name = self._arranged(digests, names, name)
-        told = {subject: from_json(MovingData, json.loads(body)) for subject, body in moving.items()}
-        parts = _Parts(groups, topics_by_name, told, rates, self._weighed(told_weights, name))
+        moving_data = {subject: from_json(MovingData, json.loads(body)) for subject, body in moving.items()}
+        parts = _Parts(groups, topics_by_name, moving_data, rates, self._weighed(weight_digests, name))
         return _look(self._cluster, name, taken_ms, world, parts, self._same)
 
     def _keep(self, row: LookSlice) -> None:
@@ -240,11 +240,11 @@ class LookRebuilder:
         if row.weights is not None and row.weights_digest not in self._weights:
             self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights))
 
-    def _weighed(self, told: Mapping[str, int], look: str) -> FreshWeights:
+    def _weighed(self, digests: Mapping[str, int], look: str) -> FreshWeights:
         """The weights of all groups; one object for as long as they are the same."""
-        if not told:
+        if not digests:
             return NOT_WEIGHED
-        key = tuple(told.items())
+        key = tuple(digests.items())
         try:
             return self._same.of(("weighed",), (key,), lambda: _together({n: self._weights[d] for n, d in key}))
         except KeyError as error:
@@ -350,16 +350,16 @@ def _weights(weighed: FreshWeights, group: str, topics: Iterable[str]) -> Weight
     if weighed is NOT_WEIGHED:
         return None
     columns = {name: weighed.topics[name] for name in topics if name in weighed.topics}
-    told = WeightsData(columns, weighed.groups.get(group), weighed.restores.get(group))
-    return None if told == WeightsData() else told
+    weights = WeightsData(columns, weighed.groups.get(group), weighed.restores.get(group))
+    return None if weights == WeightsData() else weights
 
 
-def _together(told: Mapping[str, WeightsData]) -> FreshWeights:
-    topics = {name: column for one in told.values() for name, column in one.topics.items()}
+def _together(by_group: Mapping[str, WeightsData]) -> FreshWeights:
+    topics = {name: column for one in by_group.values() for name, column in one.topics.items()}
     return FreshWeights(
         topics=dict(sorted(topics.items())),
-        groups={name: one.reads for name, one in told.items() if one.reads is not None},
-        restores={name: one.restores for name, one in told.items() if one.restores is not None},
+        groups={name: one.reads for name, one in by_group.items() if one.reads is not None},
+        restores={name: one.restores for name, one in by_group.items() if one.restores is not None},
         bytes_per_s={
             TopicPartition(name, number): rate
             for name, column in topics.items()

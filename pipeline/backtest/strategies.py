@@ -1,8 +1,8 @@
 """Strategies of a backtest: named changes of the limits that were in force.
 
 A strategy changes nothing but limits, by the names that telemetry gives them (``min_gain_share``,
-``execute.trigger_budget_per_group_per_hour``); ``group.…`` and ``trigger.…`` stand for the settings of every group. All
-strategies but ``as-recorded`` and ``no-action`` act: mode is execute, and whatever needs a person's approval has it.
+``execute.trigger_budget_per_group_per_hour``); ``group.…`` and ``trigger.…`` name the settings of every group. All
+strategies but ``as-recorded`` and ``no-action`` act: mode is execute, and every approval that a person gives is given.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agent.values.typed_json import UnreadableError, from_json
 from config.yaml_file import yaml_value
 
 APPROVED = ApprovalRule(name="backtest")
-"""It is assumed that whatever the guard would let pass is approved at once."""
+"""Every act that the guard allows is assumed to be approved at once."""
 _READING = frozenset(("rack_locators", "own_prefix", "include_own_topics", "default_group", "groups"))
 _READING_GROUPS = frozenset(("topology", "acceptable_recovery_lag"))
 
@@ -39,7 +39,7 @@ class BacktestStrategy:
     changes: tuple[tuple[str, Any], ...] = ()
     """(name of a limit, its value as JSON has it), in order."""
     acts: bool = True
-    """False: whatever is proposed, nothing is done."""
+    """False: no proposal is carried out."""
 
     @property
     def digest(self) -> str:

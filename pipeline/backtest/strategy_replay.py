@@ -48,7 +48,7 @@ _CLUSTER_BUDGET = 1 << 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayState:
-    """What a strategy knows of the looks before; all times are wall clock, as two agents' monotonic ones differ."""
+    """A strategy's memory of the looks before; all times are wall clock, as two agents' monotonic ones differ."""
 
     first_seen: Mapping[str, int]
     gone: Mapping[str, tuple[int, int]]
@@ -80,7 +80,7 @@ class GuardInput(NamedTuple):
 
 
 class StrategyReplay:
-    """One strategy going through history; looks are handed over in the order in which they were taken."""
+    """One strategy going through history; looks come in the order in which they were taken."""
 
     def __init__(self, strategy: BacktestStrategy) -> None:
         self.strategy = strategy
@@ -114,27 +114,27 @@ class StrategyReplay:
         done: tuple[Proposal, ...] = ()
         if self.strategy.acts and proposals:
             done = self._allowed(proposals, GuardInput(planned, memory, limits, chain.journal))
-        found = StageResults(planned, detection, plan)
-        did = [(one, effect_of(one, history, found, limits)) for one in done]
+        results = StageResults(planned, detection, plan)
+        carried_out = [(one, effect_of(one, history, results, limits)) for one in done]
         if not as_recorded:
             after = remember(memory, snapshot, detection, plan.predictions)
-            self._chain = _next(chain, look, after, shown.standing, did)
+            self._chain = _next(chain, look, after, shown.standing, carried_out)
         for memo in self._memos.values():
             memo.turn()
-        acts = tuple(effect or one for one, effect in did)
+        acts = tuple(effect or one for one, effect in carried_out)
         return StrategyStep(shown, detection, proposals, acts, shown.ended)
 
-    def _allowed(self, proposals: tuple[Proposal, ...], asked: GuardInput) -> tuple[Proposal, ...]:
-        """What the guard allows. It is not asked again about a group whose own ways it refused, until they change."""
-        snapshot, memory, limits, journal = asked
+    def _allowed(self, proposals: tuple[Proposal, ...], inputs: GuardInput) -> tuple[Proposal, ...]:
+        """The proposals that the guard allows. It judges a group that it refused again only after the group changes."""
+        snapshot, memory, limits, journal = inputs
         groups, refused = snapshot.groups.get, self._refused
         open_to = [one for one in proposals if refused.get(one.subject) != (groups(one.subject.name), limits)]
         verdicts = guard(open_to, snapshot, memory, limits, journal, snapshot.taken_ms)
-        for one, said in zip(open_to, verdicts, strict=True):
+        for one, verdict in zip(open_to, verdicts, strict=True):
             # Without a time this refusal rests on nothing but the group and the limits.
-            if isinstance(said, Hold) and said.reason is HoldReason.GROUP_REFUSED and said.until_ms is None:
+            if isinstance(verdict, Hold) and verdict.reason is HoldReason.GROUP_REFUSED and verdict.until_ms is None:
                 refused[one.subject] = (groups(one.subject.name), limits)
-        return tuple(one for one, said in zip(open_to, verdicts, strict=True) if isinstance(said, Allow))
+        return tuple(one for one, verdict in zip(open_to, verdicts, strict=True) if isinstance(verdict, Allow))
 
     def _limits(self, look: HistoryLook) -> Limits:
         limits = self._memos["limits"].of(("limits",), (look.limits,), lambda: limits_under(self.strategy, look.limits))
@@ -182,13 +182,13 @@ def _next(
     look: HistoryLook,
     memory: Memory,
     standing: tuple[ActEffect, ...],
-    did: list[tuple[Proposal, ActEffect | None]],
+    carried_out: list[tuple[Proposal, ActEffect | None]],
 ) -> ReplayState:
     at_ms = look.snapshot.taken_ms
-    new = [effect for _, effect in did if effect is not None]
+    new = [effect for _, effect in carried_out if effect is not None]
     renewed = {(effect.proposal.subject, effect.given is None) for effect in new}
     kept = [old for old in standing if (old.proposal.subject, old.given is None) not in renewed]
-    triggered = [one for one, _ in did if one.kind is ProposalKind.TRIGGER]
+    triggered = [one for one, _ in carried_out if one.kind is ProposalKind.TRIGGER]
     journal = chain.journal
     if triggered:
         journal = {**journal, **{entry.key: entry for entry in (_entry(one, journal, at_ms) for one in triggered)}}
@@ -203,7 +203,7 @@ def _next(
 
 
 def _entry(proposal: Proposal, journal: JournalState, at_ms: int) -> Entry:
-    """What the journal would say of a trigger that was done, and came out as predicted."""
+    """The journal's state of a trigger that was done, with the predicted result."""
     name = proposal.subject.name
     expected = TriggerExpectation(generation=None, readers=(), holds={}, moves=(), items=proposal.predicted.moves)
     trigger = TriggerEntry(
@@ -236,7 +236,7 @@ def without_cluster_bounds(limits: Limits) -> Limits:
 
 
 def _weighed(look: HistoryLook, snapshot: Snapshot, detection: DetectionResult, limits: Limits) -> Snapshot:
-    """A part of a look gets the rates of its groups where the limits ask for bytes, and something can be gained."""
+    """A part of a look gets the rates of its groups where the limits need bytes, and a gain is possible."""
     if look.rates is None or limits.gain.min_bytes_per_s <= 0:
         return snapshot
     rates = {}

@@ -41,7 +41,7 @@ Item = TypeVar("Item")
 
 
 class BacktestPart(NamedTuple):
-    """What is lived through together."""
+    """The looks that are replayed together: a stretch of a cluster's history, and a bucket of its groups."""
 
     cluster: str
     stretch_ms: int
@@ -52,7 +52,7 @@ class ReplaySettings(NamedTuple):
     """What holds for all units."""
 
     longest_ms: int = LONGEST_MS
-    """Looks further apart than this do not stand for the time between them."""
+    """Longest time between two looks, in ms, that the first one covers."""
 
 
 def unit_id(strategy: BacktestStrategy, part: BacktestPart, content: str, settings: ReplaySettings) -> str:
@@ -78,7 +78,7 @@ class ReplayUnits:
         """One batch of results per unit."""
         for part, rows in _parts(batches, _SLICE_COLUMNS if self._by_group else EventRow._fields):
             looks = _rebuilt(part, rows) if self._by_group else _whole(rows)
-            yield _lived(part, looks, self._todo, self._settings, self._schema)
+            yield _replayed(part, looks, self._todo, self._settings, self._schema)
 
 
 class SliceLooks:
@@ -105,7 +105,7 @@ class SliceLooks:
 
 
 def chunks(rows: Iterable[Item], most: int) -> Iterator[list[Item]]:
-    """Rows in lists of at most so many."""
+    """Rows in lists of limited length."""
     rest = iter(rows)
     while some := list(islice(rest, most)):
         yield some
@@ -140,7 +140,7 @@ def _rebuilt(part: BacktestPart, rows: Iterable[Sequence[Any]]) -> Iterator[Hist
             yield UnusableLook(name=name, taken_ms=taken_ms, why=str(error))
 
 
-def _lived(
+def _replayed(
     part: BacktestPart,
     looks: Iterable[HistoryLook | UnusableLook],
     todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],

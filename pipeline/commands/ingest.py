@@ -62,7 +62,7 @@ def ingest(
     )  # fmt: skip
     stop = StopSignal()
     small = {} if bronze_only else small_batches(loaded.settings.spark.master)
-    with options.job("ingest", loaded, small) as job, _told_to_stop(stop):
+    with options.job("ingest", loaded, small) as job, _stopped_by_signal(stop):
         live = None if bronze_only else _live(job, weights=weights)
         records = _run(job, live, once=once, accept_data_loss=accept_data_loss, stop=stop)
     options.say(f"{counted(records, 'record')} in all")
@@ -130,14 +130,14 @@ def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data
 
 
 @contextmanager
-def _told_to_stop(stop: StopSignal) -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the run after the batch at hand; the second one at once."""
+def _stopped_by_signal(stop: StopSignal) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the run after the current batch; the second one at once."""
 
     def on_signal(number: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        # Not by `say`: whatever this interrupts may be writing there itself.
+        # Not by `say`: the interrupted code may be writing there itself.
         os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending after the current batch".encode())
 
     with on_ending(on_signal):

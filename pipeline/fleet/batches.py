@@ -1,8 +1,8 @@
 """Fleet plans on the executors: batches of rows in, plans of whole clusters and of single groups out.
 
 Replicas are planned for a cluster as a whole, then each group on its own. The stages are the agent's: the proposal for
-a group is the one of its own agent, and the optimum beside it is the exact one. Leaders are left to the agent, which
-knows all their readers at once.
+a group is that of its own agent, with the exact optimum next to it. Leaders are left to the agent, which sees all their
+readers at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PIECE = (
 )  # fmt: skip
 """Columns between the two halves of a job over looks. Kinds are those of slices, and `ANSWER`."""
 ANSWER = 2
-"""A plan that was made where the whole cluster was seen; its document stands in ``group_body``."""
+"""A plan that was made with the whole cluster in view; its document is in ``group_body``."""
 UNUSABLE = 3
 """A look that cannot be rebuilt; the reason is in ``group_body``."""
 
@@ -67,11 +67,11 @@ class SolveProblems:
         began = time.process_time()
         try:
             with no_collection():
-                found = planned(cluster, subject, read(kind, row["problem"]), row["made_ms"])
+                answer = planned(cluster, subject, read(kind, row["problem"]), row["made_ms"])
         except UnreadableError as error:
-            found = SolvedProblem(size=row["size"], why_not=str(error))
+            answer = SolvedProblem(size=row["size"], why_not=str(error))
         took = time.process_time() - began
-        return _plan_row(self._run, cluster, FleetAnswer(subject, kind, found), None, row["made_ms"], took)
+        return _plan_row(self._run, cluster, FleetAnswer(subject, kind, answer), None, row["made_ms"], took)
 
 
 class CutNewest:
@@ -116,7 +116,7 @@ class PlanGroups:
         self._run, self._worlds, self._schema = run, worlds, schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """A row for each group; what was planned before is handed on."""
+        """A row for each group; plans that were made before are passed on."""
         rows = (
             row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in PIECE), strict=True)
         )
@@ -139,27 +139,27 @@ class PlanGroups:
 
 
 def told_plan(run: str, cluster: str, piece: Mapping[str, Any]) -> Row:
-    """The row of fleet.plans that an `ANSWER` piece stands for."""
-    told = json.loads(piece["group_body"])
+    """The row of fleet.plans of an `ANSWER` piece."""
+    figures = json.loads(piece["group_body"])
     return {
         "run": run,
         "cluster": cluster,
         "subject": piece["subject"],
         "look": piece["look"],
         "made_ms": piece["taken_ms"],
-        **told,
+        **figures,
     }
 
 
 def _answer_piece(cluster: str, look: str, taken_ms: int, answer: FleetAnswer) -> Row:
     row = _plan_row("", cluster, answer, look, taken_ms, None)
-    told = {name: value for name, value in row.items() if name not in ("run", "cluster", "subject", "look", "made_ms")}
-    return _piece(cluster, look, taken_ms, ANSWER, answer.subject, json.dumps(told))
+    figures = {key: value for key, value in row.items() if key not in ("run", "cluster", "subject", "look", "made_ms")}
+    return _piece(cluster, look, taken_ms, ANSWER, answer.subject, json.dumps(figures))
 
 
-def _piece(cluster: str, look: str, taken_ms: int, kind: int, subject: str, told: str) -> Row:  # noqa: PLR0917 columns
+def _piece(cluster: str, look: str, taken_ms: int, kind: int, subject: str, text: str) -> Row:  # noqa: PLR0917 columns
     """A piece that is no group: nothing but its text is in it."""
-    body = told.encode("utf-8", "backslashreplace")
+    body = text.encode("utf-8", "backslashreplace")
     nothing = (None, None, 0, None, None)
     return dict(zip(PIECE, (cluster, look, taken_ms, kind, subject, 0.0, 0, 0, body, *nothing), strict=True))
 
@@ -227,7 +227,7 @@ def replicas_of(look: HistoryLook) -> Iterator[FleetAnswer]:
 
 
 def weight_of(group: Group) -> float:
-    """How long planning a group takes, roughly: what it reads, and a little more where there is more of it."""
+    """Relative planning time of a group, without a unit: growing with its reads, and a little faster than they do."""
     items = items_of(group)
     readers = len(group.processes) if isinstance(group, StreamsGroup) else _members(group)
     return 50.0 + items + items * min(readers, 1000) / 100

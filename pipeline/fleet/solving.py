@@ -172,7 +172,7 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
 def _changed(
     now: Mapping[str, tuple[_Held, ...]], then: Mapping[str, Sequence[_Held]], what: str
 ) -> tuple[tuple[ProposalRow, ...], tuple[ProposalRow, ...], tuple[ProposalMove, ...]]:
-    """Rows of those that have something else then, and who takes what over from whom."""
+    """Rows of members whose assignment changes, with the moves between them."""
     rows = [name for name in sorted(now) if now[name] != tuple(then.get(name, ()))]
     owner, taker = sole_owners(now.items()), sole_owners(then.items())
     # What a consumer reads is not copied; what a task has to restore is not known from outside.

@@ -46,7 +46,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestRequest:
-    """What to live through."""
+    """The history to replay, and the strategies."""
 
     strategies: tuple[BacktestStrategy, ...]
     from_ms: int | None = None
@@ -100,55 +100,55 @@ class _Todo(NamedTuple):
     weight: int
 
 
-def run_backtest(tables: TableStore, wanted: BacktestRequest, say: Say = lambda _: None) -> BacktestSummary:
-    """Every unit of the stretch, from the table or worked out now. Raises BadInput where there is nothing to live."""
-    _check(wanted)
-    stretches = cut(tables, wanted, say) if wanted.by == "groups" else None
-    return live(tables, wanted, say, stretches=stretches)
+def run_backtest(tables: TableStore, request: BacktestRequest, say: Say = lambda _: None) -> BacktestSummary:
+    """Every unit of the stretch, from the table or computed now. Raises BadInput when there is no look."""
+    _check(request)
+    stretches = cut(tables, request, say) if request.by == "groups" else None
+    return live(tables, request, say, stretches=stretches)
 
 
 def live(
     tables: TableStore,
-    wanted: BacktestRequest,
+    request: BacktestRequest,
     say: Say = lambda _: None,
     *,
     stretches: Sequence[HistoryStretch] | None = None,
 ) -> BacktestSummary:
-    """The same, of slices that are cut already: those of these stretches, or all that there are."""
+    """As `run_backtest`, of existing slices: those of ``stretches``, or all. Raises BadInput when there is no look."""
     spark = tables.spark
-    rows = _slices(tables, wanted) if wanted.by == "groups" else _events(tables, wanted)
+    rows = _slices(tables, request) if request.by == "groups" else _events(tables, request)
     if stretches is not None:
         # What was cut into shorter or longer stretches before stays in the table.
-        mine = spark.createDataFrame(list(stretches), "cluster string, stretch_ms long, input string")
-        rows = rows.join(F.broadcast(mine), on=["cluster", "stretch_ms", "input"], how="left_semi")
+        selected = spark.createDataFrame(list(stretches), "cluster string, stretch_ms long, input string")
+        rows = rows.join(F.broadcast(selected), on=["cluster", "stretch_ms", "input"], how="left_semi")
     parts = _parts(rows)
     if not parts:
         raise BadInput(
-            "There is no look to replay in that period", why=_why_empty(tables, wanted), todo="Check --from and --to."
+            "There is no look to replay in that period", why=_why_empty(tables, request), todo="Check --from and --to."
         )
-    settings = ReplaySettings(wanted.longest_ms)
-    ids = {(one.part, s): unit_id(s, one.part, one.content, settings) for one in parts for s in wanted.strategies}
+    settings = ReplaySettings(request.longest_ms)
+    ids = {(one.part, s): unit_id(s, one.part, one.content, settings) for one in parts for s in request.strategies}
     known = _finished(tables, ids.values())
     todo = {
         one: missing
         for one in parts
-        if (missing := [(s, ids[one.part, s]) for s in wanted.strategies if ids[one.part, s] not in known])
+        if (missing := [(s, ids[one.part, s]) for s in request.strategies if ids[one.part, s] not in known])
     }
-    tasks = wanted.tasks or _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    tasks = request.tasks or _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     writer, finished = f"backtest {uuid4().hex}", 0
     for number, wave in enumerate(_waves(list(todo), tasks * _PARTS_PER_TASK)):
         work = {one.part: todo[one] for one in wave}
         results = _results(rows, wave, work, settings, min(tasks, len(wave)))
-        with _small_batches(spark, wanted.by):
+        with _small_batches(spark, request.by):
             tables.append(UNITS, results, WriterBatch(writer, number))
         finished += sum(len(of) for of in work.values())
         say(f"{finished} of {sum(map(len, todo.values()))} units are computed; {len(known)} were already there")
     return _done(tables, ids.values(), finished, len(known))
 
 
-def cut(tables: TableStore, wanted: BacktestRequest, say: Say = lambda _: None) -> list[HistoryStretch]:
+def cut(tables: TableStore, request: BacktestRequest, say: Say = lambda _: None) -> list[HistoryStretch]:
     """Cut the looks of every stretch that was not cut yet, or of which more events came since; all that are cut now."""
-    events = _events(tables, wanted)
+    events = _events(tables, request)
     parts = _parts(events)
     known = {
         (row.cluster, row.stretch_ms, row.input)
@@ -156,7 +156,7 @@ def cut(tables: TableStore, wanted: BacktestRequest, say: Say = lambda _: None) 
     }
     todo = [one for one in parts if (one.part.cluster, one.part.stretch_ms, one.content) not in known]
     for number, one in enumerate(todo, 1):
-        _cut_one(tables, events, one, wanted)
+        _cut_one(tables, events, one, request)
         say(f"{number} of {len(todo)} periods are split by group")
     return [HistoryStretch(one.part.cluster, one.part.stretch_ms, one.content) for one in parts]
 
@@ -164,56 +164,56 @@ def cut(tables: TableStore, wanted: BacktestRequest, say: Say = lambda _: None) 
 # --- rows -------------------------------------------------------------------------------------------------------
 
 
-def _events(tables: TableStore, wanted: BacktestRequest) -> DataFrame:
+def _events(tables: TableStore, request: BacktestRequest) -> DataFrame:
     rows = tables.read(TELEMETRY).where(F.col("kind").isin([str(kind) for kind in KINDS]))
     for name in EventRow._fields:
         rows = rows.where(F.col(name).isNotNull())
-    rows = _between(rows, wanted)
+    rows = _between(rows, request)
     return rows.select(
-        _stretch(wanted).alias("stretch_ms"), F.lit(WHOLE).alias("bucket"), "event_id", *EventRow._fields
+        _stretch(request).alias("stretch_ms"), F.lit(WHOLE).alias("bucket"), "event_id", *EventRow._fields
     )
 
 
-def _slices(tables: TableStore, wanted: BacktestRequest) -> DataFrame:
-    rows = _between(tables.read(SLICES), wanted)
-    if wanted.groups is not None:
-        rows = rows.where((F.col("kind") == 0) | F.col("subject").rlike(_java(wanted.groups)))
+def _slices(tables: TableStore, request: BacktestRequest) -> DataFrame:
+    rows = _between(tables.read(SLICES), request)
+    if request.groups is not None:
+        rows = rows.where((F.col("kind") == 0) | F.col("subject").rlike(_java(request.groups)))
     return rows
 
 
-def _between(rows: DataFrame, wanted: BacktestRequest) -> DataFrame:
-    if wanted.from_ms is not None:
-        rows = rows.where(F.col("taken_ms") >= wanted.from_ms)
-    if wanted.to_ms is not None:
-        rows = rows.where(F.col("taken_ms") < wanted.to_ms)
-    return rows if wanted.cluster is None else rows.where(F.col("cluster") == wanted.cluster)
+def _between(rows: DataFrame, request: BacktestRequest) -> DataFrame:
+    if request.from_ms is not None:
+        rows = rows.where(F.col("taken_ms") >= request.from_ms)
+    if request.to_ms is not None:
+        rows = rows.where(F.col("taken_ms") < request.to_ms)
+    return rows if request.cluster is None else rows.where(F.col("cluster") == request.cluster)
 
 
-def _stretch(wanted: BacktestRequest) -> Any:
-    return (F.floor(F.col("taken_ms") / F.lit(wanted.stretch_ms)) * F.lit(wanted.stretch_ms)).cast("long")
+def _stretch(request: BacktestRequest) -> Any:
+    return (F.floor(F.col("taken_ms") / F.lit(request.stretch_ms)) * F.lit(request.stretch_ms)).cast("long")
 
 
 def _parts(rows: DataFrame) -> list[_Todo]:
     """The parts with the digests of their rows, in order. A sum of hashes does not mind the order of rows."""
-    told = (
+    hashed = (
         ("look", "kind", "subject", "group_digest", "topics_digest", "moving", "weights_digest", "rates")
         if "group_digest" in rows.columns
         else ("event_id", "v", "taken_ms", "data")
     )
     grouped = rows.groupBy("cluster", "stretch_ms", "bucket").agg(
-        F.count(F.lit(1)).alias("rows"), F.sum(F.xxhash64(*told).cast("decimal(38,0)")).alias("content")
+        F.count(F.lit(1)).alias("rows"), F.sum(F.xxhash64(*hashed).cast("decimal(38,0)")).alias("content")
     )
-    found = [
+    todo = [
         _Todo(BacktestPart(row.cluster, row.stretch_ms, row.bucket), f"{row.rows}/{row.content}", row.rows)
         for row in grouped.collect()
     ]
-    return sorted(found)
+    return sorted(todo)
 
 
-def _why_empty(tables: TableStore, wanted: BacktestRequest) -> str:
+def _why_empty(tables: TableStore, request: BacktestRequest) -> str:
     """What there is instead."""
-    everything = BacktestRequest(strategies=wanted.strategies, by=wanted.by)
-    rows = _slices(tables, everything) if wanted.by == "groups" else _events(tables, everything)
+    everything = BacktestRequest(strategies=request.strategies, by=request.by)
+    rows = _slices(tables, everything) if request.by == "groups" else _events(tables, everything)
     one = rows.agg(F.min("taken_ms").alias("first"), F.max("taken_ms").alias("last")).collect()[0]
     if one["first"] is None:
         return f"{TELEMETRY.name} has no full look; full looks are written every record.full_every and at each planning"
@@ -243,7 +243,7 @@ def _results(
     return ordered.mapInArrow(units, UNITS.schema)
 
 
-def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, wanted: BacktestRequest) -> None:
+def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, request: BacktestRequest) -> None:
     """Cut one stretch; its looks go to tasks in runs, each of which writes its own bodies."""
     spark = tables.spark
     cluster, stretch_ms, _ = one.part
@@ -251,7 +251,7 @@ def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, wanted: Backtest
     looks = sorted((row.taken_ms, row.look) for row in rows.select("taken_ms", "look").distinct().collect())
     runs = min(len(looks), spark.sparkContext.defaultParallelism)
     groups = rows.where(F.col("kind").isin(list(map(str, GROUP_SHAPES))))
-    buckets = wanted.buckets or -(-groups.select("subject").distinct().count() // GROUPS_PER_BUCKET) or 1
+    buckets = request.buckets or -(-groups.select("subject").distinct().count() // GROUPS_PER_BUCKET) or 1
     run_of = spark.createDataFrame(
         [(look, number * runs // len(looks)) for number, (_, look) in enumerate(looks)], "look string, bucket int"
     )
@@ -275,11 +275,11 @@ def _small_batches(spark: SparkSession, by: str) -> AbstractContextManager[None]
 
 
 def _finished(tables: TableStore, ids: Any) -> set[str]:
-    found = tables.read(UNITS).select("unit").distinct().collect()
-    return {row.unit for row in found} & set(ids)
+    rows = tables.read(UNITS).select("unit").distinct().collect()
+    return {row.unit for row in rows} & set(ids)
 
 
-def _done(tables: TableStore, ids: Any, worked_out: int, found: int) -> BacktestSummary:
+def _done(tables: TableStore, ids: Any, worked_out: int, reused: int) -> BacktestSummary:
     wanted = tables.spark.createDataFrame([(one,) for one in ids], "unit string")
     units = tables.read(UNITS).drop("acts", "said").join(F.broadcast(wanted), "unit", how="inner")
     rows = {row.unit: row.asDict() for row in units.collect()}  # a unit that two runs worked out at once is one
@@ -289,20 +289,20 @@ def _done(tables: TableStore, ids: Any, worked_out: int, found: int) -> Backtest
     messages = tuple(problems)
     if total := sum(left_out.values()):
         messages = (f"{counted(total, 'look')} could not be replayed: left out", *messages)
-    return BacktestSummary(rows=tuple(ordered), worked_out=worked_out, found=found, messages=messages)
+    return BacktestSummary(rows=tuple(ordered), worked_out=worked_out, found=reused, messages=messages)
 
 
-def _check(wanted: BacktestRequest) -> None:
-    if wanted.from_ms is not None and wanted.to_ms is not None and wanted.from_ms >= wanted.to_ms:
+def _check(request: BacktestRequest) -> None:
+    if request.from_ms is not None and request.to_ms is not None and request.from_ms >= request.to_ms:
         raise BadInput("The period is empty", why="--from is not before --to", todo="Give a later --to.")
-    if wanted.by == "looks" and wanted.groups is not None:
+    if request.by == "looks" and request.groups is not None:
         raise BadInput(
             "Whole looks cannot be replayed for some groups only",
             why="all readers of a topic decide together about its replicas",
             todo="Add --by groups to --groups, or leave --groups out.",
         )
-    reading = [strategy.name for strategy in wanted.strategies if strategy.reads_otherwise]
-    if wanted.by == "groups" and reading:
+    reading = [strategy.name for strategy in request.strategies if strategy.reads_otherwise]
+    if request.by == "groups" and reading:
         raise BadInput(
             f"Strategy {reading[0]} changes what a look contains",
             why="--by groups uses looks that were decoded once, with the recorded settings",

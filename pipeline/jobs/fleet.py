@@ -128,17 +128,17 @@ def plan_looks(
         cutting = CutNewest(to_arrow_schema(_PIECES))
         pieces = by_cluster.sortWithinPartitions("cluster", "look", "n").mapInArrow(cutting, _PIECES)
         pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
-        told = pieces.where(F.col("kind") != 1).collect()
+        other_pieces = pieces.where(F.col("kind") != 1).collect()
     try:
-        worlds = {row.cluster: bytes(row.group_body) for row in told if row.kind == 0}
-        done = [told_plan(run, row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
-        messages += tuple(sorted(_not_planned(row) for row in told if row.kind == UNUSABLE))
+        worlds = {row.cluster: bytes(row.group_body) for row in other_pieces if row.kind == 0}
+        done = [told_plan(run, row.cluster, row.asDict()) for row in other_pieces if row.kind == ANSWER]
+        messages += tuple(sorted(_not_planned(row) for row in other_pieces if row.kind == UNUSABLE))
         groups = pieces.where(F.col("kind") == 1)
         weights: dict[tuple[Any, ...], float] = {
             (row.cluster, row.subject): row.weight for row in groups.select("cluster", "subject", "weight").collect()
         }
         shared = placed(groups, ["cluster", "subject"], weights, tasks or _TASKS_PER_CORE * cores)
-        # The heaviest of a task first; those of one cluster together, as they stand on the same ground.
+        # The heaviest of a task first; those of one cluster together, as they share its racks.
         ordered = shared.sortWithinPartitions("cluster", F.desc("weight"), "subject")
         schema = to_arrow_schema(PLANS.schema)
         plans = ordered.mapInArrow(PlanGroups(run, worlds, schema), PLANS.schema)
@@ -188,11 +188,11 @@ def records(tables: TableStore, *, run: str, cluster: str) -> DataFrame:
 
 
 def publish(tables: TableStore, *, run: str, cluster: str, topic: str, options: Mapping[str, str]) -> int:
-    """Write them to the cluster's proposals topic; how many. ``options`` are those of Spark's Kafka sink."""
-    found = records(tables, run=run, cluster=cluster)
-    count: int = found.count()
+    """Write them to the cluster's proposals topic; the number of records. ``options`` are of Spark's Kafka sink."""
+    rows = records(tables, run=run, cluster=cluster)
+    count: int = rows.count()
     if count:
-        sink = found.write.format("kafka").options(**dict(options)).option("topic", topic)
+        sink = rows.write.format("kafka").options(**dict(options)).option("topic", topic)
         sink.option("includeHeaders", "true").save()
     return count
 
@@ -234,14 +234,14 @@ def _newest_of_all(
                 why=f"there is no {TELEMETRY.name}",
                 todo="Name a root that rackwise spark ingest filled, or leave it out.",
             )
-    found = [_newest(root, cluster) for root in roots]
-    best = {one.cluster: one for one in sorted(one for looks, _ in found for one in looks)}
+    by_root = [_newest(root, cluster) for root in roots]
+    best = {one.cluster: one for one in sorted(one for looks, _ in by_root for one in looks)}
     newest: list[tuple[TableStore, list[_Newest]]] = []
-    for root, (looks, _) in zip(roots, found, strict=True):
-        mine = [best.pop(one.cluster) for one in looks if best.get(one.cluster) == one]
-        if mine:
-            newest.append((root, mine))
-    return newest, tuple(sorted({message for _, messages in found for message in messages}))
+    for root, (looks, _) in zip(roots, by_root, strict=True):
+        of_root = [best.pop(one.cluster) for one in looks if best.get(one.cluster) == one]
+        if of_root:
+            newest.append((root, of_root))
+    return newest, tuple(sorted({message for _, messages in by_root for message in messages}))
 
 
 def _newest(tables: TableStore, cluster: str | None) -> tuple[list[_Newest], tuple[str, ...]]:
@@ -249,12 +249,12 @@ def _newest(tables: TableStore, cluster: str | None) -> tuple[list[_Newest], tup
     events = _events(tables)
     if cluster is not None:
         events = events.where(F.col("cluster") == cluster)
-    told = F.when(F.col("kind") == "look", F.get_json_object("data", "$.events").cast("int"))
+    event_count = F.when(F.col("kind") == "look", F.get_json_object("data", "$.events").cast("int"))
     is_fragment = F.col("kind") == str(EventKind.FRAGMENT)
     part, parts = (F.when(is_fragment, F.get_json_object("data", f"$.{name}")) for name in ("part", "parts"))
     by_event = events.groupBy("cluster", "look", "n").agg(
         F.max("taken_ms").alias("taken_ms"),
-        F.max(told).alias("told"),
+        F.max(event_count).alias("told"),
         (F.max(~is_fragment) | (F.countDistinct(part) == F.max(parts.cast("int")))).alias("is_whole"),
     )
     # Behind the events that make up a look come those that were worked out of it.

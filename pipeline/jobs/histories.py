@@ -94,8 +94,8 @@ def _with(work: RefreshWork, table: TableSpec, back_ms: int, before: Sequence[_L
     """The context, and the looks before it. One of them may be there twice, which changes no history."""
     rows = work.context(table, back_ms, to_the_end=True)
     for look in before:
-        mine = (F.col("day") == look.day) & (F.col("cluster") == look.cluster) & (F.col("look") == look.look)
-        rows = rows.unionByName(work.tables.read(table).where(mine))
+        of_look = (F.col("day") == look.day) & (F.col("cluster") == look.cluster) & (F.col("look") == look.look)
+        rows = rows.unionByName(work.tables.read(table).where(of_look))
     return rows
 
 
@@ -120,19 +120,19 @@ def _before_moves(work: RefreshWork, partitions: DataFrame) -> DataFrame:
 
 def _warmups(work: RefreshWork) -> list[TableWrite]:
     if work.hours is None:
-        told = work.hold(warmups(work.context(silver.COPIES), work.context(silver.GROUPS)))
-        return [TableWrite(gold.WARMUPS, told), TableWrite(gold.RESTORE_RATES, restore_rates(told))]
+        episodes = work.hold(warmups(work.context(silver.COPIES), work.context(silver.GROUPS)))
+        return [TableWrite(gold.WARMUPS, episodes), TableWrite(gold.RESTORE_RATES, restore_rates(episodes))]
     first, _ = work.hours_span()
     running = _open(work, gold.WARMUPS, F.col("outcome") == "running", first - LONGEST_OPEN_MS)
     back_ms = max(BACK_MS, first - min((key.began_ms for key in running.keys), default=first) + CONTEXT_MS)
     copies, groups = (work.context(table, back_ms, to_the_end=True) for table in (silver.COPIES, silver.GROUPS))
-    told = warmups(copies, groups)
-    mine = work.of_hours(told)
+    episodes = warmups(copies, groups)
+    changed = work.of_hours(episodes)
     if running.keys:
         key = [*gold.WARMUPS.key]
-        mine = mine.unionByName(told.join(F.broadcast(running.rows.select(*key)), on=key, how="left_semi"))
+        changed = changed.unionByName(episodes.join(F.broadcast(running.rows.select(*key)), on=key, how="left_semi"))
     # Written first and read back: rates are learned from all that there is.
-    work.write_one(TableWrite(gold.WARMUPS, mine, (*work.where_hours(), *running.where)))
+    work.write_one(TableWrite(gold.WARMUPS, changed, (*work.where_hours(), *running.where)))
     if gold.WARMUPS.name not in work.rows:
         return []
     every = work.tables.read(gold.WARMUPS).where(F.col("cluster").isin(work.clusters()))
@@ -148,12 +148,12 @@ def _open(work: RefreshWork, table: TableSpec, is_open: Column, since_ms: int = 
     if work.hours is None or not work.tables.exists(table):
         return _Open(there, [], ())
     _, last = work.hours_span()
-    mine = F.col("cluster").isin(work.clusters()) & (F.col("began_ms") >= since_ms) & (F.col("began_ms") < last)
-    earlier = work.of_hours(there.where(mine), "left_anti")
-    found = earlier.where(is_open).select("cluster", "day", "began_ms").distinct().collect()
-    if not found:
+    recent = F.col("cluster").isin(work.clusters()) & (F.col("began_ms") >= since_ms) & (F.col("began_ms") < last)
+    earlier = work.of_hours(there.where(recent), "left_anti")
+    began_at = earlier.where(is_open).select("cluster", "day", "began_ms").distinct().collect()
+    if not began_at:
         return _Open(there, [], ())
-    keys = sorted(_Began(*row) for row in found)
+    keys = sorted(_Began(*row) for row in began_at)
     began = local_relation(work.spark, ((key.cluster, key.began_ms) for key in keys), _BEGAN)
     rows = work.hold(earlier.join(F.broadcast(began), on=["cluster", "began_ms"], how="left_semi"))
     where: list[Where] = [{"cluster": [key.cluster], "day": [key.day], "began_ms": [key.began_ms]} for key in keys]

@@ -53,7 +53,7 @@ _NOTHING: HourlySums[DataFrame | None] = HourlySums(*(None for _ in HourlySums._
 
 
 class _Lines(NamedTuple):
-    """What few rows tell."""
+    """The small inputs of an hour: times, spans, producers and prices."""
 
     times: DataFrame
     """`spans.timeline`."""
@@ -69,7 +69,7 @@ class _Rows(NamedTuple):
     partitions: DataFrame
     reads: DataFrame
     new: DataFrame | None
-    """The looks (cluster, look) that are; the others' rows stand beside them for comparison. None: all looks are."""
+    """The looks (cluster, look) to add up; the others' rows are there for comparison. None: all looks."""
     looks: int
     """How many looks the rows are of."""
 
@@ -86,17 +86,17 @@ def write_hours(
     parts = work.of_hours(by_hour(pairs(looks)))
     with SparkJobs(work.spark) as jobs:
         lines, cut = jobs.submit(work.hold, timeline(looks)), jobs.submit(work.hold, parts)
-        given = _Lines(lines.result(), cut.result(), producers, prices)
+        inputs = _Lines(lines.result(), cut.result(), producers, prices)
     if incremental is None or work.hours is None:
-        _write(work, given, _all_rows(work, given.times.count()), None)
+        _write(work, inputs, _all_rows(work, inputs.times.count()), None)
         return
     hours = frozenset(work.hours)
-    every = looks_of(given.times.collect(), given.spans.collect(), hours)
+    every = looks_of(inputs.times.collect(), inputs.spans.collect(), hours)
     before = incremental.take(every, hours, touched)
     if before is None:
-        sums = _write(work, given, _all_rows(work, len(every)), None)
+        sums = _write(work, inputs, _all_rows(work, len(every)), None)
     else:
-        sums = _write(work, given, _rows_beyond(work, every, before), _still_needed(work, before, hours))
+        sums = _write(work, inputs, _rows_beyond(work, every, before), _still_needed(work, before, hours))
     incremental.keep(sums, every, hours)
 
 
@@ -118,9 +118,9 @@ def _all_rows(work: RefreshWork, looks: int) -> _Rows:
 def _rows_beyond(work: RefreshWork, every: Looks, before: KeptSums) -> _Rows:
     """Those that it takes to add up the looks that were not known before."""
     new = contributing(every).keys() - before.looks.keys()
-    asked = with_predecessors(new, every)
-    times = [every[id_].taken_ms for id_ in asked]
-    named = local_relation(work.spark, asked, silver.LOOK_IDS)
+    needed = with_predecessors(new, every)
+    times = [every[id_].taken_ms for id_ in needed]
+    named = local_relation(work.spark, needed, silver.LOOK_IDS)
 
     def rows(table: TableSpec) -> DataFrame:
         near_by = between(work.tables.read(table), min(times, default=0), max(times, default=0))
@@ -130,7 +130,7 @@ def _rows_beyond(work: RefreshWork, every: Looks, before: KeptSums) -> _Rows:
         rows(silver.PARTITIONS),
         rows(silver.READS),
         local_relation(work.spark, sorted(new), silver.LOOK_IDS),
-        len(asked),
+        len(needed),
     )
 
 
@@ -149,8 +149,8 @@ def _write(
         jobs.start(work.write_one, TableWrite(gold.LOCALITY, locality(sums.locality.result(), routes), where))
         jobs.start(work.write_one, TableWrite(gold.LAGS, lags(sums.lags.result()), where))
         added, moved = sums.placements.result(), sums.copies.result()
-        grounds = LedgerInput(added, moved, sizes, routes, lines.producers, lines.prices)
-        flows = work.hold(ledger(grounds))
+        inputs = LedgerInput(added, moved, sizes, routes, lines.producers, lines.prices)
+        flows = work.hold(ledger(inputs))
         jobs.start(work.write_one, TableWrite(gold.LEDGER, flows, where))
         without = unpriced(flows).collect()
     work.messages.update(
@@ -171,12 +171,12 @@ def _added_up(
     if rows.new is not None:
         every = every.join(F.broadcast(rows.new), on=["cluster", "look"], how="left_semi")
     changes = work.hold(every)
-    told = jobs.submit(work.hold, read_changes(rows.reads, changes, times))
+    changed_reads = jobs.submit(work.hold, read_changes(rows.reads, changes, times))
     took = jobs.submit(work.hold, traffic_sums(changes, spans, old.traffic))
     grew = jobs.submit(work.hold, placement_sums(changes, spans, old.placements))
     moved = jobs.submit(work.hold, copy_sums(changes, spans, old.copies))
     sizes = jobs.submit(work.hold, newest_sizes(changes, old.sizes))
-    readings = told.result()
+    readings = changed_reads.result()
     looked = work.of_hours(readings)
     read = jobs.submit(work.hold, read_sums(readings, spans, old.reads))
     late = jobs.submit(work.hold, lag_sums(looked, old.lags))

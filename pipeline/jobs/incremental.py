@@ -1,7 +1,7 @@
 """Incremental sums: the sums of the current hours, kept from batch to batch, with the looks that they include.
 
-Invariant: what is carried is what bronze gives for its looks. It is let go when one of them, or one before them, was
-read again, or when one tells another stretch of time than it did; then all looks of the hours are added up anew.
+Invariant: the kept sums equal those that bronze gives for their looks. They are dropped when one of these looks, or one
+before them, was read again, or when one covers another stretch of time than before; then all looks are added up anew.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Each = TypeVar("Each")
 
 
 class LookId(NamedTuple):
-    """What tells a look from every other."""
+    """Identity of a look."""
 
     cluster: str
     look: str
 
 
 class HourShare(NamedTuple):
-    """What a look tells of an hour; shares are of the time since the look before."""
+    """The part of an hour that a look covers; shares are of the time since the look before."""
 
     hour_ms: int
     from_share: float
@@ -34,7 +34,7 @@ class HourShare(NamedTuple):
 
 
 class LookHours(NamedTuple):
-    """A whole look, and what it has a say in."""
+    """A whole look, and the hours to which it contributes."""
 
     instance: str
     previous: str | None
@@ -82,12 +82,12 @@ class HourlySums(NamedTuple, Generic[Each]):
 
 
 class KeptSums(NamedTuple):
-    """What some looks come to in some hours."""
+    """Sums of some looks in some hours."""
 
     sums: HourlySums[DataFrame]
     hours: frozenset[ClusterHour]
     looks: Looks
-    """All that were known, those among them that have no say in these hours as well: their sizes may count."""
+    """All known looks, also those that contribute nothing to these hours: their sizes may count."""
 
 
 class IncrementalSums:
@@ -110,50 +110,50 @@ class IncrementalSums:
 
 
 def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[ClusterHour]) -> dict[LookId, LookHours]:
-    """Every whole look of the rows of `spans.timeline`; what they tell of these hours, as `spans.by_hour` has it."""
+    """Every whole look of the rows of `spans.timeline`; their parts of these hours, as in `spans.by_hour`."""
     stretches: dict[LookId, list[HourShare]] = {}
     for row in spans:
         one = HourShare(row["hour_ms"], row["from_share"], row["to_share"], row["ms"])
         stretches.setdefault(LookId(row["cluster"], row["look"]), []).append(one)
-    found = {}
+    looks = {}
     for row in times:
         id_ = LookId(row["cluster"], row["look"])
         taken = row["taken_ms"] - row["taken_ms"] % HOUR_MS
-        mine = tuple(sorted(stretches.get(id_, ())))
-        found[id_] = LookHours(
-            row["instance"], row["previous"], row["taken_ms"], row["monotonic_ms"], taken, mine
+        shares = tuple(sorted(stretches.get(id_, ())))
+        looks[id_] = LookHours(
+            row["instance"], row["previous"], row["taken_ms"], row["monotonic_ms"], taken, shares
         ).within(id_.cluster, hours)
-    return found
+    return looks
 
 
 def contributing(looks: Looks) -> dict[LookId, LookHours]:
-    """Those of the looks without which an hour would read otherwise."""
-    return {id_: told for id_, told in looks.items() if told.has_a_say}
+    """The looks that contribute to an hour."""
+    return {id_: look for id_, look in looks.items() if look.has_a_say}
 
 
 def newest_of(looks: Looks) -> dict[tuple[str, str], int]:
     """Cluster and instance -> its newest look by its monotonic clock."""
     newest: dict[tuple[str, str], int] = {}
-    for (cluster, _), told in looks.items():
-        key = (cluster, told.instance)
-        newest[key] = max(newest.get(key, told.monotonic_ms), told.monotonic_ms)
+    for (cluster, _), look in looks.items():
+        key = (cluster, look.instance)
+        newest[key] = max(newest.get(key, look.monotonic_ms), look.monotonic_ms)
     return newest
 
 
 def still_valid(kept: KeptSums, now: Looks, hours: Collection[ClusterHour], touched: Collection[LookId]) -> bool:
-    """Whether the sums, with the looks added that are new, are what all looks come to in these hours."""
-    mine = {id_: told.within(id_.cluster, hours) for id_, told in kept.looks.items()}
+    """Whether the kept sums plus the new looks equal the sums of all looks in these hours."""
+    before = {id_: look.within(id_.cluster, hours) for id_, look in kept.looks.items()}
     newest = newest_of(kept.looks)
-    for id_, told in now.items():
-        if id_ in mine:
-            says = told.has_a_say or mine[id_].has_a_say
-            if id_ in touched or (says and told != mine[id_]):
+    for id_, look in now.items():
+        if id_ in before:
+            counts = look.has_a_say or before[id_].has_a_say
+            if id_ in touched or (counts and look != before[id_]):
                 return False
-        # What has no say is not read, though its sizes may count for those that have one; and a look's rows are those
+        # A look that contributes nothing is not read, though its sizes may count; and a look's rows are those
         # with which later ones of its instance are compared.
-        elif not told.has_a_say or told.monotonic_ms <= newest.get((id_.cluster, told.instance), told.monotonic_ms - 1):
+        elif not look.has_a_say or look.monotonic_ms <= newest.get((id_.cluster, look.instance), look.monotonic_ms - 1):
             return False
-    return contributing(mine).keys() <= now.keys()
+    return contributing(before).keys() <= now.keys()
 
 
 def with_predecessors(new: Collection[LookId], looks: Looks) -> list[LookId]:

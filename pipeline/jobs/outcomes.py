@@ -21,7 +21,7 @@ from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, by_window, pairs, tim
 from pipeline.transforms.traffic import partition_changes, partition_traffic, record_sizes, traffic_sums
 
 LATELY_MS = 7 * 24 * HOUR_MS
-"""Proposals that ended and of which nothing was said for so long are left as they are."""
+"""In ms: proposals that ended, without a record for this long, are left as they are."""
 _OPEN = ("standing", "running")
 _KEY = (StructField("cluster", STRING), StructField("proposal", STRING))
 _RATES = StructType([
@@ -36,7 +36,7 @@ _MOVES = StructType([*_KEY, StructField("measured_moves", INT), StructField("mea
 
 
 def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[TableWrite]:
-    """What to write to gold.proposal_outcomes: nothing where nothing was proposed lately and nothing stands."""
+    """The writes to gold.proposal_outcomes: none where there is no recent and no open proposal."""
     proposals = work.tables.read(bronze.PROPOSALS)
     wall_ms = time.time_ns() // 1_000_000
     newest = _newest(proposals, "time_ms", wall_ms)
@@ -49,28 +49,28 @@ def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[Tabl
         if not ids:
             return []
         proposals = proposals.where((F.col("time_ms") >= since_ms) & _id_of_record().isin(ids))
-        # On whatever day they stand: how early one was first published is not always known.
+        # On any day: how early one was first published is not always known.
         where = ({"proposal": ids},)
-    told = work.hold(published(proposals))
+    documents = work.hold(published(proposals))
     key = ["cluster", "proposal"]
-    lives = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(told.select(*key), on=key, how="left_semi"))
-    rates, moves = _measured(work, told, lives, prices) if _has_ended(lives) else _nothing(work)
-    return [TableWrite(gold.OUTCOMES, outcomes(told, lives, rates, moves, now_ms), where)]
+    acts = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(documents.select(*key), on=key, how="left_semi"))
+    rates, moves = _measured(work, documents, acts, prices) if _has_ended(acts) else _nothing(work)
+    return [TableWrite(gold.OUTCOMES, outcomes(documents, acts, rates, moves, now_ms), where)]
 
 
 def _newest(rows: DataFrame, name: str, wall_ms: int) -> int | None:
-    """A clock that runs ahead of ours tells no time."""
+    """Times of clocks that run ahead of ours do not count."""
     (row,) = rows.where(F.col(name) <= wall_ms).agg(F.max(name).alias("newest")).collect()
     newest: int | None = row["newest"]
     return newest
 
 
 def _open_or_recent(work: RefreshWork, proposals: DataFrame, lately_ms: int) -> tuple[list[str], int]:
-    """Ids of proposals that something was said of lately or that have not ended, and from when on to read of them."""
+    """Ids of proposals that are open or have a recent record, and the time from which to read their records."""
     recent = proposals.where(F.col("time_ms") >= lately_ms).select(_id_of_record().alias("proposal"))
     ids = {row["proposal"] for row in recent.distinct().collect()} - {None}
-    mine = F.col("state").isin(*_OPEN) | F.col("proposal").isin(sorted(ids))
-    rows = work.tables.read(gold.OUTCOMES).where(mine).select("proposal", "created_ms").collect()
+    kept = F.col("state").isin(*_OPEN) | F.col("proposal").isin(sorted(ids))
+    rows = work.tables.read(gold.OUTCOMES).where(kept).select("proposal", "created_ms").collect()
     since = [row["created_ms"] for row in rows if row["created_ms"] is not None]
     return sorted(ids | {row["proposal"] for row in rows}), min([lately_ms, *since])
 
@@ -85,10 +85,10 @@ def _nothing(work: RefreshWork) -> tuple[DataFrame, DataFrame]:
 
 
 def _measured(
-    work: RefreshWork, told: DataFrame, lives: DataFrame, prices: tuple[PriceRow, ...]
+    work: RefreshWork, documents: DataFrame, acts: DataFrame, prices: tuple[PriceRow, ...]
 ) -> tuple[DataFrame, DataFrame]:
     """Cross-rack traffic before and after, and what was moved, of the proposals that were carried out."""
-    named = work.hold(windows(lives))
+    named = work.hold(windows(acts))
     looks, partitions, reads = _around(work, named, silver.LOOKS, silver.PARTITIONS, silver.READS)
     times = work.hold(timeline(looks))
     distinct = named.select("cluster", "hour_ms", "window_from_ms", "window_to_ms").distinct()
@@ -98,7 +98,7 @@ def _measured(
     sizes = record_sizes(traffic)
     # What copies of tasks fetch is on the bill, but no proposal predicts it.
     active = reads.where(F.col("role") == "active")
-    grounds = LedgerInput(
+    inputs = LedgerInput(
         placement_sums=placement_sums(changes, spans),
         copy_sums=copy_sums(changes, spans),
         sizes=sizes,
@@ -106,13 +106,13 @@ def _measured(
         producers=producer_table(work.spark, ()),
         prices=price_table(work.spark, prices),
     )
-    subjects = told.select("cluster", "proposal", "said.subject.kind", "said.subject.name")
-    rates = work.hold(crossing(ledger(grounds), traffic, named, subjects))
-    return rates, work.hold(moved(lives, copies(changes), partitions))
+    subjects = documents.select("cluster", "proposal", "said.subject.kind", "said.subject.name")
+    rates = work.hold(crossing(ledger(inputs), traffic, named, subjects))
+    return rates, work.hold(moved(acts, copies(changes), partitions))
 
 
 def _around(work: RefreshWork, named: DataFrame, *tables: TableSpec) -> list[DataFrame]:
-    """Rows of silver from before each act until after it: what lies between two acts says nothing of either."""
+    """Rows of silver from before each act until after it: time between two acts belongs to neither."""
     first, last = F.min("window_from_ms") - CONTEXT_MS, F.max("window_to_ms") + CONTEXT_MS
     reach = named.groupBy("cluster", "proposal").agg(first.alias("first_ms"), last.alias("last_ms"))
     (span,) = reach.agg(F.min("first_ms").alias("first_ms"), F.max("last_ms").alias("last_ms")).collect()
@@ -127,6 +127,6 @@ def _around(work: RefreshWork, named: DataFrame, *tables: TableSpec) -> list[Dat
     ]
 
 
-def _has_ended(lives: DataFrame) -> bool:
+def _has_ended(acts: DataFrame) -> bool:
     """Whether there is anything to measure: in a dry run nothing is ever carried out."""
-    return not lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty()
+    return not acts.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty()

@@ -130,7 +130,7 @@ def catch_up(tables: TableStore, pending: Collection[ClusterHour], settings: Ref
 
 
 def refresh_settings(settings: Settings) -> RefreshSettings:
-    """What the settings and the files that they name tell. Raises ConfigError for a file that cannot be used."""
+    """The settings, with the files that they name. Raises ConfigError for a file that cannot be used."""
     return RefreshSettings(prices=price_rows(settings.price), producers=producer_rows(settings.price))
 
 
@@ -142,12 +142,12 @@ def looks_of_days(tables: TableStore, days: tuple[str, ...]) -> tuple[LookKey, .
         except ValueError:
             raise BadInput(f"{day!r} is not a day", why="a day is written as yyyy-mm-dd") from None
     rows = tables.read(bronze.TELEMETRY).select("cluster", "look", "taken_ms")
-    mine = rows.where(day_named(F.col("taken_ms")).isin(*days))
-    return tuple(sorted(LookKey(*row) for row in mine.distinct().collect()))
+    of_days = rows.where(day_named(F.col("taken_ms")).isin(*days))
+    return tuple(sorted(LookKey(*row) for row in of_days.distinct().collect()))
 
 
 def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -> int:
-    """Write what the looks show, what no hour is made of beside what comes next; how many looks they are."""
+    """Write the looks' silver rows, those that no hour needs in parallel with the hours; the number of looks."""
     if touched is not None and not touched:
         return 0
     telemetry = work.tables.read(bronze.TELEMETRY)
@@ -174,7 +174,7 @@ def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -
 
 
 def _write_silver(work: RefreshWork, writes: list[TableWrite], jobs: SparkJobs) -> None:
-    # The looks themselves first: a look that is not among them has no rows elsewhere, whatever died when.
+    # The looks themselves first: a look that is not among them has no rows elsewhere, also after a crash.
     work.write(write for write in writes if write.table is silver.LOOKS)
     work.write(write for write in writes if write.table in _OF_HOURS)
     for write in writes:
@@ -183,7 +183,7 @@ def _write_silver(work: RefreshWork, writes: list[TableWrite], jobs: SparkJobs) 
 
 
 def _of_looks(telemetry: DataFrame, touched: list[LookKey]) -> tuple[DataFrame, tuple[Where, ...]]:
-    """The events of the looks, and where their rows stand."""
+    """The events of the looks, and the place of their rows."""
     clusters = sorted({one.cluster for one in touched})
     days = sorted({day_of(one.taken_ms) for one in touched})
     rows = telemetry.where(F.col("cluster").isin(clusters))
@@ -202,8 +202,8 @@ def _touched_hours(work: RefreshWork, touched: list[LookKey] | None) -> list[Clu
         rows = looks.select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms")).distinct()
     elif touched:
         first, last = min(one.taken_ms for one in touched), max(one.taken_ms for one in touched)
-        mine = local_relation(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
-        rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), mine)
+        ids = local_relation(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
+        rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), ids)
     else:
         return []
     return sorted(ClusterHour(*row) for row in rows.collect())

@@ -1,6 +1,6 @@
 """The files of a report: ``report.md``, ``report.html`` and one CSV per table, in a folder.
 
-Files are written beside their place and moved there, so that a reader never sees half of one.
+Files are written next to their place and moved there, so that a reader never sees half of one.
 """
 
 from __future__ import annotations

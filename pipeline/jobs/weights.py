@@ -1,9 +1,9 @@
 """Weights for the agents: rates of traffic and restores from the gold tables, published as records of a topic.
 
 Only the weights of the cluster whose brokers are connected are written, as its agent reads them there. Invariants: only
-records that say something else than the topic's are written, so that a second run over the same tables
-writes nothing; a key of this cluster that is not worked out any more is deleted; records of other clusters are left
-alone; where the tables know nothing of the cluster nothing is deleted either.
+records that differ from the topic's are written, so that a second run over the same tables
+writes nothing; a key of this cluster that is not computed any more is deleted; records of other clusters are left
+alone; where the tables have no row of the cluster nothing is deleted either.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def publish_weights(
     say: Callable[[str], None] = lambda _: None,
     show: Callable[[str], None] = lambda _: None,
 ) -> PublishedWeights:
-    """Write what changed, or show it. Raises BadInput, ClusterUnreachable and what keeps us out."""
+    """Write what changed, or show it. Raises BadInput, ClusterUnreachable and what `refusal` returns."""
     name = settings.weights_topic
     brokers = TopicClient(settings.kafka)
     topic = brokers.topic(name, settings.cluster.id)
@@ -97,8 +97,8 @@ def publish_weights(
     if made.others:
         say(f"not published, because they belong to other clusters: weights of {', '.join(made.others)}")
     reader = f"{settings.topics.prefix}-reader"
-    stands = {} if topic is None else standing(settings.kafka, topic.name, topic.partitions, group=reader)
-    changes = changes_between(stands, made.records, cluster, everything=everything)
+    present = {} if topic is None else standing(settings.kafka, topic.name, topic.partitions, group=reader)
+    changes = changes_between(present, made.records, cluster, everything=everything)
     deleted = sum(change.value is None for change in changes)
     unchanged = len(made.records) - (len(changes) - deleted)
     if dry_run:
@@ -120,20 +120,20 @@ def publish_weights(
 
 
 def changes_between(
-    stands: Mapping[str, bytes], wanted: Mapping[str, bytes], cluster: str, *, everything: bool = False
+    present: Mapping[str, bytes], made: Mapping[str, bytes], cluster: str, *, everything: bool = False
 ) -> tuple[WeightsChange, ...]:
-    """The records that lead from the topic's state to what is wanted, by key; other clusters' are left alone."""
+    """The records that lead from the topic's state to the computed records, by key; other clusters' are left alone."""
     changed = [
         WeightsChange(key, value)
-        for key, value in sorted(wanted.items())
-        if everything or not _says_the_same(stands.get(key), value)
+        for key, value in sorted(made.items())
+        if everything or not _same_weights(present.get(key), value)
     ]
-    gone = [WeightsChange(key, None) for key in sorted(stands) if key.startswith(f"{cluster}/") and key not in wanted]
+    gone = [WeightsChange(key, None) for key in sorted(present) if key.startswith(f"{cluster}/") and key not in made]
     return (*changed, *gone)
 
 
-def _says_the_same(before: bytes | None, after: bytes) -> bool:
-    """Whether they differ in nothing but when they were computed."""
+def _same_weights(before: bytes | None, after: bytes) -> bool:
+    """Whether they differ at most in the time of computation."""
     if before is None:
         return False
     try:

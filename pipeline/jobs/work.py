@@ -68,7 +68,7 @@ class SparkJobs(ThreadPoolExecutor):
         return super().submit(inheritable_thread_target(self._spark)(job), *args, **named)
 
     def start(self, job: Callable[..., None], *args: object) -> None:
-        """Submit a job whose result nothing asks for."""
+        """Submit a job without a result."""
         self._started.append(self.submit(job, *args))
 
     def wait(self) -> None:
@@ -91,7 +91,7 @@ class RefreshWork:
         """About how many rows of partitions and reads a look has; 0 when that is not known."""
 
     def beside(self, hours: Iterable[ClusterHour] | None) -> RefreshWork:
-        """Work on other hours that tells in the same place what it wrote."""
+        """Work on other hours with the same counts and messages."""
         other = RefreshWork(self.tables)
         other.hours = None if hours is None else sorted(hours)
         other.rows, other.messages = self.rows, self.messages
@@ -106,7 +106,7 @@ class RefreshWork:
         return frame.localCheckpoint(eager=True)
 
     def context(self, table: TableSpec, back_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:
-        """Rows of silver that have a say in the hours; ``to_the_end``: also in how what began in them went on."""
+        """Silver rows that the hours need; ``to_the_end``: also later ones, for episodes that began in them."""
         rows = self.tables.read(table)
         if self.hours is None:
             return rows
@@ -127,17 +127,17 @@ class RefreshWork:
         """Those rows whose cluster and hour_ms are of these hours; with ``left_anti`` those that are not."""
         if self.hours is None:
             return rows
-        mine = local_relation(self.spark, self.hours, _HOURS)
-        return rows.join(F.broadcast(mine), on=["cluster", "hour_ms"], how=how)
+        hours = local_relation(self.spark, self.hours, _HOURS)
+        return rows.join(F.broadcast(hours), on=["cluster", "hour_ms"], how=how)
 
     def where_hours(self) -> tuple[Where, ...]:
-        """Where rows of the hours stand, by cluster; nothing when they are all."""
+        """The places of the hours' rows, by cluster; empty for all hours."""
         by_cluster: dict[str, list[int]] = {}
         for cluster, hour_ms in self.hours or []:
             by_cluster.setdefault(cluster, []).append(hour_ms)
         return tuple(
-            {"day": sorted({day_of(hour_ms) for hour_ms in mine}), "cluster": [cluster], "hour_ms": mine}
-            for cluster, mine in by_cluster.items()
+            {"day": sorted({day_of(hour_ms) for hour_ms in hours}), "cluster": [cluster], "hour_ms": hours}
+            for cluster, hours in by_cluster.items()
         )
 
     def write(self, writes: Iterable[TableWrite]) -> None:
@@ -151,7 +151,7 @@ class RefreshWork:
         is_there = self.tables.exists(write.table)
         if is_there and write.table.name in _SELDOM:
             write = write._replace(rows=self.hold(write.rows))
-            if self._stands(write):
+            if self._is_written(write):
                 return
         if is_there or write.number is not None:
             self._replace(write)
@@ -161,8 +161,8 @@ class RefreshWork:
         if number:
             self._replace(write._replace(rows=rows, number=number))
 
-    def _stands(self, write: TableWrite) -> bool:
-        """Whether exactly these rows stand in the table where they would be written."""
+    def _is_written(self, write: TableWrite) -> bool:
+        """Whether the table has exactly these rows at their place."""
         names = write.table.schema.names
         there = self.tables.read(write.table)
         if condition := named(write.where):

@@ -24,7 +24,7 @@ from pipeline.tables import TableStore
 MOST_ROWS = 100_000
 """Most rows of one kind that the driver holds; sums are over all of them, however few are shown."""
 DEAREST = 12
-"""Groups that are told apart in costs."""
+"""Groups with costs of their own; the others are added up."""
 LEAST_LOCAL = 40
 """Groups whose locality is shown."""
 _AT_A_TIME = 3
@@ -42,7 +42,7 @@ class _Counted(NamedTuple):
 
 
 def collect(tables: TableStore, period: ReportPeriod) -> facts.ReportFacts:
-    """Everything that a report of the period says."""
+    """The facts of a report of the period."""
     return _Collecting(tables, period).facts()
 
 
@@ -66,10 +66,10 @@ class _Collecting:
             ) -> Future[tuple[_Row, ...]]:
                 return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, period, times)))
 
-            asked: dict[str, Future[tuple[Any, ...]]] = {
+            futures: dict[str, Future[tuple[Any, ...]]] = {
                 "costs": ask("cost", facts.DailyCost, gold.LEDGER, dearest, "hour_ms"),
                 "pairs": ask("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs, "hour_ms"),
-                "standing": ask("standing", facts.OpenProposal, gold.OUTCOMES, self._standing, "created_ms", "done_ms"),
+                "standing": ask("standing", facts.OpenProposal, gold.OUTCOMES, self._open, "created_ms", "done_ms"),
                 "coverage": ask("coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, summaries.coverage, "hour_ms"),
                 "near": ask("locality", facts.ReaderLocality, gold.LOCALITY, least_local, "hour_ms"),
                 "warmups": ask("warm-ups", facts.WarmupTimes, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms"),
@@ -86,7 +86,7 @@ class _Collecting:
         return facts.ReportFacts(
             from_ms=period.from_ms,
             to_ms=period.to_ms,
-            **{name: rows.result() for name, rows in asked.items()},
+            **{name: rows.result() for name, rows in futures.items()},
             problems=(*_problems("look", looked.result()), *_problems("record", unread.result())),
             looks=None
             if silver.LOOKS.name in self._absent
@@ -95,7 +95,7 @@ class _Collecting:
             absent=tuple(sorted(self._absent - _MAY_LACK)),
         )
 
-    def _standing(self, proposals: DataFrame) -> DataFrame:
+    def _open(self, proposals: DataFrame) -> DataFrame:
         return summaries.standing(proposals, within(self._tables.read(gold.LEDGER), self._period, "hour_ms"))
 
     def _quarantined(self, records: DataFrame) -> DataFrame:

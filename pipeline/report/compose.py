@@ -1,6 +1,6 @@
 """A report composed from its facts: first line, sections in their order, and notes on missing data.
 
-A note says what is missing from the figures, and how much of it.
+A note names what is missing from the figures, and how much of it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def compose(facts: ReportFacts) -> ReportDocument:
 
 
 def notes(facts: ReportFacts) -> tuple[str, ...]:
-    """Sentences; where a kind of thing could be missing and is not, that is said too."""
+    """Sentences, also about each kind of gap of which there is none."""
     return (
         *_absent(facts),
         *_gaps(facts),

@@ -13,7 +13,7 @@ Cell = str | int | float | None
 
 
 class ValueUnit(Enum):
-    """What a column's values are; says how they are written and, in CSV, how the column is called."""
+    """Unit of a column's values, which decides their format and, in CSV, the column's name."""
 
     TEXT = ""
     COUNT = "count"
@@ -36,7 +36,7 @@ class ColumnHead(NamedTuple):
 
     @property
     def numeric(self) -> bool:
-        """Whether its values stand at the right."""
+        """Whether its values are aligned right."""
         return self.unit is not ValueUnit.TEXT
 
 
@@ -85,7 +85,7 @@ class RangePlot(NamedTuple):
 
 
 class ScatterPlot(NamedTuple):
-    """Predicted against measured, and the errors beside it."""
+    """Predicted against measured values, and the distribution of their errors."""
 
     points: tuple[tuple[float, float], ...]
     unit: ValueUnit
@@ -108,7 +108,7 @@ class ReportSection(NamedTuple):
     plot: Plot | None = None
     """Never without rows in the grid."""
     says: str = ""
-    """What the plot shows, for those who do not see it."""
+    """Text alternative of the plot."""
     notes: tuple[str, ...] = ()
 
 

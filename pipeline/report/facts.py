@@ -158,7 +158,7 @@ class MeasuredOutcome(NamedTuple):
 
 
 class PredictionErrors(NamedTuple):
-    """(measured - predicted) / predicted of one quantity over all proposals that tell both."""
+    """(measured - predicted) / predicted of one quantity over all proposals that have both."""
 
     quantity: str
     number: int
@@ -172,7 +172,7 @@ class PredictionErrors(NamedTuple):
 
 
 class OpenProposal(NamedTuple):
-    """A proposal that stands, with what its subject costs now."""
+    """An open proposal, with the present cost of its subject."""
 
     cluster: str
     proposal: str
@@ -203,10 +203,10 @@ class UnusableInput(NamedTuple):
 
 
 class ReportFacts(NamedTuple):
-    """Everything that a report says."""
+    """The facts of a report."""
 
     from_ms: int | None
-    """Begin of the period that was asked for; None for everything there is."""
+    """Begin of the requested period; None for all rows."""
     to_ms: int | None
     coverage: tuple[LookCoverage, ...]
     costs: tuple[DailyCost, ...]
@@ -229,9 +229,9 @@ class ReportFacts(NamedTuple):
 
     @property
     def several(self) -> bool:
-        """Whether the report is about more than one cluster, so that each row must say which."""
-        told = [row.cluster for row in self.coverage] + [row.cluster for row in self.standing]
-        return len({*told, *(row.cluster for row in self.pairs)}) > 1
+        """Whether the report is about more than one cluster, so that each row must name its own."""
+        clusters = [row.cluster for row in self.coverage] + [row.cluster for row in self.standing]
+        return len({*clusters, *(row.cluster for row in self.pairs)}) > 1
 
     @property
     def seconds(self) -> float:

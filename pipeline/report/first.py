@@ -1,8 +1,8 @@
 """First line of a report: the most valuable thing to do, with its figure.
 
 The order of priorities: what saves most dollars a day, then what is dearest now, then what moves most bytes, then what
-is unknown because racks are unknown. Where nothing stands to be done, the sentence says what costs most and that
-nothing is proposed about it, or that nothing can be told at all.
+is unknown because racks are unknown. Without an open proposal the sentence names the greatest cost and that
+nothing is proposed about it, or that nothing is known at all.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def first_line(facts: ReportFacts) -> str:
 
 
 def _nothing_crosses(facts: ReportFacts) -> str:
-    """No proposal, and no byte that is known to cross racks: what that is worth knowing."""
+    """The sentence without a proposal and without a byte that is known to cross racks."""
     if not facts.pairs:
         return "Unknown: the tables hold no traffic of this period."
     unknown = [row for row in facts.pairs if row.zone == "UNKNOWN"]
@@ -93,7 +93,7 @@ def price_applied(facts: ReportFacts) -> str:
 
 
 def by_worth(facts: ReportFacts) -> tuple[OpenProposal, ...]:
-    """The proposals that stand, what is worth most first."""
+    """The open proposals, the most valuable first."""
     pace = CoveredPace(facts)
 
     def key(row: OpenProposal) -> tuple[float, float, float, str, str, str]:
@@ -112,7 +112,7 @@ def by_worth(facts: ReportFacts) -> tuple[OpenProposal, ...]:
 
 
 def todo(row: OpenProposal) -> str:
-    """What the proposal asks for, as an order."""
+    """The proposal's change, as an imperative."""
     subject = subject_of(row.subject)
     reason = (row.reason or "").upper()
     if reason in ProposalReason.__members__:
@@ -136,7 +136,7 @@ def worth(row: OpenProposal, pace: CoveredPace) -> str:
 
 
 def subject_of(subject: str | None) -> str:
-    """``group/billing`` as people say it."""
+    """``group/billing`` in words."""
     kind, _, name = (subject or "").partition("/")
     return f"{kind} {words.short(name)}" if name else "the cluster"
 

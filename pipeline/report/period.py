@@ -22,36 +22,36 @@ class ReportPeriod(NamedTuple):
 
 def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()) -> ReportPeriod:
     """The period between two dates or times as people write them. Raises BadInput."""
-    found = ReportPeriod(_moment("--from", begin), _moment("--to", end), clusters)
-    if found.from_ms is not None and found.to_ms is not None and found.from_ms >= found.to_ms:
+    period = ReportPeriod(_moment("--from", begin), _moment("--to", end), clusters)
+    if period.from_ms is not None and period.to_ms is not None and period.from_ms >= period.to_ms:
         raise BadInput(
             f"--from {begin} is not before --to {end}",
             why="the period would be empty",
             todo="Give a later --to.",
         )
-    return found
+    return period
 
 
 def within(frame: DataFrame, period: ReportPeriod, moment: str) -> DataFrame:
-    """Rows of the clusters whose moment lies in the period."""
-    found = of_clusters(frame, period)
+    """Rows of the clusters whose moment is in the period."""
+    rows = of_clusters(frame, period)
     if period.from_ms is not None:
-        found = found.where(F.col(moment) >= period.from_ms)
-    return found if period.to_ms is None else found.where(F.col(moment) < period.to_ms)
+        rows = rows.where(F.col(moment) >= period.from_ms)
+    return rows if period.to_ms is None else rows.where(F.col(moment) < period.to_ms)
 
 
 def touching(frame: DataFrame, period: ReportPeriod, begin: str, end: str) -> DataFrame:
     """Rows of the clusters whose stretch of time touches the period; one without an end still lasts."""
-    found = of_clusters(frame, period)
+    rows = of_clusters(frame, period)
     if period.to_ms is not None:
-        found = found.where(F.col(begin) < period.to_ms)
+        rows = rows.where(F.col(begin) < period.to_ms)
     if period.from_ms is not None:
-        found = found.where(F.col(end).isNull() | (F.col(end) >= period.from_ms))
-    return found
+        rows = rows.where(F.col(end).isNull() | (F.col(end) >= period.from_ms))
+    return rows
 
 
 def of_clusters(frame: DataFrame, period: ReportPeriod) -> DataFrame:
-    """Rows of the clusters that were asked for."""
+    """Rows of the requested clusters."""
     return frame.where(F.col("cluster").isin(*period.clusters)) if period.clusters else frame
 
 
@@ -64,7 +64,7 @@ def _moment(option: str, text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise BadInput(
             f"{option} {text!r} is not a date",
@@ -72,4 +72,4 @@ def _moment(option: str, text: str | None) -> int | None:
             todo="Write it as 2026-11-21 or 2026-11-21T18:00Z.",
         ) from None
     # A time without an offset is UTC, as the hours of the tables are.
-    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

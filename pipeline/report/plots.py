@@ -122,7 +122,7 @@ def _mark_unknown(axes: Axes, plot: BarPlot, ends: list[float]) -> None:
 
 
 def _look(number: int, *, hatched: bool) -> dict[str, Any]:
-    """Colours come round, so that patterns tell the later parts from the earlier ones."""
+    """Colours repeat, so patterns distinguish the later parts from the earlier ones."""
     if hatched:
         return {"facecolor": _UNKNOWN_FACE, "hatch": "////", "edgecolor": "#888888", "linewidth": 0.5}
     return {
@@ -247,6 +247,6 @@ def _embedded(document: str, name: str) -> str:
     """The ``svg`` element alone; ids would otherwise be the same in every plot of the page."""
     element = document[document.index("<svg") :].rstrip()
     element = re.sub(r"<metadata>.*?</metadata>\s*", "", element, flags=re.DOTALL)
-    # A rule for every element would hold for the whole page; each path says for itself how it is drawn.
+    # A rule for every element would hold for the whole page; each path has its own style.
     element = re.sub(r'<style type="text/css">.*?</style>', "", element, flags=re.DOTALL)
     return _MARK.sub(lambda found: f"{found[1]}{name}-", element)

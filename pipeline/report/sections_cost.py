@@ -23,7 +23,7 @@ from pipeline.report.summaries import CONSUME
 
 CLUSTER = ColumnHead("cluster")
 _CROSS, _SAME, _UNKNOWN = "CROSS_ZONE", "SAME_ZONE", "UNKNOWN"
-_NOBODY = "rack unknown"
+_NO_RACK = "rack unknown"
 
 
 def grid(facts: ReportFacts, columns: Columns[Row], rows: Sequence[Row]) -> ReportGrid:
@@ -109,12 +109,12 @@ def _part(row: DailyCost) -> str:
 
 
 def ledger_section(facts: ReportFacts) -> ReportSection:
-    """Bytes by path and pair of racks; what no placement avoids stands apart."""
+    """Bytes by path and pair of racks; unavoidable bytes are apart."""
     columns: Columns[RackPairBytes] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("path"), lambda row: row.path),
-        (ColumnHead("from rack"), lambda row: row.source_rack or _NOBODY),
-        (ColumnHead("to rack"), lambda row: row.target_rack or _NOBODY),
+        (ColumnHead("from rack"), lambda row: row.source_rack or _NO_RACK),
+        (ColumnHead("to rack"), lambda row: row.target_rack or _NO_RACK),
         (ColumnHead("zone"), lambda row: row.zone),
         (ColumnHead("bytes", ValueUnit.BYTES), lambda row: row.bytes),
         (ColumnHead("of it unavoidable", ValueUnit.BYTES), lambda row: row.unavoidable_bytes),
@@ -189,7 +189,7 @@ def locality_section(facts: ReportFacts) -> ReportSection:
     columns: Columns[ReaderLocality] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("group"), lambda row: row.group),
-        (ColumnHead("rack of the readers"), lambda row: row.rack or _NOBODY),
+        (ColumnHead("rack of the readers"), lambda row: row.rack or _NO_RACK),
         (ColumnHead("read within the rack", ValueUnit.SHARE), local_share),
         (
             ColumnHead("measured in"),
@@ -242,7 +242,7 @@ def _locality_heat(facts: ReportFacts) -> HeatMap | None:
     cells = [[found.get((group, rack)) for rack in racks] for group in groups]
     return HeatMap(
         rows=groups,
-        columns=tuple(words.short(rack, 16) if rack else _NOBODY for rack in racks),
+        columns=tuple(words.short(rack, 16) if rack else _NO_RACK for rack in racks),
         shares=tuple(map(tuple, cells)),
         absent=frozenset(
             (i, j) for i, group in enumerate(groups) for j, rack in enumerate(racks) if (group, rack) not in found

@@ -1,4 +1,4 @@
-"""Sections about proposals: what is worth doing, and how well was predicted what had been done."""
+"""Sections about proposals: the open ones by their value, and the errors of predictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.report.sections_cost import CLUSTER, grid
 
 
 def standing_section(facts: ReportFacts) -> ReportSection:
-    """Proposals that stand, what is worth most first."""
+    """Open proposals, the most valuable first."""
     pace = CoveredPace(facts)
     columns: Columns[OpenProposal] = (
         (CLUSTER, lambda row: row.cluster),
@@ -130,5 +130,5 @@ def _outcome_scatter(facts: ReportFacts) -> ScatterPlot | None:
 def _error_lead(rows: Sequence[PredictionErrors]) -> str:
     if not rows:
         return "No prediction can be compared yet."
-    told = ", ".join(f"{row.quantity} {words.share(row.median, sign=True)}" for row in rows)
-    return f"(measured {chr(0x2212)} predicted) / predicted, in the median: {told}."
+    medians = ", ".join(f"{row.quantity} {words.share(row.median, sign=True)}" for row in rows)
+    return f"(measured {chr(0x2212)} predicted) / predicted, in the median: {medians}."

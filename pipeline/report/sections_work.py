@@ -50,7 +50,7 @@ def _warmup_lead(rows: tuple[WarmupTimes, ...]) -> str:
     ended = Counter[str]()
     for row in rows:
         ended[row.outcome] += row.number
-    told = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(ended.items()))
+    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(ended.items()))
     waits = [row for row in rows if row.waited_s is not None]
     longest = max(waits, key=lambda row: (row.waited_s or 0.0, row.group), default=None)
     tail = (
@@ -59,7 +59,7 @@ def _warmup_lead(rows: tuple[WarmupTimes, ...]) -> str:
         if longest
         else ""
     )
-    return f"{counted(sum(ended.values()), 'warm-up')}: {told}{tail}."
+    return f"{counted(sum(ended.values()), 'warm-up')}: {outcomes}{tail}."
 
 
 def restore_section(facts: ReportFacts) -> ReportSection:
@@ -123,12 +123,12 @@ def rebalance_section(facts: ReportFacts) -> ReportSection:
     causes = Counter[str]()
     for row in facts.rebalances:
         causes[row.cause] += row.number
-    told = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
+    counts = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
     number_of = counted(sum(causes.values()), "rebalance")
     return ReportSection(
         name="rebalances",
         title="Rebalances and their causes",
-        lead=f"{number_of}: {told}." if causes else "No look of this period shows a rebalance.",
+        lead=f"{number_of}: {counts}." if causes else "No look of this period shows a rebalance.",
         grid=grid(facts, columns, facts.rebalances),
         plot=_rebalance_bars(facts, tuple(sorted(causes))),
         says="Number of rebalances of each group, by cause.",
@@ -154,7 +154,7 @@ def _rebalance_bars(facts: ReportFacts, causes: tuple[str, ...]) -> BarPlot | No
 
 
 def drift_section(facts: ReportFacts) -> ReportSection:
-    """When racks of brokers and replicas changed, how long that lasted, and who caused it."""
+    """When racks of brokers and replicas changed, for how long, and the cause."""
     columns: Columns[RackDrift] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("what"), lambda row: row.subject),
@@ -177,8 +177,8 @@ def _drift_lead(rows: tuple[RackDrift, ...]) -> str:
         return "No look of this period shows a changed rack."
     lasting = [row for row in rows if row.ended_ms is None]
     causes = Counter(row.cause or words.UNKNOWN for row in rows)
-    told = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
-    return f"{len(rows):,} rack changes ({told}); {len(lasting):,} still in effect."
+    counts = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
+    return f"{len(rows):,} rack changes ({counts}); {len(lasting):,} still in effect."
 
 
 def _racks(racks: tuple[str, ...] | None) -> str | None:

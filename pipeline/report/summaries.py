@@ -1,7 +1,7 @@
 """Gold tables summed for a report: ``DataFrame -> DataFrame``, columns as the values in `facts` name them.
 
 Invariant: a sum over nothing is 0, a sum over unknown values alone is null, and what a sum leaves out because it is
-unknown is counted beside it. Sums are taken in decimals: in doubles they would depend on the order of the rows.
+unknown is counted apart. Sums are taken in decimals: in doubles they would depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def outcomes(rows: DataFrame) -> DataFrame:
 
 
 def errors(rows: DataFrame) -> DataFrame:
-    """Per quantity, over the proposals that tell both. ``rows`` is gold.proposal_outcomes."""
-    told = rows.where(F.col("applied_ms").isNotNull())
+    """Per quantity, over the proposals that have both. ``rows`` is gold.proposal_outcomes."""
+    applied = rows.where(F.col("applied_ms").isNotNull())
     each = F.array(
         *(
             F.struct(F.lit(name).alias("quantity"), _error(F.col(predicted), F.col(measured)).alias("error"))
@@ -194,7 +194,7 @@ def errors(rows: DataFrame) -> DataFrame:
         )
     )
     return (
-        told.select(F.explode(each).alias("row"))
+        applied.select(F.explode(each).alias("row"))
         .select("row.quantity", "row.error")
         .where(F.col("error").isNotNull())
         .groupBy("quantity")
@@ -211,7 +211,7 @@ def errors(rows: DataFrame) -> DataFrame:
 
 
 def standing(proposals: DataFrame, ledger: DataFrame) -> DataFrame:
-    """Proposals that stand, the dearest subjects first, each with what its subject sends across racks now."""
+    """Open proposals, the dearest subjects first, each with its subject's present bytes across racks."""
     flows = _by_subject(ledger)
     gain = "predicted_usd_per_day"
     return (
@@ -245,7 +245,7 @@ def _counted_by(reasons: DataFrame) -> DataFrame:
 
 
 def _by_subject(ledger: DataFrame) -> DataFrame:
-    """What every group reads, and what has to do with every topic, across racks; moves are told by their proposals."""
+    """What every group reads, and what has to do with every topic, across racks; moves are with their proposals."""
     flowing = ledger.where(F.col("path") != MOVE)
     groups = flowing.where(F.col("path") == CONSUME).withColumn("subject", F.concat(F.lit("group/"), "group"))
     topics = flowing.withColumn("subject", F.concat(F.lit("topic/"), "topic"))

@@ -155,6 +155,6 @@ LOCALITY = _table(
 )
 
 LOOK_IDS = columns(column("cluster", STRING, "Cluster id."), column("look", STRING, "Id of the look."))
-"""What tells a look from every other."""
+"""Identity of a look."""
 
 SILVER = (LOOKS, BROKERS, PARTITIONS, GROUPS, READS, COPIES, FINDINGS, LOCALITY)

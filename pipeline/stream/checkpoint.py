@@ -1,4 +1,4 @@
-"""Position of a stream: Spark's own checkpoint, and beside it the topic, cluster and tables that it belongs to.
+"""Position of a stream: Spark's own checkpoint, and next to it the topic, cluster and tables that it belongs to.
 
 Invariants: a checkpoint belongs to one topic of one cluster and to one set of tables; with anything else it is refused,
 because its offsets would mean other records. A table that has rows of a topic is never filled from a new checkpoint:
@@ -39,7 +39,7 @@ class OffsetSpan(NamedTuple):
     end: dict[int, int]
     """Partition -> offset after the last."""
     watermark_ms: int | None
-    """Everything before has been seen, as far as event times tell; None while nothing was."""
+    """Event time up to which all events are read; None before the first."""
     time_ms: int
     """When the batch was decided; the same when it is tried again."""
 
@@ -52,7 +52,7 @@ class StreamCheckpoint:
         self.path = path
 
     def claim(self, identity: StreamIdentity, has_rows: Callable[[], bool]) -> str:
-        """The name under which this stream appends to tables, the same for as long as the checkpoint lives.
+        """The name under which this stream appends to tables, the same as long as the checkpoint exists.
 
         Raises BadInput and WrongCluster for a checkpoint of something else, BadInput when there is none but the table
         has rows of the topic.
@@ -90,30 +90,30 @@ class StreamCheckpoint:
     def _claimed(self, wanted: StreamIdentity, text: str) -> str:
         try:
             mark = json.loads(text)
-            found = StreamIdentity(*(str(mark[name]) for name in StreamIdentity._fields))
+            claimed = StreamIdentity(*(str(mark[name]) for name in StreamIdentity._fields))
             writer = str(mark["writer"])
         except (ValueError, TypeError, KeyError) as error:
             raise BadInput(
                 f"{self.path}/{_MARK} cannot be read", why=repr(error), todo="Name another folder."
             ) from None
-        if found == wanted:
+        if claimed == wanted:
             return writer
-        if found.cluster != wanted.cluster:
+        if claimed.cluster != wanted.cluster:
             raise WrongCluster(
                 f"The brokers belong to cluster {wanted.cluster}",
-                why=f"{self.path} belongs to {found.topic} of cluster {found.cluster}",
+                why=f"{self.path} belongs to {claimed.topic} of cluster {claimed.cluster}",
                 todo="Check bootstrap.servers; each cluster has a root of its own (--tables).",
             )
-        if found.topic == wanted.topic and found.topic_id != wanted.topic_id:
+        if claimed.topic == wanted.topic and claimed.topic_id != wanted.topic_id:
             raise BadInput(
                 f"Topic {wanted.topic} is not the one that was read before",
                 why="it was deleted and created again, so the offsets read so far belong to other records",
                 todo="Start with another, empty root (--tables); the tables of the former topic are kept.",
             )
-        odd = [name for name in StreamIdentity._fields if getattr(found, name) != getattr(wanted, name)]
-        told = ", ".join(f"{name} {getattr(found, name)}, not {getattr(wanted, name)}" for name in odd)
+        odd = [name for name in StreamIdentity._fields if getattr(claimed, name) != getattr(wanted, name)]
+        others = ", ".join(f"{name} {getattr(claimed, name)}, not {getattr(wanted, name)}" for name in odd)
         raise BadInput(
-            f"{self.path} is the checkpoint of another query", why=f"it is of {told}", todo="Name another folder."
+            f"{self.path} is the checkpoint of another query", why=f"it is of {others}", todo="Name another folder."
         )
 
     def _decided(self, number: int) -> tuple[dict[str, Any], dict[int, int]]:

@@ -26,7 +26,7 @@ TELEMETRY = "telemetry"
 _LOOK_AGAIN_S = 30.0
 _RETRY_S = 5.0
 _STEADY_S = 120.0
-"""A stream that has run so long has brokers that answer: its deadlines are shorter."""
+"""After this time brokers are known to answer: deadlines are shorter."""
 _STOP_S = 20.0
 _HEAD_CHARS = 2_000
 
@@ -41,7 +41,7 @@ class IngestTopics:
 
 
 def plans(names: IngestTopics, on_telemetry: Callable[[DataFrame], None] = lambda _: None) -> tuple[TopicIngest, ...]:
-    """The ingest of each topic; telemetry last, so that what it refreshes knows the others' news.
+    """The ingest of each topic; telemetry last, so that its refresh reads the others' new rows.
 
     ``on_telemetry`` gets the accepted telemetry rows of each batch, before the batch counts as done.
     """
@@ -90,7 +90,7 @@ class StreamRunner:
         """Whether any stream ran: brokers that answered once are waited for, also where a topic was not there yet."""
 
     def run_once(self, stop: StopSignal) -> int:
-        """Read what is there now, one topic after the other; how many records that were. Raises what went wrong."""
+        """Read what is there now, one topic after the other; the number of records. Raises the failure of a stream."""
         for stream in self._streams:
             if not self._is_there(stream) or stop.is_set():
                 continue
@@ -110,7 +110,7 @@ class StreamRunner:
             self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
 
     def run(self, stop: StopSignal) -> int:
-        """Read until told to stop; how many records that were. Raises what must not go on."""
+        """Read until the stop signal; the number of records. Raises the failure of a stream."""
         waits = {stream.plan.name: _Wait() for stream in self._streams}
         try:
             while not stop.is_set():
@@ -211,5 +211,5 @@ def _event_time(records: DataFrame) -> DataFrame:
     # The agent writes it before data; only the head is looked at, because the whole is parsed once, elsewhere.
     head = F.substring(F.col("value").cast("string"), 1, _HEAD_CHARS)
     taken_ms = F.regexp_extract(head, r'"taken_ms":\s*(\d{1,14})[,}\s]', 1).try_cast("bigint")
-    told = F.timestamp_millis(F.greatest(taken_ms, F.lit(0)))
-    return records.withColumn("event_time", F.least(told, F.current_timestamp()))
+    taken_at = F.timestamp_millis(F.greatest(taken_ms, F.lit(0)))
+    return records.withColumn("event_time", F.least(taken_at, F.current_timestamp()))

@@ -3,7 +3,7 @@
 A batch counts as done only when its looks are in silver and gold, so a batch that dies in between comes again, and
 looks that are computed twice give the same rows. Histories (warm-ups, restore rates, rebalances, drift) and outcomes
 change slowly and take as long as all the rest, so not every batch computes them: their hours are pending, in files
-beside the tables, so that no kill forgets them.
+next to the tables, so that they survive a kill.
 
 Invariant: an hour is written down as pending before the batch that touched it counts as done, and removed only when
 its histories are in gold.
@@ -40,7 +40,7 @@ class LiveRefresh:
         histories_every_ms: int,
         publish: Callable[[], str] | None = None,
     ) -> None:
-        """``publish`` gives away what was learned, after the first batch and whenever histories stand anew."""
+        """``publish`` writes the weights, after the first batch and each time that histories were computed."""
         self._tables = tables
         self._settings = settings
         self._say = say
@@ -49,7 +49,7 @@ class LiveRefresh:
         self._histories_at = time.monotonic()
         # What a lost executor held cannot be made again.
         self._incremental = IncrementalSums() if is_one_process(tables.spark) else None
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._publish = publish
         self._has_published = False
         self._is_first = True
@@ -83,14 +83,14 @@ class LiveRefresh:
         computed = f"{counted(done.looks, 'look')} and {counted(len(done.hours), 'hour')}"
         self._say(f"gold: {computed} computed in {done.seconds:.1f} s")
         for message in done.messages:
-            if message not in self._told:
-                self._told.add(message)
+            if message not in self._reported:
+                self._reported.add(message)
                 self._say(f"gold: {message}")
         if histories or not self._has_published:
             self._give_away()
 
     def _give_away(self) -> None:
-        """What cannot be given away now is reported, and given away the next time: tables are worth having without."""
+        """A failure to publish is reported and publishing tried again the next time; the tables are written anyway."""
         if self._publish is None:
             return
         try:

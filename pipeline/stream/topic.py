@@ -73,7 +73,7 @@ class OffsetGap(NamedTuple):
 
 
 class TopicStream:
-    """One topic's query. Make it, `check` it, `start` it; once it is over, `problem` says why."""
+    """One topic's query. Make it, `check` it, `start` it; once it has ended, `problem` is the cause."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class TopicStream:
         if position and not self._reading.accept_data_loss:
             gone = _holes(position, self._brokers.first_offsets(topic))
             if gone:
-                raise data_lost(topic.name, "; ".join(map(_told, gone)))
+                raise data_lost(topic.name, "; ".join(map(_text, gone)))
         return True
 
     def start(self, *, once: bool) -> None:
@@ -151,7 +151,7 @@ class TopicStream:
         self._query = writer.trigger(**trigger).start()
 
     def is_running(self) -> bool:
-        """Whether it goes on."""
+        """Whether it still runs."""
         if self._query is None or self._query.isActive:
             return self._query is not None
         error = self._query.exception()
@@ -161,7 +161,7 @@ class TopicStream:
 
     @property
     def problem(self) -> RackwiseError | None:
-        """Why it ended; None when it did what was asked of it."""
+        """Why it ended; None without a failure."""
         return self._failure
 
     def stop(self) -> None:
@@ -193,7 +193,7 @@ class TopicStream:
             bad = sum(one.bad for one in counts.values())
             batch = WriterBatch(self._writer, number)
             if good:
-                # Parsed and held already: a small batch in one file is worth more than two cores that write.
+                # Parsed and held already: a small batch is better in one file than written by two cores.
                 rows = accepted(parsed, self.plan.table).coalesce(1 + good // _ROWS_OF_A_FILE)
                 self._tables.append(self.plan.table, rows, batch)
             rest = self._quarantine(parsed, bad, self._holes(topic, span, counts), span)
@@ -204,9 +204,9 @@ class TopicStream:
         finally:
             parsed.unpersist()
         self.records += good + bad
-        told = f", {bad} of them to quarantine" if bad else ""
+        quarantine_note = f", {bad} of them to quarantine" if bad else ""
         added = counted(good + bad, "record")
-        self._say(f"{self.plan.name}: batch {number}, {added}{told}, {self.records} since the start")
+        self._say(f"{self.plan.name}: batch {number}, {added}{quarantine_note}, {self.records} since the start")
 
     def _holes(self, topic: TopicIdentity, span: OffsetSpan, counts: Mapping[int, _Counted]) -> list[OffsetGap]:
         """What is gone for certain between what was read before and the first record of this batch."""
@@ -227,14 +227,14 @@ class TopicStream:
         if not holes:
             return quarantined(parsed)
         for hole in holes:
-            self._say(f"{self.plan.name}: {_told(hole)}; recorded in quarantine")
+            self._say(f"{self.plan.name}: {_text(hole)}; recorded in quarantine")
         when = datetime.fromtimestamp(span.time_ms / 1_000, UTC)
         rows = [
-            (self.plan.topic, hole.partition, hole.first, when, None, None, None, f"lost: {_told(hole)}", f"{when:%F}")
+            (self.plan.topic, hole.partition, hole.first, when, None, None, None, f"lost: {_text(hole)}", f"{when:%F}")
             for hole in holes
         ]
-        told = parsed.sparkSession.createDataFrame(rows, QUARANTINE.schema)
-        return quarantined(parsed).unionByName(told)
+        lost = parsed.sparkSession.createDataFrame(rows, QUARANTINE.schema)
+        return quarantined(parsed).unionByName(lost)
 
     def _has_rows(self) -> bool:
         return any(
@@ -266,5 +266,5 @@ def _holes(position: Mapping[int, int], first: Mapping[int, int]) -> list[Offset
     ]
 
 
-def _told(hole: OffsetGap) -> str:
+def _text(hole: OffsetGap) -> str:
     return f"partition {hole.partition}: offsets {hole.first} to {hole.end - 1} are missing"

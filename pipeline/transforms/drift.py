@@ -16,7 +16,7 @@ _STATE = ("cluster", "subject", "partition")
 
 
 def changes_of_racks(partitions: DataFrame, brokers: DataFrame, looks: DataFrame) -> DataFrame:
-    """Rows of gold.rack_drift, their ends not told yet, of silver rows; ``looks`` are all looks of that time."""
+    """Rows of gold.rack_drift, without their ends, of silver rows; ``looks`` are all looks of that time."""
     rows = _of_partitions(partitions, looks).unionByName(_of_brokers(brokers))
     return (
         rows.withColumns({"ended_ms": F.lit(None).cast("long"), "lasted_s": F.lit(None).cast("double")})
@@ -26,7 +26,7 @@ def changes_of_racks(partitions: DataFrame, brokers: DataFrame, looks: DataFrame
 
 
 def with_ends(drift: DataFrame, partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Rows of gold.rack_drift with their ends, as far as these silver rows tell them, and how long they have lasted."""
+    """Rows of gold.rack_drift with their ends, as far as these silver rows show them, and their duration."""
     states = racks_of(partitions, brokers)
     last = states.groupBy("cluster").agg(F.max("taken_ms").alias("last_ms"))
     later = (
@@ -40,18 +40,18 @@ def with_ends(drift: DataFrame, partitions: DataFrame, brokers: DataFrame) -> Da
     ended = F.least("row.ended_ms", "end.other_ms")
     lasted = F.coalesce(ended, F.greatest(F.col("last_ms"), F.col("row.began_ms"))) - F.col("row.began_ms")
     same = _same_subject("row", "end") & (F.col("row.began_ms") == F.col("end.began_ms"))
-    told = (
+    joined = (
         drift.alias("row")
         .join(later.alias("end"), on=same, how="left")
         .join(F.broadcast(last.withColumnRenamed("cluster", "of")), on=F.col("row.cluster") == F.col("of"), how="left")
     )
     columns = {name: F.col(f"row.{name}") for name in RACK_DRIFT.schema.names}
     columns |= {"ended_ms": ended, "lasted_s": F.greatest(F.col("row.lasted_s"), lasted / 1000.0)}
-    return told.select(*(column.alias(name) for name, column in columns.items()))
+    return joined.select(*(column.alias(name) for name, column in columns.items()))
 
 
 def racks_of(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """The racks of every subject at every look that can tell them: cluster, subject, partition, taken_ms, racks."""
+    """The racks of every subject at every look that shows them: cluster, subject, partition, taken_ms, racks."""
     replicas = _settled(partitions).select(*_STATE, "taken_ms", "racks")
     relabelled = brokers.where(F.col("rack").isNotNull()).select(
         "cluster",
@@ -90,9 +90,9 @@ def _of_partitions(partitions: DataFrame, looks: DataFrame) -> DataFrame:
     first = looks.where("complete").groupBy("cluster").agg(F.min("taken_ms").alias("first_ms"))
     room = looks.where("complete").select("cluster", "look", F.col("racks").alias("rooms"))
     moving = F.max("reassigned_by_us").over(in_order.rowsBetween(-1, -1))
-    told = partitions.withColumns({"topic_since_ms": F.min("taken_ms").over(topic), "moved_by_us": moving})
+    dated = partitions.withColumns({"topic_since_ms": F.min("taken_ms").over(topic), "moved_by_us": moving})
     settled = (
-        _settled(told)
+        _settled(dated)
         .join(F.broadcast(room), on=["cluster", "look"], how="left")
         .join(F.broadcast(first), on="cluster", how="inner")
         .withColumn("was", F.lag(F.struct("racks", "replicas", "topic_id")).over(in_order))
@@ -119,7 +119,7 @@ def _of_partitions(partitions: DataFrame, looks: DataFrame) -> DataFrame:
 
 
 def _same_brokers() -> Column:
-    """The very brokers as before: then it is they who changed, and the topic did not."""
+    """The same brokers as before: then racks of brokers changed, and the topic did not."""
     same_topic = F.col("was.topic_id").eqNullSafe(F.col("topic_id"))
     return same_topic & (F.sort_array("was.replicas") == F.sort_array("replicas"))
 

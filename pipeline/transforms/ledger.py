@@ -3,7 +3,7 @@
 ====================  ================================================================================================
 produce               to the leader's rack; whence, only where a file names the racks of producers
 replicate             from the leader's rack to each follower's, also to one that is down, which fetches it later
-consume               over the reader's route: the leader, or an in-sync replica in the rack that the reader tells
+consume               over the reader's route: the leader, or an in-sync replica in the reader's client.rack
 move                  from the leader's rack to each replica that a reassignment adds: what it copied in that time
 ====================  ================================================================================================
 
@@ -33,11 +33,11 @@ _FLOW = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_
 _ROUNDING = 1e-9
 _PARTITION = ("cluster", "hour_ms", "topic", "partition")
 PLACEMENT_SUMS = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.sum})
-"""By placements: they hardly ever change, so halves are told once for all looks at which they stayed."""
+"""By placements: they hardly ever change, so halves are computed once for all looks at which they stayed."""
 COPY_SUMS = MergeableAggregate(
     ("cluster", "hour_ms", "topic", "source_rack", "target_rack"), {"bytes": F.sum, "untold": F.sum}
 )
-"""``untold``: copies of which no log dir told."""
+"""``untold``: copies whose log dir was not described."""
 
 
 class LedgerInput(NamedTuple):
@@ -55,19 +55,19 @@ class LedgerInput(NamedTuple):
     prices: DataFrame
 
 
-def ledger(grounds: LedgerInput) -> DataFrame:
-    """gold.ledger of what the grounds show."""
-    placed = _placed(grounds.placement_sums, grounds.sizes)
+def ledger(inputs: LedgerInput) -> DataFrame:
+    """gold.ledger of its input."""
+    placed = _placed(inputs.placement_sums, inputs.sizes)
     flows = (
-        _produced(placed, grounds.producers),
+        _produced(placed, inputs.producers),
         _replicated(placed),
-        _consumed(grounds.routes),
-        _moved(grounds.copy_sums),
+        _consumed(inputs.routes),
+        _moved(inputs.copy_sums),
     )
-    told = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
+    all_flows = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
     key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
     added = (
-        told.withColumn("zone", zone(F.col("source_rack"), F.col("target_rack"), F.col("why")))
+        all_flows.withColumn("zone", zone(F.col("source_rack"), F.col("target_rack"), F.col("why")))
         .withColumns({name: F.coalesce(name, F.lit("")) for name in ("source_rack", "target_rack")})
         .withColumnRenamed("why", "why_unknown")
         .groupBy(*key)
@@ -77,7 +77,7 @@ def ledger(grounds: LedgerInput) -> DataFrame:
         )
         .withColumn("day", day_of(F.col("hour_ms")))
     )
-    return priced(added, grounds.prices).select(*LEDGER.schema.names)
+    return priced(added, inputs.prices).select(*LEDGER.schema.names)
 
 
 def placement_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
@@ -118,8 +118,8 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
     topics = placed.select("topic").distinct()
     anywhere = producers.where(F.col("topic") == "*").select("rack", "share")
     others = topics.join(F.broadcast(named), on="topic", how="left_anti").crossJoin(F.broadcast(anywhere))
-    told = producers.where(F.col("topic") != "*").unionByName(others, allowMissingColumns=True)
-    shares = told.groupBy("topic").agg(F.collect_list(F.struct("rack", "share")).alias("shares"))
+    by_topic = producers.where(F.col("topic") != "*").unionByName(others, allowMissingColumns=True)
+    shares = by_topic.groupBy("topic").agg(F.collect_list(F.struct("rack", "share")).alias("shares"))
     known = F.coalesce("shares", F.array().cast("array<struct<rack:string,share:double>>"))
     total = F.aggregate(known, F.lit(0.0), lambda sum_, one: sum_ + one["share"])
     rest = F.array(F.struct(F.lit(None).cast("string").alias("rack"), (1.0 - total).alias("share")))
@@ -127,7 +127,7 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
     near = F.filter(known, lambda one: one["rack"] == F.col("leader_rack"))
     at_leader = F.aggregate(near, F.lit(0.0), lambda sum_, one: sum_ + one["share"])
     most = F.array_max(F.transform(known, lambda one: one["share"]))
-    # The best leader is where most of it is written; of what crosses now, this part would cross all the same.
+    # The best leader is where most of it is written; of what crosses now, this part would cross even so.
     needed = F.when(total > 1.0 - _ROUNDING, (1.0 - most) / F.nullif(1.0 - at_leader, F.lit(0.0)))
     split = (
         placed.join(F.broadcast(shares), on="topic", how="left")
@@ -186,8 +186,8 @@ def _moved(sums: DataFrame) -> DataFrame:
 def copies(changes: DataFrame) -> DataFrame:
     """Copies under way: cluster, look, previous, taken_ms, topic, partition, broker, source_rack, target_rack, copied.
 
-    A replica that is being added has what its log dir tells; one that was added has the whole log. ``copied`` is null
-    where no log dir told.
+    A replica that is being added has the size in its log dir; one that was added has the whole log. ``copied`` is null
+    where no log dir was described.
     """
     now, was = F.col("now"), F.col("was")
     fresh = F.filter(now["placed"], lambda one: one["adding"] | ~_at(was, one["broker"], lambda old: ~old["adding"]))
@@ -219,7 +219,7 @@ def _at(picture: Column, broker: Column, what: object) -> Column:
 
 
 def _held(one: Column, picture: Column) -> Column:
-    """What a replica holds; one that is being added and told of by no log dir holds nothing yet."""
+    """What a replica holds; one that is being added, without a described log dir, holds nothing yet."""
     return F.when(one["adding"], F.coalesce(one["bytes"], F.lit(0).cast("long"))).otherwise(picture["size_bytes"])
 
 

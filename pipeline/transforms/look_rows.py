@@ -1,6 +1,6 @@
 """Silver rows of one look, from its events, by the agent's own stages. Pure; no Spark.
 
-Invariant: a look that is not whole, or cannot be read, gives exactly one row, of ``silver.looks``, which says why.
+Invariant: a look that is not whole, or cannot be read, gives exactly one row, of ``silver.looks``, with the reason.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SilverRow(NamedTuple):
 
 
 def rows_of_look(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
-    """Every row of the look that the events tell; they may come in any order and twice."""
+    """Every silver row of the look of these events, which may come in any order and twice."""
     try:
         return _rows(raw)
     except (IncompleteLookError, UnreadableError) as error:
@@ -88,8 +88,8 @@ def _rows(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
     copies: list[TaskCopiesData] = list(derived[EventKind.TASK_COPIES].values())
     if not inputs and reports and not reports[0].full:
         partial = {"complete": False, "full": False, "problem": None}
-        told = (copy for data in copies for copy in data.copies)
-        return SilverRow("looks", partial), *(SilverRow("copies", _copy(copy, None, None)) for copy in told)
+        task_copies = (copy for data in copies for copy in data.copies)
+        return SilverRow("looks", partial), *(SilverRow("copies", _copy(copy, None, None)) for copy in task_copies)
     recorded = observation_from_events(inputs)
     seen = recorded.observation
     snapshot = build_snapshot(seen, decode_members(seen, None), recorded.memory, recorded.limits, None)
@@ -168,14 +168,14 @@ def _brokers(snapshot: Snapshot) -> Iterator[SilverRow]:
 
 
 class _Racks(NamedTuple):
-    stand: Mapping[int, str | None]
-    told: Mapping[int, str | None]
+    known: Mapping[int, str | None]
+    reported: Mapping[int, str | None]
 
 
 def _partitions(recorded: CycleInputs, snapshot: Snapshot) -> Iterator[SilverRow]:
     racks = _Racks(
         {broker.id: broker.rack.name for broker in snapshot.brokers},
-        # A broker that is gone serves no read, whatever is remembered of it.
+        # A broker that is gone serves no read, even if its rack is remembered.
         {broker.id: broker.rack.told if broker.alive else None for broker in snapshot.brokers},
     )
     learned = recorded.memory.bytes_per_record
@@ -199,12 +199,12 @@ def _partition(state: PartitionState, recorded: CycleInputs, snapshot: Snapshot,
     return {
         "partition": state.id.partition,
         "leader": state.leader,
-        "leader_rack": None if state.leader is None else racks.stand.get(state.leader),
+        "leader_rack": None if state.leader is None else racks.known.get(state.leader),
         "replicas": list(state.replicas),
-        "replica_racks": [racks.stand.get(broker) for broker in state.replicas],
+        "replica_racks": [racks.known.get(broker) for broker in state.replicas],
         "isr": list(state.isr),
-        "isr_racks": [racks.stand.get(broker) for broker in state.isr],
-        "isr_told_racks": [racks.told.get(broker) for broker in state.isr],
+        "isr_racks": [racks.known.get(broker) for broker in state.isr],
+        "isr_told_racks": [racks.reported.get(broker) for broker in state.isr],
         "adding": None if move is None else list(move.adding),
         "removing": None if move is None else list(move.removing),
         "reassigned_by_us": None if move is None else move.own,
@@ -245,10 +245,10 @@ def _rebalance(group: ConsumerGroup | StreamsGroup) -> str | None:
         return f"epoch {group.assignment_epoch}"
     if not group.members:
         return None
-    # Every rebalance raises the generation that the members tell at the next one; new members have new ids.
-    told = max((member.generation for member in group.members if member.generation is not None), default=None)
+    # Every rebalance raises the generation that the members report at the next one; new members have new ids.
+    generation = max((member.generation for member in group.members if member.generation is not None), default=None)
     ids = "\n".join(sorted(member.id for member in group.members))
-    return f"generation {told}:{hashlib.sha256(ids.encode(errors='surrogatepass')).hexdigest()[:8]}"
+    return f"generation {generation}:{hashlib.sha256(ids.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def _reads(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot) -> Iterator[Row]:
@@ -338,15 +338,15 @@ def _likely(range_: Range | None) -> float | None:
     return None if range_ is None else float(range_.likely)
 
 
-def _finding(found: FindingData) -> Row:
+def _finding(finding: FindingData) -> Row:
     return {
-        "id": found.id,
-        "reason": found.reason,
-        "severity": found.severity,
-        "subject": found.subject,
-        "sentence": found.sentence,
-        "since_ms": found.since_ms,
-        "held": found.held,
+        "id": finding.id,
+        "reason": finding.reason,
+        "severity": finding.severity,
+        "subject": finding.subject,
+        "sentence": finding.sentence,
+        "since_ms": finding.since_ms,
+        "held": finding.held,
     }
 
 

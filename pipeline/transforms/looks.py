@@ -1,7 +1,7 @@
 """Silver rows from telemetry: the agent's own stages rebuild and model each look, one look at a time.
 
 All tables come out of one pass as one wide table with a struct for each; exactly one of them is set in a row.
-Memory is bounded by one look for each task. What a look cannot tell is a row with its problem, never an exception.
+Memory is bounded by one look for each task. An unreadable look is a row with its problem, never an exception.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Measured is a window of looks before the first request and one after the end, by
 a topic its replication and reads, of a group its reads. Moves and copied bytes are those that looks show.
 
 The life of a proposal comes from bronze.proposals (its prediction, and when it became void) and bronze.journal (when
-rackwise itself began and ended it). A proposal executed by hand is not in the journal: it is void here, as its own
-record says.
+rackwise itself began and ended it). A proposal executed by hand is not in the journal: it is void here, by its own
+record.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from pipeline.transforms.spans import all_or_null, day_of
 WINDOW_MS = 600_000
 """How long before and after is measured, at most; shorter where looks begin or end. Other acts meanwhile are in it."""
 SETTLE_MS = 5_000
-"""After the end, leaders and readers may still change for so long."""
+"""For this time, in ms, after the end leaders and readers may still change."""
 DAY_S = 86_400
 _KEY = ("cluster", "proposal")
 
 
-def windows(lives: DataFrame) -> DataFrame:
+def windows(acts: DataFrame) -> DataFrame:
     """Before and after each act: cluster, proposal, phase, hour_ms (the window's own begin), its from and to.
 
-    ``lives`` has cluster, proposal, applied_ms and done_ms.
+    ``acts`` has cluster, proposal, applied_ms and done_ms.
     """
-    ended = lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull())
+    ended = acts.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull())
     spans = F.array(
         F.struct(
             F.lit("before").alias("phase"),
@@ -42,9 +42,9 @@ def windows(lives: DataFrame) -> DataFrame:
             (F.col("done_ms") + SETTLE_MS + WINDOW_MS).alias("window_to_ms"),
         ),
     )
-    told = ended.select("cluster", "proposal", F.explode(spans).alias("window")).select(*_KEY, "window.*")
+    by_proposal = ended.select("cluster", "proposal", F.explode(spans).alias("window")).select(*_KEY, "window.*")
     # A ledger asks for hours. All windows are as long, so those that begin at once are one.
-    return told.withColumn("hour_ms", F.col("window_from_ms"))
+    return by_proposal.withColumn("hour_ms", F.col("window_from_ms"))
 
 
 def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: DataFrame) -> DataFrame:
@@ -58,7 +58,7 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     mine |= (F.col("subject_kind") == "group") & (F.col("group") == F.col("subject_name"))
     of = subjects.select(*_KEY, F.col("kind").alias("subject_kind"), F.col("name").alias("subject_name"))
     cross = F.col("zone") == "CROSS_ZONE"
-    told = (
+    by_window = (
         named.select(*_KEY, "phase", "hour_ms")
         .join(of, on=[*_KEY], how="inner")
         .join(seconds, on=["cluster", "hour_ms"], how="inner")
@@ -68,7 +68,7 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     # One unknown route or size makes the figure unknown, as it does where it is predicted.
     unknown = F.count_if((F.col("zone") == "UNKNOWN") | F.col("bytes").isNull()) > 0
     unpriced = F.count_if(cross & F.col("usd").isNull()) > 0
-    rates = told.groupBy(*_KEY, "phase").agg(
+    rates = by_window.groupBy(*_KEY, "phase").agg(
         F.when(~unknown, F.sum(F.when(cross, F.col("bytes")).otherwise(0.0)) / F.first("seconds")).alias("bytes_per_s"),
         F.when(
             ~unknown & ~unpriced, F.sum(F.when(cross, F.col("usd")).otherwise(0.0)) / F.first("seconds") * DAY_S
@@ -83,14 +83,14 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     )
 
 
-def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFrame:
+def moved(acts: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFrame:
     """What looks show of plans: measured_moves and measured_move_bytes by cluster and proposal.
 
-    A move came when the first look after the end shows the replicas that were planned, in their order. Bytes are null
-    where no log dir tells those of one of them.
+    A move is done when the first look after the end shows the planned replicas in their order. Bytes are null
+    where the log dir of one of them was not described.
     """
     targets = (
-        lives.where(F.col("targets").isNotNull() & F.col("done_ms").isNotNull())
+        acts.where(F.col("targets").isNotNull() & F.col("done_ms").isNotNull())
         .select(*_KEY, "applied_ms", "done_ms", F.explode("targets").alias("target"))
         .select(*_KEY, "applied_ms", "done_ms", "target.*")
     )
@@ -106,14 +106,14 @@ def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFra
         )
     )
     added = F.size(F.array_except(F.array_intersect("replicas", "after"), "before"))
-    led = F.when((F.size(F.array_except("after", "before")) == 0) & (F.col("replicas") == F.col("after")), 1)
-    moves = after.groupBy(*_KEY).agg(F.sum(added + F.coalesce(led, F.lit(0))).cast("int").alias("measured_moves"))
+    elected = F.when((F.size(F.array_except("after", "before")) == 0) & (F.col("replicas") == F.col("after")), 1)
+    moves = after.groupBy(*_KEY).agg(F.sum(added + F.coalesce(elected, F.lit(0))).cast("int").alias("measured_moves"))
     wanted = targets.select(
         *_KEY, *place[1:], "applied_ms", "done_ms", F.explode(F.array_except("after", "before")).alias("broker")
     )
-    found = copies.select(*place, "broker", F.col("taken_ms").alias("at_ms"), "copied")
+    in_looks = copies.select(*place, "broker", F.col("taken_ms").alias("at_ms"), "copied")
     during = F.col("at_ms").between(F.col("applied_ms"), F.col("done_ms") + WINDOW_MS)
-    by_target = wanted.join(found, on=[*place, "broker"], how="left").withColumn(
+    by_target = wanted.join(in_looks, on=[*place, "broker"], how="left").withColumn(
         "copied", F.when(during, F.col("copied")).when(F.col("at_ms").isNull() | ~during, F.lit(0))
     )
     copied = by_target.groupBy(*_KEY).agg(F.struct(all_or_null(F.col("copied")).alias("bytes")).alias("copied"))
@@ -124,11 +124,11 @@ def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFra
     )
 
 
-def outcomes(proposals: DataFrame, lives: DataFrame, rates: DataFrame, moves: DataFrame, now_ms: int) -> DataFrame:
+def outcomes(proposals: DataFrame, acts: DataFrame, rates: DataFrame, moves: DataFrame, now_ms: int) -> DataFrame:
     """gold.proposal_outcomes of `proposals.published`, `proposals.acted`, `crossing` and `moved` rows."""
-    said = F.col("said")
-    told = (
-        proposals.join(lives, on=[*_KEY], how="left")
+    document = F.col("said")
+    joined = (
+        proposals.join(acts, on=[*_KEY], how="left")
         .join(rates, on=[*_KEY], how="left")
         .join(moves, on=[*_KEY], how="left")
     )
@@ -138,27 +138,27 @@ def outcomes(proposals: DataFrame, lives: DataFrame, rates: DataFrame, moves: Da
         .when(F.col("expires_ms") < now_ms, "expired")
         .otherwise("standing")
     )
-    expected, measured = said["predicted"]["cross_rack_bytes_per_s_after"], F.col("after_bytes_per_s")
-    rows = told.select(
+    expected, measured = document["predicted"]["cross_rack_bytes_per_s_after"], F.col("after_bytes_per_s")
+    rows = joined.select(
         "cluster",
         "proposal",
-        said["kind"].alias("kind"),
-        said["reason"].alias("reason"),
-        F.concat_ws("/", said["subject"]["kind"], said["subject"]["name"]).alias("subject"),
+        document["kind"].alias("kind"),
+        document["reason"].alias("reason"),
+        F.concat_ws("/", document["subject"]["kind"], document["subject"]["name"]).alias("subject"),
         "created_ms",
         state.alias("state"),
         "applied_ms",
         F.coalesce("done_ms", F.when(F.col("acted_state").isNull(), F.col("void_ms"))).alias("done_ms"),
-        said["predicted"]["moves"].alias("predicted_moves"),
+        document["predicted"]["moves"].alias("predicted_moves"),
         F.coalesce("measured_moves", "came").alias("measured_moves"),
-        said["predicted"]["bytes_to_move"].alias("predicted_move_bytes"),
+        document["predicted"]["bytes_to_move"].alias("predicted_move_bytes"),
         "measured_move_bytes",
-        said["predicted"]["seconds"].alias("predicted_seconds"),
+        document["predicted"]["seconds"].alias("predicted_seconds"),
         ((F.col("done_ms") - F.col("applied_ms")) / 1000.0).alias("measured_seconds"),
         expected.alias("predicted_bytes_per_s"),
         measured.alias("measured_bytes_per_s"),
         F.col("before_bytes_per_s"),
-        (said["predicted"]["usd_per_day_before"] - said["predicted"]["usd_per_day_after"]).alias(
+        (document["predicted"]["usd_per_day_before"] - document["predicted"]["usd_per_day_after"]).alias(
             "predicted_usd_per_day"
         ),
         (F.col("before_usd_per_day") - F.col("after_usd_per_day")).alias("measured_usd_per_day"),
@@ -169,7 +169,7 @@ def outcomes(proposals: DataFrame, lives: DataFrame, rates: DataFrame, moves: Da
 
 
 CREATED, VOID = "rackwise.proposal.created.", "rackwise.proposal.void."
-# --- lives of proposals ---------------------------------------------------------------------------------------------
+# --- acts of proposals ----------------------------------------------------------------------------------------------
 
 _DOCUMENT = (
     "id string, kind string, reason string, subject struct<kind:string,name:string>, "
@@ -195,8 +195,8 @@ _MISSED = ("NO_EFFECT", "NO_REBALANCE", "NOT_DONE")
 
 
 def published(proposals: DataFrame) -> DataFrame:
-    """One row per proposal: cluster, proposal, what it said last, created_ms, expires_ms (its last), void_ms."""
-    told = (
+    """One row per proposal: cluster, proposal, its last document, created_ms, expires_ms (its last), void_ms."""
+    newest = (
         proposals.where(F.col("type").startswith(CREATED) & F.col("data").isNotNull())
         .select("cluster", "time_ms", F.from_json("data", _DOCUMENT).alias("said"))
         .where(F.col("said.id").isNotNull())
@@ -214,8 +214,8 @@ def published(proposals: DataFrame) -> DataFrame:
         .groupBy("cluster", F.col("life.id").alias("proposal"))
         .agg(F.max("life.at_ms").alias("void_ms"))
     )
-    return told.join(ended, on=["cluster", "proposal"], how="left").withColumn(
-        # One that was published again since then stands again.
+    return newest.join(ended, on=["cluster", "proposal"], how="left").withColumn(
+        # One that was published again since then is open again.
         "void_ms",
         F.when(F.col("void_ms") >= F.col("written_ms"), F.col("void_ms")),
     )
@@ -303,7 +303,7 @@ def _state(kind: Column) -> Column:
 
 
 def _triggers(rows: DataFrame) -> DataFrame:
-    told = (
+    newest = (
         rows.where(F.col("key").startswith("trigger/"))
         .select("cluster", "epoch", "seq", F.from_json("data", _TRIGGER).alias("told"))
         .groupBy("cluster", F.col("told.proposal_id").alias("proposal"))
@@ -312,7 +312,7 @@ def _triggers(rows: DataFrame) -> DataFrame:
     verdict = F.col("told.judgement.verdict")
     failed = F.coalesce(F.col("told.effect").isin(*_UNASKED), F.lit(False)) | verdict.isin(*_MISSED)  # noqa: FBT003
     state = F.when(F.coalesce(failed, F.lit(False)), "failed").when(verdict.isNull(), "running")  # noqa: FBT003
-    return told.select(
+    return newest.select(
         "cluster",
         "proposal",
         state.otherwise("done").alias("acted_state"),

@@ -4,10 +4,10 @@ Each function takes records as Spark's Kafka source gives them (with headers) an
 columns of its bronze table, the raw record, and ``reason``, which is null where the record could be read. Invariant: a
 record is never lost and never in both: `accepted` and `quarantined` split the same rows in two. JSON is parsed once.
 
-A field that this version does not know is kept: inside ``data`` as it is, beside it in ``more``. A version that it does
+A field that this version does not know is kept: in ``data`` as it is, outside it in ``more``. A version that it does
 not know is a reason. An event that was too large for a record comes in fragments, each with its number and their
 count; one without them, or without text, can never be joined with the others. Whether all of them arrived is checked
-where looks are rebuilt. Nothing here raises, whatever the bytes are.
+where looks are rebuilt. Nothing here raises, for any bytes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def proposals(records: DataFrame) -> DataFrame:
     version = F.regexp_extract(_header("ce_type"), r"^rackwise\..*\.v(\d{1,9})$", 1).try_cast("int")
     is_tombstone = F.col("raw_value").isNull()
     event_id = _header("ce_id")
-    told = F.unix_millis(F.try_to_timestamp(_header("ce_time")))
+    written_ms = F.unix_millis(F.try_to_timestamp(_header("ce_time")))
     read = read.select(
         *_KEPT,
         event_id.alias("event_id"),
@@ -79,7 +79,7 @@ def proposals(records: DataFrame) -> DataFrame:
         F.try_url_decode(F.get(source, F.lit(4))).alias("agent"),
         _header("ce_subject").alias("subject"),
         slot.alias("slot"),
-        told.alias("time_ms"),
+        written_ms.alias("time_ms"),
         F.when(~is_tombstone, F.col("raw_value").cast("string")).alias("data"),
         version.alias("version"),
         _what_it_is("proposals", tombstones=True).alias("unreadable"),
@@ -137,7 +137,7 @@ def journal(records: DataFrame, cluster: str) -> DataFrame:
 
 
 def with_late(parsed: DataFrame, watermark_ms: int | None) -> DataFrame:
-    """The telemetry rows, each told whether its hour was closed already; nothing is late without a watermark."""
+    """The telemetry rows, each with whether its hour was closed already; none is late without a watermark."""
     ended = (F.floor(F.col("taken_ms") / HOUR_MS) + 1) * HOUR_MS
     late = F.lit(False) if watermark_ms is None else ended <= F.lit(watermark_ms)  # noqa: FBT003 a literal of SQL
     return parsed.withColumn("late", late)
@@ -217,8 +217,8 @@ def _version_problem(version: Column, known: int) -> Column:
 
 def _missing(fields: Iterable[str]) -> Column:
     names = F.concat_ws(", ", *(F.when(F.col(name).isNull(), F.lit(name)) for name in fields))
-    told = F.concat(F.lit("malformed: missing or of another kind: "), names)
-    return F.when(F.length(names) > 0, told)
+    reason = F.concat(F.lit("malformed: missing or of another kind: "), names)
+    return F.when(F.length(names) > 0, reason)
 
 
 def _more(known: Iterable[str]) -> Column:
@@ -260,5 +260,5 @@ def fragment_problem(piece: Column) -> Column:
 
 
 def fragment_suffix(piece: Column) -> Column:
-    """What tells the fragments of one event apart: a slash and the number."""
+    """Suffix of each fragment of one event: a slash and the number."""
     return F.concat(F.lit("/"), piece["part"].try_cast("int").cast("string"))

@@ -3,7 +3,7 @@
 A price is the newest dated one of the very pair and direction, else the undated one of the pair, else the undated one
 for all. A pair that has none of them has no price, which is null and never 0.
 
-Racks of producers are known as far as a file names them; no broker tells them. A row is a topic pattern with the share
+Racks of producers are known as far as a file names them; no broker has them. A row is a topic pattern with the share
 of its records that producers of one rack write. Shares of a topic add up to 1; the rest is unknown.
 """
 
@@ -42,7 +42,7 @@ def price_table(spark: SparkSession, rows: tuple[PriceRow, ...]) -> DataFrame:
 
 def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:
     """The flows with ``usd`` and ``price_date``; they have cluster, zone, source_rack, target_rack, bytes and day."""
-    told = prices.agg(
+    price_rows = prices.agg(
         F.collect_list(F.struct("source_rack", "target_rack", "from_date", "usd_per_gb")).alias("price_rows")
     )
     best = F.array_max(F.transform(F.filter("price_rows", _applies), _rank))
@@ -51,7 +51,7 @@ def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:
         crossing, F.col("bytes") / BYTES_PER_GB * F.col("best.usd_per_gb")
     )
     return (
-        flows.crossJoin(F.broadcast(told))
+        flows.crossJoin(F.broadcast(price_rows))
         .withColumn("best", best)
         .withColumn("usd", usd)
         .withColumn("price_date", F.when(crossing, F.col("best.from_date")))

@@ -20,32 +20,32 @@ from pipeline.transforms.traffic import halves, with_bytes
 CATCHING_UP = 1.1
 """Who reads more than this times what is appended reads what lay there before."""
 _READER = ("cluster", "instance", "group", "role", "reader", "topic", "partition")
-_GIVEN = ("cluster", "look", "group", "member", "role", "rack", "told_rack", "topic", "partition", "committed_offset")
+_COLUMNS = ("cluster", "look", "group", "member", "role", "rack", "told_rack", "topic", "partition", "committed_offset")
 _PLACE = ("cluster", "look", "topic", "partition")
 _READ = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
 READ_SUMS = MergeableAggregate(
     (*_READ, "was", "now"), {"ms": F.sum, "records": F.sum, "appended": F.sum, "committed": F.max}
 )
-"""By routes: they hardly ever change, so halves are told once for all looks at which they stayed."""
+"""By routes: they hardly ever change, so halves are computed once for all looks at which they stayed."""
 
 
 def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame:
-    """Each reader of each partition at each look beside what it was at the look before.
+    """Each reader of each partition at each look, with its state at the look before.
 
     ``changes`` is `traffic.partition_changes`, ``times`` `spans.timeline`. ``read`` is null where it is unknown;
     ``lag`` is the look's own; ``now`` and ``was`` are routes.
     """
     in_order = Window.partitionBy(*_READER).orderBy("monotonic_ms", "look")
     about = F.broadcast(times.select("cluster", "look", "instance", "monotonic_ms", "previous"))
-    told = (
-        reads.select(*_GIVEN)
+    in_looks = (
+        reads.select(*_COLUMNS)
         .join(about, on=["cluster", "look"], how="inner")
         # The owner of a partition reads it for the group; copies of a task read it each for itself.
         .withColumn("reader", F.when(F.col("role") == "active", "").otherwise(F.col("member")))
         .withColumn("before", F.lag(F.struct("look", "rack", "told_rack", "committed_offset")).over(in_order))
         .drop("previous")
     )
-    joined = told.join(changes, on=[*_PLACE], how="inner")
+    joined = in_looks.join(changes, on=[*_PLACE], how="inner")
     paired = (F.col("before.look") == F.col("previous")) & F.col("was").isNotNull()
     committed = F.col("committed_offset") - F.col("before.committed_offset")
     lag = F.col("end_offset") - F.col("committed_offset")
@@ -70,9 +70,9 @@ def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame) -> Data
 
 def read_sums(readings: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What readers took, as `READ_SUMS`, of `read_changes` rows by the hours (or windows) that ``spans`` names."""
-    told = spanned(readings.where(F.col("read").isNotNull()), spans)
+    known = spanned(readings.where(F.col("read").isNotNull()), spans)
     return READ_SUMS.aggregate(
-        told.withColumn("records", part_of(F.col("read")))
+        known.withColumn("records", part_of(F.col("read")))
         .withColumn("appended", part_of(F.coalesce("appended", F.lit(0))))
         .withColumn("committed", F.col("basis") == "committed"),
         before,
@@ -179,16 +179,16 @@ LOCALITY_SUMS = MergeableAggregate(_LOCALITY_KEY, {"local": F.sum, "total": F.su
 
 def locality_sums(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """How often readers had what they read in their rack, as `LOCALITY_SUMS`, of `read_changes` rows."""
-    way = zone(F.col("now.source"), F.col("now.target"), F.col("now.why"))
+    kind = zone(F.col("now.source"), F.col("now.target"), F.col("now.why"))
     return LOCALITY_SUMS.aggregate(
         readings.where(F.col("role") == "active").select(
             "cluster",
             "hour_ms",
             "group",
             F.coalesce("now.target", F.lit("")).alias("rack"),
-            (way == "SAME_ZONE").cast("long").alias("local"),
+            (kind == "SAME_ZONE").cast("long").alias("local"),
             F.lit(1).cast("long").alias("total"),
-            (way == "UNKNOWN").cast("long").alias("unknown"),
+            (kind == "UNKNOWN").cast("long").alias("unknown"),
         ),
         before,
     )
@@ -197,8 +197,8 @@ def locality_sums(readings: DataFrame, before: DataFrame | None = None) -> DataF
 def locality(sums: DataFrame, routes: DataFrame) -> DataFrame:
     """gold.locality of `locality_sums` rows, and the bytes of `read_routes` rows. Copies of tasks are no readers."""
     looked = sums.select(*_LOCALITY_KEY, *(F.col(name).cast("double").alias(name) for name in LOCALITY_SUMS.by))
-    way = zone(F.col("source_rack"), F.col("target_rack"), F.col("why"))
-    within = F.when(way == "SAME_ZONE", F.col("bytes")).when(way == "CROSS_ZONE", F.lit(0.0))
+    kind = zone(F.col("source_rack"), F.col("target_rack"), F.col("why"))
+    within = F.when(kind == "SAME_ZONE", F.col("bytes")).when(kind == "CROSS_ZONE", F.lit(0.0))
     in_bytes = (
         routes.where(F.col("role") == "active")
         .groupBy("cluster", "hour_ms", "group", F.coalesce("target_rack", F.lit("")).alias("rack"))

@@ -14,23 +14,23 @@ from pipeline.schemas.gold import REBALANCES
 from pipeline.transforms.spans import day_of, hour_of
 
 CLOCKS_MS = 5_000
-"""The clock of the agent that triggered may be off by that much."""
+"""Possible difference, in ms, between the clocks of two agents."""
 
 
 def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> DataFrame:
     """gold.rebalances of silver.groups and silver.reads rows, and triggers (cluster, group, proposal, at_ms)."""
     events = _events(groups)
     moved = _moved(events, reads)
-    told = events.join(moved, on=["cluster", "group", "seen_look"], how="left")
-    asked = (
-        told.alias("told")
+    with_moves = events.join(moved, on=["cluster", "group", "seen_look"], how="left")
+    triggered = (
+        with_moves.alias("told")
         .join(triggers.alias("asked"), on=["cluster", "group"], how="inner")
         .where(F.col("at_ms").between(F.col("after_ms") - CLOCKS_MS, F.col("seen_ms") + CLOCKS_MS))
         .groupBy("cluster", "group", "seen_look")
         .agg(F.max_by("proposal", "at_ms").alias("trigger"))
     )
     return (
-        told.join(asked, on=["cluster", "group", "seen_look"], how="left")
+        with_moves.join(triggered, on=["cluster", "group", "seen_look"], how="left")
         .withColumns({"cause": _cause(), "seconds_most": (F.col("seen_ms") - F.col("after_ms")) / 1000.0})
         .withColumns({"hour_ms": hour_of(F.col("seen_ms")), "day": day_of(F.col("seen_ms"))})
         .select(*REBALANCES.schema.names)
@@ -38,11 +38,11 @@ def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> Data
 
 
 def triggers_of(journal: DataFrame) -> DataFrame:
-    """What rackwise asked of groups, of bronze.journal rows: cluster, group, proposal, at_ms."""
-    told = F.from_json("data", "group_id string, proposal_id string, acted_ms long, effect string")
+    """Rebalances that rackwise triggered, of bronze.journal rows: cluster, group, proposal, at_ms."""
+    trigger = F.from_json("data", "group_id string, proposal_id string, acted_ms long, effect string")
     return (
         journal.where(F.col("key").startswith("trigger/") & F.col("data").isNotNull())
-        .select("cluster", told.alias("told"))
+        .select("cluster", trigger.alias("told"))
         .where(F.col("told.acted_ms").isNotNull() & ~F.coalesce("told.effect", F.lit("")).isin("NOT_SENT", "REFUSED"))
         .select(
             "cluster",
@@ -57,8 +57,8 @@ def triggers_of(journal: DataFrame) -> DataFrame:
 def _events(groups: DataFrame) -> DataFrame:
     in_order = Window.partitionBy("cluster", "group").orderBy("taken_ms", "look")
     shown = groups.where((F.col("state") == STABLE) & F.col("rebalance").isNotNull() & ~F.col("hidden"))
-    told = shown.withColumn("before", F.lag(F.struct("rebalance", "taken_ms", "look", "members")).over(in_order))
-    return told.where(F.col("before.rebalance") != F.col("rebalance")).select(
+    compared = shown.withColumn("before", F.lag(F.struct("rebalance", "taken_ms", "look", "members")).over(in_order))
+    return compared.where(F.col("before.rebalance") != F.col("rebalance")).select(
         "cluster",
         "group",
         "kind",

@@ -1,8 +1,8 @@
 """Routes: the rack from which a reader gets its bytes.
 
-From an in-sync replica in the rack that it tells, where the brokers' selector looks at racks (KIP-392); else from the
-leader. A replica that is not in sync never serves. What a client tells is compared with what brokers tell, letter by
-letter; where both then stand is another question. What is unknown is said so, and why.
+From an in-sync replica in its client.rack, where brokers have Kafka's ``RackAwareReplicaSelector`` (KIP-392); else from
+the leader. A replica that is not in sync never serves. client.rack is compared with broker.rack letter by
+letter, before either is mapped to a known rack. An unknown route has a reason.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SELECTOR_UNKNOWN = "whether brokers serve reads from the nearest replica is not 
 REPLICA_UNKNOWN = "the rack of the replica that serves is not known"
 
 
-def route(picture: Column, rack: Column, told: Column) -> Column:
-    """struct(source, target, why) of a reader who stands in ``rack`` and tells ``told``; ``why`` is null when known."""
-    place = F.coalesce(F.array_position(picture["isr_told_racks"], told), F.lit(0))
+def route(picture: Column, rack: Column, client_rack: Column) -> Column:
+    """struct(source, target, why) of a reader in ``rack`` with ``client_rack``; ``why`` is null when known."""
+    place = F.coalesce(F.array_position(picture["isr_told_racks"], client_rack), F.lit(0))
     near = F.get(picture["isr_racks"], (place - 1).cast("int"))
     leader, selector = picture["leader_rack"], picture["selector"]
-    nearby = told.isNotNull() & (place > 0)
+    nearby = client_rack.isNotNull() & (place > 0)
     undecided = nearby & selector.isNull() & ~near.eqNullSafe(leader)
     source = F.when(nearby & selector, near).when(~undecided, leader)
     why = (

@@ -2,8 +2,8 @@
 
 A pair is of two looks of one instance, one right after the other by its monotonic clock. A restart, a look that is
 missing for long and a clock that leaps are gaps. Where two agents look at once, each stretch of time is taken from the
-one whose pair began first. Invariant: every millisecond that an instance lived through counts once at most; an hour
-that a clock set back made an instance live through twice may have more than 3,600 seconds.
+one whose pair began first. Invariant: every millisecond of an instance's run counts once at most; an hour
+that an instance ran through twice, as its clock was set back, may have more than 3,600 seconds.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ LEAP_MS = 900_000
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999."""
 CONTEXT_MS = 2 * LONGEST_MS + LEAP_MS
-"""How far from an hour a look may be that has a say in it."""
+"""Greatest distance, in ms, from an hour to a look that contributes to it."""
 
 
 def pairs(looks: DataFrame) -> DataFrame:
     """Consecutive looks of silver.looks: cluster, look, previous, begin_ms, end_ms, from_ms, length_ms.
 
-    ``from_ms`` is where the part begins that no other instance tells; a pair without such a part is left out.
+    ``from_ms`` is where the part begins that no other instance covers; a pair without such a part is left out.
     """
     in_order = Window.partitionBy("cluster", "instance").orderBy("monotonic_ms", "look")
     length = F.col("monotonic_ms") - F.lag("monotonic_ms").over(in_order)
     leap = F.abs(F.col("taken_ms") - F.lag("taken_ms").over(in_order) - length)
-    told = (
+    consecutive = (
         looks.where("complete")
         .select(
             "cluster",
@@ -54,31 +54,31 @@ def pairs(looks: DataFrame) -> DataFrame:
     )
     covered = F.array_max(F.transform(others, lambda other: other["end_ms"]))
     return (
-        told.withColumn("from_ms", F.greatest("begin_ms", F.coalesce(covered, F.col("begin_ms"))))
+        consecutive.withColumn("from_ms", F.greatest("begin_ms", F.coalesce(covered, F.col("begin_ms"))))
         .where("from_ms < end_ms")
         .select("cluster", "look", "previous", "begin_ms", "end_ms", "from_ms", "length_ms")
     )
 
 
-def by_hour(told: DataFrame) -> DataFrame:
+def by_hour(look_pairs: DataFrame) -> DataFrame:
     """The pairs, cut at the borders of UTC hours: cluster, look, previous, hour_ms, from_share, to_share, ms.
 
     The shares are of the whole pair, so that the parts of a number add up to it.
     """
     hours = F.sequence(hour_of(F.col("from_ms")), hour_of(F.col("end_ms") - 1), F.lit(HOUR_MS).cast("long"))
-    cut = told.withColumn("hour_ms", F.explode(hours))
+    cut = look_pairs.withColumn("hour_ms", F.explode(hours))
     return _parts(cut, F.col("hour_ms"), F.col("hour_ms") + HOUR_MS)
 
 
-def by_window(told: DataFrame, windows: DataFrame) -> DataFrame:
+def by_window(look_pairs: DataFrame, windows: DataFrame) -> DataFrame:
     """The parts of pairs within windows (cluster, hour_ms as the window's name, window_from_ms, window_to_ms)."""
     within = (F.col("end_ms") > F.col("window_from_ms")) & (F.col("from_ms") < F.col("window_to_ms"))
-    cut = told.join(F.broadcast(windows), on="cluster", how="inner").where(within)
+    cut = look_pairs.join(F.broadcast(windows), on="cluster", how="inner").where(within)
     return _parts(cut, F.col("window_from_ms"), F.col("window_to_ms"))
 
 
 def spanned(rows: DataFrame, spans: DataFrame) -> DataFrame:
-    """Rows of looks with the parts of time (`by_hour`, `by_window`) that each tells: hour_ms is that of the part."""
+    """Rows of looks with the parts of time (`by_hour`, `by_window`) that each covers: hour_ms is that of the part."""
     return rows.drop("hour_ms").join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
 
 

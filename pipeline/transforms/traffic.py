@@ -1,8 +1,8 @@
 """Traffic of partitions: records by end offsets, bytes by the size of a record on disk.
 
-A record's size comes from what the log grew over what was appended, between looks that asked for sizes. That holds for
+A record's size comes from what the log grew over what was appended, between looks with described sizes. That holds for
 logs that only grow: where segments were deleted, intervals with a small ratio are left out, and a compacted topic
-takes what the agent had learned. How much a whole log holds per record says nothing about either.
+takes what the agent had learned. The bytes per record of a whole log hold for neither.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _KEY = ("cluster", "hour_ms", "topic", "partition")
 TRAFFIC_SUMS = MergeableAggregate(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
 """``grown``: each interval between two sizes (ratio, bytes, records); ``learned``: of the last look."""
 NEWEST_SIZES = MergeableAggregate(("cluster", "instance", "topic", "partition"), {"sized": F.max})
-"""The newest size that was asked of a partition: monotonic_ms, look, taken_ms, topic_id, size_bytes, end_offset."""
+"""The newest described size of a partition: monotonic_ms, look, taken_ms, topic_id, size_bytes, end_offset."""
 _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
 _WHOLE_SHARE = 0.9
-"""With at least this share of the median, all intervals together tell of no deletion."""
+"""With at least this share of the median, all intervals together show no deletion."""
 
 
 def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """Each partition at each look beside what it was at the look before.
+    """Each partition at each look, with its state at the look before.
 
     ``times`` is `spans.timeline`; ``before``, as `NEWEST_SIZES`, the newest sizes of all looks before these.
     ``records`` is null where the looks are no pair, the topic is another one of the same name, or offsets went back.
@@ -40,8 +40,8 @@ def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame
         F.struct("monotonic_ms", "look", "taken_ms", "topic_id", "size_bytes", "end_offset"),
     )
     last = F.struct("look", "topic_id", "end_offset", "now")
-    told = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
-    lagged = told.withColumns({"now": _picture(), "sized": sized}).withColumns(
+    dated = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
+    lagged = dated.withColumns({"now": _picture(), "sized": sized}).withColumns(
         {"before": F.lag(last).over(in_order), "sized_before": F.last("sized", ignorenulls=True).over(earlier)}
     )
     if before is not None:
@@ -76,9 +76,9 @@ def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None 
 
     The sums of other looks, ``before``, are added; so it is with all sums of looks.
     """
-    told = spanned(changes, spans).where(F.col("records").isNotNull())
+    known = spanned(changes, spans).where(F.col("records").isNotNull())
     return TRAFFIC_SUMS.aggregate(
-        told.withColumn("records", part_of(F.col("records")))
+        known.withColumn("records", part_of(F.col("records")))
         .withColumn("grown", F.when(F.col("grown").isNotNull(), F.array("grown")))
         .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
         before,
@@ -139,7 +139,7 @@ def halves(was: Column, now: Column) -> Column:
 
 
 def _in_bytes() -> Column:
-    """No records are no bytes, whatever the size of one."""
+    """No records are no bytes, also where the size of one is unknown."""
     return F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
 
 
@@ -167,7 +167,7 @@ def _picture() -> Column:
 
 
 def _grown() -> Column:
-    """What was appended since sizes were last asked: ratio, bytes, records. Null where it teaches nothing."""
+    """Growth since the last described size: ratio, bytes, records. Null where it shows no size of a record."""
     was = F.col("sized_before")
     records = F.col("sized.end_offset") - was["end_offset"]
     grew = F.col("sized.size_bytes") - was["size_bytes"]
@@ -191,10 +191,10 @@ def _uncut(grown: Column) -> Column:
     Sizes and offsets of one look are not of one instant: what one interval has too little, the next has too much. So
     all of them count together, unless together they fall short of the median, as they do where a segment is missing.
     """
-    told = F.filter(grown, lambda one: one["ratio"].isNotNull())
-    median = F.get(told, F.floor(F.size(told) / 2).cast("int"))["ratio"]
+    rated = F.filter(grown, lambda one: one["ratio"].isNotNull())
+    median = F.get(rated, F.floor(F.size(rated) / 2).cast("int"))["ratio"]
     together = _sum_of(grown, "bytes") / F.nullif(_sum_of(grown, "records"), F.lit(0))
-    uncut = F.filter(told, lambda one: one["ratio"] >= median * _CUT_SHARE)
+    uncut = F.filter(rated, lambda one: one["ratio"] >= median * _CUT_SHARE)
     return F.when(together >= median * _WHOLE_SHARE, grown).otherwise(uncut)
 
 

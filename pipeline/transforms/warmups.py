@@ -21,7 +21,7 @@ def warmups(copies: DataFrame, groups: DataFrame) -> DataFrame:
     """gold.warmups of silver.copies and silver.groups rows."""
     in_order = Window.partitionBy(*_COPY).orderBy("taken_ms", "look")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    told = _with_next_look(copies, groups).select(
+    neighbours = _with_next_look(copies, groups).select(
         "*",
         F.lag("role").over(in_order).alias("role_before"),
         F.lag("next_ms").over(in_order).alias("next_before"),
@@ -30,12 +30,12 @@ def warmups(copies: DataFrame, groups: DataFrame) -> DataFrame:
     )
     goes_on = (F.col("role_before") == "warm-up") & (F.col("next_before") == F.col("taken_ms"))
     began = F.when(F.coalesce(goes_on, F.lit(False)), 0).otherwise(1)  # noqa: FBT003
-    episodes = told.where(F.col("role") == "warm-up").withColumn("episode", F.sum(began).over(so_far))
+    episodes = neighbours.where(F.col("role") == "warm-up").withColumn("episode", F.sum(began).over(so_far))
     return _summed(_steps(episodes, groups))
 
 
 def _with_next_look(copies: DataFrame, groups: DataFrame) -> DataFrame:
-    """The copies with the time of the next look that told of their group, null for the last."""
+    """The copies with the time of the next look that shows their group, null for the last."""
     empty = groups.where((F.col("members") == 0) & ~F.col("hidden"))
     looks = copies.select("cluster", "group", "taken_ms").union(empty.select("cluster", "group", "taken_ms")).distinct()
     in_order = Window.partitionBy("cluster", "group").orderBy("taken_ms")
@@ -112,11 +112,11 @@ def _outcome(after: Column) -> Column:
 # --- restore rates --------------------------------------------------------------------------------------------------
 
 LEARNED_MS = 14 * 24 * 3_600_000
-"""Of each cluster the restores of so long teach, up to its last."""
+"""Restores of this time, up to a cluster's last, give its rates."""
 SHORTEST_S = 1.0
-"""A restore that advanced for less tells no rate."""
+"""A restore that advanced for less time has no rate."""
 _MOST = 0.5
-"""What goes with more than this share of the stalls is what they are said to go with."""
+"""A cause with more than this share of the stalls is named as theirs."""
 
 
 def restore_rates(warmups: DataFrame) -> DataFrame:
@@ -124,7 +124,7 @@ def restore_rates(warmups: DataFrame) -> DataFrame:
     advanced_s = F.col("seconds") - F.col("stalled_s")
     newest = F.max("last_ms").over(Window.partitionBy("cluster"))
     lately = warmups.withColumn("newest_ms", newest).where(F.col("last_ms") >= F.col("newest_ms") - LEARNED_MS)
-    told = lately.where((F.col("records") > 0) & (advanced_s >= SHORTEST_S)).select(
+    rated = lately.where((F.col("records") > 0) & (advanced_s >= SHORTEST_S)).select(
         "cluster",
         "group",
         # Under KIP-1071 a subtopology may be any text; what is no number is left out.
@@ -138,7 +138,7 @@ def restore_rates(warmups: DataFrame) -> DataFrame:
         "last_ms",
     )
     added = (
-        told.where(F.col("subtopology").isNotNull())
+        rated.where(F.col("subtopology").isNotNull())
         .groupBy("cluster", "group", "subtopology")
         .agg(
             F.coalesce(F.max_by("changelogs", "last_ms"), F.array().cast("array<string>")).alias("changelogs"),
@@ -162,16 +162,16 @@ def _stalls_when() -> Column:
     stalled = F.col("stalled_s")
     rest = stalled - F.col("rebalancing_s") - F.col("sharing_s")
 
-    def said(word: str, part: Column, clause: str) -> Column:
+    def sentence(word: str, part: Column, clause: str) -> Column:
         share = F.format_string("%.0f", part / stalled * 100)
         return F.when(part > stalled * _MOST, F.concat(F.lit(f"{word}: {clause} in "), share, F.lit(" % of the time")))
 
     return F.when(
         stalled > 0,
         F.coalesce(
-            said("rebalancing", F.col("rebalancing_s"), "the group was not Stable"),
-            said("sharing", F.col("sharing_s"), "another copy of the same process was restoring"),
-            said("alone", rest, "nothing that looks show went with it"),
+            sentence("rebalancing", F.col("rebalancing_s"), "the group was not Stable"),
+            sentence("sharing", F.col("sharing_s"), "another copy of the same process was restoring"),
+            sentence("alone", rest, "nothing that looks show went with it"),
             F.lit("mixed: nothing went with more than half of it"),
         ),
     )

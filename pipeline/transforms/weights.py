@@ -75,10 +75,10 @@ def group_weights(reads: DataFrame, restores: DataFrame, looks: DataFrame, windo
 
 
 def _within(hours: DataFrame, looks: DataFrame, window_ms: int) -> DataFrame:
-    """The hours that lie in the window before the cluster's last look."""
-    found = hours.join(F.broadcast(last_looks(looks)), on="cluster", how="inner")
+    """The hours in the window before the cluster's last look."""
+    recent = hours.join(F.broadcast(last_looks(looks)), on="cluster", how="inner")
     inside = (F.col("hour_ms") + HOUR_MS > F.col("last_ms") - window_ms) & (F.col("hour_ms") <= F.col("last_ms"))
-    return found.where(inside & (F.col("seconds") > 0))
+    return recent.where(inside & (F.col("seconds") > 0))
 
 
 def _rate(what: str, known: str) -> Column:
@@ -105,10 +105,10 @@ def _still_there() -> Column:
 def _restored(restores: DataFrame) -> DataFrame:
     row = F.struct("subtopology", "low", "median", "high", "samples", "stalled_share")
     known = restores.where("low is not null and median is not null and high is not null")
-    found = known.groupBy("cluster", "group").agg(
+    rates = known.groupBy("cluster", "group").agg(
         F.max("until_ms").alias("until_ms"), F.sort_array(F.collect_list(row)).alias("restores")
     )
-    return found.select("cluster", "group", "until_ms", "restores")
+    return rates.select("cluster", "group", "until_ms", "restores")
 
 
 def _rank(confidence: Column) -> Column:

@@ -74,7 +74,7 @@ class BrokerProcesses:
             write_manifest(self.directory, manifest)
 
     def member(self, broker_id: int) -> ManifestBroker:
-        """The broker with this id; BadSpec when there is none."""
+        """The broker with this id. Raises BadSpec when there is none."""
         for one in self.manifest.members:
             if one.node.id == broker_id:
                 return one
@@ -161,7 +161,7 @@ class EmbeddedBroker:
         return None if self.node.jmx_port is None else f"http://127.0.0.1:{self.node.jmx_port}/metrics"
 
     def jmx_counters(self) -> ByteCounters:
-        """Its byte counters; ClusterError when the cluster has no `jmx` or the broker does not answer."""
+        """Its byte counters. Raises ClusterError when the cluster has no `jmx` or the broker does not answer."""
         if self.jmx_url is None:
             raise ClusterError(f"Broker {self.id} has no JMX counters", todo="Start the cluster with jmx=True.")
         return read_counters(self.jmx_url)
@@ -175,7 +175,7 @@ class EmbeddedBroker:
         self._signal_and_wait(signal.SIGKILL, _STOP_TIMEOUT_S)
 
     def freeze(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers. ClusterError when it does not run.
+        """SIGSTOP: connections stay open and nothing answers. Raises ClusterError when it does not run.
 
         Returns once every thread is stopped: a thread on another processor answers a request after the signal.
         """
@@ -187,7 +187,7 @@ class EmbeddedBroker:
             time.sleep(_PAUSE_S / 10)
 
     def thaw(self) -> None:
-        """Let a frozen broker run on. ClusterError when it does not run."""
+        """Let a frozen broker run on. Raises ClusterError when it does not run."""
         self._signal_running(signal.SIGCONT)
 
     def start(
@@ -195,8 +195,8 @@ class EmbeddedBroker:
     ) -> None:
         """Start it on its old ports and data, in another rack when one is given; None means without a rack.
 
-        With `wait` returns once it serves and the others know its rack. ClusterError when it runs already, or does
-        not come up in time.
+        With `wait` returns once it serves and the others know its rack. Raises ClusterError when it runs already, or
+        does not come up in time.
         """
         with self._members.lock:
             if self.alive:
@@ -220,7 +220,7 @@ class EmbeddedBroker:
         self.start(rack, wait=wait, timeout_s=timeout_s)
 
     def wait_ready(self, timeout_s: float = _START_TIMEOUT_S) -> None:
-        """Return once it serves and every broker that answers knows its rack; ClusterError with what its log says."""
+        """Return once it serves and every broker that answers knows its rack. Raises ClusterError when it does not."""
         until = time.monotonic() + timeout_s
         while not self._is_known():
             if (why := self._members.exit_reason(self.id)) is not None:

@@ -88,7 +88,7 @@ def up(
         jmx=jmx,
         proxied=proxied,
     )
-    _clear(_told_left_behind(local.find_clusters()), clear=clear)
+    _clear(_reported_left_behind(local.find_clusters()), clear=clear)
     found = local.find_cluster(name)
     if found is not None and found.state is local.ClusterState.RUNNING and found.manifest is not None:
         say(f"cluster {name} runs already" + ("" if found.manifest.spec == spec else ", with other settings"))
@@ -114,7 +114,7 @@ def down(
         say(f"cluster {one.name} is removed")
     if not targets:
         say("there is no cluster" if everything else f"there is no cluster named {name}")
-    _clear(_told_left_behind(local.find_clusters()), clear=clear)
+    _clear(_reported_left_behind(local.find_clusters()), clear=clear)
 
 
 @cluster_app.command()
@@ -208,7 +208,7 @@ def _left_behind(found: Sequence[local.FoundCluster]) -> list[local.FoundCluster
     return [one for one in found if one.state is local.ClusterState.LEFT_BEHIND]
 
 
-def _told_left_behind(found: Sequence[local.FoundCluster]) -> list[local.FoundCluster]:
+def _reported_left_behind(found: Sequence[local.FoundCluster]) -> list[local.FoundCluster]:
     """The same, each with why on a line: for commands whose answer does not list them."""
     left = _left_behind(found)
     for one in left:

@@ -28,7 +28,7 @@ _PORTS_PER_BROKER = 6
 
 
 def new_directory(manifest: ClusterManifest) -> Path:
-    """Make the cluster's directory with its manifest in it: it is never seen without one."""
+    """Make the cluster's directory, never without its manifest. Raises ClusterError when the name is in use."""
     name, directory = manifest.name, directory_of(manifest.name)
     home = directory.parent
     home.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -54,8 +54,8 @@ class EmbeddedCluster:
     ) -> Self:
         """Resolve, format, start, and return once every broker serves.
 
-        A detached cluster runs on after this process; any other ends with it. ClusterError when something is missing
-        or a broker does not come up; then nothing is left behind.
+        A detached cluster runs on after this process; any other ends with it. Raises ClusterError when a broker does
+        not start, or a tool is missing; then nothing is left behind.
         """
         spec = spec or ClusterSpec()
         say = on_progress or (lambda _line: None)
@@ -71,7 +71,7 @@ class EmbeddedCluster:
             with cls._begin(ClusterSpec(version=version, racks=("a",)), jars, options=recording(jars)) as one:
                 keep_archive(jars, one.broker(1))
         except ClusterError:
-            # What is wrong with this machine is named by the start that was asked for; Java may only lack archives.
+            # Faults of this machine are errors of the start itself; Java may only lack archives.
             do_without_archive(jars)
 
     @classmethod
@@ -107,9 +107,9 @@ class EmbeddedCluster:
 
     @classmethod
     def open(cls, name: str) -> Self:
-        """A handle on a cluster that another process started; leaving its context ends the cluster all the same.
+        """A handle on a cluster that another process started; leaving its context ends the cluster.
 
-        BadSpec when there is none of this name.
+        Raises BadSpec when there is none of this name.
         """
         directory = directory_of(name)
         manifest = read_manifest(directory)
@@ -121,7 +121,7 @@ class EmbeddedCluster:
 
     @property
     def spec(self) -> ClusterSpec:
-        """What it was asked to be."""
+        """Its specification."""
         return self._members.manifest.spec
 
     @property
@@ -159,7 +159,7 @@ class EmbeddedCluster:
 
     @property
     def proxy(self) -> RecordingProxy:
-        """The proxy of a cluster this process started with `proxied`; ClusterError when it has none here."""
+        """The proxy of a cluster this process started with `proxied`. Raises ClusterError when it has none here."""
         if self._proxy is None:
             raise _not_proxied()
         return self._proxy
@@ -167,7 +167,7 @@ class EmbeddedCluster:
     def inject(self, fault: ConnectionFault, broker_id: int | None = None) -> None:
         """Put a fault on one broker's connections through the proxy, or on all; `PASS` lifts it.
 
-        Works for a detached cluster too, within a fraction of a second. ClusterError when it has no proxy.
+        Works for a detached cluster too, within a fraction of a second. Raises ClusterError when it has no proxy.
         """
         if self._proxy is not None:
             self._proxy.inject(fault, broker_id)
@@ -186,12 +186,12 @@ class EmbeddedCluster:
         return tuple(EmbeddedBroker(self._members, one.node.id) for one in self._members.manifest.members)
 
     def broker(self, broker_id: int) -> EmbeddedBroker:
-        """The broker with this id; ClusterError when there is none."""
+        """The broker with this id. Raises BadSpec when there is none."""
         self._members.member(broker_id)
         return EmbeddedBroker(self._members, broker_id)
 
     def client_properties(self, user: str = "admin", *, proxied: bool = False) -> Mapping[str, str]:
-        """What clients need beside the bootstrap servers, in Kafka's dotted names; empty in plain text."""
+        """What clients need in addition to the bootstrap servers, in Kafka's dotted names; empty in plain text."""
         return security.client_settings(self.spec, self.directory, user, proxied=proxied)
 
     @property
@@ -200,7 +200,7 @@ class EmbeddedCluster:
         return security.authority_file(self.directory) if self.spec.security else None
 
     def wait_ready(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
-        """Return once every broker serves and knows all others with their racks; ClusterError when it takes longer."""
+        """Return once every broker serves and knows the racks of all. Raises ClusterError when it takes longer."""
         until = time.monotonic() + timeout_s
         for broker in self.brokers:
             broker.wait_ready(max(0.0, until - time.monotonic()))

@@ -2,8 +2,8 @@
 
 ::
 
-    ClusterError     exit 1   something is missing on this machine, or a broker did not do what was asked of it
-    └── BadSpec      exit 2   the cluster that was asked for cannot be
+    ClusterError     exit 1   something is missing on this machine, or a broker did not do what was requested
+    └── BadSpec      exit 2   the requested cluster is impossible
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from agent.errors import GaveUp
 
 
 class ClusterError(GaveUp):
-    """The embedded cluster could not do what was asked."""
+    """The embedded cluster could not do what was requested."""
 
 
-class BadSpec(ClusterError):  # noqa: N818 the name says what is wrong
-    """What was asked for is no cluster that could be started."""
+class BadSpec(ClusterError):  # noqa: N818 named for the fault
+    """The requested cluster cannot be started."""
 
     exit_code = 2

@@ -35,7 +35,7 @@ class JarSet:
 
     @property
     def jmx_agent(self) -> Path:
-        """Jar of the JMX exporter; ClusterError when this set has none."""
+        """Jar of the JMX exporter. Raises ClusterError when this set has none."""
         found = sorted((self.directory / "agents").glob(f"{AGENT_PREFIX}*.jar"))
         if not found:
             raise ClusterError(f"{self.directory} has no JMX exporter", todo="Delete it, so that it is resolved again.")
@@ -45,7 +45,7 @@ class JarSet:
 def kafka_jars(version: str, on_progress: Progress | None = None) -> JarSet:
     """Broker, clients, Streams, tools and JMX agent of one Kafka version; from the cache, else by Maven.
 
-    ToolError when Java or Maven is missing or too old, or Maven cannot get a jar.
+    Raises ToolError when Java or Maven is missing or too old, or a jar cannot be downloaded.
     """
     profile = f"kafka-{KafkaVersion.parse(version).major}"
     runner = java()

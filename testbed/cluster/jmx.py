@@ -42,7 +42,7 @@ class ByteCounters:
 
 
 def read_counters(url: str, timeout_s: float = _TIMEOUT_S) -> ByteCounters:
-    """The counters at a broker's `jmx_url`; ClusterError when it does not answer."""
+    """The counters at a broker's `jmx_url`. Raises ClusterError when it does not answer."""
     try:
         with urllib.request.urlopen(url, timeout=timeout_s) as answer:  # noqa: S310 the address is our own broker's
             text = answer.read().decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """The start of a broker's JVM, and the formatting of its directory.
 
 Invariant: every JVM of a cluster carries the tag `-Drackwise.cluster=DIRECTORY`, so that one which was started just
-before a crash, and is in no manifest yet, is found all the same.
+before a crash, and is in no manifest yet, is found too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from testbed.cluster.spec import ClusterSpec
 
 TAG = "-Drackwise.cluster="
 _FORMAT_TIMEOUT_S = 120
-# Serial collector and first compiler only: three brokers share a laptop with whatever they are wanted for.
+# Serial collector and first compiler only: three brokers share a laptop with other programs.
 _SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 # An archive that another Java made, or that misses a class, is passed over in silence.
 _QUIET_ARCHIVE = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
@@ -114,7 +114,7 @@ def write_settings(where: BrokerDirectory, settings: Mapping[str, str]) -> None:
 def format_storage(
     cluster_directory: Path, jars: JarSet, cluster_id: str, broker_id: int, scram: tuple[str, ...]
 ) -> None:
-    """Format the broker's empty directory with Kafka's own tool; ClusterError with the tool's words when it refuses.
+    """Format the broker's empty directory with Kafka's own tool. Raises ClusterError when the tool refuses.
 
     `scram` are values for `--add-scram`.
     """
@@ -129,9 +129,9 @@ def format_storage(
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"Broker {broker_id} could not format its directory", why=str(error)) from error
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise ClusterError(
-            f"Broker {broker_id} could not format its directory", why=said[-1] if said else "it printed nothing"
+            f"Broker {broker_id} could not format its directory", why=lines[-1] if lines else "it printed nothing"
         )
 
 

@@ -1,7 +1,7 @@
 """Clusters on this machine, those without an owner, and their removal.
 
 Invariant: clearing ends a cluster's processes first and removes its directory last, so a broken-off clearing is found
-again. A cluster that is starting, or whose owner lives, is never called left behind.
+again. A cluster that is starting, or whose owner runs, is never called left behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from testbed.cluster.processes import ProcessId, kill_all
 
 
 class ClusterState(StrEnum):
-    """How a cluster is doing, as its directory and its processes tell."""
+    """State of a cluster, by its directory and its processes."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -86,7 +86,7 @@ def find_cluster(name: str) -> FoundCluster | None:
 
 
 def clear_cluster(directory: Path) -> None:
-    """End whatever belongs to the cluster and remove its directory; fine when it is gone already."""
+    """End the cluster's processes and remove its directory, if any. Raises ClusterError when a process does not end."""
     if not directory.is_dir():
         return
     try:

@@ -1,7 +1,7 @@
 """The manifest of a cluster: the processes and ports of its directory.
 
 Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so that a
-later command, after a crash too, can tell what is left and end it.
+later command, after a crash too, finds what is left and ends it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ManifestBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterManifest:
-    """A cluster on this machine, as its directory tells it."""
+    """A cluster on this machine, as its directory records it."""
 
     name: str
     cluster_id: str
@@ -104,7 +104,7 @@ def write_manifest(directory: Path, manifest: ClusterManifest) -> None:
 
 
 def read_manifest(directory: Path) -> ClusterManifest | None:
-    """What the directory tells; None when it has no manifest, ClusterError when it cannot be read."""
+    """The directory's manifest; None when it has none. Raises ClusterError when it cannot be read."""
     path = directory / FILE_NAME
     try:
         return _ADAPTER.validate_json(path.read_bytes())

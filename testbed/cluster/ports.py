@@ -1,6 +1,6 @@
 """Ports of 127.0.0.1 for embedded clusters.
 
-Invariants: no port comes from the range the kernel hands out to outgoing connections: a broker keeps its ports while
+Invariants: no port comes from the kernel's range for outgoing connections: a broker keeps its ports while
 it is down, and there a client that tries again and again could be given the very port it dials, and meet itself. And
 no two clusters share a port: it stays bound by the process that starts the brokers, listening or not.
 """
@@ -35,7 +35,7 @@ class HeldPorts:
         """Let servers listen on the ports that are to be used now.
 
         On Linux a bound socket that allows reuse makes way for one that listens with reuse, as Java's and asyncio's do,
-        and for no other. Elsewhere the ports can only be let go.
+        and for no other. Elsewhere the ports can only be closed.
         """
         for one in self._sockets:
             if _LENDS:
@@ -44,7 +44,7 @@ class HeldPorts:
                 one.close()
 
     def close(self) -> None:
-        """Let them go; fine when they are let go already."""
+        """Close them; fine when they are closed already."""
         for one in self._sockets:
             one.close()
 
@@ -56,7 +56,7 @@ class HeldPorts:
 
 
 def hold_ports(count: int) -> HeldPorts:
-    """So many free ports, bound; ClusterError when there are not so many."""
+    """``count`` free ports, bound. Raises ClusterError when there are fewer."""
     held: list[socket.socket] = []
     for port in _candidates():
         if len(held) == count:

@@ -25,11 +25,11 @@ class ProcessId:
 
     pid: int
     create_time: float
-    """Seconds as the kernel counts them: since the machine was started, where it tells that, else since the epoch."""
+    """Seconds as the kernel counts them: since boot where there is a /proc, else since the epoch."""
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
-        """The id of a process that runs now; psutil.NoSuchProcess when it does not."""
+        """The id of a process that runs now. Raises psutil.NoSuchProcess when it does not."""
         return cls(pid, start_time(pid))
 
     def process(self) -> psutil.Process | None:
@@ -49,7 +49,7 @@ class ProcessId:
 
     @property
     def memory_mib(self) -> int:
-        """Resident memory; 0 once it has ended."""
+        """Resident memory in MiB; 0 once it has ended."""
         process = self.process()
         try:
             return process.memory_info().rss >> 20 if process else 0
@@ -57,7 +57,7 @@ class ProcessId:
             return 0
 
     def send(self, number: signal.Signals) -> bool:
-        """Signal it; False when it had ended before."""
+        """Signal it; False when it has ended."""
         process = self.process()
         if process is None:
             return False
@@ -86,7 +86,7 @@ def _state(stat: Path) -> str:
 
 
 def start_time(pid: int) -> float:
-    """When it was started; psutil.NoSuchProcess when it does not run.
+    """Time of its start, in seconds. Raises psutil.NoSuchProcess when it does not run.
 
     On Linux by the kernel's own count of ticks, which stays true when the clock is set; psutil adds the time of day at
     which the machine was started, and that moves with the clock.

@@ -1,8 +1,8 @@
 """A recording proxy between clients and brokers: requests by broker, and network faults.
 
-One port per broker, in front of a listener whose advertised address is that port; so a client that starts here is
-never told another address. Invariants: bytes pass unchanged in every mode but `NO_BROKERS`; a request is on record
-before it is passed on; when the record overflows, `lost` says so.
+One port per broker, in front of a listener whose advertised address is that port; so a client that starts here
+never learns another address. Invariants: bytes pass unchanged in every mode but `NO_BROKERS`; a request is on record
+before it is passed on; `lost` counts the dropped requests.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Lane:
 
 
 class RecordingProxy:
-    """Passes, records and, when told, harms what goes between clients and brokers. Safe to use from any thread."""
+    """Passes and records the bytes between clients and brokers, and injects faults. Safe to use from any thread."""
 
     def __init__(self, routes: Mapping[int, ProxyRoute], *, kept: int = _KEPT) -> None:
         self._lanes = {broker_id: _Lane(broker_id, route) for broker_id, route in sorted(routes.items())}
@@ -67,7 +67,7 @@ class RecordingProxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="recording-proxy", daemon=True)
 
     def start(self) -> None:
-        """Listen on every route; ClusterError when a port is taken."""
+        """Listen on every route. Raises ClusterError when a port is taken."""
         self._thread.start()
         try:
             self._call(self._open_all())
@@ -111,7 +111,7 @@ class RecordingProxy:
         return tuple(one for one in kept if one.number > since and client_id in (None, one.client_id))
 
     def inject(self, fault: ConnectionFault, broker_id: int | None = None) -> None:
-        """Put a fault on one broker's connections, or on all; it replaces the one before."""
+        """Replace the fault on one broker's connections, or on all. Raises BadSpec for an unknown broker."""
         if broker_id is not None and broker_id not in self._lanes:
             raise BadSpec(f"The proxy has no broker {broker_id}", why=f"its brokers are {sorted(self._lanes)}")
         lanes = self._lanes.values() if broker_id is None else (self._lanes[broker_id],)
@@ -244,7 +244,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, size
 
 
 async def _admitted(lane: _Lane, *, answers: bool) -> None:
-    """Return when the lane's fault lets a frame of this direction pass; ConnectionResetError when it never will."""
+    """Return when the fault lets a frame of this direction pass. Raises ConnectionResetError when it never does."""
     while True:
         match lane.fault.kind:
             case ConnectionFaultKind.PASS | ConnectionFaultKind.NO_BROKERS:

@@ -1,6 +1,6 @@
 """The recording proxy as a process of its own, for a cluster that runs on after the command that started it.
 
-Requests are appended to `proxy.jsonl` in the cluster's directory; what `faults.json` there says is put on the
+Requests are appended to `proxy.jsonl` in the cluster's directory; the faults of its `faults.json` are put on the
 connections. Invariant: disk use is bounded, and the process ends by itself once the directory is gone.
 """
 
@@ -44,12 +44,12 @@ def start_proxy_process(cluster_directory: Path) -> ProcessId:
 
 
 def wait_for_proxy(cluster_directory: Path, process: ProcessId, routes: Mapping[int, ProxyRoute]) -> None:
-    """Return once it listens for every broker; ClusterError with its last words when it ends or takes too long."""
+    """Return once it listens for every broker. Raises ClusterError when it ends or takes too long."""
     until = time.monotonic() + _START_TIMEOUT_S
     while not all(_listens(route.listen_port) for route in routes.values()):
         if not process.alive or time.monotonic() > until:
-            said = (cluster_directory / "proxy.log").read_text(encoding="utf-8", errors="replace").splitlines()
-            raise ClusterError("The recording proxy does not listen", why=said[-1] if said else "it printed nothing")
+            lines = (cluster_directory / "proxy.log").read_text(encoding="utf-8", errors="replace").splitlines()
+            raise ClusterError("The recording proxy does not listen", why=lines[-1] if lines else "it printed nothing")
         time.sleep(_PAUSE_S)
 
 
@@ -70,7 +70,7 @@ def write_faults(cluster_directory: Path, faults: Mapping[int, ConnectionFault])
 
 
 def read_faults(cluster_directory: Path) -> dict[int, ConnectionFault] | None:
-    """What `faults.json` says; empty when there is none, None when it cannot be read."""
+    """The faults of `faults.json`; empty when there is none, None when it cannot be read."""
     try:
         lines = json.loads((cluster_directory / FAULTS_FILE).read_bytes())
         return {
@@ -84,7 +84,7 @@ def read_faults(cluster_directory: Path) -> dict[int, ConnectionFault] | None:
 
 
 def main(cluster_directory: Path) -> None:
-    """Pass and record until the cluster's directory is gone."""
+    """Pass and record until the cluster's directory is gone. Raises ClusterError when it has no manifest."""
     manifest = read_manifest(cluster_directory)
     if manifest is None:
         raise ClusterError(f"{cluster_directory} is not the directory of a cluster")
@@ -98,11 +98,11 @@ def main(cluster_directory: Path) -> None:
                 written = new[-1].number
                 _append(cluster_directory / RECORDS_FILE, new)
             # A file that cannot be read changes nothing: the faults stay as they are.
-            asked = read_faults(cluster_directory)
-            if asked is not None and asked != put:
+            requested = read_faults(cluster_directory)
+            if requested is not None and requested != put:
                 for broker_id in brokers:
-                    proxy.inject(asked.get(broker_id, PASS), broker_id)
-                put = asked
+                    proxy.inject(requested.get(broker_id, PASS), broker_id)
+                put = requested
             time.sleep(_PAUSE_S)
 
 

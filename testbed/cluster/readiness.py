@@ -2,7 +2,7 @@
 
 Invariant: asks one broker over its internal listener with one Metadata request, so that security settings, client
 libraries and their retries have no part in the answer. Foreign bytes cannot harm: the answer is bounded and parsed by
-a schema, and whatever is wrong with it counts as "no answer".
+a schema, and a malformed one counts as "no answer".
 """
 
 from __future__ import annotations

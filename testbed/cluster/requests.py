@@ -2,7 +2,7 @@
 
 Invariant: a request counts as mutating unless its API is known to only read. A request that cannot be read keeps
 its header's facts and has `subjects` None; it is never taken for one that touches nothing. A Metadata request that
-names topics and lets the broker create them counts as mutating, whatever the broker's settings are.
+names topics and lets the broker create them counts as mutating, for any settings of the broker.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _may_create(header: RequestHeader, frame: bytes) -> bool:
         request = metadata.MetadataRequest.decode(frame, version=header.api_version, header=True)
     except UNREADABLE:
         return True
-    # Before version 4 a client could not say no.
+    # Before version 4 a client could not forbid it.
     return bool(request.topics) and (header.api_version < 4 or bool(request.allow_auto_topic_creation))
 
 

@@ -1,7 +1,7 @@
 """TLS, SCRAM and ACLs for an embedded cluster: its files, and the settings of brokers and clients.
 
-Invariant: one self-signed certificate for 127.0.0.1 serves all brokers and is its own authority; it lives and dies
-with the cluster's directory.
+Invariant: one self-signed certificate for 127.0.0.1 serves all brokers and is its own authority; it is in
+the cluster's directory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
 def make_certificate(cluster_directory: Path, jars: JarSet) -> None:
-    """Write the brokers' key store and the authority file clients trust; ClusterError with keytool's words."""
+    """Write the brokers' key store and the authority file clients trust. Raises ClusterError when keytool fails."""
     password = secrets.token_hex(12)
     _password_file(cluster_directory).write_text(password, encoding="ascii")
     _password_file(cluster_directory).chmod(0o600)
@@ -49,7 +49,7 @@ def scram_users(security: ClusterSecurity | None) -> tuple[str, ...]:
 
 
 def broker_security(spec: ClusterSpec, cluster_directory: Path) -> dict[str, str]:
-    """What a broker's settings need beside its listeners; empty for a cluster in plain text."""
+    """Settings of a broker in addition to its listeners; empty for a cluster in plain text."""
     if spec.security is None:
         return {}
     admin = next(iter(spec.security.users))
@@ -69,7 +69,7 @@ def broker_security(spec: ClusterSpec, cluster_directory: Path) -> dict[str, str
 
 
 def client_settings(spec: ClusterSpec, cluster_directory: Path, user: str, *, proxied: bool = False) -> dict[str, str]:
-    """What a Java client's `.properties` file says to reach the cluster as this user; empty in plain text."""
+    """Properties of a Java client that reaches the cluster as this user; empty in plain text."""
     if spec.security is None:
         return {}
     password = _password(spec.security.users, user)
@@ -112,5 +112,5 @@ def _run(command: tuple[str, ...]) -> None:
             todo="Install a whole JDK; a runtime alone has no keytool.",
         ) from error
     if done.returncode:
-        said = (done.stdout or done.stderr).strip()
-        raise ClusterError("keytool could not make the brokers' certificate", why=said)
+        output = (done.stdout or done.stderr).strip()
+        raise ClusterError("keytool could not make the brokers' certificate", why=output)

@@ -109,7 +109,7 @@ def broker_settings(spec: ClusterSpec, node: BrokerNode, voters: str, security: 
 
 def _listeners(node: BrokerNode, *, secured: bool) -> dict[str, str]:
     bound = {"INTERNAL": node.internal_port, "CLIENT": node.client_port, "CONTROLLER": node.controller_port}
-    told = {"INTERNAL": node.internal_port, "CLIENT": node.client_port}
+    advertised = {"INTERNAL": node.internal_port, "CLIENT": node.client_port}
     protocols = {
         "INTERNAL": "PLAINTEXT",
         "CONTROLLER": "PLAINTEXT",
@@ -117,12 +117,12 @@ def _listeners(node: BrokerNode, *, secured: bool) -> dict[str, str]:
     }
     if node.route is not None:
         bound["PROXIED"] = node.route.broker_port
-        told["PROXIED"] = node.route.listen_port
+        advertised["PROXIED"] = node.route.listen_port
         # The proxy reads what it passes on, so this listener never has TLS.
         protocols["PROXIED"] = "SASL_PLAINTEXT" if secured else "PLAINTEXT"
     return {
         "listeners": _joined(bound),
-        "advertised.listeners": _joined(told),
+        "advertised.listeners": _joined(advertised),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
     }
 

@@ -26,7 +26,7 @@ class KafkaVersion(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> KafkaVersion:
-        """The version in a text such as `4.3.1`; BadSpec when it is none, or too old for KRaft."""
+        """The version in a text such as `4.3.1`. Raises BadSpec when it is none, or too old for KRaft."""
         found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", text.strip())
         if found is None:
             raise BadSpec(f"{text!r} is no Kafka version", todo=f"Give three numbers, for example {DEFAULT_VERSION}.")

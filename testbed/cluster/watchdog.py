@@ -1,7 +1,7 @@
 """Ends a cluster when the process that started it is gone, also after SIGKILL.
 
 Runs as a process of its own, by path: standard input is a pipe from the owner, and its end is the sign. SIGKILL of the
-owner closes the pipe too, which no handler in the owner could have told. A death signal by the kernel would not do:
+owner closes the pipe too, where no handler of the owner runs. A death signal by the kernel would not do:
 it comes when the *thread* that started the broker ends.
 Invariant: only processes are ended that carry the tag with this very directory.
 """

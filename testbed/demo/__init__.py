@@ -1,1 +1,1 @@
-"""The demo: a live cluster with a workload, and the agent beside it."""
+"""The demo: a live cluster with a workload, and the agent."""

@@ -2,7 +2,7 @@
 
 Sentences hold foreign names: they are made harmless here.
 
-Safe to use from several threads; a reader who has gone away (`| head`) silences it and nothing else.
+Safe to use from several threads; when its reader has ended (`| head`) it prints nothing more, and the rest goes on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONGEST_MARK = 9
 
 
 class ConsoleLine(NamedTuple):
-    """One thing to tell."""
+    """One line of the console."""
 
     mark: str
     """What kind of thing: a severity, a kind of proposal, ``scene``, ``warm-up``, ..."""

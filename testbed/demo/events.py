@@ -29,7 +29,7 @@ class CycleEvents:
     def __init__(self) -> None:
         self._found: dict[str, Finding] = {}
         self._proposed: dict[_Slot, tuple[ProposalRow, ...]] = {}
-        self._warmups_told_ms: int | None = None
+        self._warmups_shown_ms: int | None = None
         self._caught_up: set[tuple[str, str, str]] = set()
 
     def of(self, cycle: Cycle) -> list[ConsoleLine]:
@@ -73,14 +73,14 @@ class CycleEvents:
         """Every few seconds, and at once when one has caught up."""
         copies = [copy for of in snapshot.copies.values() for copy in of if copy.role is TaskRole.WARMUP]
         ready = {(copy.group_id, str(copy.task), copy.process_id) for copy in copies if copy.caught_up}
-        last, now = self._warmups_told_ms, snapshot.monotonic_ms
+        last, now = self._warmups_shown_ms, snapshot.monotonic_ms
         due = last is None or now - last >= _WARMUPS_EVERY_MS
         waiting = any(not copy.caught_up for copy in copies)
         news = bool(ready - self._caught_up)
         self._caught_up = ready
         if not copies or not (news or (due and waiting)):
             return []
-        self._warmups_told_ms = now
+        self._warmups_shown_ms = now
         return [ConsoleLine("warm-up", warmup_sentence(copy, snapshot)) for copy in copies]
 
 
@@ -89,7 +89,7 @@ def _behind(records: str) -> str:
 
 
 def warmup_sentence(copy: TaskCopy, snapshot: Snapshot) -> str:
-    """Task, place, lag, rate, time left and who says so."""
+    """Task, place, lag, rate, time left and its source."""
     parts = [f"{copy.group_id} {copy.task}{_where(copy, snapshot)}"]
     parts.append("lag unknown" if copy.lag is None else _behind(_range(copy.lag)))
     if copy.rate_per_s is not None and not copy.caught_up:
@@ -103,7 +103,7 @@ def warmup_sentence(copy: TaskCopy, snapshot: Snapshot) -> str:
     return ", ".join(parts)
 
 
-def _told(finding: Finding) -> str:
+def _finding_text(finding: Finding) -> str:
     held = " (held for now)" if finding.held else ""
     return f"{finding.reason.value}: {finding.sentence}{held}"
 
@@ -121,7 +121,7 @@ def _by_reason(findings: Iterable[Finding]) -> list[list[Finding]]:
 def _first_of(findings: list[Finding]) -> ConsoleLine:
     others = [str(finding.subject) for finding in findings[1:]]
     more = f" ... and {len(others):,} more of these: {_some(others)}" if others else ""
-    return ConsoleLine(findings[0].severity.value, _told(findings[0]) + more)
+    return ConsoleLine(findings[0].severity.value, _finding_text(findings[0]) + more)
 
 
 def _some(names: Iterable[str]) -> str:

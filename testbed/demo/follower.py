@@ -19,9 +19,9 @@ _QUIET_S = 15.0
 
 
 class LoopFollower:
-    """A thread beside the loop. ``done`` is set when the demo ran its time, and stays clear when it was cut short.
+    """A thread that follows the loop. ``done`` is set when the demo ran its time, not when it was cut short.
 
-    ``until``: what must be over besides before the demo ends.
+    ``until``: the demo also waits until it is true.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class LoopFollower:
         self._promotion_proposed = promotion_proposed
         self._until = until
         self._news = CycleEvents()
-        self._told = 0
+        self._shown_cycle = 0
         self._failed = 0
         self._quiet_since = time.monotonic()
         self._leave = threading.Event()
@@ -60,9 +60,9 @@ class LoopFollower:
 
     def _run(self) -> None:
         began = time.monotonic()
-        while self._told == 0 and not self._leave.is_set():
+        while self._shown_cycle == 0 and not self._leave.is_set():
             self._follow()
-            if self._told == 0 and time.monotonic() - began > _FIRST_CYCLE_S:
+            if self._shown_cycle == 0 and time.monotonic() - began > _FIRST_CYCLE_S:
                 self._screen.tell(ConsoleLine("problem", f"no cycle has succeeded within {_FIRST_CYCLE_S:.0f} s"))
                 self._agent.stop()
                 return
@@ -79,13 +79,13 @@ class LoopFollower:
         state = self._agent.watch.state
         self._tell_failure(state)
         cycle = state.cycle
-        if cycle is None or cycle.number == self._told:
+        if cycle is None or cycle.number == self._shown_cycle:
             return
-        if self._told == 0:
+        if self._shown_cycle == 0:
             self._screen.begin()
             self._screen.tell(ConsoleLine("look", sentence(cycle)))
             self._on_first()
-        self._told = cycle.number
+        self._shown_cycle = cycle.number
         news = self._news.of(cycle)
         if not news and time.monotonic() - self._quiet_since > _QUIET_S:
             news = [ConsoleLine("look", f"{sentence(cycle)}; no change")]

@@ -16,7 +16,7 @@ class DemoRequirementError(ConfigError):
 
 
 def check_needs() -> str:
-    """One sentence that says what was found. Raises DemoRequirementError, which names everything that is missing."""
+    """One sentence with the tools found. Raises DemoRequirementError, which names everything that is missing."""
     tools: tuple[Callable[[], Path], ...] = (maven.java, _compiler, maven.maven)
     found: list[Path] = []
     missing: list[ToolError] = []

@@ -61,20 +61,20 @@ def read_back(settings: Settings) -> DemoProposals:
 
 def published(records: Iterable[ConsumerRecord]) -> DemoProposals:
     """The proposals among these records."""
-    found: dict[str, Proposal] = {}
+    proposals: dict[str, Proposal] = {}
     count = 0
     for record in records:
         count += 1
         if record.headers.get("ce_type") == CREATED and record.value is not None:
             with suppress(BadProposalDocument):
                 proposal = proposal_from_json(record.value)
-                found.setdefault(proposal.id, proposal)
-    return DemoProposals(count, tuple(found.values()))
+                proposals.setdefault(proposal.id, proposal)
+    return DemoProposals(count, tuple(proposals.values()))
 
 
-def missing(found: DemoProposals) -> tuple[str, ...]:
+def missing(read: DemoProposals) -> tuple[str, ...]:
     """One sentence for each wanted kind of which no proposal was read back."""
-    kinds = {proposal.kind for proposal in found.proposals}
+    kinds = {proposal.kind for proposal in read.proposals}
     return tuple(
         f"no {kind.value} proposal was read back from the topic, and the demo expects at least one"
         for kind in WANTED
@@ -82,14 +82,14 @@ def missing(found: DemoProposals) -> tuple[str, ...]:
     )
 
 
-def summary(found: DemoProposals, topic: str, last: Cycle) -> tuple[str, ...]:
+def summary(read: DemoProposals, topic: str, last: Cycle) -> tuple[str, ...]:
     """The closing lines."""
-    kinds = Counter(proposal.kind.value for proposal in found.proposals)
-    slots = {(proposal.kind, proposal.subject, proposal.reason) for proposal in found.proposals}
+    kinds = Counter(proposal.kind.value for proposal in read.proposals)
+    slots = {(proposal.kind, proposal.subject, proposal.reason) for proposal in read.proposals}
     found_shares = shares(last)
-    head = f"Read back from topic {topic} with a plain consumer: {counted(found.records, 'record')}, "
+    head = f"Read back from topic {topic} with a plain consumer: {counted(read.records, 'record')}, "
     return (
-        head + f"{counted(len(found.proposals), 'proposal')}, {len(slots)} distinct by kind, subject and reason",
+        head + f"{counted(len(read.proposals), 'proposal')}, {len(slots)} distinct by kind, subject and reason",
         *(f"  {kind:<9} {kinds[kind]}" for kind in (kind.value for kind in ProposalKind)),
         "",
         "Reads across racks now -> after everything that is proposed now (best case)",
@@ -106,10 +106,10 @@ def summary(found: DemoProposals, topic: str, last: Cycle) -> tuple[str, ...]:
     )
 
 
-def share_lines(found: Sequence[CrossingShare]) -> list[str]:
+def share_lines(crossing: Sequence[CrossingShare]) -> list[str]:
     """The share of reads across racks now and after what is proposed, one line for each measure."""
     lines: list[str] = []
-    for share in found:
+    for share in crossing:
         then = f"{_percent(share.crossing_now, share.total)} -> {_percent(share.crossing_after, share.total)}"
         in_partitions = share.unit == "partitions"
         total = counted(round(share.total), "partition") if in_partitions else bytes_words(share.total)
@@ -121,7 +121,7 @@ def share_lines(found: Sequence[CrossingShare]) -> list[str]:
     return lines or ["unknown: no group has members of known rack"]
 
 
-def money_lines(found: Sequence[CrossingShare], limits: Limits) -> list[str]:
+def money_lines(crossing: Sequence[CrossingShare], limits: Limits) -> list[str]:
     """What reads across racks cost a day, and the price that is assumed; nothing without rates or a single price."""
     if limits.price.usd_per_gb is None or limits.price.between:
         return []
@@ -129,7 +129,7 @@ def money_lines(found: Sequence[CrossingShare], limits: Limits) -> list[str]:
     return [
         f"{_usd_per_day(share.crossing_now, price)} -> {_usd_per_day(share.crossing_after, price)} "
         f"for these reads at an assumed {usd_per_gb(price)} across racks (price.usd_per_gb)"
-        for share in found
+        for share in crossing
         if share.unit == "bytes_per_s" and share.measure is LocalityMeasure.READ_LOCAL
     ]
 
@@ -153,9 +153,9 @@ def _first_steps(last: Cycle) -> list[str]:
 
     kinds = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE, ProposalKind.LEADERS)
     best = [max((p for p in last.proposals if p.kind is kind), key=weight, default=None) for kind in kinds]
-    found = [proposal for proposal in best if proposal is not None]
-    found.sort(key=lambda one: (one.kind is not ProposalKind.REASSIGN, -_may_save(one, costs, last.limits)))
-    return [with_line(proposal) for proposal in found] or ["no proposals"]
+    first = [proposal for proposal in best if proposal is not None]
+    first.sort(key=lambda one: (one.kind is not ProposalKind.REASSIGN, -_may_save(one, costs, last.limits)))
+    return [with_line(proposal) for proposal in first] or ["no proposals"]
 
 
 def _may_save(proposal: Proposal, costs: CrossRackCosts, limits: Limits) -> float:

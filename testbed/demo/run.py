@@ -46,9 +46,9 @@ class _EndedEarly(KeyboardInterrupt):
 
 
 def run_demo(*, seconds: int, version: str | None = None, report: Path | None = None) -> int:
-    """Run the demo for that long from the first cycle on; the exit code.
+    """Run the demo for ``seconds`` from the first cycle on; the exit code.
 
-    ``report``: run the pipeline on Spark beside it, and leave its report in this folder.
+    ``report``: also run the pipeline on Spark, and leave its report in this folder.
     Raises RackwiseError when something that it needs is missing or the cluster does not start.
     """
     screen = DemoConsole()
@@ -78,19 +78,19 @@ def _play(screen: DemoConsole, seconds: int, version: str, report: Path | None) 
         agent = stack.enter_context(agent_of(loaded.settings))
         screen.setup(f"the agent looks every {_POLL} and plans every {_PLAN}; its log: {log.name}")
         screen.setup(f"try in another terminal: rackwise doctor -b {cluster.bootstrap_servers}")
-        scene = ScriptContext(cluster, work, screen)
+        context = ScriptContext(cluster, work, screen)
         spark = None
         if report is not None:
             where = SparkOptions(cluster.bootstrap_servers, cluster.directory, report)
             spark = SparkPipeline(where, screen, lambda: agent.watch.state.planned)
             stack.callback(spark.close)
-        if not _run(agent, scene, seconds, spark):
+        if not _run(agent, context, seconds, spark):
             raise _ended_early(signal.SIGINT)
         return _end(screen, loaded, agent, spark)
 
 
 def demo_settings(cluster: EmbeddedCluster, work: ClusterWorkload, **more: str) -> LoadedSettings:
-    """The settings of the agent in the demo: a quick pace, and what the owner of the application would tell it."""
+    """The settings of the agent in the demo: short intervals, and the settings of its Streams application."""
     app = next(app for app in work.plan.streams if app.application == APPLICATION)
     known = {field.alias for field in StreamsSettings.model_fields.values()}
     flags: dict[str, object] = {
@@ -106,7 +106,7 @@ def demo_settings(cluster: EmbeddedCluster, work: ClusterWorkload, **more: str) 
         **{f"groups.{APPLICATION}.{name}": value for name, value in app.settings.items() if name in known},
         **more,
     }
-    # The demo is the same whatever the environment sets for the user's own cluster.
+    # The demo ignores what the environment sets for the user's own cluster.
     return load_settings(flags=flags, environ={})
 
 
@@ -118,12 +118,12 @@ def _cluster(screen: DemoConsole, version: str) -> EmbeddedCluster:
 def _work(screen: DemoConsole, cluster: EmbeddedCluster, version: str) -> Iterator[ClusterWorkload]:
     """The demo's workload, joined or nearly so."""
     with ClusterWorkload.start(cluster.bootstrap_servers, version, demo_plan, on_progress=screen.setup) as work:
-        until, told_at, told = time.monotonic() + _READY_WITHIN_S, 0.0, ""
+        until, shown_at, shown = time.monotonic() + _READY_WITHIN_S, 0.0, ""
         while (waiting := work.unready()) and time.monotonic() < until:
             now = "waiting: " + "; ".join(waiting)
-            if now != told and time.monotonic() - told_at > _TELL_EVERY_S:
+            if now != shown and time.monotonic() - shown_at > _TELL_EVERY_S:
                 screen.setup(now)
-                told_at, told = time.monotonic(), now
+                shown_at, shown = time.monotonic(), now
             time.sleep(0.5)
         screen.setup(
             "all members have joined" if not waiting else "starting, although some members have not joined yet"
@@ -131,19 +131,19 @@ def _work(screen: DemoConsole, cluster: EmbeddedCluster, version: str) -> Iterat
         yield work
 
 
-def _run(agent: AgentDaemon, scene: ScriptContext, seconds: int, spark: SparkPipeline | None) -> bool:
-    """Run the agent with everything beside it; True when the demo had its time, False when a signal cut it short."""
+def _run(agent: AgentDaemon, context: ScriptContext, seconds: int, spark: SparkPipeline | None) -> bool:
+    """Run the agent with its workload; True when the demo ran its time, False when a signal cut it short."""
     cue = threading.Event()
-    script = DemoScript(scene, times(seconds), cue)
+    script = DemoScript(context, times(seconds), cue)
 
     def first() -> None:
         script.start()
         if spark is not None:
             spark.start()
 
-    usher = LoopFollower(
+    follower = LoopFollower(
         agent,
-        scene.screen,
+        context.screen,
         seconds,
         on_first=first,
         promotion_proposed=cue,
@@ -151,10 +151,10 @@ def _run(agent: AgentDaemon, scene: ScriptContext, seconds: int, spark: SparkPip
     )
     with ExitStack() as stack:
         stack.callback(script.join)
-        stack.callback(usher.join)
-        usher.start()
+        stack.callback(follower.join)
+        follower.start()
         agent.run()
-    return usher.done.is_set()
+    return follower.done.is_set()
 
 
 def _end(screen: DemoConsole, loaded: LoadedSettings, agent: AgentDaemon, spark: SparkPipeline | None) -> int:
@@ -162,9 +162,9 @@ def _end(screen: DemoConsole, loaded: LoadedSettings, agent: AgentDaemon, spark:
     if last is None:
         screen.plain("", "rackwise demo: no cycle made a plan, so there are no proposals to show")
         return 1
-    found = read_back(loaded.settings)
-    screen.plain("", *summary(found, loaded.settings.proposals_topic, last))
-    lacking = missing(found)
+    read = read_back(loaded.settings)
+    screen.plain("", *summary(read, loaded.settings.proposals_topic, last))
+    lacking = missing(read)
     if spark is not None and spark.error is None:
         screen.plain(*spark.summary())
     elif spark is not None:

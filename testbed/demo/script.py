@@ -37,7 +37,7 @@ def times(seconds: int) -> ScriptTimes:
 
 
 class ScriptContext(NamedTuple):
-    """What there is to change, and where to tell it."""
+    """The cluster and workload to change, and the console."""
 
     cluster: EmbeddedCluster
     work: ClusterWorkload
@@ -47,8 +47,8 @@ class ScriptContext(NamedTuple):
 class DemoScript:
     """A thread that changes the cluster. What goes wrong is printed and does not end the demo."""
 
-    def __init__(self, scene: ScriptContext, at: ScriptTimes, promotion_proposed: threading.Event) -> None:
-        self._cluster, self._work, self._screen = scene
+    def __init__(self, context: ScriptContext, at: ScriptTimes, promotion_proposed: threading.Event) -> None:
+        self._cluster, self._work, self._screen = context
         self._at = at
         self._promotion_proposed = promotion_proposed
         self._ended = threading.Event()

@@ -31,7 +31,7 @@ class CrossingShare(NamedTuple):
     crossing_now: float
     crossing_after: float
     total: float
-    """Everything of which it can be told."""
+    """All reads whose racks are known."""
     unknown: float
     """What is read by readers of unknown rack, on top of the total."""
 
@@ -65,7 +65,7 @@ def _share(
 def _crossing(
     assessments: Mapping[str, Assessment], measure: LocalityMeasure, unit: str, at_best: set[str]
 ) -> tuple[float, float, float]:
-    """(what crosses, everything that can be told, what cannot)."""
+    """(what crosses, all with known racks, all with unknown racks)."""
     rows = [
         row
         for group, assessment in assessments.items()

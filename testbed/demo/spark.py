@@ -1,8 +1,8 @@
-"""The pipeline beside the demo: tables from telemetry, weights for the agent, and a report.
+"""The pipeline of the demo: tables from telemetry, weights for the agent, and a report.
 
 Each command is a process of its own, started as a person would start it: the agent never imports the pipeline.
-Invariant: after `close` none of them runs any more. A command is waited for as long as it makes progress; what goes
-wrong says which command, what was waited for, how far it was, and where its log is.
+Invariant: after `close` none of them runs any more. A command is waited for as long as it makes progress; an
+error names the command, what was waited for, its progress, and its log.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _END_WITHIN_S = 30.0
 _WANTED_TABLES = ("gold/partition_traffic", "gold/read_traffic", "gold/ledger")
 _MARK = "bronze/telemetry/_rackwise.json"
 """Lies in every folder of tables that ingest has begun."""
-_TOLD = ("gold:", "weights:")
+_SHOWN_STEPS = ("gold:", "weights:")
 """Lines of ingest that are shown here; the others are in its log."""
 _NAMES_A_RATE = re.compile(r"\d [kMGTP]?B/s")
 _SHOWN = 3
@@ -112,7 +112,7 @@ class SparkPipeline:
         self.error: RackwiseError | None = None
         """What went wrong; None while nothing did."""
         self._first = ""
-        self._told = 0
+        self._shown_lines = 0
 
     @property
     def over(self) -> bool:
@@ -176,13 +176,13 @@ class SparkPipeline:
         took = time.monotonic() - began
         self._tell("spark", f"gold is there, {took:.0f} s after ingest was started (Spark's own start is part of it)")
         planned = "a proposal that names bytes/s by the weights"
-        self._wait("ingest", self._ingest, planned, lambda: bool(self._weighted()), self._way_of_weights)
+        self._wait("ingest", self._ingest, planned, lambda: bool(self._weighted()), self._weights_progress)
         weighted = self._weighted()[:_SHOWN]
         self._tell("weights", *(proposal.sentence for proposal in weighted), figures_rest_on(weighted) or "")
         self._tell("scene", "rackwise spark report: what it costs, and what to do first")
         _end(self._ingest)
-        told = self._finished("report", "--out", str(self._where.report))
-        self._first = told[0] if told else ""
+        lines = self._finished("report", "--out", str(self._where.report))
+        self._first = lines[0] if lines else ""
 
     def _weighted(self) -> list[Proposal]:
         """Proposals of the last cycle that name bytes per second by the pipeline's weights."""
@@ -228,7 +228,7 @@ class SparkPipeline:
         there: Callable[[], bool],
         sign: Callable[[], ProgressMark] | None = None,
     ) -> None:
-        """Until what is wanted of that command is there. Raises SparkStepError when it ended without it or stalls."""
+        """Wait until ``wanted`` of that command is there. Raises SparkStepError when it ended without it or stalls."""
 
         def check() -> None:
             self._tell_news()
@@ -241,29 +241,29 @@ class SparkPipeline:
                 raise self._failed(name, what)
 
         try:
-            self._patience.wait(there, sign or (lambda: self._sign(name, process)), check)
+            self._patience.wait(there, sign or (lambda: self._progress(name, process)), check)
         except NoProgressError as still:
             raise self._failed(
                 name, f"The demo waited in vain for {wanted} of rackwise spark {name}", str(still)
             ) from None
 
-    def _sign(self, name: str, process: subprocess.Popen[bytes]) -> ProgressMark:
+    def _progress(self, name: str, process: subprocess.Popen[bytes]) -> ProgressMark:
         """How far a command is, by what it writes and by the time that it has of the processor."""
         files = sum(len(found) for _, _, found in os.walk(self._where.report))
-        said = sum(one.stat().st_size for one in (self._log(name), self._out(name)) if one.exists())
+        written_bytes = sum(one.stat().st_size for one in (self._log(name), self._out(name)) if one.exists())
         cpu_s = self._cpu_s(process.pid)
         last = self._last_line(name)
         ending = f", and its last line is: {last}" if last else ""
-        told = f"{counted(files, 'file')}, {cpu_s:.0f} s of CPU time{ending}"
-        return ProgressMark((files, said, int(cpu_s / _CPU_STEP_S)), told)
+        text = f"{counted(files, 'file')}, {cpu_s:.0f} s of CPU time{ending}"
+        return ProgressMark((files, written_bytes, int(cpu_s / _CPU_STEP_S)), text)
 
-    def _way_of_weights(self) -> ProgressMark:
+    def _weights_progress(self) -> ProgressMark:
         """Weights are published, read by the agent, and then planned by. Ingest itself writes on and on."""
         published = [line for line in _lines(self._log("ingest")) if line.startswith("weights:")]
         cycle = self._last()
         state = cycle.snapshot.weights if cycle is not None else None
         if not published and self._ingest is not None:
-            return self._sign("ingest", self._ingest)
+            return self._progress("ingest", self._ingest)
         if state is not None and state.why_not is None:
             return ProgressMark("read", "weights are published, and the agent plans by them")
         why_not = f": {state.why_not}" if state is not None else ""
@@ -272,8 +272,8 @@ class SparkPipeline:
     def _tell_news(self) -> None:
         """What ingest has worked out since."""
         lines = _lines(self._log("ingest"))
-        new, self._told = lines[self._told :], len(lines)
-        self._tell("spark", *(line for line in new if line.startswith(_TOLD)))
+        new, self._shown_lines = lines[self._shown_lines :], len(lines)
+        self._tell("spark", *(line for line in new if line.startswith(_SHOWN_STEPS)))
 
     def _failed(self, name: str, what: str, why: str = "") -> SparkStepError:
         last = self._last_line(name)
@@ -287,7 +287,7 @@ class SparkPipeline:
         return next(reversed(_lines(self._log(name))), "")
 
     def _keep_log(self, name: str) -> Path:
-        """The folder goes with the cluster; what explains a failure stays beside the report."""
+        """The folder goes with the cluster; the logs of a failure stay next to the report."""
         self._where.report.mkdir(parents=True, exist_ok=True)
         kept = self._where.report / f"{name}.log"
         kept.write_bytes(self._log(name).read_bytes() if self._log(name).exists() else b"")

@@ -41,10 +41,10 @@ class StallTimeout(NamedTuple):
             if now.mark != last.mark:
                 last, moved = now, self.clock()
             elif self.clock() - moved > self.still_s:
-                raise NoProgressError(_told(last, moved - began, self.clock() - began))
+                raise NoProgressError(_stall_clause(last, moved - began, self.clock() - began))
             self.pause(POLL_S)
 
 
-def _told(last: ProgressMark, moved_s: float, waited_s: float) -> str:
+def _stall_clause(last: ProgressMark, moved_s: float, waited_s: float) -> str:
     still = f"no progress for {waited_s - moved_s:.0f} s of the {waited_s:.0f} s that it was waited for"
     return f"{still}; at last progress: {last.told}" if last.told else still

@@ -31,7 +31,7 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Kafka's client-side assignors as the judge. Each line on stdin is a case as in tests/golden (assignor and input), each
+ * Kafka's client-side assignors as the oracle. Each line on stdin is a case as in tests/golden (assignor and input), each
  * line on stdout its output, or {"error": …} where Kafka throws or takes longer than "limit_s" seconds. With "rounds" the
  * assignor runs that often and the answer is {"cpu_s": …}, the least CPU time of a round.
  */
@@ -45,7 +45,7 @@ public class ConsumerOracle {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             System.out.println(JSON.writeValueAsString(withinLimit(JSON.readTree(line))));
         }
-        System.exit(0);  // threads that never end are daemons all the same
+        System.exit(0);  // daemon threads may still run
     }
 
     private static Object withinLimit(JsonNode question) throws InterruptedException {
@@ -158,7 +158,7 @@ public class ConsumerOracle {
         return owned;
     }
 
-    /** User data of the sticky assignor: version 1 with a generation, version 0 without, none when there is nothing. */
+    /** User data of the sticky assignor: version 1 with a generation, version 0 without, null without both. */
     private static ByteBuffer stickyData(JsonNode member) {
         Optional<Integer> generation = whole(member, "generation");
         JsonNode owned = member.path("owned");

@@ -28,7 +28,7 @@ import org.apache.kafka.streams.processor.internals.assignment.SubscriptionInfo;
 import org.apache.kafka.streams.state.HostInfo;
 
 /**
- * Kafka's own readers as the judge: each line on stdin is a layout's name and hex bytes, each line on stdout is what
+ * Kafka's own readers as the oracle: each line on stdin is a layout's name and hex bytes, each line on stdout is what
  * Kafka reads, as JSON, or {"error": …} where Kafka throws. "again" holds the bytes that Kafka writes for what it read.
  */
 public class DecodeOracle {
@@ -153,7 +153,7 @@ public class DecodeOracle {
         try {
             return hex(write.get());
         } catch (RuntimeException e) {
-            return "null";  // read leniently, but not to be written
+            return "null";  // Kafka reads it, but cannot write it
         }
     }
 

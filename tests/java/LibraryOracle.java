@@ -15,11 +15,11 @@ import java.util.Random;
 import java.util.UUID;
 
 /**
- * Java's library as the judge: each line on stdin is a question in words, each line on stdout its answer.
+ * Java's library as the oracle: each line on stdin is a command of words, each line on stdout its answer.
  *
  *   set|map|set-copy|map-copy HASH/RANK …   numbers of the keys in the order of that collection
  *   sized CAPACITY HASH/RANK …              the same of new HashSet(capacity)
- *   random SEED BOUND …                     what nextInt(bound) draws, one after the other
+ *   random SEED BOUND …                     results of nextInt(bound), one after the other
  *   shuffle SEED COUNT                      0, 1, … after Collections.shuffle
  *   heap N|push:KEY|pop|drop:N …            the array of a PriorityQueue of (key, number) that compares by key only
  *   heapify KEY …                           the same, built from a collection
@@ -87,7 +87,7 @@ public class LibraryOracle {
         return map;
     }
 
-    /** A map that iterates in the order given, as the source of a copy. */
+    /** A map that iterates in the order of the keys, as the source of a copy. */
     private static Map<Key, Integer> listed(List<Key> keys) {
         Map<Key, Integer> map = new java.util.LinkedHashMap<>();
         keys.forEach(key -> map.put(key, 0));

@@ -39,7 +39,7 @@ import org.apache.kafka.streams.processor.internals.assignment.LegacyTaskAssigno
 import org.apache.kafka.streams.processor.internals.assignment.RackAwareTaskAssignor;
 
 /**
- * Kafka's task assignors as the judge. Each line on stdin is a case as in tests/golden (assignor and input), each line on
+ * Kafka's task assignors as the oracle. Each line on stdin is a case as in tests/golden (assignor and input), each line on
  * stdout its output with the CPU seconds of the assignment ("cpu_s"), or {"error": …} where Kafka throws or takes longer
  * than "limit_s" seconds. With "rounds" the assignment is made that often and the quickest counts.
  */
@@ -52,7 +52,7 @@ public class StreamsOracle {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             System.out.println(JSON.writeValueAsString(withinLimit(JSON.readTree(line))));
         }
-        System.exit(0);  // threads that never end are daemons all the same
+        System.exit(0);  // daemon threads may still run
     }
 
     private static Object withinLimit(JsonNode question) throws InterruptedException {
@@ -185,7 +185,7 @@ public class StreamsOracle {
             configs, Time.SYSTEM);
     }
 
-    /** What a describe-topics call would return; a topic that is not listed is one that could not be described. */
+    /** The answer of a describe-topics call; a topic that is not listed could not be described. */
     private static final class Described extends InternalTopicManager {
         private final JsonNode topics;
 
@@ -195,19 +195,19 @@ public class StreamsOracle {
         }
 
         @Override
-        public Map<String, List<TopicPartitionInfo>> getTopicPartitionInfo(Set<String> asked) {
-            Map<String, List<TopicPartitionInfo>> found = new HashMap<>();
-            for (String topic : asked) {
+        public Map<String, List<TopicPartitionInfo>> getTopicPartitionInfo(Set<String> names) {
+            Map<String, List<TopicPartitionInfo>> described = new HashMap<>();
+            for (String topic : names) {
                 if (topics.has(topic)) {
                     List<TopicPartitionInfo> partitions = new ArrayList<>();
                     for (int number = 0; number < topics.get(topic).size(); number++) {
                         List<Node> replicas = replicas(topics.get(topic).get(number));
                         partitions.add(new TopicPartitionInfo(number, Node.noNode(), replicas, replicas));
                     }
-                    found.put(topic, partitions);
+                    described.put(topic, partitions);
                 }
             }
-            return found;
+            return described;
         }
     }
 

@@ -23,7 +23,7 @@ _SCENES = {"demo": demo_plan, "parts": parts_plan, "small": small_plan}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; 0 when it ended as asked, 1 when it could not start, 2 for a wrong argument."""
+    """Run until SIGTERM or SIGINT; 0 after a signal, 1 when it could not start, 2 for a wrong argument."""
     options = _options(arguments)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)

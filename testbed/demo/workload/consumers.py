@@ -1,6 +1,6 @@
 """Consumer groups of librdkafka members, one thread and one `client.rack` each.
 
-Invariant: a member belongs to its thread; other threads read only its notes. Closing is asked for, done by the thread.
+Invariant: a member belongs to its thread; other threads read only its notes and request its closing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class LibrdkafkaMember:
         self._ending.set()
 
     def join(self) -> None:
-        """Wait until it has left; WorkloadError when it hangs."""
+        """Wait until it has left. Raises WorkloadError when it hangs."""
         self._thread.join(_CLOSE_WITHIN_S)
         if self._thread.is_alive():
             raise WorkloadError(f"Member {self.name} did not leave within {_CLOSE_WITHIN_S:.0f} s")
@@ -112,8 +112,8 @@ class LibrdkafkaMember:
 
     def _note(self, kind: str, partitions: list[TopicPartition], held: frozenset[int]) -> None:
         self._held = held
-        told = tuple(sorted(one.partition for one in partitions))
-        self._events.append(RebalanceEvent(int(time.time() * 1000), self.name, kind, told))
+        numbers = tuple(sorted(one.partition for one in partitions))
+        self._events.append(RebalanceEvent(int(time.time() * 1000), self.name, kind, numbers))
 
 
 class LibrdkafkaGroup:

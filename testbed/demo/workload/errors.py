@@ -6,4 +6,4 @@ from agent.errors import RackwiseError
 
 
 class WorkloadError(RackwiseError):
-    """A part of the workload could not be started, stopped or asked."""
+    """A part of the workload could not be started, stopped or queried."""

@@ -1,6 +1,6 @@
 """The JVM with Streams instances and Java consumers: controlled over HTTP on the loopback interface.
 
-Invariant: the JVM lives no longer than this process. It watches the pipe that is its standard input, which the
+Invariant: the JVM runs no longer than this process. It watches the pipe that is its standard input, which the
 operating system closes whenever and however this process ends.
 """
 
@@ -77,7 +77,7 @@ class JavaHost:
         self.client_version: str = hello["client_version"]
 
     def cluster(self) -> ClusterFacts:
-        """What the JVM's admin client says of the cluster."""
+        """Facts of the cluster, from the JVM's admin client."""
         answer = self._ask("GET", "/cluster")
         return ClusterFacts(
             cluster_id=answer["cluster_id"],

@@ -24,7 +24,7 @@ _WITHIN_S = 180
 def compiled(version: str, on_progress: Progress) -> tuple[JarSet, Path]:
     """Jars of this Kafka version and the directory of classes compiled against them; both from the cache when there.
 
-    ToolError when the jars cannot be had, WorkloadError when there is no compiler or it refuses.
+    Raises ToolError when jars cannot be downloaded, WorkloadError when javac is missing or fails.
     """
     jars = kafka_jars(version, on_progress)
     sources = sorted(_SOURCES.rglob("*.java"))

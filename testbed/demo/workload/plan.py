@@ -1,7 +1,7 @@
 """The plan of a workload: topics, load, groups and Streams applications, with their intended faults.
 
 Invariant: a plan is a plain value; making one touches nothing. `fitted` is the only place that leaves a part out, and
-it says which and why.
+it names the part and the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class WorkloadFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic with every replica placed by hand."""
+    """A topic with an explicit replica assignment."""
 
     name: str
     replicas: tuple[tuple[int, ...], ...]
@@ -95,7 +95,7 @@ class TopologyPlan:
     input: str
     region_partitions: int = 3
     forward_every: int = 2
-    """Subtopology 0 sends one record in so many through the repartition topic to subtopology 1."""
+    """Subtopology 0 sends every n-th record through the repartition topic to subtopology 1."""
     restore_records_per_s: int = 0
     """Upper bound for restoring the store `customers`, per stream thread; 0 is no bound.
 
@@ -123,7 +123,7 @@ class StreamsPlan:
     group_configs: Mapping[str, str] = field(default_factory=dict)
     """Configs of the group itself (KIP-1071), set before the first instance starts."""
     newcomer_restore_records_per_s: int = 0
-    """As in the topology, but for instances started later: what is there settles fast, what comes is worth watching."""
+    """As in the topology, but for instances started later: the first ones settle fast, later ones are to be watched."""
     tagged: bool = True
     """Whether instances carry the client tag `zone`."""
 

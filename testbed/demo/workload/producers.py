@@ -57,7 +57,7 @@ class LoadGenerator:
         self._thread = threading.Thread(target=self._run, name="workload-load", daemon=True)
 
     def preload(self, topics: Collection[str]) -> int:
-        """Write the preloads of these topics as fast as brokers take them; how many. WorkloadError when some failed."""
+        """Write the preloads of these topics; the number of records. Raises WorkloadError when some failed."""
         count = 0
         for stream in (one for one in self._streams if one.load.topic in topics):
             for at in range(stream.load.preload_records):

@@ -1,7 +1,7 @@
 """Plans of workloads: the demo's, a small one, and one with every part of a topology.
 
-The demo wants four brokers in the racks a, b, c, a: with one broker per rack no two replicas can share a rack. On
-three brokers it runs all the same and says what it left out.
+The demo needs four brokers in the racks a, b, c, a: with one broker per rack no two replicas can share a rack. On
+three brokers it runs too, and names what it left out.
 
 ======================  =======================================  ==================================================
 topic                   placed                                   read by
@@ -33,7 +33,7 @@ from testbed.demo.workload.plan import (
 )
 
 DEMO_RACKS = ("a", "b", "c", "a")
-"""Racks of the brokers the demo wants, in the order of their ids."""
+"""Racks of the demo's brokers, in the order of their ids."""
 
 _PARTITIONS = 6
 # Only so much may be missing for a task to move: less than the preload of a task, so that warm-ups are needed.

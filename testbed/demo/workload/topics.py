@@ -18,7 +18,7 @@ _WITHIN_S = 30.0
 
 
 def create_topics(bootstrap_servers: str, topics: Iterable[TopicPlan]) -> tuple[str, ...]:
-    """Create the topics and wait for all; the names of those made now. WorkloadError names the first refused one."""
+    """Create the topics and wait for all; the names of those made now. Raises WorkloadError for the first refused."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "client.id": "workload-topics", "log_level": 0})
     new = [
         NewTopic(

@@ -1,6 +1,6 @@
 """A running workload: starts and ends all producers, groups and applications of a plan.
 
-The order of starting: the JVM first (it tells racks and features), topics, the preload, the groups, the applications,
+The order of starting: the JVM first (for racks and features), topics, the preload, the groups, the applications,
 and the steady load last. Invariant: `close` ends all that was started, also when starting failed half-way.
 """
 
@@ -125,7 +125,7 @@ class ClusterWorkload(AbstractContextManager["ClusterWorkload"]):
         return waiting or unsettled(self.plan, {name: self.lags(name) for name in self._instances})
 
     def wait_ready(self, within_s: float = 120) -> None:
-        """Wait until nothing is `unready`; WorkloadError says what still was."""
+        """Wait until nothing is `unready`. Raises WorkloadError, which names what still is."""
         _wait_for_none(self.unready, within_s)
 
     def wait_settled(self, within_s: float = 180) -> None:

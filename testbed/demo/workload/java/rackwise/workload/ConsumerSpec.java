@@ -8,7 +8,7 @@ import java.util.Map;
  *
  * @param id       name in this JVM and {@code client.id}
  * @param group    {@code group.id}
- * @param topics   what it subscribes to
+ * @param topics   its subscription
  * @param rack     {@code client.rack}; null sends none
  * @param settings any further consumer settings; they win over the defaults
  */

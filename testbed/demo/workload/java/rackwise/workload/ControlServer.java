@@ -16,13 +16,13 @@ import java.util.TreeSet;
 import java.util.concurrent.Executors;
 
 /**
- * The HTTP side of the workload: truth for its readers, steering for the process that started it.
+ * The HTTP server of the workload: facts for all readers, control for the process that started it.
  *
  * <pre>
- * GET    /lags?application=ID   see {@link Lags}; the parameter may be left out while there is one application
- * GET    /assignment            what each instance and consumer holds now
- * GET    /rebalances?since=SEQ  what happened to assignments: state, tasks, assigned, revoked, lost, failed
- * GET    /reads                 consumer → when it was given records, epoch milliseconds
+ * GET    /lags?application=ID   see {@link Lags}; the parameter is optional while there is one application
+ * GET    /assignment            present tasks and partitions of each instance and consumer
+ * GET    /rebalances?since=SEQ  changes of assignments: state, tasks, assigned, revoked, lost, failed
+ * GET    /reads                 consumer → times of polls with records, epoch milliseconds
  * GET    /cluster               cluster id, brokers with racks, finalized features
  * POST   /instances             an {@link InstanceSpec}        DELETE /instances/ID?leave=true
  * POST   /consumers             a {@link ConsumerSpec}         DELETE /consumers/ID
@@ -35,12 +35,12 @@ final class ControlServer {
     private static final int THREADS = 4;
 
     private final Host host;
-    private final boolean steering;
+    private final boolean writable;
     private final HttpServer server;
 
-    private ControlServer(final Host host, final boolean steering, final InetSocketAddress address) throws IOException {
+    private ControlServer(final Host host, final boolean writable, final InetSocketAddress address) throws IOException {
         this.host = host;
-        this.steering = steering;
+        this.writable = writable;
         this.server = HttpServer.create(address, 0);
         server.createContext("/", this::answer);
         server.setExecutor(Executors.newFixedThreadPool(THREADS, work -> {
@@ -51,12 +51,12 @@ final class ControlServer {
         server.start();
     }
 
-    /** Everything, on a free port of the loopback interface. */
-    static ControlServer steering(final Host host) throws IOException {
+    /** Serves all methods, on a free port of the loopback interface. */
+    static ControlServer writable(final Host host) throws IOException {
         return new ControlServer(host, true, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     }
 
-    /** Only what is read with GET, on an address that others may reach. */
+    /** Serves GET only, on an address that others may reach. */
     static ControlServer readOnly(final Host host, final String address) throws IOException {
         final int colon = address.lastIndexOf(':');
         return new ControlServer(host, false,
@@ -75,9 +75,9 @@ final class ControlServer {
         } catch (final Refusal refusal) {
             status = refusal.status;
             body = Json.object().put("error", refusal.getMessage());
-        } catch (final IllegalArgumentException | JsonProcessingException wrong) {
+        } catch (final IllegalArgumentException | JsonProcessingException invalid) {
             status = 400;
-            body = Json.object().put("error", wrong.getMessage());
+            body = Json.object().put("error", invalid.getMessage());
         } catch (final Exception failure) {
             status = 500;
             body = Json.object().put("error", failure.toString());
@@ -96,16 +96,16 @@ final class ControlServer {
             case "GET":
                 return read(path, query);
             case "POST":
-                return steer().start(path, Json.MAPPER.readTree(exchange.getRequestBody()));
+                return checkWritable().start(path, Json.MAPPER.readTree(exchange.getRequestBody()));
             case "DELETE":
-                return steer().stop(path, query);
+                return checkWritable().stop(path, query);
             default:
                 throw new Refusal(405, "only GET, POST and DELETE are understood here");
         }
     }
 
-    private ControlServer steer() {
-        if (!steering) {
+    private ControlServer checkWritable() {
+        if (!writable) {
             throw new Refusal(405, "this address is for reading only");
         }
         return this;
@@ -150,15 +150,15 @@ final class ControlServer {
 
     private JsonNode stop(final String path, final Map<String, String> query) {
         final String id = path.substring(path.lastIndexOf('/') + 1);
-        final boolean found;
+        final boolean stopped;
         if (path.startsWith("/instances/")) {
-            found = host.stopInstance(id, Boolean.parseBoolean(query.getOrDefault("leave", "true")));
+            stopped = host.stopInstance(id, Boolean.parseBoolean(query.getOrDefault("leave", "true")));
         } else if (path.startsWith("/consumers/")) {
-            found = host.stopConsumer(id);
+            stopped = host.stopConsumer(id);
         } else {
             throw new Refusal(404, "nothing can be stopped at " + path);
         }
-        if (!found) {
+        if (!stopped) {
             throw new Refusal(404, "nothing with the id " + id + " is running");
         }
         return Json.object();
@@ -178,9 +178,9 @@ final class ControlServer {
         return answer.put("observed_ms", System.currentTimeMillis());
     }
 
-    private String application(final String asked) {
-        if (asked != null) {
-            return asked;
+    private String application(final String requested) {
+        if (requested != null) {
+            return requested;
         }
         final Set<String> applications = new TreeSet<>();
         host.instances().forEach(instance -> applications.add(instance.application()));

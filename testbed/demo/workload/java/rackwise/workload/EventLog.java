@@ -5,16 +5,16 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
-/** What happened to assignments, in order; the oldest are forgotten beyond a bound. */
+/** Changes of assignments in order; beyond a bound the oldest are dropped. */
 final class EventLog {
     private static final int MOST = 10_000;
 
     private final Deque<ObjectNode> events = new ArrayDeque<>();
     private long sequence;
 
-    synchronized void add(final String who, final String group, final String kind, final ObjectNode detail) {
+    synchronized void add(final String id, final String group, final String kind, final ObjectNode detail) {
         final ObjectNode event = Json.object().put("seq", ++sequence).put("ms", System.currentTimeMillis())
-            .put("who", who).put("group", group).put("kind", kind);
+            .put("who", id).put("group", group).put("kind", kind);
         event.setAll(detail);
         events.addLast(event);
         if (events.size() > MOST) {
@@ -22,7 +22,7 @@ final class EventLog {
         }
     }
 
-    /** Events after a sequence number. */
+    /** Events with a greater sequence number. */
     synchronized ArrayNode since(final long after) {
         final ArrayNode answer = Json.array();
         for (final ObjectNode event : events) {

@@ -24,9 +24,9 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.utils.AppInfoParser;
 
-/** The instances and consumers that run in this JVM, by id; closing takes all of them down side by side. */
+/** The instances and consumers that run in this JVM, by id; closing stops all of them in parallel. */
 final class Host implements AutoCloseable {
-    /** The number of resource type GROUP on the wire; the enum constant exists from Kafka 3.7 on. */
+    /** Code of resource type GROUP in requests; the enum constant exists from Kafka 3.7 on. */
     private static final byte GROUP_RESOURCE = 32;
     private static final long ADMIN_WITHIN_S = 15;
 
@@ -98,7 +98,7 @@ final class Host implements AutoCloseable {
         return consumer != null;
     }
 
-    /** Cluster id, brokers with racks, and the finalized features, which tell the group protocols on offer. */
+    /** Cluster id, brokers with racks, and the finalized features, among them those of the group protocols. */
     ObjectNode cluster() throws InterruptedException, ExecutionException, TimeoutException {
         final DescribeClusterResult described = admin().describeCluster();
         final ObjectNode answer = Json.object().put("cluster_id", described.clusterId().get(ADMIN_WITHIN_S, TimeUnit.SECONDS));
@@ -112,7 +112,7 @@ final class Host implements AutoCloseable {
         return answer;
     }
 
-    /** Sets configs of a group, such as {@code streams.num.standby.replicas}; brokers before 4.0 refuse it. */
+    /** Sets configs of a group, such as {@code streams.num.standby.replicas}; brokers before 4.0 reject it. */
     void setGroupConfigs(final String group, final Map<String, String> configs)
         throws InterruptedException, ExecutionException, TimeoutException {
         final ConfigResource resource = new ConfigResource(ConfigResource.Type.forId(GROUP_RESOURCE), group);

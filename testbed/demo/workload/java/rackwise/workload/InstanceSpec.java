@@ -11,7 +11,7 @@ import java.util.Map;
  * @param tags     {@code client.tag.*}
  * @param threads  {@code num.stream.threads}
  * @param settings any further Streams settings, in Kafka's dotted names; they win over the defaults
- * @param topology which parts the topology has
+ * @param topology parts of the topology
  */
 record InstanceSpec(String id, String application, String rack, Map<String, String> tags, int threads,
                     Map<String, String> settings, TopologySpec topology) {

@@ -18,7 +18,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** A Java consumer on a thread of its own that reads and forgets; cooperative-sticky unless told otherwise. */
+/** A Java consumer on a thread of its own that drops its records; cooperative-sticky unless configured otherwise. */
 final class JavaConsumer extends Thread {
     private static final Duration POLL = Duration.ofMillis(500);
     private static final long CLOSE_WITHIN_MS = 5_000;
@@ -72,7 +72,7 @@ final class JavaConsumer extends Thread {
         }
     }
 
-    /** When it was given records: epoch milliseconds, oldest first, the oldest forgotten beyond a bound. */
+    /** Times of polls with records: epoch milliseconds, oldest first; beyond a bound the oldest are dropped. */
     ArrayNode reads() {
         final ArrayNode answer = Json.array();
         synchronized (reads) {
@@ -131,7 +131,7 @@ final class JavaConsumer extends Thread {
         return settings;
     }
 
-    /** Runs on the polling thread, the only one that may ask the consumer anything. */
+    /** Runs on the polling thread, the only one that may call the consumer. */
     private final class Listener implements ConsumerRebalanceListener {
         @Override
         public void onPartitionsAssigned(final Collection<TopicPartition> partitions) {

@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** The one mapper; an unknown name in a request is an error, not a shrug. */
+/** The one mapper; an unknown name in a request is an error. */
 final class Json {
     static final ObjectMapper MAPPER = new ObjectMapper()
         .setSerializationInclusion(JsonInclude.Include.ALWAYS)

@@ -17,7 +17,7 @@ import org.apache.kafka.streams.ThreadMetadata;
 import org.apache.kafka.streams.processor.TaskId;
 
 /**
- * The application's own word about its lags, version 1.
+ * The lags that the application reports, version 1.
  *
  * <pre>
  * {"v": 1, "application": ID, "observed_ms": EPOCH_MS, "instances": [
@@ -27,18 +27,18 @@ import org.apache.kafka.streams.processor.TaskId;
  *         "customers": {"partition": 1, "current": N|null, "end": N|null}, …}}, …]}, …]}
  * </pre>
  *
- * <p>A task's lag is the sum over its stores that have a changelog. It is null where the application cannot tell: no
- * store of the task has a changelog, or the brokers did not answer (then {@code error} says so). A task without any
- * store has an empty {@code stores} and the lag null as well: nothing to catch up with is not the same as caught up.
- * A store without a changelog stands there with null offsets. {@code role} does not tell a warm-up from a standby,
- * because a classic Streams client does not know the difference itself.
+ * <p>A task's lag is the sum over its stores that have a changelog. It is null where it is unknown: no
+ * store of the task has a changelog, or the brokers did not answer (then {@code error} is set). A task without any
+ * store has an empty {@code stores} and a null lag as well, which is not the same as caught up.
+ * A store without a changelog has null offsets. A warm-up has the {@code role} standby, because a classic Streams client
+ * does not know the difference.
  */
 final class Lags {
     static final int VERSION = 1;
     private static final long ANSWER_WITHIN_MS = 4_000;
 
-    /** The question blocks while brokers are away; it gets threads that cannot hold up the rest. */
-    private static final ExecutorService ASKING = Executors.newCachedThreadPool(work -> {
+    /** Reading lags blocks while brokers are down; these threads keep other requests from waiting. */
+    private static final ExecutorService LAG_READERS = Executors.newCachedThreadPool(work -> {
         final Thread thread = new Thread(work, "lags");
         thread.setDaemon(true);
         return thread;
@@ -63,11 +63,11 @@ final class Lags {
             .put("client_id", instance.clientId()).put("rack", instance.rack()).put("state", instance.state())
             .putNull("error");
         Map<String, Map<Integer, LagInfo>> lags = Map.of();
-        final Future<Map<String, Map<Integer, LagInfo>>> asked = ASKING.submit(instance::storeLags);
+        final Future<Map<String, Map<Integer, LagInfo>>> pending = LAG_READERS.submit(instance::storeLags);
         try {
-            lags = asked.get(ANSWER_WITHIN_MS, TimeUnit.MILLISECONDS);
+            lags = pending.get(ANSWER_WITHIN_MS, TimeUnit.MILLISECONDS);
         } catch (final TimeoutException late) {
-            asked.cancel(true);
+            pending.cancel(true);
             node.put("error", "the end offsets did not come within " + ANSWER_WITHIN_MS + " ms");
         } catch (final ExecutionException failed) {
             node.put("error", failed.getCause().toString());
@@ -95,11 +95,11 @@ final class Lags {
         Long total = null;
         for (final String store : instance.storesBySubtopology().getOrDefault(id.subtopology(), Set.of())) {
             final LagInfo lag = lags.getOrDefault(store, Map.of()).get(id.partition());
-            final ObjectNode told = stores.putObject(store).put("partition", id.partition());
+            final ObjectNode offsets = stores.putObject(store).put("partition", id.partition());
             if (lag == null) {
-                told.putNull("current").putNull("end");
+                offsets.putNull("current").putNull("end");
             } else {
-                told.put("current", lag.currentOffsetPosition()).put("end", lag.endOffsetPosition());
+                offsets.put("current", lag.currentOffsetPosition()).put("end", lag.endOffsetPosition());
                 total = (total == null ? 0 : total) + lag.offsetLag();
             }
         }

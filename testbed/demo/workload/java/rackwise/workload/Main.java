@@ -7,19 +7,19 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * One JVM that hosts any number of Kafka Streams instances and Java consumers, steered over HTTP.
+ * One JVM that hosts any number of Kafka Streams instances and Java consumers, controlled over HTTP.
  *
- * <p>Says where it listens as one JSON line on standard output, and lives only as long as its standard input is open:
- * when the parent ends, however it ends, the operating system closes the pipe and this process follows.
+ * <p>Prints its port as one JSON line on standard output, and runs as long as its standard input is open: when the
+ * parent ends, in any way, the operating system closes the pipe and this process ends.
  *
  * <pre>
  * --bootstrap-servers HOST:PORT,…   the cluster
- * --dir PATH                        where state is kept; removed on the way out, once this process has listened
- * --lags-address HOST:PORT          also serve the reading half (never the steering half) there; optional
+ * --dir PATH                        state directory; removed at the end, once this process has listened
+ * --lags-address HOST:PORT          serves GET there as well; optional
  * </pre>
  */
 public final class Main {
-    /** Closing waits for brokers that may already be gone; after this long the process ends anyway. */
+    /** Closing waits for brokers that may have ended; after this time the process ends anyway. */
     private static final long CLOSE_WITHIN_MS = 6_000;
 
     private static final AtomicBoolean ENDING = new AtomicBoolean();
@@ -35,7 +35,7 @@ public final class Main {
         final Host host = new Host(required(options, "--bootstrap-servers"), directory.resolve("state"));
 
         Runtime.getRuntime().addShutdownHook(new Thread(() -> end(host, directory)));
-        final ControlServer control = ControlServer.steering(host);
+        final ControlServer control = ControlServer.writable(host);
         final String lagsAddress = options.get("--lags-address");
         if (lagsAddress != null) {
             ControlServer.readOnly(host, lagsAddress);
@@ -44,7 +44,7 @@ public final class Main {
             .put("client_version", host.clientVersion()));
         System.out.flush();
         listening = true;
-        // Standard output is not read after this line: what a library prints there must not fill the pipe.
+        // Standard output is not read after this line: prints of libraries must not fill the pipe.
         System.setOut(System.err);
 
         waitForParent();
@@ -71,7 +71,7 @@ public final class Main {
             Thread.currentThread().interrupt();
         }
         if (listening) {
-            Files2.deleteTree(directory);
+            FileTree.deleteTree(directory);
         }
         Runtime.getRuntime().halt(0);
     }

@@ -24,12 +24,12 @@ import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * The application: the latest order of each customer, and how many orders each region had.
+ * The application: the latest order of each customer, and the number of orders of each region.
  *
  * <pre>
  * subtopology 0   input ──► [customers] ──► repartition topic "regions"
  * subtopology 1   "regions" ──► [regions]
- * then, each only when asked for, in this order:
+ * then the optional ones, in this order:
  *                 stateless input ──► stateless output
  *                 table input ──► [products], whose changelog is the table input itself
  *                 unlogged input ──► [sightings], without a changelog
@@ -65,7 +65,7 @@ final class ShopTopology {
         return builder.build(settings);
     }
 
-    /** Store name → subtopology, and the stores of a subtopology without a changelog of any kind are in it too. */
+    /** Subtopology → names of its stores, also of those without a changelog. */
     static Map<Integer, Set<String>> storesBySubtopology(final Topology topology) {
         final Map<Integer, Set<String>> stores = new HashMap<>();
         for (final TopologyDescription.Subtopology subtopology : topology.describe().subtopologies()) {
@@ -108,7 +108,7 @@ final class ShopTopology {
         return builder.stream(topic, Consumed.with(STRING, BYTES));
     }
 
-    /** Keeps the last value of each key, and forwards one record in so many. */
+    /** Keeps the last value of each key, and forwards every n-th record. */
     private static final class KeepLatest extends ContextualProcessor<String, byte[], String, byte[]> {
         private final String storeName;
         private final int forwardEvery;

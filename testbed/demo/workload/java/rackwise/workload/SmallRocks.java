@@ -23,7 +23,7 @@ public final class SmallRocks implements RocksDBConfigSetter {
 
     @Override
     public void close(final String storeName, final Options options) {
-        // The cache is shared by all stores and lives as long as the process.
+        // The cache is shared by all stores and exists as long as the process.
     }
 
     private static synchronized Cache sharedCache() {

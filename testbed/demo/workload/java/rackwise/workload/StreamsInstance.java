@@ -20,7 +20,7 @@ import org.apache.kafka.streams.processor.TaskId;
 
 /** One KafkaStreams object: one process id, one state directory. */
 final class StreamsInstance {
-    /** Written by Streams beside the task directories as soon as the topology has a persistent store. */
+    /** Written by Streams next to the task directories as soon as the topology has a persistent store. */
     private static final String PROCESS_FILE = "kafka-streams-process-metadata";
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(5);
 
@@ -68,12 +68,12 @@ final class StreamsInstance {
         return streams.metadataForLocalThreads();
     }
 
-    /** Store → partition → lag; asks the brokers for the end offsets of all changelogs. */
+    /** Store → partition → lag; requests the end offsets of all changelogs from the brokers. */
     Map<String, Map<Integer, LagInfo>> storeLags() {
         return streams.allLocalStorePartitionLags();
     }
 
-    /** The id that travels in SubscriptionInfo and in a KIP-1071 heartbeat; null until Streams has written it. */
+    /** The process id of SubscriptionInfo and of KIP-1071 heartbeats; null until Streams has written it. */
     String processId() {
         final Path file = stateDirectory.resolve(spec.application()).resolve(PROCESS_FILE);
         if (!Files.exists(file)) {
@@ -86,7 +86,7 @@ final class StreamsInstance {
         }
     }
 
-    /** {@code client.id} as its threads carry it; null before the first thread exists. */
+    /** {@code client.id} of its threads; null before the first thread exists. */
     String clientId() {
         final String suffix = "-admin";
         return threads().stream().map(ThreadMetadata::adminClientId).filter(name -> name.endsWith(suffix))
@@ -109,10 +109,10 @@ final class StreamsInstance {
         return tasks;
     }
 
-    /** Leaving makes the others take over at once where the client can do that; else they wait for the session. */
+    /** With {@code leave} the others take over at once where the client supports it; else after the session timeout. */
     void close(final boolean leave) {
         streams.close(new KafkaStreams.CloseOptions().leaveGroup(leave).timeout(CLOSE_WITHIN));
-        Files2.deleteTree(stateDirectory);
+        FileTree.deleteTree(stateDirectory);
     }
 
     private Properties settings(final String bootstrapServers) {
@@ -125,7 +125,7 @@ final class StreamsInstance {
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, "0");
         settings.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, StreamsConfig.OPTIMIZE);
         settings.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, SmallRocks.class.getName());
-        // A dynamic member of an older client does not leave when closed: a short session makes up for it.
+        // A dynamic member of an older client does not leave when closed: the session timeout is short instead.
         settings.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, "10000");
         settings.put(ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, "500");
         settings.put(ConsumerConfig.FETCH_MIN_BYTES_CONFIG, "4096");

@@ -6,10 +6,10 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Notes when an instance's tasks change.
+ * Logs changes of an instance's tasks.
  *
- * <p>Streams tells its listeners about states, not about tasks; so the tasks are looked at a few times a second, and a
- * change is logged at most that much late.
+ * <p>Streams' listeners get states, not tasks; so the tasks are read every {@code EVERY_MS}, and a change is logged
+ * at most that much late.
  */
 final class TaskWatch extends Thread {
     private static final long EVERY_MS = 200;

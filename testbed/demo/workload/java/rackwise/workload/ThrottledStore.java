@@ -18,11 +18,11 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * An in-memory store that restores no faster than told, so that a warm-up takes as long as a test wants to watch it.
+ * An in-memory store that restores at a bounded rate, so that a warm-up takes as long as a test needs.
  *
  * <p>The wait is in the restore callback, on the thread that restores: several warm-ups of one stream thread share the
  * bound. Writing while active is not slowed. Standbys are fed through the same callback, so a bound below the rate at
- * which the active writes makes a standby that never catches up, which is wanted in some tests.
+ * which the active writes makes a standby that never catches up, as some tests need.
  */
 final class ThrottledStore implements KeyValueStore<Bytes, byte[]> {
     private static final long LONGEST_PAUSE_MS = 250;

@@ -3,16 +3,16 @@ package rackwise.workload;
 import com.fasterxml.jackson.annotation.JsonProperty;
 
 /**
- * Which parts the application's topology has; the optional ones are null when absent.
+ * Parts of the application's topology; the optional ones are null when absent.
  *
- * <p>Names are given one by one: Jackson before 2.15 does not apply a naming strategy to records.
+ * <p>Each name has its annotation: Jackson before 2.15 does not apply a naming strategy to records.
  *
  * @param input             topic read by subtopology 0
  * @param regionPartitions  partitions of the repartition topic read by subtopology 1
- * @param forwardEvery      subtopology 0 sends one record in so many on to subtopology 1
+ * @param forwardEvery      subtopology 0 forwards every n-th record to subtopology 1
  * @param restoreRecordsPerS upper bound for restoring the store {@code customers}, per stream thread; 0 is no bound
  * @param statelessInput    topic of a further subtopology without any store
- * @param statelessOutput   where that subtopology writes
+ * @param statelessOutput   output topic of that subtopology
  * @param tableInput        topic of a further subtopology whose store has this very topic as its changelog
  * @param unloggedInput     topic of a further subtopology whose store has no changelog at all
  */

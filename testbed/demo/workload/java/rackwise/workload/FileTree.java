@@ -8,12 +8,12 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** What {@link Files} lacks. */
-final class Files2 {
-    private Files2() {
+/** Deletion of directories, which {@link Files} lacks. */
+final class FileTree {
+    private FileTree() {
     }
 
-    /** Removes a directory and all below it; what cannot be removed is said and left. */
+    /** Removes a directory with its contents; reports a file that cannot be removed, and leaves it. */
     static void deleteTree(final Path root) {
         if (!Files.exists(root)) {
             return;
