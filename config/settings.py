@@ -111,7 +111,7 @@ class Settings(StreamsSettings, BaseSettings):
 
     @property
     def plan_interval_ms(self) -> int | None:
-        """Time between two plannings in milliseconds; None when a cron says when."""
+        """Time between two plannings in milliseconds; None with a cron expression."""
         return None if self.plan.cron else self.plan.interval_ms or max(DEFAULT_PLAN_INTERVAL_MS, self.poll.interval_ms)
 
     @property

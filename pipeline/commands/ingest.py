@@ -51,7 +51,7 @@ def ingest(
 ) -> None:
     """Read telemetry, proposals and the journal into tables, each record exactly once, and keep silver and gold up.
 
-    Exit codes: 0 ended as told, 1 records were lost or Spark failed, 2 settings or tables that do not fit, 5 no broker
+    Exit codes: 0 ended as asked, 1 records were lost or Spark failed, 2 settings or tables that do not fit, 5 no broker
     answers.
     """
     if weights and bronze_only:

@@ -45,7 +45,7 @@ def report(
 ) -> None:
     """Write a report that begins with what to do first.
 
-    It tells costs by day and group, bytes from rack to rack, locality, warm-ups, restores, rebalances, racks that
+    It has costs by day and group, bytes from rack to rack, locality, warm-ups, restores, rebalances, racks that
     changed, and how well was predicted.
     """
     formats = _formats(output)
