@@ -65,16 +65,16 @@ def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[Locality
 def _tally(total: int, reads: Reads, certain: Masks, possible: Masks) -> LocalityCounts:
     """Reads by the racks where they are certainly or possibly local; the rest is unknown."""
     try:
-        local, crossing = _told(reads, certain, possible)
+        local, crossing = _local_and_crossing(reads, certain, possible)
     except IndexError:  # some partition's number is beyond what its topic shows
         shown = [
             (bit, [p for p in partitions if 0 <= p.partition < len(certain[p.topic])]) for bit, partitions in reads
         ]
-        local, crossing = _told(shown, certain, possible)
+        local, crossing = _local_and_crossing(shown, certain, possible)
     return LocalityCounts(local, crossing, total - local - crossing)
 
 
-def _told(reads: Reads, certain: Masks, possible: Masks) -> tuple[int, int]:
+def _local_and_crossing(reads: Reads, certain: Masks, possible: Masks) -> tuple[int, int]:
     """(local, crossing) for certain. Counted in C: every read of a cluster passes here."""
     near = [certain[topic][number] & bit for bit, partitions in reads if bit for topic, number in partitions]
     away = near.count(0)

@@ -243,7 +243,7 @@ def _consumer_causes(
         yield _Cause(RackBlindCause.ASSIGNOR, f"its assignor {group.assignor} does not look at racks")
     if group.assignor not in RACK_AWARE_ASSIGNORS:  # of an assignor of the user's own nothing is known
         return
-    racks = {told for rack in readers if (told := rack.told) is not None}
+    racks = {sent for rack in readers if (sent := rack.told) is not None}
     if not racks:
         yield _Cause(RackBlindCause.CLIENT_RACK, "no member sends a rack")
     if None in reading.facts or not reading.facts:
@@ -269,8 +269,8 @@ def _streams_causes(
     group: StreamsGroup, reading: GroupTopicFacts, settings: GroupLimits, view: DetectContext
 ) -> Iterable[_Cause]:
     if settings.rack_aware_assignment_strategy == NO_STRATEGY:
-        told = "" if settings.known else " (Kafka's default, assumed: rackwise's settings give no other value)"
-        yield _Cause(RackBlindCause.ASSIGNOR, f"rack.aware.assignment.strategy is none{told}")
+        assumed = "" if settings.known else " (Kafka's default, assumed: rackwise's settings give no other value)"
+        yield _Cause(RackBlindCause.ASSIGNOR, f"rack.aware.assignment.strategy is none{assumed}")
     silent = [member.client_id for member in group.members if member.rack.silent]
     if silent:
         yield _Cause(RackBlindCause.CLIENT_RACK, f"a member sends no rack ({listed(sorted(silent))})")
@@ -304,13 +304,13 @@ def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], vie
 
 
 def _off(group: ReaderGroup, causes: Sequence[_Cause], assessment: Assessment, view: DetectContext) -> Finding:
-    told = tuple([cause.sentence for cause in causes])
+    sentences = tuple([cause.sentence for cause in causes])
     kinds = tuple(dict.fromkeys(cause.kind.value for cause in causes))
     return Finding(
         reason=FindingReason.RACK_AWARENESS_OFF,
         subject=SubjectId("group", group.id),
-        sentence=f"rack-aware assignment of group {group.id} is off, because {'; '.join(told)}",
-        evidence=(("because", told), ("causes", kinds), ("assignor", group.assignor), ("gap", assessment.gap)),
+        sentence=f"rack-aware assignment of group {group.id} is off, because {'; '.join(sentences)}",
+        evidence=(("because", sentences), ("causes", kinds), ("assignor", group.assignor), ("gap", assessment.gap)),
         severity=FindingSeverity.WARNING if assessment.improvable else FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,
     )

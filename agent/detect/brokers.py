@@ -124,11 +124,11 @@ def _spellings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> 
     """
     users: dict[str, dict[str, set[str]]] = {}
     for broker in view.ground.brokers:
-        told = broker.rack.told
-        if told is not None:
-            users.setdefault(folded_rack(broker.rack.name or told), {}).setdefault(told, set()).add("brokers")
-    for meant, told in client_racks:
-        users.setdefault(folded_rack(meant), {}).setdefault(told, set()).add("clients")
+        spelling = broker.rack.told
+        if spelling is not None:
+            users.setdefault(folded_rack(broker.rack.name or spelling), {}).setdefault(spelling, set()).add("brokers")
+    for name, spelling in client_racks:
+        users.setdefault(folded_rack(name), {}).setdefault(spelling, set()).add("clients")
     for spellings in users.values():
         if len(spellings) > 1:
             yield _spelling(spellings, view)
@@ -136,11 +136,11 @@ def _spellings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> 
 
 def _spelling(spellings: Mapping[str, set[str]], view: DetectContext) -> Finding:
     names = sorted(spellings)
-    told = [f"{name!r} ({' and '.join(sorted(spellings[name]))})" for name in names]
+    spelled = [f"{name!r} ({' and '.join(sorted(spellings[name]))})" for name in names]
     return Finding(
         reason=FindingReason.RACK_SPELLING,
         subject=SubjectId("rack", names[0]),
-        sentence=f"one rack seems to be written in {len(names)} ways: {listed(told)}; "
+        sentence=f"one rack seems to be written in {len(names)} ways: {listed(spelled)}; "
         "Kafka compares racks letter by letter, so Kafka takes these for different racks",
         evidence=(("spellings", tuple(names)),),
         severity=FindingSeverity.WARNING,

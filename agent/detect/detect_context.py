@@ -203,7 +203,7 @@ def broker_disagreement(broker: BrokerState, view: DetectContext) -> Iterable[Fi
     yield Finding(
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=SubjectId("broker", str(broker.id)),
-        sentence=f"broker {broker.id} has {_ways(broker.rack)} by its locators: {_told(broker.rack, BROKER_RACK)}",
+        sentence=f"broker {broker.id} has {_rack_count(broker.rack)} by its locators: {_disagreement(broker.rack, BROKER_RACK)}",
         evidence=(
             ("rack", broker.rack.name),
             ("locator", broker.rack.source or LocatorKind.WIRE.value),
@@ -225,7 +225,7 @@ def member_disagreements(group: ReaderGroup, racks: Iterable[Rack], view: Detect
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=SubjectId("group", group.id),
         sentence=f"group {group.id} has {who} to whom locators give more than one rack: for client {one.client_id} "
-        f"{_told(one.rack, CLIENT_RACK)}",
+        f"{_disagreement(one.rack, CLIENT_RACK)}",
         evidence=(
             ("members", len(disputed)),
             ("of", len(group.members)),
@@ -259,12 +259,12 @@ def _disputed(rack: Rack) -> bool:
     return bool(rack.others) or (rack.state is RackState.CONFLICTING and bool(rack.source))
 
 
-def _ways(rack: Rack) -> str:
+def _rack_count(rack: Rack) -> str:
     ways = len({rack.name, *(other for _, other in rack.others), *rack.claims} - {None})
     return counted(ways, "rack")
 
 
-def _told(rack: Rack, setting: str) -> str:
+def _disagreement(rack: Rack, setting: str) -> str:
     others = listed([f"{setting if name == LocatorKind.WIRE else name} says {other}" for name, other in rack.others])
     if rack.state is RackState.KNOWN:
         return f"{known_by(rack, setting)} and is used, {others}"

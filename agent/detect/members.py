@@ -63,10 +63,10 @@ _SLIP = 4
 """One slip is forgiven per so many characters, two at most."""
 
 
-def likely_rack(told: str, racks: Iterable[str]) -> str | None:
+def likely_rack(rack_id: str, racks: Iterable[str]) -> str | None:
     """The one rack that is probably meant, or None where none or several may be."""
     known = list(racks)
-    folded = folded_rack(told)
+    folded = folded_rack(rack_id)
     alike = [rack for rack in known if folded_rack(rack) == folded]
     if alike or not folded or len(folded) > _LONGEST:
         return alike[0] if len(alike) == 1 and folded else None
@@ -192,10 +192,10 @@ def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Fin
     away = [member for member in group.members if is_away(member, ground.racks)]
     if not away or not ground.racks or not ground.complete or ground.rack_lost:
         return
-    told = sorted({str(member.rack.told or member.rack.name) for member in away})
-    meant = {rack: likely_rack(rack, ground.racks) for rack in told[:SHOWN]}
+    racks = sorted({str(member.rack.told or member.rack.name) for member in away})
+    meant = {rack: likely_rack(rack, ground.racks) for rack in racks[:SHOWN]}
     who = of_all(len(away), len(group.members), "member")
-    named = [rack if (guess := meant.get(rack)) is None else f"{rack} (probably meant: {guess})" for rack in told]
+    named = [rack if (guess := meant.get(rack)) is None else f"{rack} (probably meant: {guess})" for rack in racks]
     sentence = f"group {group.id} has {who} in a rack that no broker has ({_clients(away)}): {listed(named)}; "
     sentence += f"brokers are in {listed(ground.racks)}, so all that these members read crosses racks: set client.rack"
     yield Finding(
@@ -205,7 +205,7 @@ def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Fin
         evidence=(
             ("members", len(away)),
             ("of", len(group.members)),
-            ("racks", first(told)),
+            ("racks", first(racks)),
             ("meant", tuple(f"{rack}: {guess}" for rack, guess in meant.items() if guess)),
             ("racks of brokers", first(ground.racks)),
             ("clients", first(sorted({member.client_id for member in away}))),
@@ -231,8 +231,8 @@ def _undecodable(group: ReaderGroup, broken: Sequence[Member], view: DetectConte
 
 def _mixed_versions(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
     """A roll in progress: the group speaks the oldest version until all members are up."""
-    told = [member.subscription_version for member in group.members if member.subscription_version is not None]
-    subscriptions = sorted(set(told))
+    known = [member.subscription_version for member in group.members if member.subscription_version is not None]
+    subscriptions = sorted(set(known))
     versions = group.metadata_versions if isinstance(group, StreamsGroup) else ()
     if len(versions) > 1:
         sentence = (

@@ -107,12 +107,12 @@ class _Places(dict[Replicas, _Place]):
         unsure = not (ground.unsteady.isdisjoint(replicas) and ground.away.isdisjoint(replicas))
         steady = None if unsure else crowding(replicas, ground.steady_room)
         racks = [self._index[rack] if (rack := ground.room.rack_of.get(r)) is not None else None for r in replicas]
-        led = bool(replicas) and replicas[0] not in ground.gone
-        shares = [rack for rack, broker in zip(racks, replicas, strict=True) if led and broker not in ground.gone]
+        alive = bool(replicas) and replicas[0] not in ground.gone
+        shares = [rack for rack, broker in zip(racks, replicas, strict=True) if alive and broker not in ground.gone]
         self[replicas] = place = _Place(
             steady,
             crowding(replicas, ground.room) if steady is None else None,
-            racks[0] if led else None,
+            racks[0] if alive else None,
             tuple([rack for rack in shares if rack is not None]),
             None in racks,
         )
@@ -205,9 +205,9 @@ def _why_held(crowded: Sequence[tuple[TopicPartition, CrowdedRack]], topic: Topi
         for broker in target_replicas(state, moves.get(state.id))
     }
     away = sorted(held & ground.away)
-    told = [f"{named('broker', away)} {'is' if len(away) == 1 else 'are'} absent"] if away else []
-    told += ["a rack changed recently"] if not away or not held.isdisjoint(ground.unsteady) else []
-    return " and ".join(told)
+    reasons = [f"{named('broker', away)} {'is' if len(away) == 1 else 'are'} absent"] if away else []
+    reasons += ["a rack changed recently"] if not away or not held.isdisjoint(ground.unsteady) else []
+    return " and ".join(reasons)
 
 
 def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view: DetectContext) -> Iterable[Finding]:
@@ -291,13 +291,13 @@ def _cluster_skew(spreads: Mapping[RackLeaderCounts, int], view: DetectContext) 
 def _skew(
     subject: SubjectId, name: str, spread: RackLeaderCounts, view: DetectContext, *, held: bool
 ) -> Iterable[Finding]:
-    led, held_replicas = sum(spread.leaders), sum(spread.replicas)
+    leaders_total, held_replicas = sum(spread.leaders), sum(spread.replicas)
     holding = sum(replicas > 0 for replicas in spread.replicas)
-    if spread.blurred or holding < 2 or led < LEADERS_PER_RACK * holding:
+    if spread.blurred or holding < 2 or leaders_total < LEADERS_PER_RACK * holding:
         return
     over, rack, share, even = max(
         [
-            ((share := leaders / led) - (even := replicas / held_replicas), rack, share, even)
+            ((share := leaders / leaders_total) - (even := replicas / held_replicas), rack, share, even)
             for rack, leaders, replicas in zip(view.ground.racks, spread.leaders, spread.replicas, strict=True)
         ]
     )
@@ -316,7 +316,7 @@ def _skew(
                 "preferred leaders by rack",
                 tuple(f"{r}: {n}" for r, n in zip(view.ground.racks, spread.leaders, strict=True)),
             ),
-            ("partitions", led),
+            ("partitions", leaders_total),
         ),
         severity=FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,

@@ -251,22 +251,22 @@ def _racks(world: DoctorContext) -> DoctorCheck:
     snapshot = world.snapshot
     check = _answer(_RACKS, world, ())
     members = [member for group in world.groups for member in group.members]
-    told = [
+    sentences = [
         _sources("brokers", [rack_source(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
         _sources("members", [rack_source(member.rack, CLIENT_RACK) for member in members]),
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
         *(f"{one.name} answered {lasted(one.age_ms)} ago" for one in snapshot.rack_locators if one.age_ms),
     ]
-    told = [part for part in (*check.sentences, *told) if part]
-    return replace(check, sentences=tuple(told), tells=True)
+    sentences = [part for part in (*check.sentences, *sentences) if part]
+    return replace(check, sentences=tuple(sentences), tells=True)
 
 
 def _sources(who: str, sources: list[str | None]) -> str:
     counted = Counter(sources)
     unknown = counted.pop(None, 0)
-    told = [f"{number} by {source}" for source, number in sorted(counted.items(), key=str)]
-    told += [f"{unknown} unknown"] if unknown else []
-    return f"{who}: {', '.join(told)}" if told else ""
+    counts = [f"{number} by {source}" for source, number in sorted(counted.items(), key=str)]
+    counts += [f"{unknown} unknown"] if unknown else []
+    return f"{who}: {', '.join(counts)}" if counts else ""
 
 
 def risks(snapshot: Snapshot) -> tuple[DoctorCheck, ...]:

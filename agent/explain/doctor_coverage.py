@@ -96,10 +96,10 @@ def broker_racks(world: DoctorContext) -> CheckCoverage:
     if not alive:
         return CheckCoverage("", ("no broker answered",))
     lost = [str(b.id) for b in world.snapshot.brokers if not b.alive and b.rack.state is RackState.UNKNOWN]
-    told = f"{brokers_named(lost)} {'is absent, its rack was' if len(lost) == 1 else 'are absent, their racks were'}"
+    absent = f"{brokers_named(lost)} {'is absent, its rack was' if len(lost) == 1 else 'are absent, their racks were'}"
     return CheckCoverage(
         f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a broker.rack",
-        (f"{told} never seen",) if lost else (),
+        (f"{absent} never seen",) if lost else (),
         who=each_named("broker", lost),
     )
 
@@ -114,9 +114,9 @@ def selector(world: DoctorContext) -> CheckCoverage:
         configs = world.snapshot.broker_configs
         silent = [str(broker.id) for broker in alive if broker.id not in configs]
         own = {configs[broker.id].get(REPLICA_SELECTOR) for broker in alive if broker.id in configs}
-        told = f"the configs of {brokers_named(silent)} were not read" if silent else ""
-        told = told or f"it is unknown whether {REPLICA_SELECTOR}={listed(sorted(filter(None, own)))} looks at racks"
-        return CheckCoverage("", (told,), who=tuple(f"broker {name}" for name in silent))
+        why = f"the configs of {brokers_named(silent)} were not read" if silent else ""
+        why = why or f"it is unknown whether {REPLICA_SELECTOR}={listed(sorted(filter(None, own)))} looks at racks"
+        return CheckCoverage("", (why,), who=tuple(f"broker {name}" for name in silent))
     return CheckCoverage(
         f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a rack-aware {REPLICA_SELECTOR}"
     )
@@ -141,8 +141,8 @@ def blind_brokers(snapshot: Snapshot) -> CheckCoverage:
 
 def _unknown_racks(snapshot: Snapshot) -> CheckCoverage | None:
     unknown = [str(b.id) for b in snapshot.brokers if b.rack.state is not RackState.KNOWN]
-    told = clause("the racks of {} are not known", unknown, brokers_named)
-    return CheckCoverage("", tuple(told), who=each_named("broker", unknown)) if unknown else None
+    sentences = clause("the racks of {} are not known", unknown, brokers_named)
+    return CheckCoverage("", tuple(sentences), who=each_named("broker", unknown)) if unknown else None
 
 
 def replica_spread(world: DoctorContext) -> CheckCoverage:
@@ -157,8 +157,8 @@ def in_sync(world: DoctorContext) -> CheckCoverage:
     topics = world.topics
     partitions = sum(len(topic.partitions) for topic in topics)
     unread = [topic.name for topic in topics if topic.min_isr is None]
-    told = [f"min.insync.replicas of {counted(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
-    unseen = (*told, *_hidden_topics(world.snapshot))
+    gaps = [f"min.insync.replicas of {counted(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
+    unseen = (*gaps, *_hidden_topics(world.snapshot))
     return CheckCoverage(
         f"{all_of(partitions, 'partition')} {'has a leader and is' if partitions == 1 else 'have a leader and are'} "
         "not under min ISR",
@@ -228,9 +228,9 @@ def throttles(world: DoctorContext) -> CheckCoverage:
 
 def rights(world: DoctorContext) -> CheckCoverage:
     """Whether rackwise has the rights for all it reads."""
-    told = world.snapshot.rights
+    seen = world.snapshot.rights
     unseen = (
-        () if None not in (told.cluster_describe, told.cluster_describe_configs) else ("brokers do not report rights",)
+        () if None not in (seen.cluster_describe, seen.cluster_describe_configs) else ("brokers do not report rights",)
     )
     return CheckCoverage("rackwise may see everything it asks for", unseen)
 

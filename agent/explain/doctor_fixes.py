@@ -87,8 +87,8 @@ def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Me
 
 def _spellings(finding: Finding, snapshot: Snapshot) -> tuple[set[str], set[str]]:
     """All spellings of the rack, and those of brokers."""
-    told = dict(finding.evidence).get("spellings")
-    spellings = {str(one) for one in told} if isinstance(told, tuple) else set()
+    evidence = dict(finding.evidence).get("spellings")
+    spellings = {str(one) for one in evidence} if isinstance(evidence, tuple) else set()
     return spellings, spellings & {broker.rack.told for broker in snapshot.brokers if broker.rack.told is not None}
 
 

@@ -64,10 +64,10 @@ def spellings(world: DoctorContext) -> CheckCoverage:
     sight = known_racks(world)
     broken = [g.id for g in world.groups if not g.hidden and any(not _readable(g, m) for m in g.members)]
     unknown = _rackless(world)
-    told = clause("the racks of {} are not known", unknown, brokers_named)
-    told += clause("the subscriptions of some members of {} cannot be read", broken, _groups)
+    sentences = clause("the racks of {} are not known", unknown, brokers_named)
+    sentences += clause("the subscriptions of some members of {} cannot be read", broken, _groups)
     away = sight.unseen if not world.alive else ()
-    unseen = (*away, *told, *_hidden_groups(world))
+    unseen = (*away, *sentences, *_hidden_groups(world))
     nothing = "" if world.groups or unseen else "no member was seen"
     return CheckCoverage(
         "brokers and members write each rack one way", unseen, nothing, who=(*each_named("broker", unknown), *broken)
@@ -88,8 +88,8 @@ def client_racks(world: DoctorContext) -> CheckCoverage:
     )
     if not away:
         return sight
-    told = f"{brokers_named(lost)} {'is' if len(lost) == 1 else 'are'} absent, and members are in racks no other has"
-    return sight._replace(unseen=(*sight.unseen, told), who=(*sight.who, *each_named("broker", lost)))
+    absent = f"{brokers_named(lost)} {'is' if len(lost) == 1 else 'are'} absent, and members are in racks no other has"
+    return sight._replace(unseen=(*sight.unseen, absent), who=(*sight.who, *each_named("broker", lost)))
 
 
 def subscriptions(world: DoctorContext) -> CheckCoverage:
@@ -123,13 +123,13 @@ def group_protocols(world: DoctorContext) -> CheckCoverage:
         and group.assignor not in RACK_AWARE_ASSIGNORS | RACK_BLIND_ASSIGNORS
     ]
     unsure = of_unknown_gain(world)
-    told = clause("topics of {} are not shown", dark, _groups)
-    told += clause("it is unknown whether {} would gain from an assignor that looks at racks", unsure, _groups)
-    told += clause("it is unknown whether the assignor of {} looks at racks", custom, _groups)
+    sentences = clause("topics of {} are not shown", dark, _groups)
+    sentences += clause("it is unknown whether {} would gain from an assignor that looks at racks", unsure, _groups)
+    sentences += clause("it is unknown whether the assignor of {} looks at racks", custom, _groups)
     if world.snapshot.selector_is_rack_aware is None:  # by leaders alone, an assignor's choices may all cost the same
-        told.append("it is not known whether reads go to the nearest replica")
+        sentences.append("it is not known whether reads go to the nearest replica")
     return sight._replace(
-        unseen=(*sight.unseen, *blind.unseen, *away, *told), who=(*sight.who, *blind.who, *dark, *unsure, *custom)
+        unseen=(*sight.unseen, *blind.unseen, *away, *sentences), who=(*sight.who, *blind.who, *dark, *unsure, *custom)
     )
 
 
@@ -157,18 +157,18 @@ def assignments(world: DoctorContext) -> CheckCoverage:
     """Whether each partition has one reader, and exists."""
     groups = world.groups
     held = sum(len(member.assigned or ()) for group in groups for member in group.members)
-    untold = [g.id for g in groups if not g.hidden and any(member.assigned is None for member in g.members)]
-    moving = [g.id for g in groups if not g.hidden and g.id not in untold and g.state != STABLE]
+    undescribed = [g.id for g in groups if not g.hidden and any(member.assigned is None for member in g.members)]
+    moving = [g.id for g in groups if not g.hidden and g.id not in undescribed and g.state != STABLE]
     dark = _with_hidden_topics(world)
-    told = clause("assignments of {} are not shown", untold, _groups)
-    told += [f"{_groups(moving)} {'is' if len(moving) == 1 else 'are'} not Stable"] if moving else []
-    told += clause("topics of {} are not shown", dark, _groups)
-    unseen = (*_hidden_groups(world), *told)
+    sentences = clause("assignments of {} are not shown", undescribed, _groups)
+    sentences += [f"{_groups(moving)} {'is' if len(moving) == 1 else 'are'} not Stable"] if moving else []
+    sentences += clause("topics of {} are not shown", dark, _groups)
+    unseen = (*_hidden_groups(world), *sentences)
     return CheckCoverage(
         f"{all_of(held, 'assigned partition')} {'exists' if held == 1 else 'exist'}, each with one reader",
         unseen,
         "" if held or unseen else "no assigned partition was seen",
-        who=(*_hiding(world), *untold, *moving, *dark),
+        who=(*_hiding(world), *undescribed, *moving, *dark),
     )
 
 
@@ -206,8 +206,8 @@ def _of_members(
     groups = world.groups
     seen = sum(counts(group, member) for group in groups if not group.hidden for member in group.members)
     broken = [group.id for group in groups if any(not _readable(group, m) for m in group.members) and not group.hidden]
-    told = clause("the subscriptions of some members of {} cannot be read", broken, _groups)
-    unseen = (*racks.unseen, *_hidden_groups(world), *told)
+    sentences = clause("the subscriptions of some members of {} cannot be read", broken, _groups)
+    unseen = (*racks.unseen, *_hidden_groups(world), *sentences)
     return CheckCoverage(
         fine.format(counted(seen, "member")),
         unseen,
@@ -238,9 +238,9 @@ def _hiding(world: DoctorContext) -> tuple[str, ...]:
 
 def _hidden_groups(world: DoctorContext) -> tuple[str, ...]:
     hiding = _hiding(world)
-    told = [f"{_groups(hiding)} {_HIDDEN[len(hiding) > 1]}: rebalancing"] if hiding else []
+    sentences = [f"{_groups(hiding)} {_HIDDEN[len(hiding) > 1]}: rebalancing"] if hiding else []
     lost = world.snapshot.rights.groups_hidden
-    return (*told, *([f"{counted(lost, 'group')} that were there before are not shown"] if lost else []))
+    return (*sentences, *([f"{counted(lost, 'group')} that were there before are not shown"] if lost else []))
 
 
 def _groups(names: Iterable[str]) -> str:

@@ -236,12 +236,12 @@ def _looks_at_racks(about: str, group: ReaderGroup, scene: PlanContext) -> Expla
 
 def _racks_known(about: str, group: ReaderGroup) -> ExplainedRule:
     known = sum(reader.rack.state is RackState.KNOWN for reader in group.readers)
-    told = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in group.readers)
+    sending = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in group.readers)
     consumers = isinstance(group, ConsumerGroup)
     of = counted(len(group.readers), "member") if consumers else counted(len(group.readers), "process", "processes")
-    sentence = f"{told} of {of} send their rack"
-    if told < known:
-        sentence += f", and locators know {known - told} more, which Kafka's assignors do not"
+    sentence = f"{sending} of {of} send their rack"
+    if sending < known:
+        sentence += f", and locators know {known - sending} more, which Kafka's assignors do not"
     return ExplainedRule(about, "racks known", yes_or_no(known == len(group.readers)), sentence)
 
 

@@ -115,12 +115,12 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
     rack = room.rack_of.get(broker.id)
     before = original_replicas(state, scene.snapshot.reassignments.get(state.id))
     source = f" by {broker.rack.source}" if broker.rack.source else ""
-    told = (broker.rack.name or f"its rack is {broker.rack.state.value}") + source
+    label = (broker.rack.name or f"its rack is {broker.rack.state.value}") + source
     there = f"broker {broker.id} is registered" if broker.alive else _absent(broker.id, scene)
     rows = [
         ExplainedRule(about, "holds it", yes_or_no(broker.id in state.replicas), _held(broker.id, target, before)),
         ExplainedRule(about, "alive", yes_or_no(broker.alive), there),
-        ExplainedRule(about, "rack known", yes_or_no(rack is not None), f"it is in rack {told}" if rack else told),
+        ExplainedRule(about, "rack known", yes_or_no(rack is not None), f"it is in rack {label}" if rack else label),
     ]
     if broker.fenced:
         rows.append(ExplainedRule(about, "unfenced", RuleAnswer.WAIT, "it is fenced: it may be starting or stopping"))

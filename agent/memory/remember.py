@@ -226,13 +226,13 @@ def _copies(given: PredictedAssignment) -> int:
 def _crossing(reads: Reads, group: ReaderGroup, snapshot: Snapshot) -> int:
     """The number of reads without a replica in the reader's own rack id."""
     rack_of = {reader.id: reader.rack.told for reader in group.readers}
-    told = {broker.id: broker.rack.told for broker in snapshot.brokers if broker.rack.told}
+    racks = {broker.id: broker.rack.told for broker in snapshot.brokers if broker.rack.told}
     crossing = 0
     for name, held in reads.items():
         for topic, number in held:
             state = snapshot.topics.get(topic)
             if state is not None and number < len(state.partitions):
-                crossing += rack_of.get(name) not in {told.get(broker) for broker in state.partitions[number].replicas}
+                crossing += rack_of.get(name) not in {racks.get(broker) for broker in state.partitions[number].replicas}
     return crossing
 
 

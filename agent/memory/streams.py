@@ -37,8 +37,8 @@ def last_look_of(memory: Memory, group_id: str) -> int | None:
     """Monotonic time of the last look that could place a join of this group in time; None when there was none."""
     if not memory.cycle:
         return None
-    told = group_id in memory.streams or group_id in memory.rebalancing or group_id not in memory.groups
-    return memory.monotonic_ms if told else None
+    observed = group_id in memory.streams or group_id in memory.rebalancing or group_id not in memory.groups
+    return memory.monotonic_ms if observed else None
 
 
 def remember_streams(
@@ -130,7 +130,7 @@ def _between_joins(
         return ()
     longest_ms, shortest_ms = now_ms - join.after_ms, last_look_ms - join.seen_ms
     now = {_key(copy): copy for copy in copies}
-    taught = []
+    rates = []
     for process in sorted({process for process, _ in known.sums}):
         behind = {
             task: had
@@ -143,13 +143,13 @@ def _between_joins(
             if copy is None:  # given to another process: what became of it here is unknown
                 continue
             end = copy.end_offset_sum or 0
-            told = join.end_sums[task] if copy.offset_sum is None else copy.offset_sum  # promoted: it was at the end
-            restored += max(0, told - had)
-            restoring = restoring or end - told > RESTORING_SHARE * end
+            now_sum = join.end_sums[task] if copy.offset_sum is None else copy.offset_sum  # promoted: it was at the end
+            restored += max(0, now_sum - had)
+            restoring = restoring or end - now_sum > RESTORING_SHARE * end
         if restored:
             high = restored * 1000 / shortest_ms if restoring and shortest_ms > 0 else None
-            taught.append(RestoreRate(restored * 1000 / longest_ms, high))
-    return tuple(taught)
+            rates.append(RestoreRate(restored * 1000 / longest_ms, high))
+    return tuple(rates)
 
 
 def _between_readings(

@@ -93,7 +93,7 @@ def assignor_name(kind: GroupKind, shown: str | None, settings: GroupLimits) -> 
 def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapping[TopicPartition, int],
             acceptable: int) -> Lags:  # fmt: skip
     """How far each process is from running each stateful task that it does not run."""
-    told = {(copy.process_id, copy.task): copy for copy in copies if copy.role is not TaskRole.ACTIVE}
+    held = {(copy.process_id, copy.task): copy for copy in copies if copy.role is not TaskRole.ACTIVE}
     ends = {copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
     lags: list[tuple[str, TaskId, int]] = []
     for task in group.topology.tasks if group.topology is not None else ():
@@ -105,7 +105,7 @@ def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapp
             if task.id in process.active:
                 lag = RUNNING_ACTIVE
             else:
-                lag = _lag_of(told.get((process.id, task.id)), acceptable, from_nothing)
+                lag = _lag_of(held.get((process.id, task.id)), acceptable, from_nothing)
             lags.append((process.id, task.id, lag))
     return tuple(lags)
 

@@ -55,8 +55,8 @@ def broker_facts(
 ) -> BrokerAssignorSettings:
     """Assignor of one group with its settings."""
     rows = [row for row in broker_configs.values() if row]
-    told = [group_configs.get(group_id, {}).get(GROUP_STANDBYS), *(row.get(GROUP_STANDBYS_DEFAULT) for row in rows)]
-    standbys = next((int(value) for value in told if value is not None and value.isdecimal()), None)
+    values = [group_configs.get(group_id, {}).get(GROUP_STANDBYS), *(row.get(GROUP_STANDBYS_DEFAULT) for row in rows)]
+    standbys = next((int(value) for value in values if value is not None and value.isdecimal()), None)
     return BrokerAssignorSettings(all(STREAMS_INITIAL_DELAY in row for row in rows) if rows else None, standbys)
 
 

@@ -128,7 +128,7 @@ def _of(gap: Gap) -> str:
 def unseen_parts(snapshot: Snapshot) -> tuple[str, ...]:
     """The parts on which every rack's loss rests and that were not seen whole: ``topics: not authorized``."""
     rights = snapshot.rights
-    told = [
+    unseen = [
         f"{gap.part}{_of(gap)}: {gap.cause}"
         for gap in snapshot.gaps
         if gap.cause is not GapCause.VANISHED
@@ -137,9 +137,9 @@ def unseen_parts(snapshot: Snapshot) -> tuple[str, ...]:
             or (gap.part is ObservationPart.RIGHTS and gap.subject == ObservationPart.GROUPS.value)
         )
     ]
-    told += [f"not shown, but there before: {counted(rights.topics_hidden, 'topic')}"] if rights.topics_hidden else []
-    told += [f"not shown, but there before: {counted(rights.groups_hidden, 'group')}"] if rights.groups_hidden else []
-    return tuple(sorted(set(told)))
+    unseen += [f"not shown, but there before: {counted(rights.topics_hidden, 'topic')}"] if rights.topics_hidden else []
+    unseen += [f"not shown, but there before: {counted(rights.groups_hidden, 'group')}"] if rights.groups_hidden else []
+    return tuple(sorted(set(unseen)))
 
 
 def _replicas_in(snapshot: Snapshot, rack_of: Mapping[int, str | None]) -> Counter[str | None]:
@@ -370,13 +370,13 @@ def _unknown(loss: RackLoss) -> list[str]:
         if number
     ]
     if named:
-        parts.append(f"the effect on {' and '.join(named)} is unknown ({_untold(loss)})")
+        parts.append(f"the effect on {' and '.join(named)} is unknown ({_unknown_effects(loss)})")
     if loss.unseen:
         parts.append(f"not all was seen ({few(loss.unseen, SHOWN)})")
     return parts
 
 
-def _untold(loss: RackLoss) -> str:
+def _unknown_effects(loss: RackLoss) -> str:
     """The first of each kind, the unknowns of tasks, and the command that shows all."""
     parts = [few(loss.untold, SHOWN)] if loss.untold else []
     if loss.untold_tasks:
@@ -398,15 +398,15 @@ def _load(loss: RackLoss) -> str:
         after[rack] += survivor.leaders_after
     if after and not leaders.total() and not after.total():
         return "no partition is led there" if len(after) == 1 else "no partition is led in the other racks"
-    told = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
-    if not told:
+    changes = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
+    if not changes:
         return "the load on other racks is unknown" if loss.unseen else "no broker is left"
     now = [survivor.bytes_per_s for survivor in loss.survivors]
     then = [survivor.bytes_per_s_after for survivor in loss.survivors]
     if None not in then and any(then):
         most, least = max(value or 0 for value in then), max(value or 0 for value in now)
-        told.append(f"the busiest remaining broker takes in {sized(least)}/s -> {sized(most)}/s")
-    return ", ".join(told)
+        changes.append(f"the busiest remaining broker takes in {sized(least)}/s -> {sized(most)}/s")
+    return ", ".join(changes)
 
 
 def _plural(number: int, word: str) -> str:

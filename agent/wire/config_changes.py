@@ -207,9 +207,9 @@ def _change(
     check_in_time(terms.begin_by)
     with passed_on() if kind == "topic" else nullcontext():
         answer = connection.call(api, message, terms.deadline, version=connection.version(api))
-    told = {row.resource_name: answered(row.error_code, row.error_message) for row in answer.responses}
+    answers = {row.resource_name: answered(row.error_code, row.error_message) for row in answer.responses}
     silent = ChangeResult(Fate.UNKNOWN, None, f"the broker's answer does not contain this {kind}")
-    return left_out | {resource: told.get(resource.name, silent) for resource in changes}
+    return left_out | {resource: answers.get(resource.name, silent) for resource in changes}
 
 
 def _no_longer_wanted(
