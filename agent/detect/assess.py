@@ -148,11 +148,11 @@ def _assess(limits: Limits, row: _Row) -> Assessment:
     if group.hidden or not group.members:
         why = NotAssessed.HIDDEN if group.hidden else NotAssessed.EMPTY
         return Assessment(group_id=group.id, why_not=why)
-    ground = _ground(bits, topics, masks)
+    locality = _locality(bits, topics, masks)
     try:
         if isinstance(group, ConsumerGroup):
-            return assess_consumers(group, ground)
-        return assess_tasks(group, ground, settings)
+            return assess_consumers(group, locality)
+        return assess_tasks(group, locality, settings)
     except BadProblem:  # one group that contradicts itself must not hide all the others
         return Assessment(group_id=group.id, why_not=NotAssessed.CONTRADICTORY)
 
@@ -175,14 +175,14 @@ def _weigh(row: _BytesRow) -> Assessment:
     assessment, (group, settings, topics, masks, bits), rates, columns, reads = row
     if assessment.why_not is not None or isinstance(group, OtherGroup):
         return assessment
-    ground = _ground(bits, topics, masks)
+    locality = _locality(bits, topics, masks)
     if columns is not None:
         of = {topic: column for topic, column in zip(topics, columns, strict=True) if column is not None}
-        return with_weights(assessment, group, rates_of(of, reads), ground, settings)
-    return assessment if rates is None else with_bytes(assessment, group, dict(rates), ground, settings)
+        return with_weights(assessment, group, rates_of(of, reads), locality, settings)
+    return assessment if rates is None else with_bytes(assessment, group, dict(rates), locality, settings)
 
 
-def _ground(bits: RackBits, topics: tuple[str, ...], masks: tuple[TopicMasks | None, ...]) -> GroupLocality:
+def _locality(bits: RackBits, topics: tuple[str, ...], masks: tuple[TopicMasks | None, ...]) -> GroupLocality:
     return GroupLocality(bits, {topic: of for topic, of in zip(topics, masks, strict=True) if of is not None})
 
 

@@ -73,8 +73,8 @@ class GroupTopicFacts(NamedTuple):
 
 def readings(view: DetectContext, memo: Memo) -> list[GroupTopicFacts]:
     """Topics of every group, in the snapshot's order."""
-    snapshot, ground = view.snapshot, view.ground
-    known = memo.of(("facts",), (snapshot.topics, ground), lambda: _facts(snapshot.topics, ground, memo))
+    snapshot, brokers = view.snapshot, view.ground
+    known = memo.of(("facts",), (snapshot.topics, brokers), lambda: _facts(snapshot.topics, brokers, memo))
 
     names = topics_by_group(snapshot, memo)
 
@@ -85,8 +85,8 @@ def readings(view: DetectContext, memo: Memo) -> list[GroupTopicFacts]:
     return each(memo, "readings", snapshot.groups.values(), _ID, read, context=(known,))
 
 
-def _facts(topics: Mapping[str, TopicState], ground: BrokerRacks, memo: Memo) -> dict[str, TopicFacts]:
-    facts = each(memo, "topic facts", topics.values(), _ID, _facts_on(ground), context=(ground,))
+def _facts(topics: Mapping[str, TopicState], brokers: BrokerRacks, memo: Memo) -> dict[str, TopicFacts]:
+    facts = each(memo, "topic facts", topics.values(), _ID, _facts_on(brokers), context=(brokers,))
     return dict(zip(topics, facts, strict=True))
 
 
@@ -105,15 +105,15 @@ class _Seen(NamedTuple):
 class _Sights(dict[tuple[int, ...], int]):
     """Replica list -> number of its racks: many lists have the same few racks."""
 
-    __slots__ = ("_ground", "_numbers")
+    __slots__ = ("_brokers", "_numbers")
 
-    def __init__(self, ground: BrokerRacks) -> None:
+    def __init__(self, brokers: BrokerRacks) -> None:
         super().__init__()
-        self._ground = ground
+        self._brokers = brokers
         self._numbers: dict[_Seen, int] = {}
 
     def __missing__(self, replicas: tuple[int, ...]) -> int:
-        shown, unsteady = self._ground.shown, self._ground.unsteady
+        shown, unsteady = self._brokers.shown, self._brokers.unsteady
         seen = _Seen(
             frozenset([shown[replica] for replica in replicas if replica in shown]),
             tuple([replica for replica in replicas if replica not in shown]),
@@ -136,8 +136,8 @@ class _Sights(dict[tuple[int, ...], int]):
         )
 
 
-def _facts_on(ground: BrokerRacks) -> Callable[[TopicState], TopicFacts]:
-    sights = _Sights(ground)
+def _facts_on(brokers: BrokerRacks) -> Callable[[TopicState], TopicFacts]:
+    sights = _Sights(brokers)
     by_sights: dict[tuple[frozenset[int], int], TopicFacts] = {}
     same: dict[TopicFacts, TopicFacts] = {}  # thousands of topics have equal facts
 

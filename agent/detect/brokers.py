@@ -149,13 +149,13 @@ def _spelling(spellings: Mapping[str, set[str]], view: DetectContext) -> Finding
 
 
 def _selector(view: DetectContext) -> Iterable[Finding]:
-    ground: BrokerRacks = view.ground
-    if ground.selector is not False or not ground.racks_matter:
+    racks: BrokerRacks = view.ground
+    if racks.selector is not False or not racks.racks_matter:
         return
     configs = view.snapshot.broker_configs
     lacking = [
         broker.id
-        for broker in ground.brokers
+        for broker in racks.brokers
         if broker.alive and broker.id in configs and not configs[broker.id].get(REPLICA_SELECTOR)
     ]
     yield Finding(

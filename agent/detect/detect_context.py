@@ -79,7 +79,7 @@ def detect_context(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Mem
     away = awaited(absent, limits.racks.broker_absent_for_ms)
     gone = frozenset(absent) - away
     complete = not any(gap.part is ObservationPart.BROKERS for gap in snapshot.gaps)
-    ground = memo.of(
+    racks = memo.of(
         ("ground",),
         (
             snapshot.brokers,
@@ -90,9 +90,9 @@ def detect_context(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Mem
             complete,
             whole := _topics_whole(snapshot),
         ),
-        lambda: _ground(snapshot, wavering, away, gone, complete=complete, topics_whole=whole),
+        lambda: _broker_racks(snapshot, wavering, away, gone, complete=complete, topics_whole=whole),
     )
-    return DetectContext(snapshot, memory, limits, ground, seen, missing, absent)
+    return DetectContext(snapshot, memory, limits, racks, seen, missing, absent)
 
 
 def _topics_whole(snapshot: Snapshot) -> bool:
@@ -102,7 +102,7 @@ def _topics_whole(snapshot: Snapshot) -> bool:
     return not hidden and not any(gap.part in (ObservationPart.TOPICS, ObservationPart.RIGHTS) for gap in snapshot.gaps)
 
 
-def _ground(
+def _broker_racks(
     snapshot: Snapshot,
     wavering: frozenset[int],
     away: frozenset[int],
@@ -203,7 +203,7 @@ def broker_disagreement(broker: BrokerState, view: DetectContext) -> Iterable[Fi
     yield Finding(
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=SubjectId("broker", str(broker.id)),
-        sentence=f"broker {broker.id} has {_rack_count(broker.rack)} by its locators: {_disagreement(broker.rack, BROKER_RACK)}",
+        sentence=f"broker {broker.id} has {_racks(broker.rack)} by its locators: {_claims(broker.rack, BROKER_RACK)}",
         evidence=(
             ("rack", broker.rack.name),
             ("locator", broker.rack.source or LocatorKind.WIRE.value),
@@ -225,7 +225,7 @@ def member_disagreements(group: ReaderGroup, racks: Iterable[Rack], view: Detect
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=SubjectId("group", group.id),
         sentence=f"group {group.id} has {who} to whom locators give more than one rack: for client {one.client_id} "
-        f"{_disagreement(one.rack, CLIENT_RACK)}",
+        f"{_claims(one.rack, CLIENT_RACK)}",
         evidence=(
             ("members", len(disputed)),
             ("of", len(group.members)),
@@ -259,12 +259,12 @@ def _disputed(rack: Rack) -> bool:
     return bool(rack.others) or (rack.state is RackState.CONFLICTING and bool(rack.source))
 
 
-def _rack_count(rack: Rack) -> str:
+def _racks(rack: Rack) -> str:
     ways = len({rack.name, *(other for _, other in rack.others), *rack.claims} - {None})
     return counted(ways, "rack")
 
 
-def _disagreement(rack: Rack, setting: str) -> str:
+def _claims(rack: Rack, setting: str) -> str:
     others = listed([f"{setting if name == LocatorKind.WIRE else name} says {other}" for name, other in rack.others])
     if rack.state is RackState.KNOWN:
         return f"{known_by(rack, setting)} and is used, {others}"

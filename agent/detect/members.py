@@ -188,16 +188,16 @@ def _remedy(old: Sequence[Member], software: str | None) -> str:
 
 def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
     """A rack that no broker has: a zone id where brokers tell zone names, another spelling, a slip, or a lost zone."""
-    ground = view.ground
-    away = [member for member in group.members if is_away(member, ground.racks)]
-    if not away or not ground.racks or not ground.complete or ground.rack_lost:
+    brokers = view.ground
+    away = [member for member in group.members if is_away(member, brokers.racks)]
+    if not away or not brokers.racks or not brokers.complete or brokers.rack_lost:
         return
     racks = sorted({str(member.rack.told or member.rack.name) for member in away})
-    meant = {rack: likely_rack(rack, ground.racks) for rack in racks[:SHOWN]}
+    meant = {rack: likely_rack(rack, brokers.racks) for rack in racks[:SHOWN]}
     who = of_all(len(away), len(group.members), "member")
     named = [rack if (guess := meant.get(rack)) is None else f"{rack} (probably meant: {guess})" for rack in racks]
     sentence = f"group {group.id} has {who} in a rack that no broker has ({_clients(away)}): {listed(named)}; "
-    sentence += f"brokers are in {listed(ground.racks)}, so all that these members read crosses racks: set client.rack"
+    sentence += f"brokers are in {listed(brokers.racks)}, so all that these members read crosses racks: set client.rack"
     yield Finding(
         reason=FindingReason.MEMBER_IN_NO_BROKERS_RACK,
         subject=SubjectId("group", group.id),
@@ -207,7 +207,7 @@ def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Fin
             ("of", len(group.members)),
             ("racks", first(racks)),
             ("meant", tuple(f"{rack}: {guess}" for rack, guess in meant.items() if guess)),
-            ("racks of brokers", first(ground.racks)),
+            ("racks of brokers", first(brokers.racks)),
             ("clients", first(sorted({member.client_id for member in away}))),
             ("hosts", first(sorted({member.client_host for member in away}))),
         ),

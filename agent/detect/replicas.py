@@ -30,7 +30,7 @@ _Moves = tuple[Reassignment, ...]
 
 
 class RackLeaderCounts(NamedTuple):
-    """Preferred leaders and replicas by rack, in the order of the ground's racks."""
+    """Preferred leaders and replicas by rack, in the order of `BrokerRacks.racks`."""
 
     leaders: tuple[int, ...]
     replicas: tuple[int, ...]
@@ -92,10 +92,10 @@ class _Place(NamedTuple):
 class _Places(dict[Replicas, _Place]):
     """Lists of replicas as they come up: a cluster has few different ones."""
 
-    def __init__(self, ground: BrokerRacks) -> None:
+    def __init__(self, brokers: BrokerRacks) -> None:
         super().__init__()
-        self._ground = ground
-        self._index = {rack: number for number, rack in enumerate(ground.racks)}
+        self._brokers = brokers
+        self._index = {rack: number for number, rack in enumerate(brokers.racks)}
         self._leaders: dict[RackLeaderCounts, RackLeaderCounts] = {}
 
     def shared(self, leaders: RackLeaderCounts) -> RackLeaderCounts:
@@ -103,15 +103,15 @@ class _Places(dict[Replicas, _Place]):
         return self._leaders.setdefault(leaders, leaders)
 
     def __missing__(self, replicas: Replicas) -> _Place:
-        ground = self._ground
-        unsure = not (ground.unsteady.isdisjoint(replicas) and ground.away.isdisjoint(replicas))
-        steady = None if unsure else crowding(replicas, ground.steady_room)
-        racks = [self._index[rack] if (rack := ground.room.rack_of.get(r)) is not None else None for r in replicas]
-        alive = bool(replicas) and replicas[0] not in ground.gone
-        shares = [rack for rack, broker in zip(racks, replicas, strict=True) if alive and broker not in ground.gone]
+        brokers = self._brokers
+        unsure = not (brokers.unsteady.isdisjoint(replicas) and brokers.away.isdisjoint(replicas))
+        steady = None if unsure else crowding(replicas, brokers.steady_room)
+        racks = [self._index[rack] if (rack := brokers.room.rack_of.get(r)) is not None else None for r in replicas]
+        alive = bool(replicas) and replicas[0] not in brokers.gone
+        shares = [rack for rack, broker in zip(racks, replicas, strict=True) if alive and broker not in brokers.gone]
         self[replicas] = place = _Place(
             steady,
-            crowding(replicas, ground.room) if steady is None else None,
+            crowding(replicas, brokers.room) if steady is None else None,
             racks[0] if alive else None,
             tuple([rack for rack in shares if rack is not None]),
             None in racks,
@@ -196,7 +196,7 @@ def _room(example: CrowdedRack) -> str:
 
 
 def _why_held(crowded: Sequence[tuple[TopicPartition, CrowdedRack]], topic: TopicState, view: DetectContext) -> str:
-    moves, ground = view.snapshot.reassignments, view.ground
+    moves, brokers = view.snapshot.reassignments, view.ground
     names = {name for name, _ in crowded}
     held = {
         broker
@@ -204,9 +204,9 @@ def _why_held(crowded: Sequence[tuple[TopicPartition, CrowdedRack]], topic: Topi
         if state.id in names
         for broker in target_replicas(state, moves.get(state.id))
     }
-    away = sorted(held & ground.away)
+    away = sorted(held & brokers.away)
     reasons = [f"{named('broker', away)} {'is' if len(away) == 1 else 'are'} absent"] if away else []
-    reasons += ["a rack changed recently"] if not away or not held.isdisjoint(ground.unsteady) else []
+    reasons += ["a rack changed recently"] if not away or not held.isdisjoint(brokers.unsteady) else []
     return " and ".join(reasons)
 
 

@@ -234,23 +234,23 @@ def diagnose(
 
     ``memory``: of earlier looks; ``proposals``: named beside the faults that they mend.
     """
-    world = DoctorContext(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
-    first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
-    return (_there(world), _answer(_IN_SYNC, world, ()), first, _racks(world), _answer(_SPELLING, world, ()), *others)
+    view = DoctorContext(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
+    first, *others = (_answer(question, view, plan.advice) for question in _QUESTIONS)
+    return (_there(view), _answer(_IN_SYNC, view, ()), first, _racks(view), _answer(_SPELLING, view, ()), *others)
 
 
-def _there(world: DoctorContext) -> DoctorCheck:
+def _there(context: DoctorContext) -> DoctorCheck:
     """An absence is a fault once it has lasted; until then it may be a restart."""
-    absent = doctor_coverage.absent_brokers(world.detection.findings)
+    absent = doctor_coverage.absent_brokers(context.detection.findings)
     lasting = [one for one in absent if not one.held and dict(one.evidence)["absent_s"] is not None]
-    return _fault(_THERE, absent, (), world) if lasting else _answer(_THERE, world, ())
+    return _fault(_THERE, absent, (), context) if lasting else _answer(_THERE, context, ())
 
 
-def _racks(world: DoctorContext) -> DoctorCheck:
+def _racks(context: DoctorContext) -> DoctorCheck:
     """The sources of racks, and whether the locators answered and agree."""
-    snapshot = world.snapshot
-    check = _answer(_RACKS, world, ())
-    members = [member for group in world.groups for member in group.members]
+    snapshot = context.snapshot
+    check = _answer(_RACKS, context, ())
+    members = [member for group in context.groups for member in group.members]
     sentences = [
         _sources("brokers", [rack_source(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
         _sources("members", [rack_source(member.rack, CLIENT_RACK) for member in members]),
@@ -298,13 +298,13 @@ def _risk(loss: RackLoss) -> DoctorCheck:
     )
 
 
-def _answer(question: _Question, world: DoctorContext, advice: tuple[AdvicePlan, ...]) -> DoctorCheck:
-    findings = world.detection.findings
+def _answer(question: _Question, context: DoctorContext, advice: tuple[AdvicePlan, ...]) -> DoctorCheck:
+    findings = context.detection.findings
     found = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
     if any(_is_grave(finding) or finding.reason in question.risks for finding in found):
-        return _fault(question, found, advice, world)
-    gaps = gaps_of(world.snapshot, question.parts)
-    sight = question.sight(world)
+        return _fault(question, found, advice, context)
+    gaps = gaps_of(context.snapshot, question.parts)
+    sight = question.sight(context)
     missing = [f"{gap.part}{f' of {gap.subject}' if gap.subject else ''}: {gap.cause} ({gap.detail})" for gap in gaps]
     unseen = [*few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
     who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *sight.who]))
@@ -317,7 +317,7 @@ def _answer(question: _Question, world: DoctorContext, advice: tuple[AdvicePlan,
         state=state,
         sentences=sentences,
         who=who,
-        fixes=_fixes(question, (), found, advice, world),
+        fixes=_fixes(question, (), found, advice, context),
         tells=bool(found),
     )
 
@@ -332,12 +332,12 @@ def _fixes(
     faults: Iterable[Finding],
     infos: Iterable[Finding],
     advice: tuple[AdvicePlan, ...],
-    world: DoctorContext,
+    context: DoctorContext,
 ) -> tuple[DoctorFix, ...]:
     """Those of faults and risks, and of the infos on groups of which it is unknown what they could gain."""
-    unsure = doctor_groups.of_unknown_gain(world)
+    unsure = doctor_groups.of_unknown_gain(context)
     open_infos = [finding for finding in infos if finding.subject.kind == "group" and finding.subject.name in unsure]
-    return fixes_of([*faults, *open_infos], question.advice, advice, world) if faults or open_infos else ()
+    return fixes_of([*faults, *open_infos], question.advice, advice, context) if faults or open_infos else ()
 
 
 def _judged(sight: CheckCoverage, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
@@ -351,7 +351,7 @@ def _judged(sight: CheckCoverage, unseen: Sequence[str]) -> tuple[CheckState, tu
 
 
 def _fault(
-    question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], world: DoctorContext
+    question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], context: DoctorContext
 ) -> DoctorCheck:
     """Faults and risks, then infos."""
     grave = each_subject([finding for finding in found if _is_grave(finding)])
@@ -359,7 +359,7 @@ def _fault(
     faults = [*grave, *each_subject(risks)]
     known = {finding.subject for finding in faults}
     infos = [finding for finding in found if finding.subject not in known]
-    fixes = _fixes(question, faults, infos, advice, world)
+    fixes = _fixes(question, faults, infos, advice, context)
     who: list[str] = []
     if all(finding.subject.kind == "cluster" for finding in faults):
         who = [name for fix in fixes for name in fix.who]

@@ -51,7 +51,7 @@ class DoctorFix(NamedTuple):
 
 
 def fixes_of(
-    found: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], world: DoctorContext
+    found: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], context: DoctorContext
 ) -> tuple[DoctorFix, ...]:
     """The fixes of a check's findings, in the order of these; empty where no line mends them."""
     by_lines: dict[tuple[str, ...], list[str]] = {}
@@ -61,14 +61,14 @@ def fixes_of(
             by_lines.setdefault(lines_of(plan), []).extend(_concerned(plan))
     for finding in found:
         if finding.reason in ASSIGNORS:
-            lines = _awareness_lines(finding, advice, world.snapshot, world.limits)
+            lines = _awareness_lines(finding, advice, context.snapshot, context.limits)
             by_lines.setdefault(lines, []).append(f"group {finding.subject.name}")
     for finding in found:
         if finding.reason in PLACED:
-            by_lines.setdefault((_plan_line(finding, world.proposals),), []).append(_subject(finding))
+            by_lines.setdefault((_plan_line(finding, context.proposals),), []).append(_subject(finding))
     for finding in found:
         if finding.reason is FindingReason.RACK_SPELLING:
-            for line, concerned in _spelling_lines(finding, world.snapshot):
+            for line, concerned in _spelling_lines(finding, context.snapshot):
                 by_lines.setdefault((line,), []).extend(concerned)
     return tuple(DoctorFix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
 
@@ -286,9 +286,9 @@ def _saved(name: str, look: StageEvaluation) -> FaultCost:
         return NO_COST
     if assessment.ground is None or assessment.result is None:
         return NO_COST
-    ground = assessment.ground
-    now = _traffic(current_reads(group, ground), ground, snapshot)
-    best = _traffic(optimal_reads(group, ground, assessment.result), ground, snapshot)
+    locality = assessment.ground
+    now = _traffic(current_reads(group, locality), locality, snapshot)
+    best = _traffic(optimal_reads(group, locality, assessment.result), locality, snapshot)
     if now.unknown or best.unknown:
         return NO_COST
     before, after = now.usd_per_day(limits), best.usd_per_day(limits)
@@ -298,15 +298,15 @@ def _saved(name: str, look: StageEvaluation) -> FaultCost:
     )
 
 
-def _traffic(reads: Reads, ground: GroupLocality, snapshot: Snapshot) -> CrossRackTraffic:
-    states = states_of(snapshot.topics[name] for name in ground.masks)
+def _traffic(reads: Reads, locality: GroupLocality, snapshot: Snapshot) -> CrossRackTraffic:
+    states = states_of(snapshot.topics[name] for name in locality.masks)
     racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
-    names = {bit: name for name, bit in ground.bits.bit_of.items()}
+    names = {bit: name for name, bit in locality.bits.bit_of.items()}
     total = TrafficSum()
     for bit, partitions in reads:
         # A rack without brokers has no name here, but it is known, and known to be none of theirs.
         rack = names.get(bit, "(no broker's)") if bit else None
         for partition in partitions:
-            route = read_route(states.get(partition), rack, racks, serves=ground.bits.selector_is_rack_aware)
+            route = read_route(states.get(partition), rack, racks, serves=locality.bits.selector_is_rack_aware)
             total.add(route, snapshot.bytes_per_s.get(partition))
     return total.traffic()

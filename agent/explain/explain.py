@@ -404,12 +404,12 @@ def _to_kafka(about: str, broker: BrokerState) -> ExplainedRule:
 RULE = "probing"
 
 
-def about_probing(group_id: str, ground: ProbingContext, past: Sequence[PastTrigger] = ()) -> tuple[ExplainedRule, ...]:
+def about_probing(group_id: str, view: ProbingContext, past: Sequence[PastTrigger] = ()) -> tuple[ExplainedRule, ...]:
     """Whether its warm-ups are worth a rebalance now; nothing for groups that have none by their kind."""
-    group = ground.snapshot.groups.get(group_id)
+    group = view.snapshot.groups.get(group_id)
     if not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS:
         return ()
-    decision = decide(group_id, ground, past)
+    decision = decide(group_id, view, past)
     match decision:
         case ProbingTrigger():
             answer = RuleAnswer.YES

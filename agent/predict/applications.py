@@ -111,7 +111,7 @@ def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapp
 
 
 def predict_application(
-    group: StreamsGroup, topology: StreamsTopology, ground: AssignorInput, settings: GroupLimits, lags: Lags
+    group: StreamsGroup, topology: StreamsTopology, inputs: AssignorInput, settings: GroupLimits, lags: Lags
 ) -> tuple[Prediction, StreamsRebalancePath | None]:
     """The next round, and the state in the end; bytes of warm-ups are laid over it by ``with_bytes``."""
     name = assignor_of(settings)
@@ -119,9 +119,9 @@ def predict_application(
     if assign is None:
         why = NotPredicted.UNKNOWN_ASSIGNOR
         return Prediction(group_id=group.id, assignor=name, basis=PredictionBasis.SET, why_not=why), None
-    if any(ground.replicas(source.topic) is None for task in topology.tasks for source in task.sources):
+    if any(inputs.replicas(source.topic) is None for task in topology.tasks for source in task.sources):
         return Prediction(group_id=group.id, assignor=name, why_not=NotPredicted.TOPICS_UNKNOWN), None
-    way = _way(_problem(group, topology, ground, settings, lags), assign)
+    way = _way(_problem(group, topology, inputs, settings, lags), assign)
     unsure = _unsure(topology, settings)
     literal = "cost-equal optimum" not in (way.first.flow, way.last.flow)
     notes = list(dict.fromkeys((*way.first.warnings, *way.last.warnings, *unsure)))
@@ -175,7 +175,7 @@ def described(settings: GroupLimits) -> str:
 
 
 def _problem(
-    group: StreamsGroup, topology: StreamsTopology, ground: AssignorInput, settings: GroupLimits, lags: Lags
+    group: StreamsGroup, topology: StreamsTopology, inputs: AssignorInput, settings: GroupLimits, lags: Lags
 ) -> StreamsProblem:
     tasks = tuple(sorted(topology.tasks, key=lambda task: task.id))
     stateful = tuple(task.id for task in tasks if _is_stateful(task))
@@ -184,7 +184,7 @@ def _problem(
         by_process[process_id][task_id] = lag
     racks = {member.id: member.rack.told for member in group.members}
     topics = {tp.topic for task in tasks for tp in (*task.sources, *task.changelogs)}
-    shown = {topic: replicas for topic in sorted(topics) if (replicas := ground.replicas(topic)) is not None}
+    shown = {topic: replicas for topic in sorted(topics) if (replicas := inputs.replicas(topic)) is not None}
     known = {task.id for task in tasks}
     return StreamsProblem(
         tasks=tuple(task.id for task in tasks),

@@ -60,21 +60,21 @@ def broker_facts(
     return BrokerAssignorSettings(all(STREAMS_INITIAL_DELAY in row for row in rows) if rows else None, standbys)
 
 
-def predict_consumer(group: ConsumerGroup, ground: AssignorInput) -> Prediction:
+def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
     """The next target by the broker's uniform or range assignor (KIP-848)."""
     assign = ASSIGNORS.get(group.assignor or "")
     if assign is None:
         return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR)
     subscribed = {member.id: _subscribed(member, group) for member in group.members}
-    names = sorted({name for topics in subscribed.values() for name in topics if name in ground.topics})
-    ids = {name: ground.topics[name].topic_id for name in names}
+    names = sorted({name for topics in subscribed.values() for name in topics if name in inputs.topics})
+    ids = {name: inputs.topics[name].topic_id for name in names}
     known = {name: topic_id for name, topic_id in ids.items() if topic_id is not None}
     if len(known) < len(ids):
         return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.TOPICS_UNKNOWN)
     by_id = {member.id: member for member in group.members}
     problem = GroupProblem(
         members=tuple(_member(by_id[name], subscribed[name], known) for name in broker_order(sorted(by_id))),
-        partitions={topic_id: len(ground.topics[name].partitions) for name, topic_id in known.items()},
+        partitions={topic_id: len(inputs.topics[name].partitions) for name, topic_id in known.items()},
         homogeneous=len({frozenset(topics) for topics in subscribed.values()}) == 1,
     )
     answer = assign(problem)
@@ -239,7 +239,7 @@ ORDERED = frozenset({STICKY, COOPERATIVE_STICKY})
 GENERATION = 1
 
 
-def predict_classic(group: ConsumerGroup, ground: AssignorInput, settings: GroupLimits) -> Prediction:
+def predict_classic(group: ConsumerGroup, inputs: AssignorInput, settings: GroupLimits) -> Prediction:
     """The first rebalance and the state in which the group comes to rest. ``BadProblem`` where Kafka's would throw."""
     assignor = group.assignor or ""
     if assignor not in CLASSIC_ASSIGNORS:
@@ -249,10 +249,10 @@ def predict_classic(group: ConsumerGroup, ground: AssignorInput, settings: Group
         )  # fmt: skip
     racks = {}
     for topic in sorted({topic for member in group.members for topic in member.topics}):
-        of_topic = ground.rack_sets(topic)
+        of_topic = inputs.rack_sets(topic)
         if of_topic is not None:
             racks[topic] = of_topic
-        elif topic in ground.topics:
+        elif topic in inputs.topics:
             return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.TOPICS_UNKNOWN)
     leader = leader_of(group, settings.client_software_name)
     looks_at_racks = leader is not LeaderClient.PYTHON

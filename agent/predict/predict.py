@@ -111,25 +111,25 @@ def _predict(
         why = NotPredicted.TOO_LARGE
     if why is not None:
         return Prediction(group_id=group.id, assignor=_assignor(row), why_not=why), None
-    ground = AssignorInput({topic.name: topic for topic in row.topics if topic is not None}, racks, sets)
+    inputs = AssignorInput({topic.name: topic for topic in row.topics if topic is not None}, racks, sets)
     try:
-        return _asked(row, ground)
+        return _asked(row, inputs)
     except ValueError as refused:  # BadProblem is one, and so is an id that is none of Kafka's
         return Prediction(
             group_id=group.id, assignor=_assignor(row), why_not=NotPredicted.REFUSED, notes=(str(refused),)
         ), None
 
 
-def _asked(row: _Row, ground: AssignorInput) -> tuple[Prediction, StreamsRebalancePath | None]:
+def _asked(row: _Row, inputs: AssignorInput) -> tuple[Prediction, StreamsRebalancePath | None]:
     match row.group:
         case ConsumerGroup() as group if group.kind is GroupKind.CONSUMER:
-            return predict_consumer(group, ground), None
+            return predict_consumer(group, inputs), None
         case ConsumerGroup() as group:
-            return predict_classic(group, ground, row.settings), None
+            return predict_classic(group, inputs, row.settings), None
         case StreamsGroup(topology=topology) as group if topology is not None and group.kind is GroupKind.STREAMS:
             return predict_streams(group, topology, row.facts), None
         case StreamsGroup(topology=topology) as group if topology is not None:
-            return predict_application(group, topology, ground, row.settings, row.lags)
+            return predict_application(group, topology, inputs, row.settings, row.lags)
         case _:
             return Prediction(group_id=row.group.id, why_not=NotPredicted.OTHER_KIND), None
 

@@ -4,7 +4,7 @@ All brokers and readers of the rack are gone at once and nothing else changes: n
 rebalance yet. Only what the loss adds is counted, not partitions that are leaderless or under min ISR now.
 
 Invariant: what depends on an unknown (rack of a broker or process, min.insync.replicas, whether a standby has caught up
-or a task has state) is listed as untold. Hidden topics or groups and silent brokers are named: no loss is free then.
+or a task has state) is listed as unknown. Hidden topics or groups and silent brokers are named: no loss is free then.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def rack_losses(snapshot: Snapshot) -> tuple[RackLoss, ...]:
         if state.leader is not None and state.leader in rack_of:
             loads[state.leader].add(state, snapshot)
             led_in.setdefault(rack_of[state.leader], []).append(state)
-    world = _World(snapshot, rack_of, loads, led_in, groups, _replicas_in(snapshot, rack_of), unseen_parts(snapshot))
-    return tuple(_loss(rack, partitions_of[rack], world) for rack in sorted(racks))
+    inputs = _Inputs(snapshot, rack_of, loads, led_in, groups, _replicas_in(snapshot, rack_of), unseen_parts(snapshot))
+    return tuple(_loss(rack, partitions_of[rack], inputs) for rack in sorted(racks))
 
 
 def _of(gap: Gap) -> str:
@@ -167,7 +167,7 @@ class _Load:
         self.led_bytes = _sum(self.led_bytes, snapshot.size_bytes.get(state.id))
 
 
-class _World(NamedTuple):
+class _Inputs(NamedTuple):
     snapshot: Snapshot
     rack_of: Mapping[int, str | None]
     """Live broker -> rack."""
@@ -181,7 +181,7 @@ class _World(NamedTuple):
 class _LostPartitions(NamedTuple):
     leaderless: list[TopicPartition]
     under: list[TopicPartition]
-    untold: list[TopicPartition]
+    unknown: list[TopicPartition]
 
 
 def _judge(
@@ -195,40 +195,40 @@ def _judge(
         if not stay + unknown:
             lost[rack].leaderless.append(state.id)
         elif not stay or min_isr is None:  # with every replica in sync some min ISR would be broken
-            lost[rack].untold.append(state.id)
+            lost[rack].unknown.append(state.id)
         elif len(in_sync) >= (least := min(min_isr, len(state.replicas))) > stay:
-            (lost[rack].untold if stay + unknown >= least else lost[rack].under).append(state.id)
+            (lost[rack].unknown if stay + unknown >= least else lost[rack].under).append(state.id)
 
 
-def _loss(rack: str, partitions: _LostPartitions, world: _World) -> RackLoss:
-    lost, untold, blank = _tasks(rack, world)
+def _loss(rack: str, partitions: _LostPartitions, inputs: _Inputs) -> RackLoss:
+    lost, unknown, unknown_groups = _tasks(rack, inputs)
     return RackLoss(
         rack=rack,
-        brokers=tuple(sorted(broker for broker, name in world.rack_of.items() if name == rack)),
+        brokers=tuple(sorted(broker for broker, name in inputs.rack_of.items() if name == rack)),
         leaderless=tuple(sorted(partitions.leaderless)),
         under_min_isr=tuple(sorted(partitions.under)),
-        untold=tuple(sorted(partitions.untold)),
+        untold=tuple(sorted(partitions.unknown)),
         tasks=tuple(sorted(lost)),
-        untold_tasks=tuple(sorted(untold)),
-        untold_groups=tuple(blank),
-        survivors=_survivors(rack, world),
-        replicas=world.replicas.get(rack, 0),
-        runs=sum(len(p.active) for group in world.groups for p in group.processes if _in(p, rack)),
-        unseen=world.unseen,
+        untold_tasks=tuple(sorted(unknown)),
+        untold_groups=tuple(unknown_groups),
+        survivors=_survivors(rack, inputs),
+        replicas=inputs.replicas.get(rack, 0),
+        runs=sum(len(p.active) for group in inputs.groups for p in group.processes if _in(p, rack)),
+        unseen=inputs.unseen,
     )
 
 
-def _tasks(rack: str, world: _World) -> tuple[list[LostTask], list[LostTask], list[str]]:
+def _tasks(rack: str, inputs: _Inputs) -> tuple[list[LostTask], list[LostTask], list[str]]:
     """Tasks certainly without a caught-up standby, tasks possibly without, and groups with unknown tasks."""
     lost: list[LostTask] = []
-    untold: list[LostTask] = []
-    blank: list[str] = []
-    for group in world.groups:
+    unknown: list[LostTask] = []
+    unknown_groups: list[str] = []
+    for group in inputs.groups:
         if group.hidden or (group.topology is None and group.members):
-            blank.append(group.id)
+            unknown_groups.append(group.id)
             continue
         tasks = {task.id: task for task in group.topology.tasks} if group.topology is not None else {}
-        cover = _cover(group, rack, world.snapshot)
+        cover = _cover(group, rack, inputs.snapshot)
         for process in group.processes:
             here = _in(process, rack)
             if here is False:
@@ -241,8 +241,8 @@ def _tasks(rack: str, world: _World) -> tuple[list[LostTask], list[LostTask], li
                 if here and stateful and not perhaps - {process.id}:
                     lost.append(LostTask(group.id, active, process.id))
                 else:
-                    untold.append(LostTask(group.id, active, process.id, _not_known(here=here, stateful=stateful)))
-    return lost, untold, blank
+                    unknown.append(LostTask(group.id, active, process.id, _not_known(here=here, stateful=stateful)))
+    return lost, unknown, unknown_groups
 
 
 def _not_known(*, here: bool | None, stateful: bool | None) -> str:
@@ -278,19 +278,19 @@ def _stateful(task: TaskState | None) -> bool | None:
     return task.statefulness is not TaskStatefulness.STATELESS
 
 
-def _survivors(rack: str, world: _World) -> tuple[SurvivingBroker, ...]:
+def _survivors(rack: str, inputs: _Inputs) -> tuple[SurvivingBroker, ...]:
     """Every broker outside the rack; the controller elects the first remaining in-sync replica as leader.
 
     Empty where no topic was seen and some may be hidden: their leaders are unknown, not none.
     """
-    if known_part(len(world.snapshot.topics), world.snapshot, ObservationPart.TOPICS) is None:
+    if known_part(len(inputs.snapshot.topics), inputs.snapshot, ObservationPart.TOPICS) is None:
         return ()
-    rack_of, now = world.rack_of, world.loads
+    rack_of, now = inputs.rack_of, inputs.loads
     more = {broker: _Load() for broker in rack_of}
-    for state in world.led_in.get(rack, ()):
+    for state in inputs.led_in.get(rack, ()):
         heir = next((b for b in state.replicas if b in state.isr and b in rack_of and rack_of[b] != rack), None)
         if heir is not None:
-            more[heir].add(state, world.snapshot)
+            more[heir].add(state, inputs.snapshot)
     return tuple(
         SurvivingBroker(
             broker=broker,
@@ -363,10 +363,10 @@ def loss_sentence(loss: RackLoss) -> str:
 
 def _unknown(loss: RackLoss) -> list[str]:
     parts: list[str] = []
-    untold = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
+    numbers = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
     named = [
         counted(number, word)
-        for number, word in zip(untold, ("partition", "task", "whole group"), strict=True)
+        for number, word in zip(numbers, ("partition", "task", "whole group"), strict=True)
         if number
     ]
     if named:

@@ -79,31 +79,31 @@ class GroupSimulation:
 
 
 def simulated_groups(
-    world: SimulatedCluster, assessments: Mapping[str, Assessment], after: SimulatedCluster, *, racks_go: bool = False
+    cluster: SimulatedCluster, assessments: Mapping[str, Assessment], after: SimulatedCluster, *, racks_go: bool = False
 ) -> tuple[GroupSimulation, ...]:
-    """Every group that the changes from ``world`` to ``after`` concern, by id; ``assessments`` are of ``world``.
+    """Every group that the changes from ``cluster`` to ``after`` concern, by id; ``assessments`` are of ``cluster``.
 
     ``racks_go``: whether racks are removed with their readers; readers of unknown rack may be among these.
     """
     simulated: list[GroupSimulation] = []
     for name, group in sorted(after.snapshot.groups.items()):
-        was = world.snapshot.groups.get(name)
+        was = cluster.snapshot.groups.get(name)
         if isinstance(group, OtherGroup) or was is None or isinstance(was, OtherGroup):
             continue
-        if _concerned(group, was, world, after):
-            columns = group_comparison(was, assessments.get(name), None, world.snapshot, world.limits)
+        if _concerned(group, was, cluster, after):
+            columns = group_comparison(was, assessments.get(name), None, cluster.snapshot, cluster.limits)
             simulated.append(_simulated(group, was, columns.now, after, racks_go=racks_go))
     return tuple(simulated)
 
 
-def _concerned(group: ReaderGroup, was: ReaderGroup, world: SimulatedCluster, after: SimulatedCluster) -> bool:
+def _concerned(group: ReaderGroup, was: ReaderGroup, cluster: SimulatedCluster, after: SimulatedCluster) -> bool:
     """Whether a change reaches the group: it is another one, its settings are, or a topic that it reads is."""
-    if group is not was or after.limits.group(group.id) != world.limits.group(group.id):
+    if group is not was or after.limits.group(group.id) != cluster.limits.group(group.id):
         return True
-    if after.snapshot.group_configs.get(group.id) != world.snapshot.group_configs.get(group.id):
+    if after.snapshot.group_configs.get(group.id) != cluster.snapshot.group_configs.get(group.id):
         return True
     topics = {*topics_of(group), *_changelogs(group)}
-    return any(after.snapshot.topics.get(topic) is not world.snapshot.topics.get(topic) for topic in topics)
+    return any(after.snapshot.topics.get(topic) is not cluster.snapshot.topics.get(topic) for topic in topics)
 
 
 def _simulated(
@@ -143,30 +143,30 @@ def _simulated(
 def _outcome(
     group: ReaderGroup, given: PredictedAssignment, after: SimulatedCluster, racks: Mapping[str, str | None]
 ) -> AssignmentOutcome:
-    ground = group_ground(group, after.snapshot, Memo())
-    reads = given_reads(group, ground, given)
-    tally = count_reads(reads, ground.masks)[0]
-    in_bytes, usd = _bytes(reads, ground, after)
+    locality = group_ground(group, after.snapshot, Memo())
+    reads = given_reads(group, locality, given)
+    tally = count_reads(reads, locality.masks)[0]
+    in_bytes, usd = _bytes(reads, locality, after)
     cost = ComparisonColumn(tally.crossing, tally.unknown, in_bytes, moved_by(group, given), tally.total, usd)
     return AssignmentOutcome(tally.total, cost, _standbys(given, racks, group))
 
 
-def _bytes(reads: Reads, ground: GroupLocality, world: SimulatedCluster) -> tuple[float | None, float | None]:
+def _bytes(reads: Reads, locality: GroupLocality, cluster: SimulatedCluster) -> tuple[float | None, float | None]:
     """Bytes per second read across racks and dollars a day, by where reads really go; None where one is unknown."""
-    snapshot = world.snapshot
-    rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot)
+    snapshot = cluster.snapshot
+    rates = topic_rates([snapshot.topics[name] for name in locality.masks], snapshot)
     rate_of = None if rates is None else dict(rates)
     if rate_of is None or any(partition not in rate_of for _, held in reads for partition in held):
         return None, None
-    weighed = weigh(reads, ground.masks, rate_of)[1]
+    weighed = weigh(reads, locality.masks, rate_of)[1]
     in_bytes = None if weighed.unknown else weighed.total - weighed.local
-    return in_bytes, crossing_usd_per_day(reads, ground, in_bytes, rate_of, snapshot, world.limits)
+    return in_bytes, crossing_usd_per_day(reads, locality, in_bytes, rate_of, snapshot, cluster.limits)
 
 
 def _best(group: ReaderGroup, after: SimulatedCluster) -> PredictedAssignment | None:
     """The optimum by Kafka's measure: everything that the group subscribes to, whichever member has it now."""
-    ground = group_ground(group, after.snapshot, Memo())
-    if not group.members or not any(ground.bits.reader(reader.rack) for reader in group.readers):
+    locality = group_ground(group, after.snapshot, Memo())
+    if not group.members or not any(locality.bits.reader(reader.rack) for reader in group.readers):
         return None
     if isinstance(group, ConsumerGroup):
         if any(member.assigned is None for member in group.members):
@@ -174,17 +174,17 @@ def _best(group: ReaderGroup, after: SimulatedCluster) -> PredictedAssignment | 
         held = {partition.topic for partition, _ in _held(group)}
         return (
             None
-            if held - ground.masks.keys()
+            if held - locality.masks.keys()
             else PredictedAssignment(
-                optimal_consumer(consumer_problem(group, ground, LocalityMeasure.KAFKA)).assignment
+                optimal_consumer(consumer_problem(group, locality, LocalityMeasure.KAFKA)).assignment
             )
         )
     topology = group.topology
-    if topology is None or any(source.topic not in ground.masks for task in topology.tasks for source in task.sources):
+    if topology is None or any(source.topic not in locality.masks for t in topology.tasks for source in t.sources):
         return None
     settings = after.limits.group(group.id)
     problem = replace(
-        task_problem(group, topology, ground, settings, LocalityMeasure.KAFKA),
+        task_problem(group, topology, locality, settings, LocalityMeasure.KAFKA),
         num_standby_replicas=settings.num_standby_replicas,
         rack_aware_tags=settings.rack_aware_assignment_tags,
     )
