@@ -53,7 +53,7 @@ _UNKNOWN = -1
 _NAMED_TASK = Struct(">8si")
 
 NEVER = (1 << 63) - 1
-"""Java's Long.MAX_VALUE, which stands for no next rebalance."""
+"""Java's Long.MAX_VALUE, which means no next rebalance."""
 
 
 def decode_assignment_info(data: bytes, reading: DecodeContext | None = None) -> StreamsAssignment | Undecodable:

@@ -230,7 +230,7 @@ class DecodeContext:
         raise UndecodableFieldError(UndecodableReason.TOO_LARGE, sentence, at)
 
     def named_tasks(self, items: int, at: int, what: str) -> None:
-        """Charge for tasks of which some have a named topology, so that they are read one by one."""
+        """Charge for tasks with named topologies. Raises UndecodableFieldError beyond the group's bound."""
         self.work_left -= items * _NAMED_WORK
         if self.work_left < 0:
             self.work_left = 0
@@ -239,7 +239,7 @@ class DecodeContext:
         self.pool.take(items * _NEW_TEXT_BYTES)
 
     def new_text(self, raw: bytes, at: int, what: str, slow: int = 0) -> None:
-        """Charge for text that was not known, ``slow`` of whose characters take longer to read."""
+        """Charge for new text with ``slow`` slow characters. Raises UndecodableFieldError beyond the group's bound."""
         work = _WORK_PER_BYTE * len(raw) + _WORK_PER_SLOW_CHARACTER * slow
         if work > self.work_left:
             sentence = f"{what}: {len(raw)} bytes of text, which are more than the group may still have"
@@ -255,7 +255,7 @@ class DecodeContext:
         return self.text(raw, end - len(raw), what), end
 
     def name(self, data: bytes, at: int, what: str) -> tuple[str, int]:
-        """A name in UTF-8 where null is not allowed."""
+        """A name in UTF-8. Raises UndecodableFieldError for null, cut or other bytes."""
         value, end = self.nullable_name(data, at, what)
         if value is None:
             raise UndecodableFieldError(

@@ -1,8 +1,8 @@
 """Decodes the members of every classic group: raw rows in, the same rows with decoded bytes out.
 
-Each member stands alone: its bytes never change how others are read, unless the group as a whole is beyond its bounds;
-then the smallest members come first. The group's protocol name decides the layout of the assignor's own bytes; those of
-unknown assignors are passed on as they are.
+Each member is decoded by itself: its bytes never change how others are read, unless the whole group is beyond its
+bounds; then the smallest members come first. The group's protocol name decides the layout of the assignor's own bytes;
+those of unknown assignors are passed on as they are.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from assignors.problem import TaskId, TopicPartition
 RUNNING_ACTIVE = -2
 """In place of an offset sum: the member runs this task as active, so it is caught up by definition."""
 UNKNOWN_OFFSET_SUM = -3
-"""In place of an offset sum: the member holds state of this task and does not say how much."""
+"""In place of an offset sum: the member holds state of this task, of unknown size."""
 
 LATEST_STREAMS_VERSION = 11
 """The newest SubscriptionInfo and AssignmentInfo layout; of a newer subscription only the header can be read."""
@@ -132,7 +132,7 @@ class StreamsAssignment(NamedTuple):
     active: tuple[TaskId, ...]
     """Entry i belongs to entry i of the member's assigned partitions sorted by topic and partition."""
     standby: tuple[tuple[TaskId, tuple[TopicPartition, ...]], ...]
-    """Standby tasks with their source partitions; warm-ups travel here too and look the same."""
+    """Standby tasks with their source partitions; warm-ups are among them, unmarked."""
     partitions_by_host: tuple[HostPartitions, ...]
     standby_partitions_by_host: tuple[HostPartitions, ...]
     error_code: int | None
@@ -240,7 +240,7 @@ def nullable_bytes(data: bytes, at: int, what: str) -> tuple[bytes | None, int]:
 
 
 def plain_bytes(data: bytes, at: int, what: str) -> tuple[bytes, int]:
-    """Bytes behind a 32-bit length where null is not allowed."""
+    """Bytes behind a 32-bit length. Raises UndecodableFieldError for null, and where they are cut short."""
     value, end = nullable_bytes(data, at, what)
     if value is None:
         raise UndecodableFieldError(
@@ -262,7 +262,7 @@ def name_bytes(data: bytes, at: int, what: str) -> tuple[bytes | None, int]:
 
 
 def utf8(raw: bytes, at: int, what: str) -> str:
-    """Text in UTF-8. Kafka would put U+FFFD for what is invalid; a name that is not what was sent is of no use here."""
+    """Text in UTF-8. Raises UndecodableFieldError for invalid bytes; Kafka would replace them by U+FFFD."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -271,7 +271,7 @@ def utf8(raw: bytes, at: int, what: str) -> str:
 
 
 def truncated(data: bytes, at: int, needed_bytes: int, what: str) -> NoReturn:
-    """Raise for a field that does not fit into what is left."""
+    """Raises UndecodableFieldError for a field that is longer than the bytes that are left."""
     left = max(0, len(data) - at)
     sentence = f"{what}: {needed_bytes} bytes are needed, but {left} are left"
     raise UndecodableFieldError(UndecodableReason.TRUNCATED, sentence, min(at, len(data)))
@@ -295,7 +295,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def from_modified_utf8(raw: bytes, at: int, what: str) -> str:
-    """Text from the bytes of ``writeUTF``; nothing runs once per character."""
+    """Text of ``DataOutputStream.writeUTF``, without a loop over characters. Raises UndecodableFieldError."""
     if raw.isascii():
         return raw.decode("ascii")
     wrong = _NO_BEGINNING.search(raw)
@@ -312,7 +312,7 @@ def from_modified_utf8(raw: bytes, at: int, what: str) -> str:
 
 
 def from_utf16(units: bytes, at: int, what: str) -> str:
-    """Text from big-endian UTF-16 code units."""
+    """Text from big-endian UTF-16 code units. Raises UndecodableFieldError for a surrogate without its partner."""
     try:
         return units.decode("utf-16-be")
     except UnicodeDecodeError as error:
@@ -327,7 +327,7 @@ def slow_characters(raw: bytes) -> int:
 
 
 def _shortest(raw: bytes, at: int, what: str) -> bytes:
-    """The same characters, each in its shortest form, which is the only one that UTF-8 knows.
+    """The same characters, each in its shortest form, the only one valid in UTF-8.
 
     Java writes NUL in two bytes; other longer forms it only reads.
     """
@@ -336,6 +336,6 @@ def _shortest(raw: bytes, at: int, what: str) -> bytes:
     if end < len(raw):
         sentence = f"{what}: not valid modified UTF-8, a character is cut short at byte {end} of {len(raw)}"
         raise UndecodableFieldError(UndecodableReason.NOT_TEXT, sentence, at + end)
-    # The first of three bytes says nothing here, and the second begins as the first of two would.
+    # The first of three bytes holds no bits of the character here; the second starts as the first of two would.
     raw = _THREE_FOR_TWO.sub(lambda found: _TWO_BYTES[found[0]], raw)
     return _TWO_FOR_ONE.sub(lambda found: _ONE_BYTE[found[0]], raw)

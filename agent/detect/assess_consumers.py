@@ -35,7 +35,7 @@ _new = tuple.__new__
 
 
 class LocalityCounts(NamedTuple):
-    """Reads: local, crossing, unknown."""
+    """Numbers of reads (a partition by a reader): local, crossing, unknown."""
 
     local: int
     crossing: int
@@ -50,8 +50,7 @@ class LocalityCounts(NamedTuple):
 def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[LocalityCounts, LocalityCounts]:
     """Sums of (bit of the reader's rack, its partitions) by Kafka's rule and as read.
 
-    A reader whose rack is not known has the bit 0: nothing of it can be told. Where the measures agree both are one
-    object.
+    A reader of unknown rack has the bit 0: its reads count as unknown. Where the measures agree both are one object.
     """
     total = sum([len(partitions) for _, partitions in reads])
     by_replicas = {topic: of.kafka for topic, of in masks.items()}

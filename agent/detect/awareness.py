@@ -37,7 +37,7 @@ _REPLICAS = attrgetter("replicas")
 
 
 class TopicFacts(NamedTuple):
-    """A topic's replica racks as clients see them: absent brokers have none (they know no earlier look)."""
+    """A topic's replica racks as clients see them: absent brokers have none."""
 
     racks: frozenset[str]
     """All racks that hold a replica."""
@@ -241,7 +241,7 @@ def _consumer_causes(
 ) -> Iterable[_Cause]:
     if group.assignor in RACK_BLIND_ASSIGNORS:
         yield _Cause(RackBlindCause.ASSIGNOR, f"its assignor {group.assignor} does not look at racks")
-    if group.assignor not in RACK_AWARE_ASSIGNORS:  # of an assignor of the user's own nothing is known
+    if group.assignor not in RACK_AWARE_ASSIGNORS:  # the behaviour of a custom assignor is unknown
         return
     racks = {sent for rack in readers if (sent := rack.told) is not None}
     if not racks:

@@ -44,7 +44,7 @@ def broker_findings(view: DetectContext, client_racks: Iterable[tuple[str, str]]
 
 
 def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]:
-    absent = not broker.alive and broker.host is None  # what it tells is not known, and a finding says so
+    absent = not broker.alive and broker.host is None  # its broker.rack is unknown, which a finding reports
     believed = broker.rack.state is RackState.KNOWN and (absent or not broker.rack.silent)
     if believed or ObservationPart.BROKERS in view.missing or (absent and broker.rack.state is RackState.UNKNOWN):
         return
@@ -118,9 +118,9 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
 
 
 def _spellings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> Iterable[Finding]:
-    """Racks that differ in case, spaces or separators only, or by an alias: Kafka compares exactly, people mean one.
+    """Racks that differ in case, spaces or separators only, or by an alias: for Kafka they are different racks.
 
-    Racks as they are told; ``client_racks`` has (what is meant, what members tell).
+    ``client_racks`` has (rack after aliases, ``client.rack`` as sent).
     """
     users: dict[str, dict[str, set[str]]] = {}
     for broker in view.ground.brokers:

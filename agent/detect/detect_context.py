@@ -30,8 +30,8 @@ class BrokerRacks(NamedTuple):
     """Room for replicas on brokers that hold still only."""
     unsteady: frozenset[int]
     shown: Mapping[int, str]
-    """Rack of each broker as clients see it: what it tells itself. An absent broker has none for them, whatever is
-    remembered of it, and neither has one that only a locator knows."""
+    """Broker -> ``broker.rack``, as clients see it. Absent brokers and those whose rack only a locator knows are left
+    out."""
     racks: tuple[str, ...]
     """Every known rack, sorted."""
     selector: bool | None

@@ -177,7 +177,7 @@ def _not_fixed(
 
 
 def _stuck(view: DetectContext) -> Iterable[Finding]:
-    """Groups that every look found out of Stable for too long."""
+    """Groups that were out of Stable at every look for too long."""
     now_ms = view.snapshot.monotonic_ms
     for name, since_ms in view.memory.rebalancing.items():
         group = view.snapshot.groups.get(name)

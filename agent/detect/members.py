@@ -31,7 +31,7 @@ _DROP_INS = {KAFKA_PYTHON: (RANGE, STICKY, COOPERATIVE_STICKY), AIOKAFKA: (RANGE
 def python_library(member: Member, software: str | None) -> str | None:
     """``kafka-python`` or ``aiokafka``, or None for another client, or one that is unknown.
 
-    ``software`` is what the settings say that the group's members run.
+    ``software``: the client of the group's members by the settings.
     """
     if software is not None:
         return next((name for name, pattern in _NAMED if pattern.search(software)), None)
@@ -187,7 +187,7 @@ def _remedy(old: Sequence[Member], software: str | None) -> str:
 
 
 def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
-    """A rack that no broker has: a zone id where brokers tell zone names, another spelling, a slip, or a lost zone."""
+    """A rack that no broker has: a zone id where brokers have zone names, another spelling, a slip, or a lost zone."""
     brokers = view.ground
     away = [member for member in group.members if is_away(member, brokers.racks)]
     if not away or not brokers.racks or not brokers.complete or brokers.rack_lost:
@@ -230,7 +230,7 @@ def _undecodable(group: ReaderGroup, broken: Sequence[Member], view: DetectConte
 
 
 def _mixed_versions(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
-    """A roll in progress: the group speaks the oldest version until all members are up."""
+    """A roll in progress: the group uses the oldest version until all members are up."""
     known = [member.subscription_version for member in group.members if member.subscription_version is not None]
     subscriptions = sorted(set(known))
     versions = group.metadata_versions if isinstance(group, StreamsGroup) else ()

@@ -47,11 +47,9 @@ class TopicFindings(NamedTuple):
 
 
 def replica_findings(view: DetectContext, memo: Memo) -> list[Finding]:
-    """Findings about each topic, and about the preferred leaders of the whole cluster."""
+    """Findings about each topic, and about the preferred leaders of the cluster when all topics are visible."""
     snapshot = view.snapshot
-    hidden = any(
-        gap.part is ObservationPart.TOPICS for gap in snapshot.gaps
-    )  # then nothing is said of the whole cluster
+    hidden = any(gap.part is ObservationPart.TOPICS for gap in snapshot.gaps)
     inputs = (snapshot.topics, snapshot.reassignments, view.ground, view.limits, hidden)
     return memo.of(("replicas",), inputs, lambda: _findings(view, memo, hidden=hidden))
 

@@ -75,7 +75,7 @@ class WarmupReadiness(NamedTuple):
 
 
 def readiness(copies: Iterable[TaskCopy], acceptable: int) -> WarmupReadiness:
-    """Sorts the warm-ups among the copies. ``acceptable`` is ``acceptable.recovery.lag``."""
+    """Sorts the warm-ups among the copies. ``acceptable``: ``acceptable.recovery.lag``, in records."""
     copies = [copy for copy in copies if copy.role is TaskRole.WARMUP]
     caught_up: list[CopyKey] = []
     likely: list[CopyKey] = []
@@ -155,7 +155,7 @@ def _missing(copy: TaskCopy, acceptable: int) -> float:
 
 ENOUGH_SAMPLES = 4
 ENOUGH_MS = 30_000
-"""For so long no reading must have come nearer before a rate is called lasting, however often rackwise looks."""
+"""A rate counts as lasting after so many milliseconds without a smaller lag, whatever the interval of looks."""
 RACK = "rack"
 
 
@@ -427,7 +427,7 @@ def _rate(copy: TaskCopy) -> str:
 
 
 def _name(group: StreamsGroup, process_id: str) -> str:
-    """A process by its client id, which people know, without the thread's part."""
+    """A process by its ``client.id``, without the thread's part."""
     process = next((process for process in group.processes if process.id == process_id), None)
     if process is None or not process.client_ids:
         return process_id

@@ -88,7 +88,7 @@ def current_reads(group: ReaderGroup, locality: GroupLocality) -> Reads:
 
 
 def optimal_reads(group: ReaderGroup, locality: GroupLocality, result: ConsumerResult | TaskResult) -> Reads:
-    """Partitions by reader in that result."""
+    """Partitions by reader in that result. Raises TypeError for a result of the other kind of group."""
     if isinstance(group, ConsumerGroup) and isinstance(result, ConsumerResult):
         return [(locality.bits.reader(member.rack), result.assignment[member.id]) for member in group.members]
     if isinstance(group, StreamsGroup) and isinstance(result, TaskResult) and group.topology is not None:
@@ -255,7 +255,7 @@ def integer_weights(rates: Mapping[TopicPartition, float]) -> dict[TopicPartitio
     return {partition: round(rate / unit) * count + 1 for partition, rate in rates.items()}
 
 
-def _best(  # noqa: PLR0917 (a group, what is known of it, and the world)
+def _best(  # noqa: PLR0917 (a group, its measures, and the cluster)
     measure: LocalityMeasure,
     assessment: Assessment,
     group: ReaderGroup,

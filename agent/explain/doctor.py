@@ -86,7 +86,7 @@ class DoctorCheck:
 
     @property
     def line(self) -> str | None:
-        """The line to change, where one line mends it all."""
+        """The line to change, where a single line fixes all."""
         lines = [line for fix in self.fixes for line in fix.lines]
         return lines[0] if len(lines) == 1 else None
 
@@ -99,7 +99,7 @@ class _Question:
     parts: tuple[ObservationPart, ...]
     advice: tuple[ProposalReason, ...] = ()
     risks: frozenset[FindingReason] = frozenset()
-    """Reasons that are a risk where they are no fault: nothing is wrong as long as nothing happens."""
+    """Reasons that are a risk where they are no fault: harmless until a broker or rack fails."""
 
 
 _QUESTIONS = (

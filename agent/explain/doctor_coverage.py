@@ -71,7 +71,7 @@ SightOf = Callable[[DoctorContext], CheckCoverage]
 
 
 def brokers_there(context: DoctorContext) -> CheckCoverage:
-    """Whether the brokers with replicas are live; one look does not tell a restart from a loss."""
+    """Whether the brokers with replicas are live; one look cannot distinguish a restart from a loss."""
     alive = context.alive
     if not alive:
         return CheckCoverage("", ("no broker answered",))

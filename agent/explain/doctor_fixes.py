@@ -33,7 +33,7 @@ ASSIGNORS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}
 )
 PLACED = frozenset({FindingReason.REPLICAS_SHARE_RACK, FindingReason.LEADER_SKEW})
-"""Reasons that a proposal mends, no setting."""
+"""Reasons that a proposal fixes, no setting."""
 _FOR_MEMBERS = (ProposalReason.SET_CLIENT_RACK, ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR)
 _FOR_BROKERS = {
     RackBlindCause.BROKER_RACK: ProposalReason.SET_BROKER_RACK,
@@ -42,7 +42,7 @@ _FOR_BROKERS = {
 
 
 class DoctorFix(NamedTuple):
-    """The lines that mend one cause."""
+    """The config lines that fix one cause."""
 
     who: tuple[str, ...]
     """All that share the cause, each with its kind: ``group orders``, ``broker 1``, ``topic clicks``."""
@@ -53,7 +53,7 @@ class DoctorFix(NamedTuple):
 def fixes_of(
     found: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], context: DoctorContext
 ) -> tuple[DoctorFix, ...]:
-    """The fixes of a check's findings, in the order of these; empty where no line mends them."""
+    """The fixes of a check's findings, in the order of these; empty where no line fixes them."""
     by_lines: dict[tuple[str, ...], list[str]] = {}
     ids, reasons = {finding.id for finding in found}, frozenset(wanted)
     for plan in advice:
@@ -126,7 +126,7 @@ def _concerned(plan: AdvicePlan) -> tuple[str, ...]:
 def _awareness_lines(
     finding: Finding, advice: Iterable[AdvicePlan], snapshot: Snapshot, limits: Limits
 ) -> tuple[str, ...]:
-    """One or more lines for each cause that a line mends."""
+    """One or more lines for each cause that a line fixes."""
     group = snapshot.groups.get(finding.subject.name)
     if not isinstance(group, ReaderGroup):
         return ()

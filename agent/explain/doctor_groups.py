@@ -228,7 +228,7 @@ def _with_hidden_topics(context: DoctorContext) -> list[str]:
 
 
 def _readable(group: ReaderGroup, member: Member) -> bool:
-    """True for a member whose subscription was read: of KIP-848 and KIP-1071 members the broker tells everything."""
+    """True for a member whose subscription was read: the coordinator describes those of KIP-848 and KIP-1071."""
     return group.kind in COORDINATOR_KINDS or member.subscription_version is not None
 
 

@@ -102,7 +102,7 @@ def _planned(state: PartitionState, change: PlacementChange | None, *, leaders_o
     return ExplainedRule(str(state.id), "planned", RuleAnswer.YES, sentence)
 
 
-def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
+def _broker(  # noqa: PLR0917 (a partition, a broker, and the cluster)
     state: PartitionState,
     target: Replicas,
     broker: BrokerState,

@@ -181,7 +181,7 @@ class _AsTheyAre(NamedTuple):
 class _Written(NamedTuple):
     """The shape of the other parts: rows, which are lists in the order of a value's fields.
 
-    Partitions and tasks are cells of the rows: many travel in every cycle, and the codec writes an object for each.
+    Partitions and tasks are cells of the rows: every cycle writes many, and an object for each costs time.
     """
 
     brokers: Mapping[int, tuple[str | None, str | None, str | None, int, int, tuple[int, ...]]]

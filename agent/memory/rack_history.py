@@ -97,7 +97,7 @@ class _Then(NamedTuple):
 
 
 def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
-    """The changes that this look saw and those still kept, newest first, one per cause and subject."""
+    """The changes between the last look and this one and those still kept, newest first, one per cause and subject."""
     kept = {
         (change.cause, change.subject): change
         for change in memory.changes
@@ -128,7 +128,7 @@ def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
 
 
 def topics_to_compare(memory: Memory, snapshot: Snapshot) -> Iterator[TopicState]:
-    """The topics that look otherwise than at the last look, and those in which something moves, moved or may move."""
+    """The topics that differ from the last look, and those in which something moves, moved or may move."""
     touched = {tp.topic for tp in (*memory.reassignments, *memory.widened, *snapshot.reassignments)}
     if snapshot.topics is memory.topic_states and not touched:
         return

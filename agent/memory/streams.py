@@ -67,7 +67,7 @@ def remember_streams(
 def with_reading(
     samples: tuple[tuple[int, int], ...], taken_ms: int, lag: int, source: LagSource
 ) -> tuple[tuple[int, int], ...]:
-    """The samples with one more, unless it is the reading that they end with."""
+    """The samples (ms, lag in records) with one more, unless it is the reading that they end with."""
     if samples:
         last_ms, last_lag = samples[-1]
         if taken_ms <= last_ms:

@@ -64,7 +64,7 @@ def groups_of(
 ) -> SnapshotGroups:
     """Every group by id."""
     racks: MemberRacks = memo.of(("racks",), (located,), lambda: MemberRacks(located))
-    # A locator's answer may change in every look; groups of which it says the same stay the same objects.
+    # A locator's answer may change at every look; groups whose racks stay equal stay the same objects.
     before: list[Mapping[str, Group]] = memo.of(("groups before",), (), lambda: [{}])
     classic, consumer = partial(_classic, racks, before[0]), partial(_consumer, racks, before[0])
     names = _Names(observation, topics, memo)

@@ -34,9 +34,9 @@ from agent.values.snapshot import (
 from agent.values.weights import RestoreWeight
 from assignors.problem import TaskId, TopicPartition
 
-# Warm-ups (KIP-441) travel as standbys. Evidence: a probing deadline exists only with warm-ups; a copy that had caught
-# up at the assignment is a standby; copies beyond ``num.standby.replicas`` are warm-ups; and a warm-up goes where the
-# assignor deals the task (by process id; only with equal threads and no rack strategy), which alone is not certain.
+# Assignments list warm-ups (KIP-441) as standbys. Evidence: a probing deadline exists only with warm-ups; a copy that
+# was caught up at the assignment is a standby; copies beyond ``num.standby.replicas`` are warm-ups; and a warm-up is
+# where the assignor deals the task (by process id; only with equal threads and no rack strategy): not certain alone.
 
 _SIGN = 1 << 63
 

@@ -40,7 +40,7 @@ def known_rack(name: str | None) -> Rack:
 
 
 def agreed_racks(racks: Sequence[Rack]) -> Rack:
-    """The one rack of all known ones, conflicting when they differ; ``wire_racks`` comes from the first."""
+    """The one rack of all known ones, conflicting when they differ; ``told`` comes from the first."""
     known = [rack for rack in racks if rack.name is not None]
     names = tuple(sorted({str(rack.name) for rack in known}))
     if len(names) > 1:
@@ -159,7 +159,7 @@ def classic_member(decoded: DecodedMember, racks: MemberRacks, *, stable: bool) 
         )
         rack = racks.of(subscription.rack, raw)
         if isinstance(user_data, StickyUserData):
-            # An eager sticky member gives everything up before it joins, and says in its user data what that was.
+            # An eager sticky member revokes all partitions before it joins, and sends them in its user data.
             owned = user_data.owned if user_data.owned is not None else owned
             generation = generation if generation is not None else user_data.generation
     else:

@@ -1,7 +1,7 @@
 """Racks of brokers and clients by the rack locators of ``rack.locator.class``, in their order (KIP-36).
 
 The first locator that knows a rack wins; one that contradicts itself counts as unknown, and when none knows the rack is
-conflicting. Aliases apply to every answer first; ``told`` keeps the rack of the wire, because Kafka compares that.
+conflicting. Aliases apply to every answer first; `Rack.told` keeps the rack on the wire, which Kafka compares.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class RackNetworkIndex:
         self._starts: list[tuple[int, int]] = []
         self._ends: list[tuple[tuple[int, int], str]] = []
         for (version, first, last), rack in sorted(spans, key=lambda row: (*row[0][:2], -row[0][2])):
-            # A network inside another has the same rack (the settings see to that), and tells nothing more.
+            # A network inside another has the same rack (the settings see to that), and adds nothing.
             if not self._ends or self._ends[-1][0] < (version, first):
                 self._starts.append((version, first))
                 self._ends.append(((version, last), rack))
@@ -165,7 +165,7 @@ class RackLocatorChain:
         key = (*answers, tuple(wire_racks))
         rack = self._settled.get(key)
         if rack is None:
-            if len(self._settled) >= _MOST_SETTLED:  # clients may tell whatever they like
+            if len(self._settled) >= _MOST_SETTLED:  # clients may send any rack
                 self._settled.clear()
             rack = self._settled[key] = _settled(answers, wire_racks)
         return rack

@@ -100,7 +100,7 @@ def classic_streams_group(
 
 
 def blank_streams_group(group_id: str, state: str, members: tuple[Member, ...], *, hidden: bool) -> StreamsGroup:
-    """A classic Streams group of which nothing is shown now, or which has no members."""
+    """A classic Streams group whose members are hidden now, or which has none."""
     return StreamsGroup(
         group_id,
         GroupKind.CLASSIC_STREAMS,

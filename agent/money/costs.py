@@ -232,7 +232,7 @@ def _or_unknown(partitions: tuple[TopicPartition, ...] | None) -> tuple[TopicPar
 
 
 class GroupLag(NamedTuple):
-    """How far behind a group is."""
+    """How far behind a group is, in records."""
 
     records: int | None
     """Over all partitions, at least; None where nothing is known."""
@@ -283,5 +283,5 @@ def _lag(end: int | None, committed: int | None) -> int | None:
 
 
 def worst_task_lag(snapshot: Snapshot, group_id: str) -> float | None:
-    """The likely lag of the copy of a task that is farthest behind; None where no lag is known."""
+    """The likely lag, in records, of the task copy that is farthest behind; None where no lag is known."""
     return max((copy.lag.likely for copy in snapshot.copies.get(group_id, ()) if copy.lag is not None), default=None)

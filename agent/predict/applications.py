@@ -92,7 +92,7 @@ def assignor_name(kind: GroupKind, shown: str | None, settings: GroupLimits) -> 
 
 def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapping[TopicPartition, int],
             acceptable: int) -> Lags:  # fmt: skip
-    """How far each process is from running each stateful task that it does not run."""
+    """Lag in records of each stateful task on each process that does not run it; ``acceptable`` in records too."""
     held = {(copy.process_id, copy.task): copy for copy in copies if copy.role is not TaskRole.ACTIVE}
     ends = {copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
     lags: list[tuple[str, TaskId, int]] = []

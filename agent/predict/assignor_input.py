@@ -56,7 +56,7 @@ def _has_holes(topic: TopicState) -> bool:
 
 
 def broker_racks(brokers: Iterable[BrokerState]) -> dict[int, str]:
-    """Broker -> rack as clients hear it."""
+    """Live broker -> ``broker.rack``, as clients get it."""
     return {broker.id: broker.rack.told for broker in brokers if broker.alive and broker.rack.told}
 
 

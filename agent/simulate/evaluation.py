@@ -101,7 +101,7 @@ def recorded_looks(events: Iterable[TelemetryEvent]) -> Iterator[CycleInputs]:
 # twice, so it learns before its second look is evaluated.
 
 OLDEST_BASE_MS = 600_000
-"""Older figures of the agent say nothing about present traffic."""
+"""Milliseconds; older figures of the agent no longer describe the traffic."""
 _AHEAD_MS = 1_000
 """Tolerated difference of two clocks; above it bytes per second would be of another time."""
 

@@ -195,7 +195,7 @@ def with_group(snapshot: Snapshot, group: ReaderGroup) -> Snapshot:
 
 
 def with_member(group: ReaderGroup, rack: str | None) -> ReaderGroup:
-    """One more consumer, or one more instance of the application, in that rack; None: it sends no rack."""
+    """One more consumer or Streams process in that rack, or without one. Raises BadInput when processes are unknown."""
     number = 1
     while any(member.id.startswith(f"simulated-{number}") for member in group.members):
         number += 1

@@ -95,7 +95,7 @@ class RunningReassignment(NamedTuple):
 
 
 class Join(NamedTuple):
-    """The last rebalance of a Streams group, with its time as far as looks tell."""
+    """The last rebalance of a Streams group, with its time as far as looks bound it."""
 
     key: str
     """Differs from that of the rebalance before."""

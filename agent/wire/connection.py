@@ -218,7 +218,7 @@ class BrokerConnection:
         return self._sock.fileno() < 0
 
     def usable(self, now: float, max_idle_ms: int) -> bool:
-        """True before the idle limit and the end of the broker's SASL session."""
+        """True before the idle limit and the end of the SASL session; ``now``: monotonic seconds."""
         return not self.closed and now < self.session_ends and now - self.last_used < max_idle_ms / 1000
 
     def close(self) -> None:

@@ -106,7 +106,7 @@ class ApiCall(NamedTuple):
 
     @property
     def newest(self) -> int:
-        """The newest version that the codec knows."""
+        """The newest version that the codec supports."""
         return int(self.request.max_version)
 
 
