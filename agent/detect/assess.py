@@ -36,21 +36,21 @@ def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapp
     memo = memo if memo is not None else Memo()
     bits = bits_of(snapshot, memo)
     groups, names = snapshot.groups.values(), topics_by_group(snapshot, memo).values()
-    sights = _sights(snapshot, bits, memo)
+    bits_by_group = _bits_by_group(snapshot, bits, memo)
     known = {}
-    for sight in (kinds := dict.fromkeys(sights)):
-        read = names if len(kinds) == 1 else [of for of, seen in zip(names, sights, strict=True) if seen is sight]
-        known[sight] = _masks(tuple(read), snapshot, sight, memo)
+    for one in (kinds := dict.fromkeys(bits_by_group)):
+        read = names if len(kinds) == 1 else [of for of, seen in zip(names, bits_by_group, strict=True) if seen is one]
+        known[one] = _masks(tuple(read), snapshot, one, memo)
     masks = each(
         memo,
         "assess masks by group",
-        list(zip(snapshot.groups, names, sights, strict=True)),
+        list(zip(snapshot.groups, names, bits_by_group, strict=True)),
         _ID,
         lambda row: tuple(map(known[row[2]].get, row[1])),
         context=(known,),
     )
     settings = map(limits.groups.get, snapshot.groups, repeat(limits.default_group))
-    rows: list[_Row] = list(zip(groups, settings, names, masks, sights, strict=True))
+    rows: list[_Row] = list(zip(groups, settings, names, masks, bits_by_group, strict=True))
     judged = each(memo, "assess", rows, _row_id, partial(_assess, limits), context=(limits,))
     if snapshot.bytes_per_s:
         judged = _with_bytes(judged, rows, snapshot, memo)
@@ -113,13 +113,13 @@ def _bits(selector: bool | None, snapshot: Snapshot, memo: Memo) -> RackBits:  #
     )
 
 
-def _sights(snapshot: Snapshot, bits: RackBits, memo: Memo) -> list[RackBits]:
+def _bits_by_group(snapshot: Snapshot, bits: RackBits, memo: Memo) -> list[RackBits]:
     if not snapshot.rack_locators:
         return [bits] * len(snapshot.groups)
     groups = snapshot.groups.values()
     served = each(memo, "assess served", groups, _ID, lambda group: bits.serves(_reader_racks(group)), context=(bits,))
-    sights = {selector: _bits(selector, snapshot, memo) for selector in dict.fromkeys(served)}
-    return [sights[selector] for selector in served]
+    by_selector = {selector: _bits(selector, snapshot, memo) for selector in dict.fromkeys(served)}
+    return [by_selector[selector] for selector in served]
 
 
 def _reader_racks(group: Group) -> list[Rack]:

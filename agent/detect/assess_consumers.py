@@ -143,11 +143,11 @@ def assess_consumers(group: ConsumerGroup, locality: GroupLocality) -> Assessmen
     best = _optimum(group, readers, locality, kafka, LocalityMeasure.KAFKA)
     best_read = best if read is kafka else _optimum(group, readers, locality, read, LocalityMeasure.READ_LOCAL)
     current = localities(kafka, read)
-    at_best = best.tally is kafka and best_read.tally is read
+    at_optimum = best.tally is kafka and best_read.tally is read
     return Assessment(
         group_id=group.id,
         current=current,
-        optimal=current if at_best else localities(best.tally, best_read.tally),
+        optimal=current if at_optimum else localities(best.tally, best_read.tally),
         crossing=kafka.crossing,
         optimal_crossing=kafka.crossing - best.gap,
         lower_bound=kafka.crossing - best.gap - best.slack,

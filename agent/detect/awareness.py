@@ -102,7 +102,7 @@ class _Seen(NamedTuple):
     unsteady: bool
 
 
-class _Sights(dict[tuple[int, ...], int]):
+class _RackNumbers(dict[tuple[int, ...], int]):
     """Replica list -> number of its racks: many lists have the same few racks."""
 
     __slots__ = ("_brokers", "_numbers")
@@ -137,17 +137,17 @@ class _Sights(dict[tuple[int, ...], int]):
 
 
 def _facts_on(brokers: BrokerRacks) -> Callable[[TopicState], TopicFacts]:
-    sights = _Sights(brokers)
-    by_sights: dict[tuple[frozenset[int], int], TopicFacts] = {}
+    rack_numbers = _RackNumbers(brokers)
+    by_numbers: dict[tuple[frozenset[int], int], TopicFacts] = {}
     same: dict[TopicFacts, TopicFacts] = {}  # thousands of topics have equal facts
 
     def facts(topic: TopicState) -> TopicFacts:
-        numbers = frozenset(map(sights.__getitem__, map(_REPLICAS, topic.partitions)))
+        numbers = frozenset(map(rack_numbers.__getitem__, map(_REPLICAS, topic.partitions)))
         key = numbers, topic.partitions[-1].id.partition + 1 if topic.partitions else 0
-        found = by_sights.get(key)
+        found = by_numbers.get(key)
         if found is None:
-            found = sights.together(*key)
-            found = by_sights[key] = same.setdefault(found, found)
+            found = rack_numbers.together(*key)
+            found = by_numbers[key] = same.setdefault(found, found)
         return found
 
     return facts

@@ -157,13 +157,13 @@ def _not_fixed(
     finding = next(iter(awareness), None)
     why = "" if finding is None else finding.sentence
     causes = () if finding is None else dict(finding.evidence)["causes"]
-    home = f"its {counted(assessment.gap, 'partition')}"
+    reads = f"its {counted(assessment.gap, 'partition')}"
     if assessment.weighing is not None:
-        home = f"the {sized(assessment.weighing.gained)}/s in question"
+        reads = f"the {sized(assessment.weighing.gained)}/s in question"
     return Finding(
         reason=FindingReason.ASSIGNOR_WOULD_NOT_FIX,
         subject=SubjectId("group", group.id),
-        sentence=f"a rebalance of group {group.id} would not make {home} local: {why}",
+        sentence=f"a rebalance of group {group.id} would not make {reads} local: {why}",
         evidence=(
             ("causes", causes),
             ("assignor", group.assignor),

@@ -269,11 +269,11 @@ def _best(  # noqa: PLR0917 (a group, its measures, and the cluster)
     if unsure or _crossing(now) < LEAST_GAIN:
         return present
     result, bound = _solved(measure, assessment, group, rates, locality, settings)
-    then = optimal_reads(group, locality, result)
-    best = weigh(then, locality.masks, rates)[int(measure is LocalityMeasure.READ_LOCAL)]
+    reads = optimal_reads(group, locality, result)
+    best = weigh(reads, locality.masks, rates)[int(measure is LocalityMeasure.READ_LOCAL)]
     if gained(now, best) < LEAST_GAIN:
         return present
-    return _Best(then, best, _crossing(best) if bound is None else min(bound, _crossing(best)), result)
+    return _Best(reads, best, _crossing(best) if bound is None else min(bound, _crossing(best)), result)
 
 
 def _solved(  # noqa: PLR0917 (as above)

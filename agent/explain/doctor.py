@@ -94,7 +94,7 @@ class DoctorCheck:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
     name: str
-    sight: SightOf
+    coverage: SightOf
     reasons: tuple[FindingReason, ...]
     parts: tuple[ObservationPart, ...]
     advice: tuple[ProposalReason, ...] = ()
@@ -105,35 +105,35 @@ class _Question:
 _QUESTIONS = (
     _Question(
         name="brokers have a rack",
-        sight=doctor_coverage.broker_racks,
+        coverage=doctor_coverage.broker_racks,
         reasons=(FindingReason.BROKER_RACK_MISSING, FindingReason.RACK_FLAPPING),
         parts=(ObservationPart.BROKERS,),
         advice=(ProposalReason.SET_BROKER_RACK,),
     ),
     _Question(
         name="reads go to the nearest replica",
-        sight=doctor_coverage.selector,
+        coverage=doctor_coverage.selector,
         reasons=(FindingReason.SELECTOR_NOT_RACK_AWARE,),
         parts=(ObservationPart.BROKERS, ObservationPart.BROKER_CONFIGS),
         advice=(ProposalReason.SET_SELECTOR,),
     ),
     _Question(
         name="clients send client.rack",
-        sight=doctor_groups.client_racks,
+        coverage=doctor_groups.client_racks,
         reasons=(FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK),
         parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
         advice=(ProposalReason.SET_CLIENT_RACK,),
     ),
     _Question(
         name="clients are new enough to send a rack",
-        sight=doctor_groups.subscriptions,
+        coverage=doctor_groups.subscriptions,
         reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
         parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
         advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
     ),
     _Question(
         name="assignors cost no local reads",
-        sight=doctor_groups.group_protocols,
+        coverage=doctor_groups.group_protocols,
         reasons=(
             FindingReason.GROUP_KIND_IGNORES_RACKS,
             FindingReason.ASSIGNOR_WOULD_NOT_FIX,
@@ -143,33 +143,33 @@ _QUESTIONS = (
     ),
     _Question(
         name="assignments are consistent",
-        sight=doctor_groups.assignments,
+        coverage=doctor_groups.assignments,
         reasons=(FindingReason.PARTITION_CLAIMED_TWICE, FindingReason.ASSIGNED_WHAT_IS_NOT_THERE),
         parts=(ObservationPart.GROUPS, ObservationPart.TOPICS),
     ),
     _Question(
         name="replicas are spread over racks",
-        sight=doctor_coverage.replica_spread,
+        coverage=doctor_coverage.replica_spread,
         reasons=(FindingReason.REPLICAS_SHARE_RACK,),
         parts=(ObservationPart.TOPICS, ObservationPart.BROKERS, ObservationPart.REASSIGNMENTS),
     ),
     _Question(
         name="preferred leaders are spread over racks",
-        sight=doctor_coverage.leader_spread,
+        coverage=doctor_coverage.leader_spread,
         reasons=(FindingReason.LEADER_SKEW,),
         parts=(ObservationPart.TOPICS, ObservationPart.BROKERS, ObservationPart.REASSIGNMENTS),
         risks=frozenset({FindingReason.LEADER_SKEW}),
     ),
     _Question(
         name="copies of tasks are spread over racks",
-        sight=doctor_groups.task_copies,
+        coverage=doctor_groups.task_copies,
         reasons=(FindingReason.COPIES_SHARE_RACK,),
         parts=(ObservationPart.GROUPS, ObservationPart.TOPICS),
         advice=(ProposalReason.SET_STANDBYS,),
     ),
     _Question(
         name="no throttles are left over",
-        sight=doctor_coverage.throttles,
+        coverage=doctor_coverage.throttles,
         reasons=(FindingReason.THROTTLE_LEFT_BEHIND,),
         parts=(
             ObservationPart.BROKERS,
@@ -183,39 +183,39 @@ _QUESTIONS = (
     ),
     _Question(
         name="metadata of group members can be read",
-        sight=doctor_groups.readable,
+        coverage=doctor_groups.readable,
         reasons=(FindingReason.GROUP_UNDECODABLE,),
         parts=(ObservationPart.GROUPS,),
     ),
     _Question(
         name="rights suffice",
-        sight=doctor_coverage.rights,
+        coverage=doctor_coverage.rights,
         reasons=(FindingReason.RIGHTS_MISSING,),
         parts=(ObservationPart.RIGHTS,),
     ),
 )
 _THERE = _Question(
     name="brokers with replicas are live",
-    sight=doctor_coverage.brokers_there,
+    coverage=doctor_coverage.brokers_there,
     reasons=(),
     parts=(ObservationPart.BROKERS, ObservationPart.TOPICS),
 )
 _IN_SYNC = _Question(
     name="partitions have enough in-sync replicas",
-    sight=doctor_coverage.in_sync,
+    coverage=doctor_coverage.in_sync,
     reasons=(FindingReason.UNDER_MIN_ISR, FindingReason.AT_MIN_ISR),
     parts=(ObservationPart.TOPICS, ObservationPart.TOPIC_CONFIGS),
     risks=frozenset({FindingReason.AT_MIN_ISR}),
 )
 _SPELLING = _Question(
     name="racks have one spelling",
-    sight=doctor_groups.spellings,
+    coverage=doctor_groups.spellings,
     reasons=(FindingReason.RACK_SPELLING,),
     parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
 )
 _RACKS = _Question(
     name="racks are known",
-    sight=doctor_groups.known_racks,
+    coverage=doctor_groups.known_racks,
     reasons=(FindingReason.RACK_LOCATORS_DISAGREE,),
     parts=(ObservationPart.BROKERS, ObservationPart.GROUPS, ObservationPart.RACK_LOCATORS),
 )
@@ -281,9 +281,9 @@ def risks(snapshot: Snapshot) -> tuple[DoctorCheck, ...]:
 
 
 def _risk(loss: RackLoss) -> DoctorCheck:
-    hurt = {partition.topic for partition in (*loss.leaderless, *loss.under_min_isr)} | {t.group for t in loss.tasks}
-    perhaps = {p.topic for p in loss.untold} | {t.group for t in loss.untold_tasks} | {*loss.untold_groups}
-    if hurt:
+    affected = {p.topic for p in (*loss.leaderless, *loss.under_min_isr)} | {t.group for t in loss.tasks}
+    possibly = {p.topic for p in loss.untold} | {t.group for t in loss.untold_tasks} | {*loss.untold_groups}
+    if affected:
         state = CheckState.RISK
     elif loss.uncertain:
         state = CheckState.UNKNOWN
@@ -294,7 +294,7 @@ def _risk(loss: RackLoss) -> DoctorCheck:
         name=loss_label(loss),
         state=state,
         sentences=loss_details(loss),
-        who=tuple(sorted(hurt or perhaps)),
+        who=tuple(sorted(affected or possibly)),
     )
 
 
@@ -304,11 +304,11 @@ def _answer(question: _Question, context: DoctorContext, advice: tuple[AdvicePla
     if any(_is_grave(finding) or finding.reason in question.risks for finding in found):
         return _fault(question, found, advice, context)
     gaps = gaps_of(context.snapshot, question.parts)
-    sight = question.sight(context)
+    coverage = question.coverage(context)
     missing = [f"{gap.part}{f' of {gap.subject}' if gap.subject else ''}: {gap.cause} ({gap.detail})" for gap in gaps]
-    unseen = [*few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
-    who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *sight.who]))
-    state, sentences = _judged(sight, unseen)
+    unseen = [*few(list(dict.fromkeys(missing)), "answers"), *coverage.unseen]
+    who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *coverage.who]))
+    state, sentences = _judged(coverage, unseen)
     if found:  # infos, which the sentence of OK would contradict
         sentences = (*(() if state is CheckState.OK else sentences), *told_infos(found))
     return DoctorCheck(
@@ -340,14 +340,14 @@ def _fixes(
     return fixes_of([*faults, *open_infos], question.advice, advice, context) if faults or open_infos else ()
 
 
-def _judged(sight: CheckCoverage, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
+def _judged(coverage: CheckCoverage, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
     if unseen:
-        return CheckState.UNKNOWN, (*unseen, *filter(None, [sight.once]))
-    if sight.once:
-        return CheckState.SEEN_ONCE, (sight.once,)
-    if sight.nothing:
-        return CheckState.NOTHING, (sight.nothing,)
-    return CheckState.OK, (sight.fine,) if sight.fine else ()
+        return CheckState.UNKNOWN, (*unseen, *filter(None, [coverage.once]))
+    if coverage.once:
+        return CheckState.SEEN_ONCE, (coverage.once,)
+    if coverage.nothing:
+        return CheckState.NOTHING, (coverage.nothing,)
+    return CheckState.OK, (coverage.fine,) if coverage.fine else ()
 
 
 def _fault(

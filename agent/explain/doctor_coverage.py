@@ -135,8 +135,8 @@ def racks_matter(snapshot: Snapshot) -> CheckCoverage:
 
 def blind_brokers(snapshot: Snapshot) -> CheckCoverage:
     """Replicas can be compared only where the rack of every broker that may hold one is known."""
-    sight = racks_matter(snapshot)
-    return sight if sight.unseen or sight.nothing else _unknown_racks(snapshot) or sight
+    coverage = racks_matter(snapshot)
+    return coverage if coverage.unseen or coverage.nothing else _unknown_racks(snapshot) or coverage
 
 
 def _unknown_racks(snapshot: Snapshot) -> CheckCoverage | None:
@@ -157,8 +157,8 @@ def in_sync(context: DoctorContext) -> CheckCoverage:
     topics = context.topics
     partitions = sum(len(topic.partitions) for topic in topics)
     unread = [topic.name for topic in topics if topic.min_isr is None]
-    gaps = [f"min.insync.replicas of {counted(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
-    unseen = (*gaps, *_hidden_topics(context.snapshot))
+    why = [f"min.insync.replicas of {counted(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
+    unseen = (*why, *_hidden_topics(context.snapshot))
     return CheckCoverage(
         f"{all_of(partitions, 'partition')} {'has a leader and is' if partitions == 1 else 'have a leader and are'} "
         "not under min ISR",
@@ -180,11 +180,11 @@ def leader_spread(context: DoctorContext) -> CheckCoverage:
 
 
 def _of_replicas(context: DoctorContext, fine: str, nothing: str) -> CheckCoverage:
-    sight = blind_brokers(context.snapshot)
-    if sight.nothing:
-        return sight
-    unseen = (*sight.unseen, *_hidden_topics(context.snapshot))
-    return CheckCoverage(fine, unseen, "" if unseen else nothing, who=sight.who)
+    coverage = blind_brokers(context.snapshot)
+    if coverage.nothing:
+        return coverage
+    unseen = (*coverage.unseen, *_hidden_topics(context.snapshot))
+    return CheckCoverage(fine, unseen, "" if unseen else nothing, who=coverage.who)
 
 
 def _hidden_topics(snapshot: Snapshot) -> tuple[str, ...]:

@@ -136,8 +136,8 @@ def _awareness_lines(
     if RackBlindCause.ASSIGNOR.value in of:
         lines += assignor_lines(group, limits, racks_to_choose(snapshot))
     for plan in advice:
-        mine = plan.subject_kind == "group" and plan.subject == group.id and plan.reason in _FOR_MEMBERS
-        if mine and RackBlindCause.CLIENT_RACK.value in of:
+        of_group = plan.subject_kind == "group" and plan.subject == group.id and plan.reason in _FOR_MEMBERS
+        if of_group and RackBlindCause.CLIENT_RACK.value in of:
             lines += lines_of(plan)
         if any(cause.value in of and plan.reason is reason for cause, reason in _FOR_BROKERS.items()):
             lines += lines_of(plan)

@@ -61,12 +61,12 @@ def known_racks(context: DoctorContext) -> CheckCoverage:
 
 def spellings(context: DoctorContext) -> CheckCoverage:
     """Whether brokers and members write each rack one way."""
-    sight = known_racks(context)
+    coverage = known_racks(context)
     broken = [g.id for g in context.groups if not g.hidden and any(not _readable(g, m) for m in g.members)]
     unknown = _rackless(context)
     sentences = clause("the racks of {} are not known", unknown, brokers_named)
     sentences += clause("the subscriptions of some members of {} cannot be read", broken, _groups)
-    away = sight.unseen if not context.alive else ()
+    away = coverage.unseen if not context.alive else ()
     unseen = (*away, *sentences, *_hidden_groups(context))
     nothing = "" if context.groups or unseen else "no member was seen"
     return CheckCoverage(
@@ -80,16 +80,16 @@ def client_racks(context: DoctorContext) -> CheckCoverage:
     racks = {broker.rack.name for broker in brokers}
     lost = [str(broker.id) for broker in brokers if not broker.alive and broker.rack.name is None]
     away = lost and any(is_away(member, racks) for group in context.groups for member in group.members)
-    sight = _of_members(
+    coverage = _of_members(
         context,
         lambda group, member: _readable(group, member) and not is_too_old(member),
         "all members that could send their rack do ({})",
         "no member that could send its rack was seen",
     )
     if not away:
-        return sight
+        return coverage
     absent = f"{brokers_named(lost)} {'is' if len(lost) == 1 else 'are'} absent, and members are in racks no other has"
-    return sight._replace(unseen=(*sight.unseen, absent), who=(*sight.who, *each_named("broker", lost)))
+    return coverage._replace(unseen=(*coverage.unseen, absent), who=(*coverage.who, *each_named("broker", lost)))
 
 
 def subscriptions(context: DoctorContext) -> CheckCoverage:
@@ -101,14 +101,14 @@ def subscriptions(context: DoctorContext) -> CheckCoverage:
 
 def group_protocols(context: DoctorContext) -> CheckCoverage:
     """Whether assignors look at racks."""
-    sight = _of_members(
+    coverage = _of_members(
         context,
         lambda _group, _member: True,
         "every group's assignor looks at racks, or loses nothing by it now ({})",
         "no group with members was seen",
     )
-    if sight.nothing:
-        return sight
+    if coverage.nothing:
+        return coverage
     blind = blind_brokers(context.snapshot)
     absent = [str(broker.id) for broker in context.snapshot.brokers if not broker.alive]
     away = (
@@ -123,13 +123,13 @@ def group_protocols(context: DoctorContext) -> CheckCoverage:
         and group.assignor not in RACK_AWARE_ASSIGNORS | RACK_BLIND_ASSIGNORS
     ]
     unsure = of_unknown_gain(context)
-    sentences = clause("topics of {} are not shown", dark, _groups)
-    sentences += clause("it is unknown whether {} would gain from an assignor that looks at racks", unsure, _groups)
-    sentences += clause("it is unknown whether the assignor of {} looks at racks", custom, _groups)
+    why = clause("topics of {} are not shown", dark, _groups)
+    why += clause("it is unknown whether {} would gain from an assignor that looks at racks", unsure, _groups)
+    why += clause("it is unknown whether the assignor of {} looks at racks", custom, _groups)
     if context.snapshot.selector_is_rack_aware is None:  # by leaders alone, an assignor's choices may all cost the same
-        sentences.append("it is not known whether reads go to the nearest replica")
-    return sight._replace(
-        unseen=(*sight.unseen, *blind.unseen, *away, *sentences), who=(*sight.who, *blind.who, *dark, *unsure, *custom)
+        why.append("it is not known whether reads go to the nearest replica")
+    return coverage._replace(
+        unseen=(*coverage.unseen, *blind.unseen, *away, *why), who=(*coverage.who, *blind.who, *dark, *unsure, *custom)
     )
 
 

@@ -242,14 +242,14 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
             *explain(str(named.subject), snapshot, detection, plan, (), limits),
         )
     kind, _, name = subject.partition("/")
-    looked_at = plan_context(snapshot, detection, limits, None, _predicted(kind, name, snapshot, plan, limits))
+    context = plan_context(snapshot, detection, limits, None, _predicted(kind, name, snapshot, plan, limits))
     rows: list[ExplainedRule] = []
-    mine = (p for p in proposals if (p.subject.kind, p.subject.name) == (kind, name))
+    matching = (p for p in proposals if (p.subject.kind, p.subject.name) == (kind, name))
     if kind == "topic":
         name, partition = _split(name, snapshot)
-        rows += about_topic(name, partition, looked_at, plan)
+        rows += about_topic(name, partition, context, plan)
     elif kind == "group":
-        rows += about_group(name, looked_at, plan)
+        rows += about_group(name, context, plan)
         rows += about_readers(name, snapshot)
     elif kind == "broker":
         rows += about_broker(name, snapshot)
@@ -257,7 +257,7 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
         *_findings(kind, name, detection.findings, snapshot),
         *rows,
         *_left_out(kind, name, detection.findings, plan, snapshot),
-        *(row for p in mine for row in _about_proposal(p, snapshot.taken_ms)),
+        *(row for p in matching for row in _about_proposal(p, snapshot.taken_ms)),
     )
 
 

@@ -260,15 +260,15 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, context: PlanC
             f"{limits.gain.min_share * 100:g} % of them"
         )
     rows = [ExplainedRule(about, "gain above the threshold", yes_or_no(enough), sentence)]
-    given = own_answer(context.predictions.get(group.id))
-    gain = assignment_gain(group, assessment, group_ground(group, context.snapshot, context.memo), given)
-    if given is not None and gain is not None:
+    predicted = own_answer(context.predictions.get(group.id))
+    gain = assignment_gain(group, assessment, group_ground(group, context.snapshot, context.memo), predicted)
+    if predicted is not None and gain is not None:
         own = yes_or_no(brings_worth(gain.kafka, assessment, limits))
         brings = gain.kafka.brings()
-        brought = f"{brings:,.0f} more of {counted(round(total), 'read')}"
+        brought_text = f"{brings:,.0f} more of {counted(round(total), 'read')}"
         if assessment.weighing is not None:
-            brought = f"{sized(brings)}/s more of {sized(total)}/s"
-        sentence = f"its own assignor is predicted to make {brought} local by Kafka's rule"
+            brought_text = f"{sized(brings)}/s more of {sized(total)}/s"
+        sentence = f"its own assignor is predicted to make {brought_text} local by Kafka's rule"
         rows.append(ExplainedRule(about, "its own assignor brings the gain", own, sentence))
     if gain is not None:
         read = gain.read

@@ -150,14 +150,14 @@ def _held(broker: int, target: Replicas, before: Replicas) -> str:
 def _room(state: PartitionState, target: Replicas, broker: BrokerState, rack: str, room: RackRoom) -> ExplainedRule:
     held = Counter(room.rack_of[b] for b in target if b in room.rack_of)
     fullest = max(held.values(), default=0)
-    mine = held[rack]
+    in_rack = held[rack]
     about = f"{state.id} on broker {broker.id}"
     if broker.id in target:
-        answer = yes_or_no(mine < fullest or crowding(target, room) is None)
-        return ExplainedRule(about, "rack has room", answer, f"{_holds(rack, mine)}, the fullest rack {fullest}")
-    better = fullest - mine >= 2
+        answer = yes_or_no(in_rack < fullest or crowding(target, room) is None)
+        return ExplainedRule(about, "rack has room", answer, f"{_holds(rack, in_rack)}, the fullest rack {fullest}")
+    better = fullest - in_rack >= 2
     helps = "helps" if better else "would not help"
-    sentence = f"{_holds(rack, mine)}, the fullest rack {fullest}: one more {helps}"
+    sentence = f"{_holds(rack, in_rack)}, the fullest rack {fullest}: one more {helps}"
     return ExplainedRule(about, "rack has room", yes_or_no(better), sentence)
 
 

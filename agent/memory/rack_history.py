@@ -150,8 +150,8 @@ def widened_partitions(memory: Memory, snapshot: Snapshot) -> Mapping[TopicParti
         if known is None or _recreated(known, topic):
             continue
         for state in topic.partitions:
-            was = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
-            more = 0 < len(was) < len(state.replicas) and set(was) <= set(state.replicas)
+            previous = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
+            more = 0 < len(previous) < len(state.replicas) and set(previous) <= set(state.replicas)
             if more and state.id not in snapshot.reassignments:
                 widened[state.id] = state.replicas
     return {id_: replicas for id_, replicas in sorted(widened.items()) if memory.widened.get(id_) != replicas}
@@ -291,7 +291,7 @@ def topic_memory(
     for state in topic.partitions:
         number = state.id.partition
         running = snapshot.reassignments.get(state.id)
-        was = before.replicas[number] if before is not None and same and number < len(before.replicas) else ()
+        previous = before.replicas[number] if before is not None and same and number < len(before.replicas) else ()
         moving = running is not None or blind or state.id in doubted
-        replicas[number] = was if was and moving else original_replicas(state, running)
+        replicas[number] = previous if previous and moving else original_replicas(state, running)
     return TopicMemory(topic.topic_id, tuple(replicas))

@@ -91,9 +91,9 @@ def learned_bytes_per_record(memory: Memory, snapshot: Snapshot) -> Mapping[str,
     if base is None or not snapshot.sizes_fresh or not snapshot.end_offsets:
         return known
     grown: dict[str, tuple[int, int]] = {}
-    for partition, was in base.size_bytes.items():
+    for partition, base_bytes in base.size_bytes.items():
         records = snapshot.end_offsets.get(partition, 0) - base.end_offsets[partition]
-        size_bytes = snapshot.size_bytes.get(partition, was) - was
+        size_bytes = snapshot.size_bytes.get(partition, base_bytes) - base_bytes
         if records > 0 and size_bytes > 0:
             so_far = grown.get(partition.topic, (0, 0))
             grown[partition.topic] = so_far[0] + size_bytes, so_far[1] + records
@@ -131,8 +131,8 @@ def prediction_memory(
         crossing=_crossing(prediction.settled.reads, group, snapshot),
         outcomes=tuple(
             dict.fromkeys(
-                _outcome(given.reads, _copies(given), group, snapshot, exact=exact)
-                for given in (prediction.first, prediction.settled)
+                _outcome(assignment.reads, _copies(assignment), group, snapshot, exact=exact)
+                for assignment in (prediction.first, prediction.settled)
             )
         ),
         exact=exact,
@@ -152,10 +152,10 @@ def prediction_mismatch(foretold: PredictionMemory, group: Group | None, snapsho
     copies = sum(len(p.standby) + len(p.warmup) for p in group.processes) if isinstance(group, StreamsGroup) else 0
     if _outcome(reads, copies, group, snapshot, exact=foretold.exact) in foretold.outcomes:
         return None
-    got = _crossing(reads, group, snapshot)
+    crossing = _crossing(reads, group, snapshot)
     return (
         f"{foretold.by} ({foretold.basis}) predicted {counted(foretold.crossing, 'read')} across racks; after the "
-        f"rebalance the group has another assignment, with {got}"
+        f"rebalance the group has another assignment, with {crossing}"
     )
 
 
@@ -219,8 +219,8 @@ def _outcome(reads: Reads, copies: int, group: ReaderGroup, snapshot: Snapshot, 
     return f"{crc32(repr(loads).encode()):08x} {_crossing(reads, group, snapshot)} {copies}"
 
 
-def _copies(given: PredictedAssignment) -> int:
-    return sum(len(held) for kind in (given.standby, given.warmup) for held in kind.values())
+def _copies(assignment: PredictedAssignment) -> int:
+    return sum(len(held) for kind in (assignment.standby, assignment.warmup) for held in kind.values())
 
 
 def _crossing(reads: Reads, group: ReaderGroup, snapshot: Snapshot) -> int:
@@ -293,7 +293,7 @@ def _foretold(
 
 
 def _gone(memory: Memory, seen: Mapping[str, int], now_ms: int) -> dict[str, tuple[int, int]]:
-    gone = {name: was for name, was in memory.gone.items() if name not in seen and now_ms - was[1] <= GONE_KEPT_MS}
+    gone = {name: span for name, span in memory.gone.items() if name not in seen and now_ms - span[1] <= GONE_KEPT_MS}
     gone |= {name: (since, memory.monotonic_ms) for name, since in memory.first_seen.items() if name not in seen}
     return gone
 

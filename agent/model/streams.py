@@ -88,7 +88,7 @@ def classic_streams_group(
         raw.protocol or None,
         tuple([members[member_id] for member_id in sorted(members)]),
         processes,
-        inferred_topology(raw.group_id, _clues(decoded.members), topics, hint),
+        inferred_topology(raw.group_id, _evidence(decoded.members), topics, hint),
         hidden=False,
         epoch=None,
         assignment_epoch=None,
@@ -157,7 +157,7 @@ def _sums(members: Iterable[DecodedMember]) -> Mapping[CopyKey, int]:
     return sums
 
 
-def _clues(members: Iterable[DecodedMember]) -> TopologyEvidence:
+def _evidence(members: Iterable[DecodedMember]) -> TopologyEvidence:
     sources: dict[TaskId, set[TopicPartition]] = {}
     stateful: set[TaskId] = set()
     owned: list[tuple[StreamsSubscription, tuple[TopicPartition, ...]]] = []

@@ -154,9 +154,9 @@ def observe(
     context = ObserveContext(
         clients=clients, scope=scope, recall=recall, began=began, cluster=cluster, deadline=deadline
     )
-    world = ask_listing(context)
-    insides = ask_details(context, world)
-    answers = ObservationAnswers(world, insides, ask_ends(context, world))
+    listing = ask_listing(context)
+    details = ask_details(context, listing)
+    answers = ObservationAnswers(listing, details, ask_ends(context, listing))
     judged = judge_names(context, answers)
     observation = interned_observation(assemble(context, answers, judged), recall.last)
     observation = replace(observation, took_ms=clock().monotonic_ms - began.monotonic_ms)

@@ -206,8 +206,8 @@ def _problem(
 def _as_filled(processes: tuple[StreamsProcess, ...]) -> list[StreamsProcess]:
     """Processes in the order in which the leader meets them: it goes through the members as a hash map has them."""
     of = {member: process for process in processes for member in process.member_ids}
-    met = {of[member].id: of[member] for member in hash_order(of, string_hash, order=utf16_key)}
-    return [*met.values(), *(process for process in processes if process.id not in met)]
+    in_order = {of[member].id: of[member] for member in hash_order(of, string_hash, order=utf16_key)}
+    return [*in_order.values(), *(process for process in processes if process.id not in in_order)]
 
 
 def _client(process: StreamsProcess, lags: Mapping[TaskId, int], known: set[TaskId]) -> StreamsClient:
@@ -252,11 +252,11 @@ def _end_of(task: TaskState, end_offsets: Mapping[TopicPartition, int]) -> int:
 
 
 def _unsure(topology: StreamsTopology, settings: GroupLimits) -> list[str]:
-    odd = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
-    if not odd:
+    unknown = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
+    if not unknown:
         return []
     matters = settings.num_standby_replicas or settings.rack_aware_assignment_strategy != NO_STRATEGY
-    return [f"the changelog topics of subtopology {', '.join(odd)} are unknown"] if matters else []
+    return [f"the changelog topics of subtopology {', '.join(unknown)} are unknown"] if matters else []
 
 
 def _assign_of(name: str) -> Assign | None:

@@ -79,7 +79,7 @@ def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
     )
     answer = assign(problem)
     name_of = {topic_id: name for name, topic_id in known.items()}
-    given = PredictedAssignment(
+    target = PredictedAssignment(
         {
             member: tuple(
                 sorted(TopicPartition(name_of[t], p) for t, numbers in answer.get(member, {}).items() for p in numbers)
@@ -96,8 +96,8 @@ def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
         group_id=group.id,
         assignor=group.assignor,
         certainty=PredictionCertainty.COST_EQUAL if notes else PredictionCertainty.EXACT,
-        first=given,
-        settled=given,
+        first=target,
+        settled=target,
         rebalances=1,
         notes=tuple(notes),
     )
@@ -141,7 +141,7 @@ def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: Broke
     task_of = {(str(task.id.subtopology), task.id.partition): task.id for task in topology.tasks}
     active = _by_process(result.active, process_of, task_of)
     sources = {task.id: task.sources for task in topology.tasks}
-    given = PredictedAssignment(
+    target = PredictedAssignment(
         reads={name: tuple(sorted(tp for task in tasks for tp in sources[task])) for name, tasks in active.items()},
         active=active,
         standby=_by_process(result.standby, process_of, task_of),
@@ -153,8 +153,8 @@ def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: Broke
         settings=f"{GROUP_STANDBYS} {standbys or 0}",
         basis=PredictionBasis.ASSUMED if standbys is None or facts.deterministic is None else PredictionBasis.READ,
         certainty=PredictionCertainty.COST_EQUAL if old or shared else PredictionCertainty.EXACT,
-        first=given,
-        settled=given,
+        first=target,
+        settled=target,
         rebalances=1,
         notes=(*result.warnings, *_streams_notes(facts, shared=shared)),
     )
@@ -210,12 +210,12 @@ def _by_subtopology(tasks: tuple[TaskId, ...]) -> dict[str, tuple[int, ...]]:
 
 
 def _by_process(
-    given: Mapping[str, tuple[TaskId, ...]], process_of: Mapping[str, str], task_of: Mapping[tuple[str, int], TaskId]
+    targets: Mapping[str, tuple[TaskId, ...]], process_of: Mapping[str, str], task_of: Mapping[tuple[str, int], TaskId]
 ) -> dict[str, tuple[TaskId, ...]]:
-    found: dict[str, list[TaskId]] = {process: [] for process in sorted(set(process_of.values()))}
-    for member, tasks in given.items():
-        found[process_of[member]] += [task_of[str(task.subtopology), task.partition] for task in tasks]
-    return {process: tuple(sorted(tasks, key=_order)) for process, tasks in found.items()}
+    by_process: dict[str, list[TaskId]] = {process: [] for process in sorted(set(process_of.values()))}
+    for member, tasks in targets.items():
+        by_process[process_of[member]] += [task_of[str(task.subtopology), task.partition] for task in tasks]
+    return {process: tuple(sorted(tasks, key=_order)) for process, tasks in by_process.items()}
 
 
 def _order(task: TaskId) -> tuple[bool, TaskId]:

@@ -116,9 +116,9 @@ def first_memory(observation: Observation, limits: Limits) -> Memory:
 def second_look(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> StageEvaluation:
     """The evaluation of the second look, with rates."""
     snapshot = build_snapshot(observation, decode_members(observation, None), memory, limits, None)
-    knowing = replace(memory, bytes_per_record=learned_bytes_per_record(memory, snapshot))
-    seen = evaluate(observation, knowing, limits, planning=planning)
-    base_ms = knowing.rate_bases[0].monotonic_ms if knowing.rate_bases else None
+    learned = replace(memory, bytes_per_record=learned_bytes_per_record(memory, snapshot))
+    seen = evaluate(observation, learned, limits, planning=planning)
+    base_ms = learned.rate_bases[0].monotonic_ms if learned.rate_bases else None
     seconds = None if base_ms is None else (observation.monotonic_ms - base_ms) / 1000
     return seen._replace(rates=judged(RateMeasurement(RateSource.COMMAND, seconds), seen.snapshot))
 

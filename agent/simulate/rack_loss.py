@@ -288,9 +288,9 @@ def _survivors(rack: str, inputs: _Inputs) -> tuple[SurvivingBroker, ...]:
     rack_of, now = inputs.rack_of, inputs.loads
     more = {broker: _Load() for broker in rack_of}
     for state in inputs.led_in.get(rack, ()):
-        heir = next((b for b in state.replicas if b in state.isr and b in rack_of and rack_of[b] != rack), None)
-        if heir is not None:
-            more[heir].add(state, inputs.snapshot)
+        leader = next((b for b in state.replicas if b in state.isr and b in rack_of and rack_of[b] != rack), None)
+        if leader is not None:
+            more[leader].add(state, inputs.snapshot)
     return tuple(
         SurvivingBroker(
             broker=broker,
@@ -401,10 +401,10 @@ def _load(loss: RackLoss) -> str:
     changes = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
     if not changes:
         return "the load on other racks is unknown" if loss.unseen else "no broker is left"
-    now = [survivor.bytes_per_s for survivor in loss.survivors]
-    then = [survivor.bytes_per_s_after for survivor in loss.survivors]
-    if None not in then and any(then):
-        most, least = max(value or 0 for value in then), max(value or 0 for value in now)
+    rates = [survivor.bytes_per_s for survivor in loss.survivors]
+    rates_after = [survivor.bytes_per_s_after for survivor in loss.survivors]
+    if None not in rates_after and any(rates_after):
+        most, least = max(value or 0 for value in rates_after), max(value or 0 for value in rates)
         changes.append(f"the busiest remaining broker takes in {sized(least)}/s -> {sized(most)}/s")
     return ", ".join(changes)
 

@@ -142,9 +142,9 @@ def _brokers(before: LastKnown, snapshot: Snapshot) -> tuple[Mapping[int, tuple[
     now = {broker.id: (broker.rack.name or "", broker.alive) for broker in snapshot.brokers}
     if is_listed(snapshot, ObservationPart.TOPICS):
         return now, True
-    was = before.brokers or {}
+    previous = before.brokers or {}
     # A broker that is no longer listed may have become absent.
-    return {**{broker: (rack, False) for broker, (rack, _) in was.items()}, **now}, False
+    return {**{broker: (rack, False) for broker, (rack, _) in previous.items()}, **now}, False
 
 
 def _topics(snapshot: Snapshot) -> tuple[int, int]:
@@ -153,10 +153,10 @@ def _topics(snapshot: Snapshot) -> tuple[int, int]:
 
 def _groups(before: LastKnown, cycle: Cycle) -> tuple[Mapping[str, str] | None, bool]:
     """A group that could not be described keeps its kind; one that was not listed stays."""
-    snapshot, was = cycle.snapshot, before.groups or {}
+    snapshot, previous = cycle.snapshot, before.groups or {}
     undescribed = _hides(snapshot, ObservationPart.GROUPS)
     now = {
-        name: was[name] if undescribed and isinstance(group, OtherGroup) and name in was else group.kind.value
+        name: previous[name] if undescribed and isinstance(group, OtherGroup) and name in previous else group.kind.value
         for name, group in snapshot.groups.items()
     }
     if is_listed(snapshot, ObservationPart.GROUPS):
@@ -164,7 +164,7 @@ def _groups(before: LastKnown, cycle: Cycle) -> tuple[Mapping[str, str] | None, 
     if before.groups is None:
         return None, False
     gone = frozenset(cycle.observation.vanished_groups)
-    return {**{name: kind for name, kind in was.items() if name not in gone}, **now}, False
+    return {**{name: kind for name, kind in previous.items() if name not in gone}, **now}, False
 
 
 def _findings(before: Mapping[str, KnownFinding], cycle: Cycle) -> Mapping[str, KnownFinding]:
