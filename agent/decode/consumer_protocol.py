@@ -44,7 +44,7 @@ _KEPT_TAIL_BYTES = 256
 
 
 def decode_subscription(data: bytes, reading: DecodeContext | None = None) -> Subscription | Undecodable:
-    """A member's subscription with its user data unread, or why it cannot be read."""
+    """A member's subscription with its user data unread, or why it is undecodable (``ConsumerProtocol``)."""
     try:
         value, user_data = read_subscription(data, reading or DecodeContext())
     except UndecodableFieldError as broken:
@@ -53,7 +53,7 @@ def decode_subscription(data: bytes, reading: DecodeContext | None = None) -> Su
 
 
 def read_subscription(data: bytes, reading: DecodeContext) -> tuple[Subscription, bytes | None]:
-    """A subscription without its user data, and those apart; raises `UndecodableFieldError`."""
+    """``ConsumerProtocol.deserializeSubscription``, the user data apart; raises `UndecodableFieldError`."""
     front = reading.front
     if front is not None and data.startswith(front[0]):
         raw, version, topics, user_data = front
@@ -71,7 +71,7 @@ def read_subscription(data: bytes, reading: DecodeContext) -> tuple[Subscription
 
 
 def read_assignment(data: bytes, reading: DecodeContext) -> tuple[Assignment, bytes | None]:
-    """An assignment without its user data, and those apart; raises `UndecodableFieldError`."""
+    """``ConsumerProtocol.deserializeAssignment``, the user data apart; raises `UndecodableFieldError`."""
     version = _VERSIONS.get(data[:2])
     if version is None:
         version = _version(data, "the assignment")
@@ -144,7 +144,7 @@ _NO_GENERATION = -1
 
 
 def decode_sticky(data: bytes, reading: DecodeContext | None = None) -> StickyUserData | Undecodable:
-    """The user data of the ``sticky`` assignor: the partitions that the member owned before it joined."""
+    """``StickyAssignor.memberData``: the partitions that the member owned before it joined."""
     try:
         owned, at = (reading or DecodeContext()).partitions(data, 0)
     except UndecodableFieldError as broken:
@@ -155,7 +155,7 @@ def decode_sticky(data: bytes, reading: DecodeContext | None = None) -> StickyUs
 
 
 def decode_cooperative_sticky(data: bytes, reading: DecodeContext | None = None) -> StickyUserData | Undecodable:
-    """The user data of the ``cooperative-sticky`` assignor: a generation, and what librdkafka adds.
+    """``CooperativeStickyAssignor.memberData``: a generation, and what librdkafka adds.
 
     Five bytes and more are librdkafka's layout when they are that to the last byte; else they are a generation with
     something behind it, as Kafka reads them.

@@ -78,7 +78,7 @@ def tell_roles(
 
 
 def java_uuid_order(process_id: str) -> tuple[int, int] | tuple[int, int, str]:
-    """Sorts process ids as Java compares UUIDs: both halves as signed numbers. Other texts come last."""
+    """``UUID.compareTo`` of Java for process ids: both halves as signed numbers. Other texts come last."""
     try:
         number = UUID(process_id).int
     except ValueError:
@@ -269,7 +269,7 @@ def _was_caught_up(view: _View, process: str, task: TaskId) -> bool | None:
 
 
 def _missing(end: int, offset_sum: int) -> int:
-    """Records behind, as Kafka's leader counts them: a sum beyond the end is corrupt and counts as no state."""
+    """Records behind by ``ClientState.computeTaskLags``: a sum beyond the end is corrupt and counts as no state."""
     return end if end < offset_sum else end - offset_sum
 
 

@@ -64,7 +64,7 @@ SHARED_BUCKET = "two members share a bucket of Kafka's hash map, where their ord
 
 
 def share_a_bucket(members: Collection[str]) -> bool:
-    """True when the order of a Java hash map of these ids depends on that of insertion, which is unknown."""
+    """True when the order of Java's ``HashMap`` of these ids depends on that of insertion, which is unknown."""
     mask = grown_table(len(members)) - 1
     buckets = {((value := string_hash(member)) ^ (value & 0xFFFFFFFF) >> 16) & mask for member in members}
     return len(buckets) < len(members)

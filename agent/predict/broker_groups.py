@@ -61,7 +61,7 @@ def broker_facts(
 
 
 def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
-    """The next target by the broker's uniform or range assignor (KIP-848)."""
+    """The next target by the brokers' ``UniformAssignor`` or ``RangeAssignor`` (KIP-848)."""
     assign = ASSIGNORS.get(group.assignor or "")
     if assign is None:
         return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR)
@@ -132,7 +132,7 @@ def _topic_hash(topic_id: str) -> int:
 
 
 def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: BrokerAssignorSettings) -> Prediction:
-    """The next target by the coordinator's sticky assignor (KIP-1071); members as processes."""
+    """The next target by the coordinator's ``StickyTaskAssignor`` (KIP-1071); members as processes."""
     process_of = {member: process.id for process in group.processes for member in process.member_ids}
     standbys = facts.num_standby_replicas
     problem = _streams_problem(group, topology, process_of, standbys or 0)
@@ -240,7 +240,7 @@ GENERATION = 1
 
 
 def predict_classic(group: ConsumerGroup, inputs: AssignorInput, settings: GroupLimits) -> Prediction:
-    """The first rebalance and the state in which the group comes to rest. ``BadProblem`` where Kafka's would throw."""
+    """The first rebalance and the state in which the group settles. Raises BadProblem where Kafka's would throw."""
     assignor = group.assignor or ""
     if assignor not in CLASSIC_ASSIGNORS:
         return Prediction(
@@ -271,8 +271,8 @@ def predict_classic(group: ConsumerGroup, inputs: AssignorInput, settings: Group
         certainty=PredictionCertainty.EXACT
         if leader is LeaderClient.JAVA and not unordered
         else PredictionCertainty.COST_EQUAL,
-        first=(first := _given(settled.first)),
-        settled=first if settled.last is settled.first else _given(settled.last),
+        first=(first := _assignment(settled.first)),
+        settled=first if settled.last is settled.first else _assignment(settled.last),
         rebalances=settled.rebalances,
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -298,14 +298,14 @@ def _classic_member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
 
 
 def _settled(problem: ClassicProblem, assignor: str) -> SettledAssignment:
-    """A cooperative leader assigns partitions only after they are revoked, so that another rebalance follows."""
+    """``CooperativeStickyAssignor`` assigns partitions only after they are revoked, so another rebalance follows."""
     if assignor == COOPERATIVE_STICKY:
         return cooperative_sticky_settled(problem)
     result = EAGER[assignor](problem)
     return SettledAssignment(result, result, 1, still_moving=False)
 
 
-def _given(result: GroupAssignment) -> PredictedAssignment:
+def _assignment(result: GroupAssignment) -> PredictedAssignment:
     return PredictedAssignment(
         {
             member: partitions if len(partitions) < 2 else tuple(sorted(partitions))

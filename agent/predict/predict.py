@@ -84,8 +84,8 @@ def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, 
     predict_one = partial(_predict, racks, sets, limits.plan.predict_limit)
     made = each(memo, "predict", rows, _GROUP_ID, predict_one, context=(racks, limits.plan.predict_limit))
     return {
-        row.group.id: prediction if way is None else _finished(row, prediction, way, snapshot)
-        for row, (prediction, way) in zip(rows, made, strict=True)
+        row.group.id: prediction if path is None else _finished(row, prediction, path, snapshot)
+        for row, (prediction, path) in zip(rows, made, strict=True)
     }
 
 
@@ -149,10 +149,10 @@ def _why_not(group: Group) -> NotPredicted | None:
     return NotPredicted.HIDDEN if any(member.assigned is None for member in group.members) else None
 
 
-def _finished(row: _Row, prediction: Prediction, way: StreamsRebalancePath, snapshot: Snapshot) -> Prediction:
+def _finished(row: _Row, prediction: Prediction, path: StreamsRebalancePath, snapshot: Snapshot) -> Prediction:
     if not isinstance(row.group, StreamsGroup) or row.group.topology is None:
         return prediction
-    return with_bytes(prediction, way, row.group.topology, snapshot.size_bytes)
+    return with_bytes(prediction, path, row.group.topology, snapshot.size_bytes)
 
 
 def _assignor(row: _Row) -> str | None:
