@@ -151,12 +151,12 @@ def _task(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[T
 def _partitions(data: bytes, at: int, reading: DecodeContext, what: str) -> tuple[tuple[TopicPartition, ...], int]:
     items = reading.count(data, at, 6, what, NAME)
     at += 4
-    found = []
+    partitions = []
     for _ in range(items):
         topic, at = reading.java_name(data, at, "a topic")
-        found.append(reading.names.partitions[topic][int32(data, at, "a partition")])
+        partitions.append(reading.names.partitions[topic][int32(data, at, "a partition")])
         at += 4
-    return tuple(found), at
+    return tuple(partitions), at
 
 
 def _hosts(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[Hosts, int]:
@@ -215,8 +215,8 @@ def _indexed_partitions(
     numbers = int32s(data, at, 2 * pairs)
     known = reading.names.partitions
     try:
-        found = tuple([known[topics[t]][p] for t, p in zip(numbers[::2], numbers[1::2], strict=True)])
+        partitions = tuple([known[topics[t]][p] for t, p in zip(numbers[::2], numbers[1::2], strict=True)])
     except KeyError as missing:
         sentence = f"a host's partition points at topic {missing.args[0]}, which the dictionary lacks"
         raise UndecodableFieldError(UndecodableReason.UNKNOWN_TOPIC, sentence, at) from None
-    return found, at + 8 * pairs
+    return partitions, at + 8 * pairs

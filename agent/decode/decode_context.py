@@ -299,26 +299,26 @@ class DecodeContext:
         head = self._array_head
         # Where not even the count fits behind the topic, the long way raises the same error as for a first member.
         if head is not None and data.startswith(head[0], at) and at + len(head[0]) + 4 <= len(data):
-            found, end = self._partitions_of(head[1], data, at + len(head[0]))
+            partitions, end = self._partitions_of(head[1], data, at + len(head[0]))
         else:
-            found, end = self._partitions_by_topic(data, at)
-        if found:
-            self._array_raw, self._array = data[at:end], found
-        return found, end
+            partitions, end = self._partitions_by_topic(data, at)
+        if partitions:
+            self._array_raw, self._array = data[at:end], partitions
+        return partitions, end
 
     def _partitions_by_topic(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
         start = at
         topics = self.count(data, at, 6, "the partitions", BLOCK)
         at += 4
-        found: list[TopicPartition] = []
+        partitions: list[TopicPartition] = []
         for _ in range(topics):
             topic, at = self.name(data, at, "a partition's topic")
             known = self.names.partitions[topic]
             if topics == 1:
                 self._array_head = data[start:at], known
             of_topic, at = self._partitions_of(known, data, at)
-            found += of_topic
-        return tuple(found), at
+            partitions += of_topic
+        return tuple(partitions), at
 
     def _partitions_of(self, known: _PartitionsOfTopic, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
         items = self.count(data, at, 4, "the partitions of a topic", NUMBER)

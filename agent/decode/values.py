@@ -337,5 +337,5 @@ def _shortest(raw: bytes, at: int, what: str) -> bytes:
         sentence = f"{what}: not valid modified UTF-8, a character is cut short at byte {end} of {len(raw)}"
         raise UndecodableFieldError(UndecodableReason.NOT_TEXT, sentence, at + end)
     # The first of three bytes holds no bits of the character here; the second starts as the first of two would.
-    raw = _THREE_FOR_TWO.sub(lambda found: _TWO_BYTES[found[0]], raw)
-    return _TWO_FOR_ONE.sub(lambda found: _ONE_BYTE[found[0]], raw)
+    raw = _THREE_FOR_TWO.sub(lambda match: _TWO_BYTES[match[0]], raw)
+    return _TWO_FOR_ONE.sub(lambda match: _ONE_BYTE[match[0]], raw)

@@ -73,7 +73,7 @@ class DetectContext(NamedTuple):
 def detect_context(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> DetectContext:
     """The context of the snapshot with the steadiness of its racks by the memory."""
     seen = sightings(memory, snapshot)
-    wavering = unsteady(seen, snapshot.monotonic_ms, limits)
+    unsteady_brokers = unsteady(seen, snapshot.monotonic_ms, limits)
     missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
     absent = absences(memory, snapshot)
     away = awaited(absent, limits.racks.broker_absent_for_ms)
@@ -83,14 +83,14 @@ def detect_context(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Mem
         ("ground",),
         (
             snapshot.brokers,
-            wavering,
+            unsteady_brokers,
             away,
             gone,
             snapshot.selector_is_rack_aware,
             complete,
             whole := _topics_whole(snapshot),
         ),
-        lambda: _broker_racks(snapshot, wavering, away, gone, complete=complete, topics_whole=whole),
+        lambda: _broker_racks(snapshot, unsteady_brokers, away, gone, complete=complete, topics_whole=whole),
     )
     return DetectContext(snapshot, memory, limits, racks, seen, missing, absent)
 
@@ -104,7 +104,7 @@ def _topics_whole(snapshot: Snapshot) -> bool:
 
 def _broker_racks(
     snapshot: Snapshot,
-    wavering: frozenset[int],
+    unsteady_brokers: frozenset[int],
     away: frozenset[int],
     gone: frozenset[int],
     *,
@@ -117,8 +117,8 @@ def _broker_racks(
     return BrokerRacks(
         snapshot.brokers,
         room,
-        rack_room(snapshot.brokers, leave_out=wavering),
-        wavering,
+        rack_room(snapshot.brokers, leave_out=unsteady_brokers),
+        unsteady_brokers,
         {b.id: b.rack.told for b in snapshot.brokers if b.id in alive and b.rack.told is not None},
         tuple(sorted(set(known.values()))),
         snapshot.selector_is_rack_aware,

@@ -44,9 +44,9 @@ def group_findings(view: DetectContext, assessments: Mapping[str, Assessment], m
     gone = frozenset(view.snapshot.vanished_topics)
     away = [gone.intersection(reading.topics) for reading in read] if gone else [_NOTHING_GONE] * len(read)
     rows: Iterable[_Row] = zip(groups.values(), read, map(assessments.__getitem__, groups), away, strict=True)
-    found = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
-    findings = list(chain.from_iterable(map(itemgetter(0), found)))
-    return GroupFindings(findings + list(_stuck(view)), set().union(*set(map(itemgetter(1), found))))
+    results = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
+    findings = list(chain.from_iterable(map(itemgetter(0), results)))
+    return GroupFindings(findings + list(_stuck(view)), set().union(*set(map(itemgetter(1), results))))
 
 
 def _of_one(

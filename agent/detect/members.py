@@ -70,8 +70,8 @@ def likely_rack(rack_id: str, racks: Iterable[str]) -> str | None:
     alike = [rack for rack in known if folded_rack(rack) == folded]
     if alike or not folded or len(folded) > _LONGEST:
         return alike[0] if len(alike) == 1 and folded else None
-    near = [(slips, rack) for rack in known if (slips := _slips(folded, folded_rack(rack))) is not None]
-    best = [rack for slips, rack in near if slips == min(near)[0]]
+    near = [(typos, rack) for rack in known if (typos := _typos(folded, folded_rack(rack))) is not None]
+    best = [rack for typos, rack in near if typos == min(near)[0]]
     return best[0] if len(best) == 1 else None
 
 
@@ -91,15 +91,15 @@ def folded_rack(rack: str) -> str:
     return kept or rack
 
 
-def _slips(one: str, other: str) -> int | None:
+def _typos(one: str, other: str) -> int | None:
     """How many slips of the pen lie between two folded names; None where they are not one name."""
     allowed = min(2, max(len(one), len(other)) // _SLIP)
     if not allowed or len(other) > _LONGEST or abs(len(one) - len(other)) > allowed or one[-1:] != other[-1:]:
         return None
     if _NUMBER.findall(one) != _NUMBER.findall(other):
         return None
-    slips = _distance(one, other)
-    return slips if slips <= allowed else None
+    typos = _distance(one, other)
+    return typos if typos <= allowed else None
 
 
 def _distance(one: str, other: str) -> int:

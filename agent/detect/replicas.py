@@ -60,7 +60,7 @@ def _findings(view: DetectContext, memo: Memo, *, hidden: bool) -> list[Finding]
         moving.setdefault(move.id.topic, []).append(move)
     rows = [(topic, tuple(moving.get(name, ()))) for name, topic in view.snapshot.topics.items()]
     places = _Places(view.ground)
-    found = each(
+    by_topic = each(
         memo,
         "replicas of",
         rows,
@@ -68,10 +68,10 @@ def _findings(view: DetectContext, memo: Memo, *, hidden: bool) -> list[Finding]
         lambda row: _topic_findings(row[0], row[1], view, places),
         context=(view.ground, view.limits),
     )
-    findings = [finding for topic in found for finding in topic.findings]
+    findings = [finding for topic in by_topic for finding in topic.findings]
     if hidden:
         return findings
-    return findings + _cluster_skew(Counter([topic.spread for topic in found if topic.spread is not None]), view)
+    return findings + _cluster_skew(Counter([topic.spread for topic in by_topic if topic.spread is not None]), view)
 
 
 class _Place(NamedTuple):

@@ -300,25 +300,25 @@ def _risk(loss: RackLoss) -> DoctorCheck:
 
 def _answer(question: _Question, context: DoctorContext, advice: tuple[AdvicePlan, ...]) -> DoctorCheck:
     findings = context.detection.findings
-    found = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
-    if any(_is_grave(finding) or finding.reason in question.risks for finding in found):
-        return _fault(question, found, advice, context)
+    relevant = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
+    if any(_is_grave(finding) or finding.reason in question.risks for finding in relevant):
+        return _fault(question, relevant, advice, context)
     gaps = gaps_of(context.snapshot, question.parts)
     coverage = question.coverage(context)
     missing = [f"{gap.part}{f' of {gap.subject}' if gap.subject else ''}: {gap.cause} ({gap.detail})" for gap in gaps]
     unseen = [*few(list(dict.fromkeys(missing)), "answers"), *coverage.unseen]
     who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *coverage.who]))
     state, sentences = _judged(coverage, unseen)
-    if found:  # infos, which the sentence of OK would contradict
-        sentences = (*(() if state is CheckState.OK else sentences), *told_infos(found))
+    if relevant:  # infos, which the sentence of OK would contradict
+        sentences = (*(() if state is CheckState.OK else sentences), *told_infos(relevant))
     return DoctorCheck(
         name=question.name,
         key=question.name,
         state=state,
         sentences=sentences,
         who=who,
-        fixes=_fixes(question, (), found, advice, context),
-        tells=bool(found),
+        fixes=_fixes(question, (), relevant, advice, context),
+        tells=bool(relevant),
     )
 
 
@@ -351,14 +351,14 @@ def _judged(coverage: CheckCoverage, unseen: Sequence[str]) -> tuple[CheckState,
 
 
 def _fault(
-    question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], context: DoctorContext
+    question: _Question, findings: Sequence[Finding], advice: tuple[AdvicePlan, ...], context: DoctorContext
 ) -> DoctorCheck:
     """Faults and risks, then infos."""
-    grave = each_subject([finding for finding in found if _is_grave(finding)])
-    risks = [finding for finding in found if finding.reason in question.risks and not _is_grave(finding)]
+    grave = each_subject([finding for finding in findings if _is_grave(finding)])
+    risks = [finding for finding in findings if finding.reason in question.risks and not _is_grave(finding)]
     faults = [*grave, *each_subject(risks)]
     known = {finding.subject for finding in faults}
-    infos = [finding for finding in found if finding.subject not in known]
+    infos = [finding for finding in findings if finding.subject not in known]
     fixes = _fixes(question, faults, infos, advice, context)
     who: list[str] = []
     if all(finding.subject.kind == "cluster" for finding in faults):

@@ -51,22 +51,22 @@ class DoctorFix(NamedTuple):
 
 
 def fixes_of(
-    found: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], context: DoctorContext
+    findings: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], context: DoctorContext
 ) -> tuple[DoctorFix, ...]:
     """The fixes of a check's findings, in the order of these; empty where no line fixes them."""
     by_lines: dict[tuple[str, ...], list[str]] = {}
-    ids, reasons = {finding.id for finding in found}, frozenset(wanted)
+    ids, reasons = {finding.id for finding in findings}, frozenset(wanted)
     for plan in advice:
         if plan.reason in reasons and (not plan.findings or ids & {*plan.findings}):
             by_lines.setdefault(lines_of(plan), []).extend(_concerned(plan))
-    for finding in found:
+    for finding in findings:
         if finding.reason in ASSIGNORS:
             lines = _awareness_lines(finding, advice, context.snapshot, context.limits)
             by_lines.setdefault(lines, []).append(f"group {finding.subject.name}")
-    for finding in found:
+    for finding in findings:
         if finding.reason in PLACED:
             by_lines.setdefault((_plan_line(finding, context.proposals),), []).append(_subject(finding))
-    for finding in found:
+    for finding in findings:
         if finding.reason is FindingReason.RACK_SPELLING:
             for line, concerned in _spelling_lines(finding, context.snapshot):
                 by_lines.setdefault((line,), []).extend(concerned)
@@ -77,12 +77,12 @@ def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Me
     """Group -> its members with a spelling of the finding's rack that no broker has."""
     spellings, of_brokers = _spellings(finding, snapshot)
     others = spellings - of_brokers
-    found = {
+    by_group = {
         group.id: [member for member in group.members if member.rack.told in others]
         for group in snapshot.groups.values()
         if isinstance(group, ReaderGroup)
     }
-    return {group: members for group, members in found.items() if members}
+    return {group: members for group, members in by_group.items() if members}
 
 
 def _spellings(finding: Finding, snapshot: Snapshot) -> tuple[set[str], set[str]]:
@@ -148,15 +148,15 @@ SENTENCES = 10
 """Findings of one check that are named one by one; the rest is counted, and ``rackwise status`` shows all."""
 
 
-def told_infos(found: Iterable[Finding]) -> list[str]:
+def told_infos(findings: Iterable[Finding]) -> list[str]:
     """Findings of severity info, as ``status`` shows them."""
-    return [f"info: {sentence}" for sentence in few(merged_sentences(each_subject(found)), "infos")]
+    return [f"info: {sentence}" for sentence in few(merged_sentences(each_subject(findings)), "infos")]
 
 
-def each_subject(found: Iterable[Finding]) -> list[Finding]:
+def each_subject(findings: Iterable[Finding]) -> list[Finding]:
     """The first finding of each subject."""
     first: dict[SubjectId, Finding] = {}
-    for finding in found:
+    for finding in findings:
         first.setdefault(finding.subject, finding)
     return list(first.values())
 
@@ -230,8 +230,8 @@ def fault_cost(check: str, who: Iterable[str], costs: CrossRackCosts, look: Stag
         return _of_members({}, _found(FindingReason.SUBSCRIPTION_TOO_OLD, is_too_old, look), look)
     if check != ASSIGNORS_CHECK:
         return NO_COST
-    found = [_saved(group, look) for group in dict.fromkeys(who)]
-    return FaultCost(_total([one.bytes_per_s for one in found], 3), _total([one.usd_per_day for one in found], 8))
+    saved = [_saved(group, look) for group in dict.fromkeys(who)]
+    return FaultCost(_total([one.bytes_per_s for one in saved], 3), _total([one.usd_per_day for one in saved], 8))
 
 
 def _total(values: Iterable[float | None], digits: int) -> float | None:

@@ -90,8 +90,8 @@ def _movable(state: PartitionState, target: Replicas, context: PlanContext) -> l
 
 def _absent(broker: int, context: PlanContext) -> str:
     """The sentence about an absent broker."""
-    found = context.found.about(FindingReason.BROKER_ABSENT, SubjectId("broker", str(broker)))
-    return found[0].sentence if found else "not registered, as far as the brokers answered"
+    findings = context.found.about(FindingReason.BROKER_ABSENT, SubjectId("broker", str(broker)))
+    return findings[0].sentence if findings else "not registered, as far as the brokers answered"
 
 
 def _planned(state: PartitionState, change: PlacementChange | None, *, leaders_only: bool) -> ExplainedRule:

@@ -85,7 +85,7 @@ EXAMPLES = 5
 _Racks = Mapping[int, str | None]
 
 
-class _Then(NamedTuple):
+class _ComparedRacks(NamedTuple):
     """Racks of the brokers in the last observation and in this one, and partitions that are not comparable yet."""
 
     before: _Racks
@@ -110,7 +110,7 @@ def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
 
 def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
     now = sightings(memory, snapshot)
-    racks = _Then(
+    racks = _ComparedRacks(
         {broker: seen.known for broker, seen in memory.brokers.items()},
         {broker: seen.known for broker, seen in now.items()},
         widened_partitions(memory, snapshot).keys(),
@@ -165,7 +165,7 @@ def _relabelled(before: Mapping[int, RackSighting], now: Mapping[int, RackSighti
     ]
 
 
-def _relabelling(broker: int, racks: _Then, memory: Memory, snapshot: Snapshot) -> RackChange | None:
+def _relabelling(broker: int, racks: _ComparedRacks, memory: Memory, snapshot: Snapshot) -> RackChange | None:
     """The change of all partitions on one broker with a new rack."""
     count = 0
     topics = set()
@@ -191,7 +191,7 @@ def _relabelling(broker: int, racks: _Then, memory: Memory, snapshot: Snapshot) 
 
 
 def _changes_of(
-    topic: TopicState, racks: _Then, room: RackRoom, memory: Memory, snapshot: Snapshot
+    topic: TopicState, racks: _ComparedRacks, room: RackRoom, memory: Memory, snapshot: Snapshot
 ) -> Iterable[RackChange]:
     known = memory.topics.get(topic.name)
     if known is None:
@@ -255,7 +255,7 @@ def _change(
         )
 
 
-def _moved_racks(before: Replicas, after: Replicas, racks: _Then) -> bool:
+def _moved_racks(before: Replicas, after: Replicas, racks: _ComparedRacks) -> bool:
     """True when other replicas live in other racks; the same replicas in another rack are a relabelled broker."""
     if before == after or sorted(before) == sorted(after):
         return False

@@ -53,13 +53,13 @@ def remember_streams(
     if rebalanced and join.after_ms is not None:
         join = join._replace(end_sums=_end_sums(copies))
     seen = {_key(copy): _copy(known.copies.get(_key(copy)), copy, now_ms) for copy in copies if _is_followed(copy)}
-    taught = _between_joins(known, copies, now_ms, last_look_ms) if rebalanced else ()
-    taught = (*taught, *_between_readings(known, copies, seen, join, now_ms))
+    measured = _between_joins(known, copies, now_ms, last_look_ms) if rebalanced else ()
+    measured = (*measured, *_between_readings(known, copies, seen, join, now_ms))
     return StreamsMemory(
         join,
         {_key(copy): copy.offset_sum or 0 for copy in copies if _is_followed(copy)},
         seen,
-        (*known.rates, *taught)[-RATES_KEPT:],
+        (*known.rates, *measured)[-RATES_KEPT:],
         _ready_ms(None if rebalanced else known.ready_ms, copies, now_ms),
     )
 
@@ -163,8 +163,8 @@ def _between_readings(
             continue
         if seen[key].samples == known.copies[key].samples:  # no new reading
             continue
-        (then_ms, then), (at_ms, lag) = seen[key].samples[0], seen[key].samples[-1]
+        (first_ms, first_lag), (at_ms, lag) = seen[key].samples[0], seen[key].samples[-1]
         if lag > RESTORING_SHARE * end:
-            rate = (then - lag) * 1000 / (at_ms - then_ms) + (appended_per_s(join, copy.task, end, now_ms) or 0.0)
+            rate = (first_lag - lag) * 1000 / (at_ms - first_ms) + (appended_per_s(join, copy.task, end, now_ms) or 0.0)
             by_process[copy.process_id] = by_process.get(copy.process_id, 0.0) + rate
     return tuple(RestoreRate(rate, rate) for _, rate in sorted(by_process.items()) if rate > 0)

@@ -63,14 +63,14 @@ class RackPatternIndex:
     def __init__(self, patterns: Iterable[RackPattern]) -> None:
         self._by_name: dict[str, list[tuple[SchemaValidator, str]]] = {}
         for of, pattern, rack in patterns:
-            found = SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
-            self._by_name.setdefault(of, []).append((found, rack))
+            validator = SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+            self._by_name.setdefault(of, []).append((validator, rack))
 
     def racks(self, names: Iterable[tuple[str, str]], hosts: Sequence[str]) -> list[str]:
         """The racks of all patterns that are found in one of these names."""
         known = [(self._by_name.get(of, ()), name) for of, name in names]
         known += [(self._by_name.get(HOST, ()), host) for host in hosts]
-        return [rack for patterns, name in known for found, rack in patterns if found.isinstance_python(name)]
+        return [rack for patterns, name in known for validator, rack in patterns if validator.isinstance_python(name)]
 
 
 class RackNetworkIndex:
@@ -91,13 +91,13 @@ class RackNetworkIndex:
 
     def racks(self, addresses: Iterable[IpAddress]) -> list[str]:
         """The racks of these addresses."""
-        found: list[str] = []
+        racks: list[str] = []
         for address in addresses:
             key = (address.version, int(address))
             at = bisect_right(self._starts, key) - 1
             if at >= 0 and key <= self._ends[at][0]:
-                found.append(self._ends[at][1])
-        return found
+                racks.append(self._ends[at][1])
+        return racks
 
 
 def _address(text: str) -> IpAddress | None:

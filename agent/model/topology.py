@@ -156,7 +156,7 @@ def _source_changelog(application: str, reads: Collection[str]) -> _Verdict:
 
 
 def _hinted(
-    name: _Subtopology, reads: Collection[str], found: Mapping[_Subtopology, _Verdict], hint: TopologyHint
+    name: _Subtopology, reads: Collection[str], verdicts: Mapping[_Subtopology, _Verdict], hint: TopologyHint
 ) -> _Verdict | None:
     """The user's hint for a subtopology; None without one."""
     text = str(name)
@@ -170,8 +170,8 @@ def _hinted(
         return _Verdict(TaskStatefulness.CHANGELOG, tuple(sorted({*topics, *tables})))
     if not tables:
         return None
-    if found[name].statefulness is TaskStatefulness.CHANGELOG:
-        return _Verdict(TaskStatefulness.CHANGELOG, tuple(sorted({*found[name].changelogs, *tables})))
+    if verdicts[name].statefulness is TaskStatefulness.CHANGELOG:
+        return _Verdict(TaskStatefulness.CHANGELOG, tuple(sorted({*verdicts[name].changelogs, *tables})))
     return _Verdict(TaskStatefulness.SOURCE_CHANGELOG, tables)
 
 

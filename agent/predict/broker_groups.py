@@ -203,10 +203,10 @@ def _streams_notes(facts: BrokerAssignorSettings, *, shared: bool) -> Iterator[s
 
 
 def _by_subtopology(tasks: tuple[TaskId, ...]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for task in tasks:
-        found.setdefault(str(task.subtopology), []).append(task.partition)
-    return {name: tuple(sorted(found[name])) for name in sorted(found)}
+        numbers.setdefault(str(task.subtopology), []).append(task.partition)
+    return {name: tuple(sorted(numbers[name])) for name in sorted(numbers)}
 
 
 def _by_process(

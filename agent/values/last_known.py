@@ -98,7 +98,7 @@ _ONLY_OF: Mapping[FindingReason, frozenset[ObservationPart]] = {
 }
 """Findings that rest on these parts and on no other."""
 _COUNTED = re.compile(r"\d+ (of them|topics|groups)")
-_OF_NO_ONE = frozenset(("cluster", "rack"))
+_WITHOUT_ROWS = frozenset(("cluster", "rack"))
 """Kinds of subjects without rows of their own."""
 
 
@@ -275,9 +275,9 @@ def _may_be_hidden(known: KnownFinding, gaps: frozenset[GapKey], shown: _Shown, 
     """
     finding = known.finding
     lost = known.shown - shown.of(finding)
-    of_no_one = finding.subject.kind in _OF_NO_ONE
+    without_rows = finding.subject.kind in _WITHOUT_ROWS
     return any(
-        gap not in known.gaps or gap.part in lost or (of_no_one and gap.hides_others)
+        gap not in known.gaps or gap.part in lost or (without_rows and gap.hides_others)
         for gap in gaps
         if _bears_on(finding, gap, snapshot)
     )
@@ -288,7 +288,7 @@ def _bears_on(finding: Finding, gap: GapKey, snapshot: Snapshot) -> bool:
     part, subject, _ = gap
     if part is ObservationPart.LOG_DIRS or part not in _ONLY_OF.get(finding.reason, (part,)):
         return False  # no finding rests on sizes
-    if kind in _OF_NO_ONE:
+    if kind in _WITHOUT_ROWS:
         return True
     if part in (_NOT_OF_GROUPS if kind in _OF_GROUPS else _NOT_OF_OTHERS):
         return False

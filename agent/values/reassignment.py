@@ -333,8 +333,8 @@ def rolled_back_plan(name: str) -> str | None:
 
 def in_force(plans: tuple[ReassignmentPlan, ...], plan: ReassignmentPlan) -> bool:
     """Whether it is done, and was not rolled back since."""
-    back = newest_rollback(plans, plan.proposal_id)
-    return plan.state is PlanState.DONE and (back is None or not in_force(plans, back))
+    rollback = newest_rollback(plans, plan.proposal_id)
+    return plan.state is PlanState.DONE and (rollback is None or not in_force(plans, rollback))
 
 
 # Reassignment plan from an approved proposal and the limits. Pure.

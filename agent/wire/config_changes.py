@@ -156,13 +156,13 @@ def _read(resources: Iterable[ThrottleResource], connection: BrokerConnection, u
 
 def _seen(kind: str, row: Any) -> dict[tuple[ThrottleResource, str], SeenThrottle]:
     """Both keys of a resource; a key that the answer lacks is unset in every layer."""
-    found = {one.name: one for one in row.configs}
+    entries = {one.name: one for one in row.configs}
     resource = ThrottleResource(kind, row.resource_name)
     read: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
     for key in KEYS_OF[kind]:
         own: str | None = None
         default: str | None = None
-        if (entry := found.get(key)) is not None:
+        if (entry := entries.get(key)) is not None:
             stack = [(one.source, one.value) for one in entry.synonyms or ()] or [(entry.config_source, entry.value)]
             own = next((value for source, value in stack if source == _OWN_LAYER[kind]), None)
             default = next((value for source, value in stack if source not in (_OWN_LAYER[kind], _BUILT_IN)), None)
