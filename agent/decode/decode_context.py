@@ -80,7 +80,7 @@ MOST_WORK_PER_BYTE = 600
 _NAMED_WORK = 2_500
 """A task of a named topology, beside what any task costs."""
 _NEW_NUMBER_BYTES = 220
-"""A partition or a task, and its place among what is known."""
+"""A partition or a task, with its entry among the interned ones."""
 _NEW_TEXT_BYTES = 300
 _BYTES_PER_BYTE = 6
 """A text has up to four bytes for each of its own, which are kept beside it."""

@@ -91,7 +91,7 @@ def gain(now: LocalityCounts, best: LocalityCounts) -> int:
 
 
 def localities(kafka: LocalityCounts, read: LocalityCounts) -> tuple[Locality, Locality]:
-    """The tallies by both measures as others see them."""
+    """Both tallies as `Locality`, in partitions."""
     return _locality(LocalityMeasure.KAFKA, kafka), _locality(LocalityMeasure.READ_LOCAL, read)
 
 
@@ -106,7 +106,7 @@ def measures_agree(masks: Mapping[str, TopicMasks]) -> bool:
 
 
 def racks_by_partition(locality: GroupLocality, measure: LocalityMeasure) -> dict[str, tuple[frozenset[str], ...]]:
-    """The racks in which each partition can be read locally for certain, as the assignors' contract wants them."""
+    """The racks in which each partition can be read locally for certain, in the form of the assignors' contract."""
     names = locality.bits.names.__getitem__
     by_kafka = measure is LocalityMeasure.KAFKA
     return {topic: tuple(map(names, of.kafka if by_kafka else of.read)) for topic, of in locality.masks.items()}

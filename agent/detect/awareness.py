@@ -123,7 +123,7 @@ class _RackNumbers(dict[tuple[int, ...], int]):
         return number
 
     def together(self, numbers: frozenset[int], size: int) -> TopicFacts:
-        """The facts of a topic whose partitions have these sights."""
+        """The facts of a topic whose partitions have these rack numbers."""
         all_seen = list(self._numbers)
         seen = [all_seen[number] for number in numbers]
         union = frozenset().union(*[one.racks for one in seen])

@@ -39,9 +39,9 @@ class BrokerRacks(NamedTuple):
     complete: bool
     """False when brokers did not answer: then no broker is absent for certain."""
     away: frozenset[int] = frozenset()
-    """Absent brokers that are waited for: nothing is moved because of their absence yet."""
+    """Absent brokers that may be restarting: nothing is moved because of their absence yet."""
     gone: frozenset[int] = frozenset()
-    """Absent brokers that are not waited for: no share of the preferred leaders is theirs."""
+    """Absent brokers beyond that time: they count for no share of the preferred leaders."""
     topics_whole: bool = False
     """True when every topic is visible by rights and answers: a topic not among them does not exist."""
 

@@ -34,7 +34,7 @@ class GroupFindings(NamedTuple):
 
     findings: list[Finding]
     racks: set[tuple[str, str]]
-    """Every rack that some member sends: (the rack that is meant, as it is sent)."""
+    """Every rack that a member sends: (rack after aliases, ``client.rack`` as sent)."""
 
 
 def group_findings(view: DetectContext, assessments: Mapping[str, Assessment], memo: Memo) -> GroupFindings:

@@ -78,7 +78,7 @@ class _Place(NamedTuple):
     crowded: CrowdedRack | None
     """By racks that hold still."""
     wavering: CrowdedRack | None
-    """By racks of which one does not hold still, or with a replica on a broker that is waited for."""
+    """With an unsteady rack, or a replica on an absent broker that may be restarting."""
     leader: int | None
     """Index of the rack of the preferred leader; None where it is not known, or its broker is gone."""
     racks: tuple[int, ...]
@@ -88,7 +88,7 @@ class _Place(NamedTuple):
 
 
 class _Places(dict[Replicas, _Place]):
-    """Lists of replicas as they come up: a cluster has few different ones."""
+    """Replica list -> its place, computed at first use: a cluster has few different ones."""
 
     def __init__(self, brokers: BrokerRacks) -> None:
         super().__init__()

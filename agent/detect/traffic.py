@@ -133,7 +133,7 @@ def _read_optimum(
 
 
 def byte_localities(kafka: LocalityRates, read: LocalityRates) -> tuple[Locality, Locality]:
-    """Bytes by both measures as others see them."""
+    """Both measures as `Locality`, in bytes per second."""
     return Locality(LocalityMeasure.KAFKA, "bytes_per_s", *kafka), Locality(
         LocalityMeasure.READ_LOCAL, "bytes_per_s", *read
     )

@@ -91,9 +91,9 @@ class _ComparedRacks(NamedTuple):
     before: _Racks
     now: _Racks
     doubted: AbstractSet[TopicPartition]
-    """They may be in the midst of a move."""
+    """They may be moving."""
     blind: bool
-    """Moves are not shown: each partition may be in the midst of one."""
+    """Moves are not shown: each partition may be moving."""
 
 
 def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
@@ -143,7 +143,7 @@ def moves_hidden(snapshot: Snapshot) -> bool:
 
 
 def widened_partitions(memory: Memory, snapshot: Snapshot) -> Mapping[TopicPartition, Replicas]:
-    """The partitions that count as moving for this look though none of them is listed as such, with their replicas."""
+    """Partitions with added replicas and no listed reassignment -> replicas; they count as moving at this look."""
     widened = {}
     for topic in topics_to_compare(memory, snapshot):
         known = memory.topics.get(topic.name)

@@ -84,7 +84,7 @@ def size_base(snapshot: Snapshot) -> RateBase:
 def learned_bytes_per_record(memory: Memory, snapshot: Snapshot) -> Mapping[str, float]:
     """Bytes per record of each topic: growth on disk by records appended, between two observations with both.
 
-    A partition that did not grow teaches nothing: old segments may have been deleted meanwhile.
+    A partition that did not grow is left out: old segments may have been deleted meanwhile.
     """
     known = {topic: size for topic, size in memory.bytes_per_record.items() if topic in snapshot.topics}
     base = memory.size_base
@@ -299,7 +299,7 @@ def _gone(memory: Memory, seen: Mapping[str, int], now_ms: int) -> dict[str, tup
 
 
 def _topics(memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]) -> Mapping[str, TopicMemory]:
-    """Topics as they are, and those that are only not shown as they were."""
+    """Topics as shown now; those that are only hidden as before."""
     blind = moves_hidden(snapshot)
     missing = {gap.subject for gap in snapshot.gaps if gap.part is ObservationPart.TOPICS}
     compared = {topic.name for topic in topics_to_compare(memory, snapshot)}

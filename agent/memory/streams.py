@@ -26,7 +26,7 @@ NOTHING = StreamsMemory(None, {}, {}, ())
 def current_join(before: Join | None, key: str, now_ms: int, last_look_ms: int | None) -> Join:
     """The join in force: the remembered one while its key is the same, else a new one without end sums yet.
 
-    ``last_look_ms`` is the look that saw the group before or saw that it was not there; None when there was none.
+    ``last_look_ms``: monotonic time of the last look with the group, or without it for certain; None without one.
     """
     if before is not None and before.key == key:
         return before

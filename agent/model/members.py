@@ -69,7 +69,7 @@ def brokers_of(
     brokers: list[BrokerState] = []
     for broker, rows in answered.items():
         rack = _broker_rack(rows, located)
-        if unanswered and rack.state is RackState.UNKNOWN:  # a locator that did not answer may well know
+        if unanswered and rack.state is RackState.UNKNOWN:  # a locator that did not answer may know it
             rack = _remembered(broker, memory)._replace(source=rack.source or "", sent=rack.sent)
         brokers.append(_present(rows, rack, observation.cordoned))
     brokers += [_absent(broker, memory, located) for broker in set(named) - answered.keys()]
@@ -239,7 +239,7 @@ def streams_member(
 
 
 def with_process_rack(members: Iterable[Member], rack: Rack) -> list[Member]:
-    """The members of one process: where they contradict each other, none of their racks is believed."""
+    """The members of one process: where they contradict each other, none of their racks counts."""
     if rack.state is not RackState.CONFLICTING:
         return list(members)
     if rack.source is None:

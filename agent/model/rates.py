@@ -80,7 +80,7 @@ def still_missing(
     """Records of one copy not yet restored, when its process has restored for that long.
 
     A thread restores its tasks in turn: at best this copy was the first, at worst it is the last of the backlog, and
-    likely all came on alike. ``longest_s`` is None where the beginning was not seen.
+    likely all advanced evenly. ``longest_s`` is None where the beginning was not seen.
     """
     least = 0.0 if rate.high is None or longest_s is None else max(0.0, missing - rate.high * longest_s)
     most = min(missing, max(least, backlog - rate.low * shortest_s))

@@ -63,7 +63,7 @@ class TopicCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossRackCosts:
-    """Everything that crosses racks, as far as it is visible."""
+    """All cross-rack traffic, as far as it is visible."""
 
     groups: Mapping[str, CrossRackTraffic | None]
     """Reads of each group; None where they are not visible, as of a share group."""

@@ -207,9 +207,9 @@ def money_words(traffic: CrossRackTraffic | None, limits: Limits) -> str | None:
 
 
 def worst_first(traffic: CrossRackTraffic | None, limits: Limits) -> tuple[int, float, float]:
-    """Sorts by what it may cost at most, then by bytes, the most first; by the least where there is no such bound.
+    """Sort key: highest upper bound of the cost first, then of the bytes; lower bounds where there is no upper one.
 
-    What may cost anything comes after what has a figure, and before what costs nothing for certain.
+    Traffic of unbounded cost comes after traffic with a figure, and before traffic that certainly costs nothing.
     """
     if traffic is None:
         return 1, 0.0, 0.0

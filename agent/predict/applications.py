@@ -295,7 +295,7 @@ def _path(problem: StreamsProblem, assign: Assign) -> StreamsRebalancePath:
 
 
 def _caught_up(problem: StreamsProblem, result: StreamsResult) -> StreamsProblem:
-    """The next rebalance's problem, when all copies have caught up. State that was given up stays for a while."""
+    """The next rebalance's problem, when all copies have caught up. State of revoked tasks stays for a while."""
     stateful = set(problem.stateful)
     clients = []
     for client in problem.clients:

@@ -31,7 +31,7 @@ class AssignorInput(NamedTuple):
 
     topics: Mapping[str, TopicState]
     racks: Mapping[int, str]
-    """Broker -> its broker.rack; clients get none of a broker that is away."""
+    """Broker -> its broker.rack; clients get none for an absent broker."""
     sets: RackSets
     """The same for lists of replicas."""
 

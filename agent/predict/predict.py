@@ -114,7 +114,7 @@ def _predict(
     inputs = AssignorInput({topic.name: topic for topic in row.topics if topic is not None}, racks, sets)
     try:
         return _asked(row, inputs)
-    except ValueError as refused:  # BadProblem is one, and so is an id that is none of Kafka's
+    except ValueError as refused:  # BadProblem, or an id that Kafka would refuse
         return Prediction(
             group_id=group.id, assignor=_assignor(row), why_not=NotPredicted.REFUSED, notes=(str(refused),)
         ), None

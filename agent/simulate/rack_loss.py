@@ -86,7 +86,7 @@ class RackLoss:
 
     @property
     def costs_nothing(self) -> bool:
-        """True when everything goes on, for certain."""
+        """True when the loss certainly stops nothing."""
         return not (self.leaderless or self.under_min_isr or self.tasks or self.uncertain)
 
     @property

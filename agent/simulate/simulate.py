@@ -222,7 +222,7 @@ def _present(group: ReaderGroup) -> PredictedAssignment:
 
 
 def _held(group: ReaderGroup) -> list[tuple[TopicPartition, str]]:
-    """(partition, who reads it) now."""
+    """(partition, reader) now."""
     if isinstance(group, ConsumerGroup):
         return [(partition, member.id) for member in group.members for partition in member.assigned or ()]
     sources = {task.id: task.sources for task in group.topology.tasks} if group.topology is not None else {}
