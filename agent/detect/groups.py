@@ -199,10 +199,10 @@ def _stuck(view: DetectContext) -> Iterable[Finding]:
 def prediction_findings(view: DetectContext) -> list[Finding]:
     """One finding for each group whose last rebalance differs from its prediction."""
     findings = []
-    for name, foretold in view.memory.foretold.items():
+    for name, prediction in view.memory.foretold.items():
         if view.limits.excludes_group(name):
             continue
-        why = prediction_mismatch(foretold, view.snapshot.groups.get(name), view.snapshot)
+        why = prediction_mismatch(prediction, view.snapshot.groups.get(name), view.snapshot)
         if why is not None:
             findings.append(
                 Finding(
@@ -211,10 +211,10 @@ def prediction_findings(view: DetectContext) -> list[Finding]:
                     sentence=f"group {name} was predicted wrongly: {why}; the configured or assumed settings are "
                     "probably not those that it runs with",
                     evidence=(
-                        ("predicted by", foretold.by),
-                        ("known from", foretold.basis),
-                        ("crossing predicted", foretold.crossing),
-                        ("prediction", "exact assignment" if foretold.exact else "cost only"),
+                        ("predicted by", prediction.by),
+                        ("known from", prediction.basis),
+                        ("crossing predicted", prediction.crossing),
+                        ("prediction", "exact assignment" if prediction.exact else "cost only"),
                     ),
                     severity=FindingSeverity.INFO,
                     since_ms=view.snapshot.taken_ms,

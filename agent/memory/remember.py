@@ -140,37 +140,37 @@ def prediction_memory(
     )
 
 
-def prediction_mismatch(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> str | None:
+def prediction_mismatch(prediction: PredictionMemory, group: Group | None, snapshot: Snapshot) -> str | None:
     """The difference of the group's last rebalance from its prediction, as a clause; None without one."""
     if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
-        return foretold.missed
-    if _rebalance(group) == foretold.rebalance:
-        return foretold.missed
+        return prediction.missed
+    if _rebalance(group) == prediction.rebalance:
+        return prediction.missed
     reads = _reads(group)
-    if _subject(group, snapshot) != foretold.subject or not _complete(group, reads):
+    if _subject(group, snapshot) != prediction.subject or not _complete(group, reads):
         return None
     copies = sum(len(p.standby) + len(p.warmup) for p in group.processes) if isinstance(group, StreamsGroup) else 0
-    if _outcome(reads, copies, group, snapshot, exact=foretold.exact) in foretold.outcomes:
+    if _outcome(reads, copies, group, snapshot, exact=prediction.exact) in prediction.outcomes:
         return None
     crossing = _crossing(reads, group, snapshot)
     return (
-        f"{foretold.by} ({foretold.basis}) predicted {counted(foretold.crossing, 'read')} across racks; after the "
+        f"{prediction.by} ({prediction.basis}) predicted {counted(prediction.crossing, 'read')} across racks; after the "
         f"rebalance the group has another assignment, with {crossing}"
     )
 
 
-def kept_prediction(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> PredictionMemory | None:
+def kept_prediction(prediction: PredictionMemory, group: Group | None, snapshot: Snapshot) -> PredictionMemory | None:
     """The prediction to keep after an observation without a new one; None once it is right or void."""
     if not isinstance(group, ReaderGroup):
         return None
     rebalance = _rebalance(group)
-    if group.hidden or group.state != STABLE or rebalance is None or rebalance == foretold.rebalance:
-        return foretold
+    if group.hidden or group.state != STABLE or rebalance is None or rebalance == prediction.rebalance:
+        return prediction
     reads = _reads(group)
-    if _subject(group, snapshot) == foretold.subject and not _complete(group, reads):
-        return foretold  # work is still being handed over
-    why = prediction_mismatch(foretold, group, snapshot)
-    return None if why is None else foretold._replace(rebalance=rebalance, missed=why)
+    if _subject(group, snapshot) == prediction.subject and not _complete(group, reads):
+        return prediction  # work is still being handed over
+    why = prediction_mismatch(prediction, group, snapshot)
+    return None if why is None else prediction._replace(rebalance=rebalance, missed=why)
 
 
 def _rebalance(group: ReaderGroup) -> str | None:
@@ -271,13 +271,13 @@ def remember(
         acts={subject: at for subject, at in memory.acts.items() if now_ms - at <= ACTS_KEPT_MS},
         rate_bases=next_rate_bases(memory, snapshot),
         size_base=next_size_base(memory, snapshot),
-        foretold=_foretold(memory, snapshot, predictions),
+        foretold=_predictions(memory, snapshot, predictions),
         bytes_per_record=learned_bytes_per_record(memory, snapshot),
         topic_states=snapshot.topics,
     )
 
 
-def _foretold(
+def _predictions(
     memory: Memory, snapshot: Snapshot, predictions: Mapping[str, Prediction]
 ) -> Mapping[str, PredictionMemory]:
     """The last prediction of each group, until its next rebalance."""
