@@ -154,8 +154,8 @@ def prediction_mismatch(prediction: PredictionMemory, group: Group | None, snaps
         return None
     crossing = _crossing(reads, group, snapshot)
     return (
-        f"{prediction.by} ({prediction.basis}) predicted {counted(prediction.crossing, 'read')} across racks; after the "
-        f"rebalance the group has another assignment, with {crossing}"
+        f"{prediction.by} ({prediction.basis}) predicted {counted(prediction.crossing, 'read')} across racks; after "
+        f"the rebalance the group has another assignment, with {crossing}"
     )
 
 

@@ -67,7 +67,7 @@ class RemoveRack(SimulatedChange):
 
 @dataclass(frozen=True, slots=True)
 class RemoveBroker(SimulatedChange):
-    """A broker is away; its replicas stay on it."""
+    """A broker is absent; its replicas stay on it."""
 
     broker: int
 
