@@ -53,18 +53,18 @@ _UNKNOWN = -1
 _NAMED_TASK = Struct(">8si")
 
 NEVER = (1 << 63) - 1
-"""Java's Long.MAX_VALUE, which stands for no next rebalance."""
+"""Java's Long.MAX_VALUE, which means no next rebalance."""
 
 
-def decode_assignment_info(data: bytes, reading: DecodeContext | None = None) -> StreamsAssignment | Undecodable:
+def decode_assignment_info(data: bytes, context: DecodeContext | None = None) -> StreamsAssignment | Undecodable:
     """The AssignmentInfo in these bytes, or why they cannot be read."""
     try:
-        return _assignment_info(data, reading or DecodeContext())
+        return _assignment_info(data, context or DecodeContext())
     except UndecodableFieldError as broken:
         return broken.value
 
 
-def _assignment_info(data: bytes, reading: DecodeContext) -> StreamsAssignment:
+def _assignment_info(data: bytes, context: DecodeContext) -> StreamsAssignment:
     version = int32(data, 0, "the version")
     if not 1 <= version <= LATEST_STREAMS_VERSION:
         raise UndecodableFieldError(
@@ -75,9 +75,9 @@ def _assignment_info(data: bytes, reading: DecodeContext) -> StreamsAssignment:
     if version > 2:
         commonly_supported = int32(data, at, "the commonly supported version")
         at += 4
-    active, at = _active(data, at, version, reading)
-    standby, at = _standby(data, at, version, reading)
-    (by_host, standby_by_host), at = _hosts(data, at, version, reading)
+    active, at = _active(data, at, version, context)
+    standby, at = _standby(data, at, version, context)
+    (by_host, standby_by_host), at = _hosts(data, at, version, context)
     if version > 3:
         error_code = int32(data, at, "the error code")
         at += 4
@@ -95,35 +95,35 @@ def _assignment_info(data: bytes, reading: DecodeContext) -> StreamsAssignment:
     )
 
 
-def _active(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[tuple[TaskId, ...], int]:
+def _active(data: bytes, at: int, version: int, context: DecodeContext) -> tuple[tuple[TaskId, ...], int]:
     size = _task_bytes(version)
-    items = reading.count(data, at, size, "the active tasks", NUMBER)
+    items = context.count(data, at, size, "the active tasks", NUMBER)
     at += 4
     end = at + size * items
-    known = reading.names.tasks
+    known = context.names.tasks
     if version < 10:
         return tuple([known[data[i : i + size]] for i in range(at, end, size)]), end
     # Named topologies are rare: try without, when every task is equally long.
     plain = [known[task] for task, units in _NAMED_TASK.iter_unpack(data[at:end]) if units <= 0]
     if len(plain) == items:
         return tuple(plain), end
-    reading.named_tasks(items, at, "the active tasks")
+    context.named_tasks(items, at, "the active tasks")
     tasks = []
     for _ in range(items):
-        task, at = _task(data, at, version, reading)
+        task, at = _task(data, at, version, context)
         tasks.append(task)
     return tuple(tasks), at
 
 
 def _standby(
-    data: bytes, at: int, version: int, reading: DecodeContext
+    data: bytes, at: int, version: int, context: DecodeContext
 ) -> tuple[tuple[tuple[TaskId, tuple[TopicPartition, ...]], ...], int]:
-    items = reading.count(data, at, _task_bytes(version) + 4, "the standby tasks", TASK_WITH_PARTITIONS)
+    items = context.count(data, at, _task_bytes(version) + 4, "the standby tasks", TASK_WITH_PARTITIONS)
     at += 4
     tasks = {}
     for _ in range(items):
-        task, at = _task(data, at, version, reading)
-        tasks[task], at = _partitions(data, at, reading, "the partitions of a standby task")
+        task, at = _task(data, at, version, context)
+        tasks[task], at = _partitions(data, at, context, "the partitions of a standby task")
     return tuple(tasks.items()), at
 
 
@@ -131,11 +131,11 @@ def _task_bytes(version: int) -> int:
     return 8 if version < 10 else 12
 
 
-def _task(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[TaskId, int]:
+def _task(data: bytes, at: int, version: int, context: DecodeContext) -> tuple[TaskId, int]:
     size = _task_bytes(version)
     if at + size > len(data):
         truncated(data, at, size, "a task")
-    task = reading.names.tasks[data[at : at + 8]]
+    task = context.names.tasks[data[at : at + 8]]
     at += size
     if version < 10:
         return task, at
@@ -148,75 +148,75 @@ def _task(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[T
     return named_task(task, from_utf16(data[at:end], at, "a named topology")), end
 
 
-def _partitions(data: bytes, at: int, reading: DecodeContext, what: str) -> tuple[tuple[TopicPartition, ...], int]:
-    items = reading.count(data, at, 6, what, NAME)
+def _partitions(data: bytes, at: int, context: DecodeContext, field: str) -> tuple[tuple[TopicPartition, ...], int]:
+    items = context.count(data, at, 6, field, NAME)
     at += 4
-    found = []
+    partitions = []
     for _ in range(items):
-        topic, at = reading.java_name(data, at, "a topic")
-        found.append(reading.names.partitions[topic][int32(data, at, "a partition")])
+        topic, at = context.java_name(data, at, "a topic")
+        partitions.append(context.names.partitions[topic][int32(data, at, "a partition")])
         at += 4
-    return tuple(found), at
+    return tuple(partitions), at
 
 
-def _hosts(data: bytes, at: int, version: int, reading: DecodeContext) -> tuple[Hosts, int]:
+def _hosts(data: bytes, at: int, version: int, context: DecodeContext) -> tuple[Hosts, int]:
     """The partitions by host: every member of a group gets the same, so they are read once for all of them."""
-    if reading.hosts is not None:
-        known_version, raw, known = reading.hosts
+    if context.hosts is not None:
+        known_version, raw, known = context.hosts
         if known_version == version and data.startswith(raw, at):
             return known, at + len(raw)
     start = at
     active: tuple[HostPartitions, ...] = ()
     standby: tuple[HostPartitions, ...] = ()
     if 2 <= version <= 4:
-        active, at = _partitions_by_host(data, at, None, reading)
+        active, at = _partitions_by_host(data, at, None, context)
     elif version > 4:
-        topics, at = _dictionary(data, at, reading)
-        active, at = _partitions_by_host(data, at, topics, reading)
+        topics, at = _dictionary(data, at, context)
+        active, at = _partitions_by_host(data, at, topics, context)
         if version > 5:
-            standby, at = _partitions_by_host(data, at, topics, reading)
-    reading.hosts = version, data[start:at], (active, standby)
+            standby, at = _partitions_by_host(data, at, topics, context)
+    context.hosts = version, data[start:at], (active, standby)
     return (active, standby), at
 
 
 def _partitions_by_host(
-    data: bytes, at: int, topics: dict[int, str] | None, reading: DecodeContext
+    data: bytes, at: int, topics: dict[int, str] | None, context: DecodeContext
 ) -> tuple[tuple[HostPartitions, ...], int]:
     """Partitions by host; with a dictionary each names its topic by index."""
-    items = reading.count(data, at, 10, "the partitions by host", HOST)
+    items = context.count(data, at, 10, "the partitions by host", HOST)
     at += 4
     hosts = {}
     for _ in range(items):
-        host, at = reading.java_name(data, at, "a host")
+        host, at = context.java_name(data, at, "a host")
         port = int32(data, at, "a host's port")
         if topics is None:
-            partitions, at = _partitions(data, at + 4, reading, "the partitions of a host")
+            partitions, at = _partitions(data, at + 4, context, "the partitions of a host")
         else:
-            partitions, at = _indexed_partitions(data, at + 4, topics, reading)
+            partitions, at = _indexed_partitions(data, at + 4, topics, context)
         hosts[host, port] = HostPartitions(host, port, partitions)
     return tuple(hosts.values()), at
 
 
-def _dictionary(data: bytes, at: int, reading: DecodeContext) -> tuple[dict[int, str], int]:
-    items = reading.count(data, at, 6, "the topic dictionary", PAIR_OF_TEXTS)
+def _dictionary(data: bytes, at: int, context: DecodeContext) -> tuple[dict[int, str], int]:
+    items = context.count(data, at, 6, "the topic dictionary", PAIR_OF_TEXTS)
     at += 4
     topics = {}
     for _ in range(items):
         index = int32(data, at, "a topic's index")
-        topics[index], at = reading.java_name(data, at + 4, "a topic")
+        topics[index], at = context.java_name(data, at + 4, "a topic")
     return topics, at
 
 
 def _indexed_partitions(
-    data: bytes, at: int, topics: dict[int, str], reading: DecodeContext
+    data: bytes, at: int, topics: dict[int, str], context: DecodeContext
 ) -> tuple[tuple[TopicPartition, ...], int]:
-    pairs = reading.count(data, at, 8, "the partitions of a host", NUMBER)
+    pairs = context.count(data, at, 8, "the partitions of a host", NUMBER)
     at += 4
     numbers = int32s(data, at, 2 * pairs)
-    known = reading.names.partitions
+    known = context.names.partitions
     try:
-        found = tuple([known[topics[t]][p] for t, p in zip(numbers[::2], numbers[1::2], strict=True)])
+        partitions = tuple([known[topics[t]][p] for t, p in zip(numbers[::2], numbers[1::2], strict=True)])
     except KeyError as missing:
         sentence = f"a host's partition points at topic {missing.args[0]}, which the dictionary lacks"
         raise UndecodableFieldError(UndecodableReason.UNKNOWN_TOPIC, sentence, at) from None
-    return found, at + 8 * pairs
+    return partitions, at + 8 * pairs

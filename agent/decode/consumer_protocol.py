@@ -43,85 +43,85 @@ _KEPT_TAILS = 64
 _KEPT_TAIL_BYTES = 256
 
 
-def decode_subscription(data: bytes, reading: DecodeContext | None = None) -> Subscription | Undecodable:
-    """A member's subscription with its user data unread, or why it cannot be read."""
+def decode_subscription(data: bytes, context: DecodeContext | None = None) -> Subscription | Undecodable:
+    """A member's subscription with its user data unread, or why it is undecodable (``ConsumerProtocol``)."""
     try:
-        value, user_data = read_subscription(data, reading or DecodeContext())
+        value, user_data = read_subscription(data, context or DecodeContext())
     except UndecodableFieldError as broken:
         return broken.value
     return value._replace(user_data=user_data)
 
 
-def read_subscription(data: bytes, reading: DecodeContext) -> tuple[Subscription, bytes | None]:
-    """A subscription without its user data, and those apart; raises `UndecodableFieldError`."""
-    front = reading.front
+def read_subscription(data: bytes, context: DecodeContext) -> tuple[Subscription, bytes | None]:
+    """``ConsumerProtocol.deserializeSubscription``, the user data apart; raises `UndecodableFieldError`."""
+    front = context.front
     if front is not None and data.startswith(front[0]):
         raw, version, topics, user_data = front
         at = len(raw)
     else:
-        version, topics, user_data, at = _front(data, reading)
+        version, topics, user_data, at = _front(data, context)
     owned = generation = rack = None
     if version > 0:
-        owned, at = reading.partitions(data, at)
+        owned, at = context.partitions(data, at)
     if version > 2:
-        generation, rack = reading.tails.get(data[at:]) or _tail(data, at, reading)
+        generation, rack = context.tails.get(data[at:]) or _tail(data, at, context)
     elif version == 2:
         generation = _known(int32(data, at, "the generation"))
     return _new(Subscription, (version, topics, None, owned, generation, rack)), user_data
 
 
-def read_assignment(data: bytes, reading: DecodeContext) -> tuple[Assignment, bytes | None]:
-    """An assignment without its user data, and those apart; raises `UndecodableFieldError`."""
+def read_assignment(data: bytes, context: DecodeContext) -> tuple[Assignment, bytes | None]:
+    """``ConsumerProtocol.deserializeAssignment``, the user data apart; raises `UndecodableFieldError`."""
     version = _VERSIONS.get(data[:2])
     if version is None:
         version = _version(data, "the assignment")
-    partitions, at = reading.partitions(data, 2)
+    partitions, at = context.partitions(data, 2)
     user_data = None
     if data[at:] != _NULL:
         user_data, _ = nullable_bytes(data, at, "the assignment's user data")
     return _new(Assignment, (version, partitions, None)), user_data
 
 
-def _front(data: bytes, reading: DecodeContext) -> tuple[int, tuple[str, ...], bytes | None, int]:
+def _front(data: bytes, context: DecodeContext) -> tuple[int, tuple[str, ...], bytes | None, int]:
     """Version, topics and user data, which most Java members of a group have in common."""
-    version, topics, at = _head(data, reading)
+    version, topics, at = _head(data, context)
     user_data, at = nullable_bytes(data, at, "the subscription's user data")
     if at <= _KEPT_FRONT_BYTES:
-        reading.front = data[:at], version, topics, user_data
+        context.front = data[:at], version, topics, user_data
     return version, topics, user_data, at
 
 
-def _head(data: bytes, reading: DecodeContext) -> tuple[int, tuple[str, ...], int]:
+def _head(data: bytes, context: DecodeContext) -> tuple[int, tuple[str, ...], int]:
     """Version and topics, which most members of a group have in common."""
-    for raw, version, topics in reading.heads:
+    for raw, version, topics in context.heads:
         if data.startswith(raw):
             return version, topics, len(raw)
     version = _version(data, "the subscription")
-    items = reading.count(data, 2, 2, "the topics", NAME)
+    items = context.count(data, 2, 2, "the topics", NAME)
     at = 6
     names = []
     for _ in range(items):
-        topic, at = reading.name(data, at, "a topic")
+        topic, at = context.name(data, at, "a topic")
         names.append(topic)
     topics = tuple(names)
-    reading.heads = [(data[:at], version, topics), *reading.heads[: _KEPT_HEADS - 1]]
+    context.heads = [(data[:at], version, topics), *context.heads[: _KEPT_HEADS - 1]]
     return version, topics, at
 
 
-def _tail(data: bytes, at: int, reading: DecodeContext) -> tuple[int | None, str | None]:
+def _tail(data: bytes, at: int, context: DecodeContext) -> tuple[int | None, str | None]:
     """Generation and rack, which all members in one rack have in common."""
     generation = _known(int32(data, at, "the generation"))
-    rack, _ = reading.nullable_name(data, at + 4, "the rack")
+    rack, _ = context.nullable_name(data, at + 4, "the rack")
     tail = generation, rack or None
-    if len(data) - at <= _KEPT_TAIL_BYTES and len(reading.tails) < _KEPT_TAILS:
-        reading.tails[data[at:]] = tail
+    if len(data) - at <= _KEPT_TAIL_BYTES and len(context.tails) < _KEPT_TAILS:
+        context.tails[data[at:]] = tail
     return tail
 
 
-def _version(data: bytes, what: str) -> int:
-    version = int16(data, 0, f"{what}'s version")
+def _version(data: bytes, field: str) -> int:
+    version = int16(data, 0, f"{field}'s version")
     if version < 0:
-        raise UndecodableFieldError(UndecodableReason.VERSION, f"{what} has version {version}; versions begin at 0", 0)
+        raise UndecodableFieldError(UndecodableReason.VERSION, f"{field} has version {version}; versions begin at 0", 0)
     return version
 
 
@@ -143,10 +143,10 @@ def _known(generation: int) -> int | None:
 _NO_GENERATION = -1
 
 
-def decode_sticky(data: bytes, reading: DecodeContext | None = None) -> StickyUserData | Undecodable:
-    """The user data of the ``sticky`` assignor: the partitions that the member owned before it joined."""
+def decode_sticky(data: bytes, context: DecodeContext | None = None) -> StickyUserData | Undecodable:
+    """``StickyAssignor.memberData``: the partitions that the member owned before it joined."""
     try:
-        owned, at = (reading or DecodeContext()).partitions(data, 0)
+        owned, at = (context or DecodeContext()).partitions(data, 0)
     except UndecodableFieldError as broken:
         return broken.value
     if len(data) - at < 4:
@@ -154,15 +154,15 @@ def decode_sticky(data: bytes, reading: DecodeContext | None = None) -> StickyUs
     return StickyUserData(owned, _generation(int32(data, at, "the generation")))
 
 
-def decode_cooperative_sticky(data: bytes, reading: DecodeContext | None = None) -> StickyUserData | Undecodable:
-    """The user data of the ``cooperative-sticky`` assignor: a generation, and what librdkafka adds.
+def decode_cooperative_sticky(data: bytes, context: DecodeContext | None = None) -> StickyUserData | Undecodable:
+    """``CooperativeStickyAssignor.memberData``: a generation, and what librdkafka adds.
 
     Five bytes and more are librdkafka's layout when they are that to the last byte; else they are a generation with
     something behind it, as Kafka reads them.
     """
     if len(data) > 4:
         try:
-            owned, at = (reading or DecodeContext()).partitions(data, 0)
+            owned, at = (context or DecodeContext()).partitions(data, 0)
             if at + 4 == len(data):
                 return StickyUserData(owned, _generation(int32(data, at, "the generation")))
         except UndecodableFieldError:

@@ -80,7 +80,7 @@ MOST_WORK_PER_BYTE = 600
 _NAMED_WORK = 2_500
 """A task of a named topology, beside what any task costs."""
 _NEW_NUMBER_BYTES = 220
-"""A partition or a task, and its place among what is known."""
+"""A partition or a task, with its entry among the interned ones."""
 _NEW_TEXT_BYTES = 300
 _BYTES_PER_BYTE = 6
 """A text has up to four bytes for each of its own, which are kept beside it."""
@@ -199,7 +199,7 @@ class DecodeContext:
         self._array_raw, self._array = _EMPTY_ARRAY, _NO_PARTITIONS
         self._array_head: tuple[bytes, _PartitionsOfTopic] | None = None
 
-    def count(self, data: bytes, at: int, smallest_bytes: int, what: str, cost: ArrayItemCost) -> int:
+    def count(self, data: bytes, at: int, smallest_bytes: int, field: str, cost: ArrayItemCost) -> int:
         """The number of items of an array, which fit into the bytes that are left and into the group's bounds.
 
         Raises UndecodableFieldError.
@@ -207,7 +207,7 @@ class DecodeContext:
         try:
             items = INT32(data, at)[0]
         except struct.error:
-            truncated(data, at, 4, what)
+            truncated(data, at, 4, field)
         left = len(data) - at - 4
         item_work, item_kept_bytes = cost
         work_left = self.work_left - items * item_work
@@ -218,63 +218,63 @@ class DecodeContext:
             return items
         if items < 0:
             raise UndecodableFieldError(
-                UndecodableReason.NEGATIVE, f"{what}: the number of items is {items}; null is not allowed here", at
+                UndecodableReason.NEGATIVE, f"{field}: the number of items is {items}; null is not allowed here", at
             )
         if items * smallest_bytes > left:
             sentence = (
-                f"{what}: the number of items is {items}, each of {smallest_bytes} bytes or more, but {left} are left"
+                f"{field}: the number of items is {items}, each of {smallest_bytes} bytes or more, but {left} are left"
             )
             raise UndecodableFieldError(UndecodableReason.COUNT_TOO_LARGE, sentence, at)
         most = self.work_left // item_work
-        sentence = f"{what}: the number of items is {items}, but the group may have {most} more at most"
+        sentence = f"{field}: the number of items is {items}, but the group may have {most} more at most"
         raise UndecodableFieldError(UndecodableReason.TOO_LARGE, sentence, at)
 
-    def named_tasks(self, items: int, at: int, what: str) -> None:
-        """Charge for tasks of which some have a named topology, so that they are read one by one."""
+    def named_tasks(self, items: int, at: int, field: str) -> None:
+        """Charge for tasks with named topologies. Raises UndecodableFieldError beyond the group's bound."""
         self.work_left -= items * _NAMED_WORK
         if self.work_left < 0:
             self.work_left = 0
-            sentence = f"{what}: {counted(items, 'task')} with named topologies, more than the group may still have"
+            sentence = f"{field}: {counted(items, 'task')} with named topologies, more than the group may still have"
             raise UndecodableFieldError(UndecodableReason.TOO_LARGE, sentence, at)
         self.pool.take(items * _NEW_TEXT_BYTES)
 
-    def new_text(self, raw: bytes, at: int, what: str, slow: int = 0) -> None:
-        """Charge for text that was not known, ``slow`` of whose characters take longer to read."""
+    def new_text(self, raw: bytes, at: int, field: str, slow: int = 0) -> None:
+        """Charge for new text with ``slow`` slow characters. Raises UndecodableFieldError beyond the group's bound."""
         work = _WORK_PER_BYTE * len(raw) + _WORK_PER_SLOW_CHARACTER * slow
         if work > self.work_left:
-            sentence = f"{what}: {len(raw)} bytes of text, which are more than the group may still have"
+            sentence = f"{field}: {len(raw)} bytes of text, which are more than the group may still have"
             raise UndecodableFieldError(UndecodableReason.TOO_LARGE, sentence, at)
         self.work_left -= work
         self.pool.take(_NEW_TEXT_BYTES + _BYTES_PER_BYTE * len(raw))
 
-    def nullable_name(self, data: bytes, at: int, what: str) -> tuple[str | None, int]:
+    def nullable_name(self, data: bytes, at: int, field: str) -> tuple[str | None, int]:
         """A name in UTF-8, or None for null."""
-        raw, end = name_bytes(data, at, what)
+        raw, end = name_bytes(data, at, field)
         if raw is None:
             return None, end
-        return self.text(raw, end - len(raw), what), end
+        return self.text(raw, end - len(raw), field), end
 
-    def name(self, data: bytes, at: int, what: str) -> tuple[str, int]:
-        """A name in UTF-8 where null is not allowed."""
-        value, end = self.nullable_name(data, at, what)
+    def name(self, data: bytes, at: int, field: str) -> tuple[str, int]:
+        """A name in UTF-8. Raises UndecodableFieldError for null, cut or other bytes."""
+        value, end = self.nullable_name(data, at, field)
         if value is None:
             raise UndecodableFieldError(
-                UndecodableReason.NEGATIVE, f"{what}: the length is negative; null is not allowed here", at
+                UndecodableReason.NEGATIVE, f"{field}: the length is negative; null is not allowed here", at
             )
         return value, end
 
-    def text(self, raw: bytes, at: int, what: str) -> str:
+    def text(self, raw: bytes, at: int, field: str) -> str:
         """Text in UTF-8, one object for equal bytes."""
         texts = self.names.texts
         known = texts.get(raw)
         if known is None:
-            self.new_text(raw, at, what)
-            known = texts[raw] = utf8(raw, at, what)
+            self.new_text(raw, at, field)
+            known = texts[raw] = utf8(raw, at, field)
         return known
 
-    def java_name(self, data: bytes, at: int, what: str) -> tuple[str, int]:
+    def java_name(self, data: bytes, at: int, field: str) -> tuple[str, int]:
         """A name as ``writeUTF`` writes it, behind an unsigned 16-bit length."""
-        length = int16(data, at, what) & 0xFFFF
+        length = int16(data, at, field) & 0xFFFF
         at += 2
         end = at + length
         raw = data[at:end]
@@ -282,11 +282,11 @@ class DecodeContext:
         if known is not None and len(raw) == length and raw.isascii():  # there both kinds of UTF-8 agree
             return known, end
         if end > len(data):
-            truncated(data, at, length, what)
+            truncated(data, at, length, field)
         if raw.isascii():
-            return self.text(raw, at, what), end
-        self.new_text(raw, at, what, slow_characters(raw))
-        return from_modified_utf8(raw, at, what), end
+            return self.text(raw, at, field), end
+        self.new_text(raw, at, field, slow_characters(raw))
+        return from_modified_utf8(raw, at, field), end
 
     def partitions(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
         """The array of topics with their partitions, in the order of the bytes.
@@ -299,26 +299,26 @@ class DecodeContext:
         head = self._array_head
         # Where not even the count fits behind the topic, the long way raises the same error as for a first member.
         if head is not None and data.startswith(head[0], at) and at + len(head[0]) + 4 <= len(data):
-            found, end = self._partitions_of(head[1], data, at + len(head[0]))
+            partitions, end = self._partitions_of(head[1], data, at + len(head[0]))
         else:
-            found, end = self._partitions_by_topic(data, at)
-        if found:
-            self._array_raw, self._array = data[at:end], found
-        return found, end
+            partitions, end = self._partitions_by_topic(data, at)
+        if partitions:
+            self._array_raw, self._array = data[at:end], partitions
+        return partitions, end
 
     def _partitions_by_topic(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
         start = at
         topics = self.count(data, at, 6, "the partitions", BLOCK)
         at += 4
-        found: list[TopicPartition] = []
+        partitions: list[TopicPartition] = []
         for _ in range(topics):
             topic, at = self.name(data, at, "a partition's topic")
             known = self.names.partitions[topic]
             if topics == 1:
                 self._array_head = data[start:at], known
             of_topic, at = self._partitions_of(known, data, at)
-            found += of_topic
-        return tuple(found), at
+            partitions += of_topic
+        return tuple(partitions), at
 
     def _partitions_of(self, known: _PartitionsOfTopic, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
         items = self.count(data, at, 4, "the partitions of a topic", NUMBER)

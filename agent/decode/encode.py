@@ -18,7 +18,7 @@ from assignors.problem import TaskId, TopicPartition
 
 
 def encode_subscription(value: Subscription) -> bytes:
-    """The subscription as the embedded consumer protocol carries it."""
+    """``ConsumerProtocol.serializeSubscription``: the subscription of the embedded consumer protocol."""
     parts = [pack(">h", value.version), array([_name(topic) for topic in value.topics]), nullable(value.user_data)]
     if value.version >= 1:
         parts.append(partition_array(value.owned or ()))
@@ -36,7 +36,7 @@ def encode_sticky(value: StickyUserData) -> bytes:
 
 
 def encode_subscription_info(value: StreamsSubscription | StreamsSubscriptionHeader) -> bytes:
-    """SubscriptionInfo, version 1 to 11, or the header of a newer one."""
+    """``SubscriptionInfo.encode``, version 1 to 11, or the header of a newer one."""
     if isinstance(value, StreamsSubscriptionHeader):
         return pack(">ii", value.version, value.latest_supported)
     version = value.version

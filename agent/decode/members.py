@@ -1,8 +1,8 @@
 """Decodes the members of every classic group: raw rows in, the same rows with decoded bytes out.
 
-Each member stands alone: its bytes never change how others are read, unless the group as a whole is beyond its bounds;
-then the smallest members come first. The group's protocol name decides the layout of the assignor's own bytes; those of
-unknown assignors are passed on as they are.
+Each member is decoded by itself: its bytes never change how others are read, unless the whole group is beyond its
+bounds; then the smallest members come first. The group's protocol name decides the layout of the assignor's own bytes;
+those of unknown assignors are passed on as they are.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def _decode_group(raw: RawClassicGroup, names: InternedNames, bounds: DecodeLimi
         return DecodedGroup(raw, unread)
     names.pool.take(_MEMBER_BYTES * len(raw.members))
     work = bounds.group_work + bounds.work_per_member * len(raw.members)
-    reading = DecodeContext(names, work)
-    read = partial(_decode_member, raw, reading)
+    context = DecodeContext(names, work)
+    read = partial(_decode_member, raw, context)
     total_bytes = sum([len(member.metadata) + len(member.assignment) for member in raw.members])
     if total_bytes <= min(bounds.member_bytes, work // MOST_WORK_PER_BYTE):  # no bound can be reached
         members = [read(member) for member in raw.members]
@@ -153,25 +153,25 @@ def _too_large(member: RawMember, sentence: str) -> DecodedMember:
     return DecodedMember(member, too_large, None, too_large, None)
 
 
-def _decode_member(group: RawClassicGroup, reading: DecodeContext, raw: RawMember) -> DecodedMember:
+def _decode_member(group: RawClassicGroup, context: DecodeContext, raw: RawMember) -> DecodedMember:
     subscription: Subscription | Undecodable | None
     assignment: Assignment | Undecodable | None
     user_data: UserData = None
     assignment_data: AssignmentData = None
     try:
         if raw.metadata:
-            subscription, data = read_subscription(raw.metadata, reading)
-            user_data = _user_data(group.protocol, data, reading)
+            subscription, data = read_subscription(raw.metadata, context)
+            user_data = _user_data(group.protocol, data, context)
         else:
             subscription = _not_shown(group, "subscription")
     except UndecodableFieldError as broken:
         subscription = broken.value
     try:
         if raw.assignment:
-            assignment, data = read_assignment(raw.assignment, reading)
+            assignment, data = read_assignment(raw.assignment, context)
             assignment_data = data
             if group.protocol == kafka.STREAMS_PROTOCOL:
-                assignment_data = decode_assignment_info(data, reading) if data else _NO_STREAMS_DATA
+                assignment_data = decode_assignment_info(data, context) if data else _NO_STREAMS_DATA
         else:
             assignment = _not_shown(group, "assignment")
     except UndecodableFieldError as broken:
@@ -180,27 +180,27 @@ def _decode_member(group: RawClassicGroup, reading: DecodeContext, raw: RawMembe
     return tuple.__new__(DecodedMember, (raw, subscription, user_data, assignment, assignment_data))
 
 
-def _not_shown(group: RawClassicGroup, what: str) -> Undecodable | None:
+def _not_shown(group: RawClassicGroup, field: str) -> Undecodable | None:
     """None in every state but Stable, in which alone the broker shows members' bytes."""
     if group.state != kafka.STABLE:
         return None
-    return Undecodable(UndecodableReason.EMPTY, f"the group is stable, but the member's {what} has no bytes", 0)
+    return Undecodable(UndecodableReason.EMPTY, f"the group is stable, but the member's {field} has no bytes", 0)
 
 
-def _user_data(protocol: str, data: bytes | None, reading: DecodeContext) -> UserData:
+def _user_data(protocol: str, data: bytes | None, context: DecodeContext) -> UserData:
     """The assignor's part of the subscription, read as that assignor writes it."""
     match protocol:
         case kafka.COOPERATIVE_STICKY:
-            return _generation(data, reading) if data else None
+            return _generation(data, context) if data else None
         case kafka.STICKY:
-            return decode_sticky(data, reading) if data else None
+            return decode_sticky(data, context) if data else None
         case kafka.STREAMS_PROTOCOL:
-            return decode_subscription_info(data, reading) if data else _NO_STREAMS_DATA
+            return decode_subscription_info(data, context) if data else _NO_STREAMS_DATA
     return data
 
 
-def _generation(data: bytes, reading: DecodeContext) -> StickyUserData | Undecodable:
+def _generation(data: bytes, context: DecodeContext) -> StickyUserData | Undecodable:
     """Java's members all send the same four bytes."""
-    if reading.generation is None or reading.generation[0] != data:
-        reading.generation = data, decode_cooperative_sticky(data, reading)
-    return reading.generation[1]
+    if context.generation is None or context.generation[0] != data:
+        context.generation = data, decode_cooperative_sticky(data, context)
+    return context.generation[1]

@@ -47,35 +47,35 @@ _SUM_OF_PARTITION = Struct(">iq").iter_unpack
 
 
 def decode_subscription_info(
-    data: bytes, reading: DecodeContext | None = None
+    data: bytes, context: DecodeContext | None = None
 ) -> StreamsSubscription | StreamsSubscriptionHeader | Undecodable:
     """The SubscriptionInfo in these bytes, its header where no layout here is as new, or why it cannot be read."""
     try:
-        return _subscription_info(data, reading or DecodeContext())
+        return _subscription_info(data, context or DecodeContext())
     except UndecodableFieldError as broken:
         return broken.value
 
 
-def _subscription_info(data: bytes, reading: DecodeContext) -> StreamsSubscription | StreamsSubscriptionHeader:
+def _subscription_info(data: bytes, context: DecodeContext) -> StreamsSubscription | StreamsSubscriptionHeader:
     version, latest_supported, at = _versions(data)
     if version > LATEST_STREAMS_VERSION:
         return StreamsSubscriptionHeader(version, latest_supported)
-    process_id, at = _process_id(data, at, reading)
+    process_id, at = _process_id(data, at, context)
 
     prev_tasks: tuple[TaskId, ...] = ()
     standby_tasks: tuple[TaskId, ...] = ()
     endpoint = unique_field = error_code = client_tags = None
     if version < 7:
-        prev_tasks, at = _tasks(data, at, reading, "the previous active tasks")
-        standby_tasks, at = _tasks(data, at, reading, "the standby tasks")
+        prev_tasks, at = _tasks(data, at, context, "the previous active tasks")
+        standby_tasks, at = _tasks(data, at, context, "the standby tasks")
     if version > 1:
-        endpoint, at = _text(data, at, reading, "application.server")
+        endpoint, at = _text(data, at, context, "application.server")
     if version < 7:
         sums = dict.fromkeys(prev_tasks, RUNNING_ACTIVE) | dict.fromkeys(standby_tasks, UNKNOWN_OFFSET_SUM)
     elif version < 10:
-        sums, at = _sums_by_subtopology(data, at, reading)
+        sums, at = _sums_by_subtopology(data, at, context)
     else:
-        sums, at = _sums(data, at, reading)
+        sums, at = _sums(data, at, context)
     if version > 7:
         unique_field = int8(data, at, "the unique field")
         at += 1
@@ -83,7 +83,7 @@ def _subscription_info(data: bytes, reading: DecodeContext) -> StreamsSubscripti
         error_code = int32(data, at, "the error code")
         at += 4
     if version > 10:
-        client_tags = _client_tags(data, at, reading)
+        client_tags = _client_tags(data, at, context)
     return StreamsSubscription(
         version,
         None if version < 3 else latest_supported,
@@ -113,11 +113,11 @@ def _versions(data: bytes) -> tuple[int, int, int]:
     return version, latest_supported, 8
 
 
-def _process_id(data: bytes, at: int, reading: DecodeContext) -> tuple[str, int]:
+def _process_id(data: bytes, at: int, context: DecodeContext) -> tuple[str, int]:
     raw = data[at : at + 16]
     if len(raw) < 16:
         truncated(data, at, 16, "the process id")
-    known = reading.names.process_ids
+    known = context.names.process_ids
     text = known.get(raw)
     if text is None:
         digits = raw.hex()
@@ -126,27 +126,27 @@ def _process_id(data: bytes, at: int, reading: DecodeContext) -> tuple[str, int]
     return text, at + 16
 
 
-def _tasks(data: bytes, at: int, reading: DecodeContext, what: str) -> tuple[tuple[TaskId, ...], int]:
-    items = reading.count(data, at, 8, what, NUMBER)
+def _tasks(data: bytes, at: int, context: DecodeContext, field: str) -> tuple[tuple[TaskId, ...], int]:
+    items = context.count(data, at, 8, field, NUMBER)
     start = at + 4
     end = start + 8 * items
-    return tuple([reading.names.tasks[data[i : i + 8]] for i in range(start, end, 8)]), end
+    return tuple([context.names.tasks[data[i : i + 8]] for i in range(start, end, 8)]), end
 
 
-def _text(data: bytes, at: int, reading: DecodeContext, what: str) -> tuple[str, int]:
-    raw, end = plain_bytes(data, at, what)
-    return reading.text(raw, at + 4, what), end
+def _text(data: bytes, at: int, context: DecodeContext, field: str) -> tuple[str, int]:
+    raw, end = plain_bytes(data, at, field)
+    return context.text(raw, at + 4, field), end
 
 
-def _sums_by_subtopology(data: bytes, at: int, reading: DecodeContext) -> tuple[dict[TaskId, int], int]:
-    tasks = reading.names.tasks
+def _sums_by_subtopology(data: bytes, at: int, context: DecodeContext) -> tuple[dict[TaskId, int], int]:
+    tasks = context.names.tasks
     sums: dict[TaskId, int] = {}
-    subtopologies = reading.count(data, at, 8, "the offset sums", BLOCK)
+    subtopologies = context.count(data, at, 8, "the offset sums", BLOCK)
     at += 4
     for _ in range(subtopologies):
         subtopology = data[at : at + 4]
         at += 4
-        items = reading.count(data, at, 12, "the offset sums of a subtopology", OFFSET_SUM)
+        items = context.count(data, at, 12, "the offset sums of a subtopology", OFFSET_SUM)
         start = at + 4
         at = start + 12 * items
         for i, (_, offset_sum) in zip(range(start, at, 12), _SUM_OF_PARTITION(data[start:at]), strict=True):
@@ -154,25 +154,25 @@ def _sums_by_subtopology(data: bytes, at: int, reading: DecodeContext) -> tuple[
     return sums, at
 
 
-def _sums(data: bytes, at: int, reading: DecodeContext) -> tuple[dict[TaskId, int], int]:
+def _sums(data: bytes, at: int, context: DecodeContext) -> tuple[dict[TaskId, int], int]:
     """Offset sums by task; one line for the usual case, in which no task has a named topology."""
-    items = reading.count(data, at, _SUM_BYTES, "the offset sums", OFFSET_SUM)
+    items = context.count(data, at, _SUM_BYTES, "the offset sums", OFFSET_SUM)
     start = at + 4
     end = start + _SUM_BYTES * items
     # The sign of each named topology's length: negative means null.
     if min(data[start + 16 : end : _SUM_BYTES], default=0xFF) < 0x80:
-        return _sums_with_names(data, start, items, reading)
-    tasks = reading.names.tasks
+        return _sums_with_names(data, start, items, context)
+    tasks = context.names.tasks
     return {tasks[task]: offset_sum for task, offset_sum in _SUM(data[start:end])}, end
 
 
-def _sums_with_names(data: bytes, at: int, items: int, reading: DecodeContext) -> tuple[dict[TaskId, int], int]:
-    reading.named_tasks(items, at, "the offset sums")
+def _sums_with_names(data: bytes, at: int, items: int, context: DecodeContext) -> tuple[dict[TaskId, int], int]:
+    context.named_tasks(items, at, "the offset sums")
     sums: dict[TaskId, int] = {}
     for _ in range(items):
         task = TaskId(int32(data, at, "a task's subtopology"), int32(data, at + 4, "a task's partition"))
         offset_sum = int64(data, at + 8, "an offset sum")
-        name, at = reading.nullable_name(data, at + 16, "a named topology")
+        name, at = context.nullable_name(data, at + 16, "a named topology")
         sums[named_task(task, name)] = offset_sum
     return sums, at
 
@@ -182,12 +182,12 @@ def named_task(task: TaskId, topology: str | None) -> TaskId:
     return TaskId(f"{topology}__{task.subtopology}", task.partition) if topology else task
 
 
-def _client_tags(data: bytes, at: int, reading: DecodeContext) -> tuple[tuple[str, str], ...]:
-    items = reading.count(data, at, 8, "the client tags", PAIR_OF_TEXTS)
+def _client_tags(data: bytes, at: int, context: DecodeContext) -> tuple[tuple[str, str], ...]:
+    items = context.count(data, at, 8, "the client tags", PAIR_OF_TEXTS)
     at += 4
     tags = []
     for _ in range(items):
-        key, at = _text(data, at, reading, "a client tag's key")
-        value, at = _text(data, at, reading, "a client tag's value")
+        key, at = _text(data, at, context, "a client tag's key")
+        value, at = _text(data, at, context, "a client tag's value")
         tags.append((key, value))
     return tuple(tags)

@@ -19,7 +19,7 @@ from assignors.problem import TaskId, TopicPartition
 RUNNING_ACTIVE = -2
 """In place of an offset sum: the member runs this task as active, so it is caught up by definition."""
 UNKNOWN_OFFSET_SUM = -3
-"""In place of an offset sum: the member holds state of this task and does not say how much."""
+"""In place of an offset sum: the member holds state of this task, of unknown size."""
 
 LATEST_STREAMS_VERSION = 11
 """The newest SubscriptionInfo and AssignmentInfo layout; of a newer subscription only the header can be read."""
@@ -132,7 +132,7 @@ class StreamsAssignment(NamedTuple):
     active: tuple[TaskId, ...]
     """Entry i belongs to entry i of the member's assigned partitions sorted by topic and partition."""
     standby: tuple[tuple[TaskId, tuple[TopicPartition, ...]], ...]
-    """Standby tasks with their source partitions; warm-ups travel here too and look the same."""
+    """Standby tasks with their source partitions; warm-ups are among them, unmarked."""
     partitions_by_host: tuple[HostPartitions, ...]
     standby_partitions_by_host: tuple[HostPartitions, ...]
     error_code: int | None
@@ -195,85 +195,85 @@ class UndecodableFieldError(Exception):
         self.value = Undecodable(reason, sentence, offset)
 
 
-def int8(data: bytes, at: int, what: str) -> int:
+def int8(data: bytes, at: int, field: str) -> int:
     """One signed byte."""
     try:
         return _INT8(data, at)[0]
     except struct.error:
-        truncated(data, at, 1, what)
+        truncated(data, at, 1, field)
 
 
-def int16(data: bytes, at: int, what: str) -> int:
+def int16(data: bytes, at: int, field: str) -> int:
     """A signed 16-bit number."""
     try:
         return _INT16(data, at)[0]
     except struct.error:
-        truncated(data, at, 2, what)
+        truncated(data, at, 2, field)
 
 
-def int32(data: bytes, at: int, what: str) -> int:
+def int32(data: bytes, at: int, field: str) -> int:
     """A signed 32-bit number."""
     try:
         return INT32(data, at)[0]
     except struct.error:
-        truncated(data, at, 4, what)
+        truncated(data, at, 4, field)
 
 
-def int64(data: bytes, at: int, what: str) -> int:
+def int64(data: bytes, at: int, field: str) -> int:
     """A signed 64-bit number."""
     try:
         return _INT64(data, at)[0]
     except struct.error:
-        truncated(data, at, 8, what)
+        truncated(data, at, 8, field)
 
 
-def nullable_bytes(data: bytes, at: int, what: str) -> tuple[bytes | None, int]:
+def nullable_bytes(data: bytes, at: int, field: str) -> tuple[bytes | None, int]:
     """Bytes behind a 32-bit length; any negative length is null, as in Kafka's reader."""
-    length = int32(data, at, what)
+    length = int32(data, at, field)
     at += 4
     if length < 0:
         return None, at
     end = at + length
     if end > len(data):
-        truncated(data, at, length, what)
+        truncated(data, at, length, field)
     return data[at:end], end
 
 
-def plain_bytes(data: bytes, at: int, what: str) -> tuple[bytes, int]:
-    """Bytes behind a 32-bit length where null is not allowed."""
-    value, end = nullable_bytes(data, at, what)
+def plain_bytes(data: bytes, at: int, field: str) -> tuple[bytes, int]:
+    """Bytes behind a 32-bit length. Raises UndecodableFieldError for null, and where they are cut short."""
+    value, end = nullable_bytes(data, at, field)
     if value is None:
         raise UndecodableFieldError(
-            UndecodableReason.NEGATIVE, f"{what}: the length is negative; null is not allowed here", at
+            UndecodableReason.NEGATIVE, f"{field}: the length is negative; null is not allowed here", at
         )
     return value, end
 
 
-def name_bytes(data: bytes, at: int, what: str) -> tuple[bytes | None, int]:
+def name_bytes(data: bytes, at: int, field: str) -> tuple[bytes | None, int]:
     """The bytes of a name behind a signed 16-bit length; any negative length is null."""
-    length = int16(data, at, what)
+    length = int16(data, at, field)
     at += 2
     if length < 0:
         return None, at
     end = at + length
     if end > len(data):
-        truncated(data, at, length, what)
+        truncated(data, at, length, field)
     return data[at:end], end
 
 
-def utf8(raw: bytes, at: int, what: str) -> str:
-    """Text in UTF-8. Kafka would put U+FFFD for what is invalid; a name that is not what was sent is of no use here."""
+def utf8(raw: bytes, at: int, field: str) -> str:
+    """Text in UTF-8. Raises UndecodableFieldError for invalid bytes; Kafka would replace them by U+FFFD."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        sentence = f"{what}: not valid UTF-8, {error.reason} at byte {error.start} of {len(raw)}"
+        sentence = f"{field}: not valid UTF-8, {error.reason} at byte {error.start} of {len(raw)}"
         raise UndecodableFieldError(UndecodableReason.NOT_TEXT, sentence, at + error.start) from None
 
 
-def truncated(data: bytes, at: int, needed_bytes: int, what: str) -> NoReturn:
-    """Raise for a field that does not fit into what is left."""
+def truncated(data: bytes, at: int, needed_bytes: int, field: str) -> NoReturn:
+    """Raises UndecodableFieldError for a field that is longer than the bytes that are left."""
     left = max(0, len(data) - at)
-    sentence = f"{what}: {needed_bytes} bytes are needed, but {left} are left"
+    sentence = f"{field}: {needed_bytes} bytes are needed, but {left} are left"
     raise UndecodableFieldError(UndecodableReason.TRUNCATED, sentence, min(at, len(data)))
 
 
@@ -294,30 +294,30 @@ _ONE_BYTE = {
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def from_modified_utf8(raw: bytes, at: int, what: str) -> str:
-    """Text from the bytes of ``writeUTF``; nothing runs once per character."""
+def from_modified_utf8(raw: bytes, at: int, field: str) -> str:
+    """Text of ``DataOutputStream.writeUTF``, without a loop over characters. Raises UndecodableFieldError."""
     if raw.isascii():
         return raw.decode("ascii")
     wrong = _NO_BEGINNING.search(raw)
     if wrong is not None:
-        sentence = f"{what}: not valid modified UTF-8, no character begins with byte 0x{raw[wrong.start()]:02x}"
+        sentence = f"{field}: not valid modified UTF-8, no character begins with byte 0x{raw[wrong.start()]:02x}"
         raise UndecodableFieldError(UndecodableReason.NOT_TEXT, sentence, at + wrong.start())
     try:
         units = raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        units = _shortest(raw, at, what).decode("utf-8", "surrogatepass")
+        units = _shortest(raw, at, field).decode("utf-8", "surrogatepass")
     if _SURROGATE.search(units) is None:
         return units
-    return from_utf16(units.encode("utf-16-be", "surrogatepass"), at, what)
+    return from_utf16(units.encode("utf-16-be", "surrogatepass"), at, field)
 
 
-def from_utf16(units: bytes, at: int, what: str) -> str:
-    """Text from big-endian UTF-16 code units."""
+def from_utf16(units: bytes, at: int, field: str) -> str:
+    """Text from big-endian UTF-16 code units. Raises UndecodableFieldError for a surrogate without its partner."""
     try:
         return units.decode("utf-16-be")
     except UnicodeDecodeError as error:
         raise UndecodableFieldError(
-            UndecodableReason.NOT_TEXT, f"{what}: not valid UTF-16, {error.reason}", at
+            UndecodableReason.NOT_TEXT, f"{field}: not valid UTF-16, {error.reason}", at
         ) from None
 
 
@@ -326,16 +326,16 @@ def slow_characters(raw: bytes) -> int:
     return raw.count(b"\xc0") + raw.count(b"\xc1") + raw.count(b"\xe0") + raw.count(b"\xed")
 
 
-def _shortest(raw: bytes, at: int, what: str) -> bytes:
-    """The same characters, each in its shortest form, which is the only one that UTF-8 knows.
+def _shortest(raw: bytes, at: int, field: str) -> bytes:
+    """The same characters, each in its shortest form, the only one valid in UTF-8.
 
     Java writes NUL in two bytes; other longer forms it only reads.
     """
     whole = _WHOLE.match(raw)
     end = whole.end() if whole is not None else 0
     if end < len(raw):
-        sentence = f"{what}: not valid modified UTF-8, a character is cut short at byte {end} of {len(raw)}"
+        sentence = f"{field}: not valid modified UTF-8, a character is cut short at byte {end} of {len(raw)}"
         raise UndecodableFieldError(UndecodableReason.NOT_TEXT, sentence, at + end)
-    # The first of three bytes says nothing here, and the second begins as the first of two would.
-    raw = _THREE_FOR_TWO.sub(lambda found: _TWO_BYTES[found[0]], raw)
-    return _TWO_FOR_ONE.sub(lambda found: _ONE_BYTE[found[0]], raw)
+    # The first of three bytes holds no bits of the character here; the second starts as the first of two would.
+    raw = _THREE_FOR_TWO.sub(lambda match: _TWO_BYTES[match[0]], raw)
+    return _TWO_FOR_ONE.sub(lambda match: _ONE_BYTE[match[0]], raw)

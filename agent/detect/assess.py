@@ -36,21 +36,21 @@ def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapp
     memo = memo if memo is not None else Memo()
     bits = bits_of(snapshot, memo)
     groups, names = snapshot.groups.values(), topics_by_group(snapshot, memo).values()
-    sights = _sights(snapshot, bits, memo)
+    bits_by_group = _bits_by_group(snapshot, bits, memo)
     known = {}
-    for sight in (kinds := dict.fromkeys(sights)):
-        read = names if len(kinds) == 1 else [of for of, seen in zip(names, sights, strict=True) if seen is sight]
-        known[sight] = _masks(tuple(read), snapshot, sight, memo)
+    for one in (kinds := dict.fromkeys(bits_by_group)):
+        read = names if len(kinds) == 1 else [of for of, seen in zip(names, bits_by_group, strict=True) if seen is one]
+        known[one] = _masks(tuple(read), snapshot, one, memo)
     masks = each(
         memo,
         "assess masks by group",
-        list(zip(snapshot.groups, names, sights, strict=True)),
+        list(zip(snapshot.groups, names, bits_by_group, strict=True)),
         _ID,
         lambda row: tuple(map(known[row[2]].get, row[1])),
         context=(known,),
     )
     settings = map(limits.groups.get, snapshot.groups, repeat(limits.default_group))
-    rows: list[_Row] = list(zip(groups, settings, names, masks, sights, strict=True))
+    rows: list[_Row] = list(zip(groups, settings, names, masks, bits_by_group, strict=True))
     judged = each(memo, "assess", rows, _row_id, partial(_assess, limits), context=(limits,))
     if snapshot.bytes_per_s:
         judged = _with_bytes(judged, rows, snapshot, memo)
@@ -113,13 +113,13 @@ def _bits(selector: bool | None, snapshot: Snapshot, memo: Memo) -> RackBits:  #
     )
 
 
-def _sights(snapshot: Snapshot, bits: RackBits, memo: Memo) -> list[RackBits]:
+def _bits_by_group(snapshot: Snapshot, bits: RackBits, memo: Memo) -> list[RackBits]:
     if not snapshot.rack_locators:
         return [bits] * len(snapshot.groups)
     groups = snapshot.groups.values()
     served = each(memo, "assess served", groups, _ID, lambda group: bits.serves(_reader_racks(group)), context=(bits,))
-    sights = {selector: _bits(selector, snapshot, memo) for selector in dict.fromkeys(served)}
-    return [sights[selector] for selector in served]
+    by_selector = {selector: _bits(selector, snapshot, memo) for selector in dict.fromkeys(served)}
+    return [by_selector[selector] for selector in served]
 
 
 def _reader_racks(group: Group) -> list[Rack]:
@@ -148,11 +148,11 @@ def _assess(limits: Limits, row: _Row) -> Assessment:
     if group.hidden or not group.members:
         why = NotAssessed.HIDDEN if group.hidden else NotAssessed.EMPTY
         return Assessment(group_id=group.id, why_not=why)
-    ground = _ground(bits, topics, masks)
+    locality = _locality(bits, topics, masks)
     try:
         if isinstance(group, ConsumerGroup):
-            return assess_consumers(group, ground)
-        return assess_tasks(group, ground, settings)
+            return assess_consumers(group, locality)
+        return assess_tasks(group, locality, settings)
     except BadProblem:  # one group that contradicts itself must not hide all the others
         return Assessment(group_id=group.id, why_not=NotAssessed.CONTRADICTORY)
 
@@ -175,14 +175,14 @@ def _weigh(row: _BytesRow) -> Assessment:
     assessment, (group, settings, topics, masks, bits), rates, columns, reads = row
     if assessment.why_not is not None or isinstance(group, OtherGroup):
         return assessment
-    ground = _ground(bits, topics, masks)
+    locality = _locality(bits, topics, masks)
     if columns is not None:
         of = {topic: column for topic, column in zip(topics, columns, strict=True) if column is not None}
-        return with_weights(assessment, group, rates_of(of, reads), ground, settings)
-    return assessment if rates is None else with_bytes(assessment, group, dict(rates), ground, settings)
+        return with_weights(assessment, group, rates_of(of, reads), locality, settings)
+    return assessment if rates is None else with_bytes(assessment, group, dict(rates), locality, settings)
 
 
-def _ground(bits: RackBits, topics: tuple[str, ...], masks: tuple[TopicMasks | None, ...]) -> GroupLocality:
+def _locality(bits: RackBits, topics: tuple[str, ...], masks: tuple[TopicMasks | None, ...]) -> GroupLocality:
     return GroupLocality(bits, {topic: of for topic, of in zip(topics, masks, strict=True) if of is not None})
 
 

@@ -35,7 +35,7 @@ _new = tuple.__new__
 
 
 class LocalityCounts(NamedTuple):
-    """Reads: local, crossing, unknown."""
+    """Numbers of reads (a partition by a reader): local, crossing, unknown."""
 
     local: int
     crossing: int
@@ -50,8 +50,7 @@ class LocalityCounts(NamedTuple):
 def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[LocalityCounts, LocalityCounts]:
     """Sums of (bit of the reader's rack, its partitions) by Kafka's rule and as read.
 
-    A reader whose rack is not known has the bit 0: nothing of it can be told. Where the measures agree both are one
-    object.
+    A reader of unknown rack has the bit 0: its reads count as unknown. Where the measures agree both are one object.
     """
     total = sum([len(partitions) for _, partitions in reads])
     by_replicas = {topic: of.kafka for topic, of in masks.items()}
@@ -65,16 +64,16 @@ def count_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[Locality
 def _tally(total: int, reads: Reads, certain: Masks, possible: Masks) -> LocalityCounts:
     """Reads by the racks where they are certainly or possibly local; the rest is unknown."""
     try:
-        local, crossing = _told(reads, certain, possible)
+        local, crossing = _local_and_crossing(reads, certain, possible)
     except IndexError:  # some partition's number is beyond what its topic shows
         shown = [
             (bit, [p for p in partitions if 0 <= p.partition < len(certain[p.topic])]) for bit, partitions in reads
         ]
-        local, crossing = _told(shown, certain, possible)
+        local, crossing = _local_and_crossing(shown, certain, possible)
     return LocalityCounts(local, crossing, total - local - crossing)
 
 
-def _told(reads: Reads, certain: Masks, possible: Masks) -> tuple[int, int]:
+def _local_and_crossing(reads: Reads, certain: Masks, possible: Masks) -> tuple[int, int]:
     """(local, crossing) for certain. Counted in C: every read of a cluster passes here."""
     near = [certain[topic][number] & bit for bit, partitions in reads if bit for topic, number in partitions]
     away = near.count(0)
@@ -92,7 +91,7 @@ def gain(now: LocalityCounts, best: LocalityCounts) -> int:
 
 
 def localities(kafka: LocalityCounts, read: LocalityCounts) -> tuple[Locality, Locality]:
-    """The tallies by both measures as others see them."""
+    """Both tallies as `Locality`, in partitions."""
     return _locality(LocalityMeasure.KAFKA, kafka), _locality(LocalityMeasure.READ_LOCAL, read)
 
 
@@ -106,11 +105,11 @@ def measures_agree(masks: Mapping[str, TopicMasks]) -> bool:
     return all(of.read is of.kafka and of.read_possible is of.read for of in masks.values())
 
 
-def racks_by_partition(ground: GroupLocality, measure: LocalityMeasure) -> dict[str, tuple[frozenset[str], ...]]:
-    """The racks in which each partition can be read locally for certain, as the assignors' contract wants them."""
-    names = ground.bits.names.__getitem__
+def racks_by_partition(locality: GroupLocality, measure: LocalityMeasure) -> dict[str, tuple[frozenset[str], ...]]:
+    """The racks in which each partition can be read locally for certain, in the form of the assignors' contract."""
+    names = locality.bits.names.__getitem__
     by_kafka = measure is LocalityMeasure.KAFKA
-    return {topic: tuple(map(names, of.kafka if by_kafka else of.read)) for topic, of in ground.masks.items()}
+    return {topic: tuple(map(names, of.kafka if by_kafka else of.read)) for topic, of in locality.masks.items()}
 
 
 COPARTITIONING = frozenset({RANGE})
@@ -132,41 +131,41 @@ class ConsumerOptimum(NamedTuple):
     """None when the bound alone shows what can be gained."""
 
 
-def assess_consumers(group: ConsumerGroup, ground: GroupLocality) -> Assessment:
+def assess_consumers(group: ConsumerGroup, locality: GroupLocality) -> Assessment:
     """Current and optimal locality by both measures, or why they are unknown."""
-    readers = _readers(group, ground)
-    why_not = _why_not(group, readers, ground.masks)
+    readers = _readers(group, locality)
+    why_not = _why_not(group, readers, locality.masks)
     if why_not is not None:
         return Assessment(group_id=group.id, why_not=why_not)
 
     reads = list(zip(readers, [member.assigned or () for member in group.members], strict=True))
-    kafka, read = count_reads(reads, ground.masks)
-    best = _optimum(group, readers, ground, kafka, LocalityMeasure.KAFKA)
-    best_read = best if read is kafka else _optimum(group, readers, ground, read, LocalityMeasure.READ_LOCAL)
+    kafka, read = count_reads(reads, locality.masks)
+    best = _optimum(group, readers, locality, kafka, LocalityMeasure.KAFKA)
+    best_read = best if read is kafka else _optimum(group, readers, locality, read, LocalityMeasure.READ_LOCAL)
     current = localities(kafka, read)
-    at_best = best.tally is kafka and best_read.tally is read
+    at_optimum = best.tally is kafka and best_read.tally is read
     return Assessment(
         group_id=group.id,
         current=current,
-        optimal=current if at_best else localities(best.tally, best_read.tally),
+        optimal=current if at_optimum else localities(best.tally, best_read.tally),
         crossing=kafka.crossing,
         optimal_crossing=kafka.crossing - best.gap,
         lower_bound=kafka.crossing - best.gap - best.slack,
         moved=best.result.moved if best.result else 0,
         result=best.result,
-        away=0 if ground.blurred else readers.count(NOWHERE),
-        ground=ground,
+        away=0 if locality.blurred else readers.count(NOWHERE),
+        ground=locality,
     )
 
 
-def consumer_problem(group: ConsumerGroup, ground: GroupLocality, measure: LocalityMeasure) -> ConsumerProblem:
+def consumer_problem(group: ConsumerGroup, locality: GroupLocality, measure: LocalityMeasure) -> ConsumerProblem:
     """The group as an assignor's problem; a member owns its present partitions."""
-    topics = _topics_by_subscription(group.members, ground.masks)
-    return _problem(group, _readers(group, ground), topics, ground, measure)
+    topics = _topics_by_subscription(group.members, locality.masks)
+    return _problem(group, _readers(group, locality), topics, locality, measure)
 
 
 def _problem(
-    group: ConsumerGroup, readers: Sequence[int], topics: _Meaning, ground: GroupLocality, measure: LocalityMeasure
+    group: ConsumerGroup, readers: Sequence[int], topics: _Meaning, facts: GroupLocality, measure: LocalityMeasure
 ) -> ConsumerProblem:
     members = [
         ConsumerMember(
@@ -178,12 +177,12 @@ def _problem(
         for member, bit in zip(group.members, readers, strict=True)
     ]
     return ConsumerProblem(
-        members=tuple(members), racks=racks_by_partition(ground, measure), copartitioned=_copartitioned(group, ground)
+        members=tuple(members), racks=racks_by_partition(facts, measure), copartitioned=_copartitioned(group, facts)
     )
 
 
-def _readers(group: ConsumerGroup, ground: GroupLocality) -> list[int]:
-    reader = ground.bits.reader
+def _readers(group: ConsumerGroup, locality: GroupLocality) -> list[int]:
+    reader = locality.bits.reader
     return [reader(member.rack) for member in group.members]
 
 
@@ -204,34 +203,34 @@ def _why_not(group: ConsumerGroup, readers: Sequence[int], masks: Mapping[str, T
 
 
 def _optimum(
-    group: ConsumerGroup, readers: Sequence[int], ground: GroupLocality, now: LocalityCounts, measure: LocalityMeasure
+    group: ConsumerGroup, readers: Sequence[int], locality: GroupLocality, now: LocalityCounts, measure: LocalityMeasure
 ) -> ConsumerOptimum:
     """The best by one measure; the present itself when nothing better is possible or nothing can be claimed."""
-    if not now.crossing or (measure is LocalityMeasure.READ_LOCAL and ground.bits.selector_is_rack_aware is None):
+    if not now.crossing or (measure is LocalityMeasure.READ_LOCAL and locality.bits.selector_is_rack_aware is None):
         return ConsumerOptimum(now)
-    topics = _topics_by_subscription(group.members, ground.masks)
-    bound = None if _copartitioned(group, ground) else _bound(topics, readers, ground, measure)
+    topics = _topics_by_subscription(group.members, locality.masks)
+    bound = None if _copartitioned(group, locality) else _bound(topics, readers, locality, measure)
     if bound is not None and bound.local <= now.local:
         return ConsumerOptimum(now)
     if bound is not None and measure is LocalityMeasure.READ_LOCAL and not now.unknown:
         return ConsumerOptimum(bound, gain(now, bound))
-    problem = _problem(group, readers, topics, ground, measure)
+    problem = _problem(group, readers, topics, locality, measure)
     result = optimal_consumer(problem, may_stay=bound is None)
     reads = [(bit, result.assignment[m.id]) for m, bit in zip(group.members, readers, strict=True)]
-    best = count_reads(reads, ground.masks)[measure is LocalityMeasure.READ_LOCAL]
+    best = count_reads(reads, locality.masks)[measure is LocalityMeasure.READ_LOCAL]
     gap = gain(now, best)
     return ConsumerOptimum(best, gap, result.crossing - result.lower_bound, result) if gap else ConsumerOptimum(now)
 
 
 def _bound(
-    topics: _Meaning, readers: Sequence[int], ground: GroupLocality, measure: LocalityMeasure
+    topics: _Meaning, readers: Sequence[int], locality: GroupLocality, measure: LocalityMeasure
 ) -> LocalityCounts | None:
     """The optimum's tally where it is known without an assignment: every member may read everything."""
     if len(topics) > 1:
         return None
     histogram: list[tuple[int, int]] = []
     for topic in next(iter(topics.values())):
-        of = ground.masks[topic]
+        of = locality.masks[topic]
         histogram += of.kafka_histogram if measure is LocalityMeasure.KAFKA else of.read_histogram
     members: dict[int, int] = {}
     for bit in readers:
@@ -261,8 +260,8 @@ def _matched(pattern: str, members: Sequence[Member]) -> set[str]:
     return {partition.topic for partition in assigned}
 
 
-def _copartitioned(group: ConsumerGroup, ground: GroupLocality) -> bool:
-    return len(ground.masks) > 1 and group.assignor in COPARTITIONING
+def _copartitioned(group: ConsumerGroup, locality: GroupLocality) -> bool:
+    return len(locality.masks) > 1 and group.assignor in COPARTITIONING
 
 
 # The most local partitions of a group with equal subscriptions, exact: balanced loads of racks are the bases of a

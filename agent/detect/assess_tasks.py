@@ -29,18 +29,18 @@ class TaskOptimum(NamedTuple):
     """None when the present assignment is as good."""
 
 
-def assess_tasks(group: StreamsGroup, ground: GroupLocality, settings: GroupLimits) -> Assessment:
+def assess_tasks(group: StreamsGroup, locality: GroupLocality, settings: GroupLimits) -> Assessment:
     """Current and optimal locality of the active tasks by both measures, or why they are unknown."""
-    readers = [ground.bits.reader(process.rack) for process in group.processes]
+    readers = [locality.bits.reader(process.rack) for process in group.processes]
     topology = group.topology
-    why_not = _why_not(group, readers, ground.masks)
+    why_not = _why_not(group, readers, locality.masks)
     if why_not is not None or topology is None:
         return Assessment(group_id=group.id, why_not=why_not or NotAssessed.TOPOLOGY_UNKNOWN)
 
     active = [process.active for process in group.processes]
-    kafka, read = count_reads(reads_of_tasks(topology, readers, active), ground.masks)
-    best = _optimum(group, topology, ground, settings, LocalityMeasure.KAFKA)
-    best_read = best if read is kafka else _optimum(group, topology, ground, settings, LocalityMeasure.READ_LOCAL)
+    kafka, read = count_reads(reads_of_tasks(topology, readers, active), locality.masks)
+    best = _optimum(group, topology, locality, settings, LocalityMeasure.KAFKA)
+    best_read = best if read is kafka else _optimum(group, topology, locality, settings, LocalityMeasure.READ_LOCAL)
     return Assessment(
         group_id=group.id,
         current=localities(kafka, read),
@@ -50,8 +50,8 @@ def assess_tasks(group: StreamsGroup, ground: GroupLocality, settings: GroupLimi
         lower_bound=kafka.crossing - best.gap - best.slack,
         moved=best.result.moved if best.result else 0,
         result=best.result,
-        away=0 if ground.blurred else readers.count(NOWHERE),
-        ground=ground,
+        away=0 if locality.blurred else readers.count(NOWHERE),
+        ground=locality,
     )
 
 
@@ -69,7 +69,7 @@ def reads_of_tasks(
 def task_problem(
     group: StreamsGroup,
     topology: StreamsTopology,
-    ground: GroupLocality,
+    locality: GroupLocality,
     settings: GroupLimits,
     measure: LocalityMeasure,
 ) -> TaskProblem:
@@ -77,11 +77,11 @@ def task_problem(
 
     One crossing costs more than moving every task, so that the optimum crosses least first and moves least second.
     """
-    racks = racks_by_partition(ground, measure)
+    racks = racks_by_partition(locality, measure)
     processes = [
         TaskProcess(
             id=process.id,
-            rack=process.rack.name if ground.bits.reader(process.rack) else None,
+            rack=process.rack.name if locality.bits.reader(process.rack) else None,
             capacity=process.capacity,
             active=process.active,
         )
@@ -116,37 +116,37 @@ def _why_not(group: StreamsGroup, readers: Sequence[int], masks: Mapping[str, To
 def _optimum(
     group: StreamsGroup,
     topology: StreamsTopology,
-    ground: GroupLocality,
+    locality: GroupLocality,
     settings: GroupLimits,
     measure: LocalityMeasure,
 ) -> TaskOptimum:
     """The best by one measure; the present itself when nothing better is possible or nothing can be claimed."""
-    readers = [ground.bits.reader(process.rack) for process in group.processes]
+    readers = [locality.bits.reader(process.rack) for process in group.processes]
     by_read = measure is LocalityMeasure.READ_LOCAL
     reads = reads_of_tasks(topology, readers, [process.active for process in group.processes])
-    now = count_reads(reads, ground.masks)[by_read]
-    if not now.crossing or (by_read and ground.bits.selector_is_rack_aware is None):
+    now = count_reads(reads, locality.masks)[by_read]
+    if not now.crossing or (by_read and locality.bits.selector_is_rack_aware is None):
         return TaskOptimum(now)
-    if not now.unknown and now.crossing <= _unavoidable(group, topology, ground, measure):
+    if not now.unknown and now.crossing <= _unavoidable(group, topology, locality, measure):
         return TaskOptimum(now)
-    result = optimal_tasks(task_problem(group, topology, ground, settings, measure))
+    result = optimal_tasks(task_problem(group, topology, locality, settings, measure))
     wanted = reads_of_tasks(topology, readers, [result.active[process.id] for process in group.processes])
-    best = count_reads(wanted, ground.masks)[by_read]
+    best = count_reads(wanted, locality.masks)[by_read]
     gap = gain(now, best)
     slack = 0 if result.optimal else max(0, result.crossing - result.lower_bound // _traffic_cost(topology))
     return TaskOptimum(best, gap, slack, result) if gap else TaskOptimum(now)
 
 
 def _unavoidable(
-    group: StreamsGroup, topology: StreamsTopology, ground: GroupLocality, measure: LocalityMeasure
+    group: StreamsGroup, topology: StreamsTopology, locality: GroupLocality, measure: LocalityMeasure
 ) -> int:
     """Crossings of the running tasks that no assignment avoids, as no process lives near enough; balance left aside."""
-    racks = {ground.bits.reader(process.rack) for process in group.processes} - {0}
+    racks = {locality.bits.reader(process.rack) for process in group.processes} - {0}
     running = {task for process in group.processes for task in process.active}
     least = 0
     for task in topology.tasks:
         if task.id in running:
-            near = [_mask(source, ground.masks, measure) for source in task.sources]
+            near = [_mask(source, locality.masks, measure) for source in task.sources]
             least += min(sum(not mask & bit for mask in near) for bit in racks)
     return least
 

@@ -37,7 +37,7 @@ _REPLICAS = attrgetter("replicas")
 
 
 class TopicFacts(NamedTuple):
-    """A topic's replica racks as clients see them: absent brokers have none (they know no earlier look)."""
+    """A topic's replica racks as clients see them: absent brokers have none."""
 
     racks: frozenset[str]
     """All racks that hold a replica."""
@@ -73,8 +73,8 @@ class GroupTopicFacts(NamedTuple):
 
 def readings(view: DetectContext, memo: Memo) -> list[GroupTopicFacts]:
     """Topics of every group, in the snapshot's order."""
-    snapshot, ground = view.snapshot, view.ground
-    known = memo.of(("facts",), (snapshot.topics, ground), lambda: _facts(snapshot.topics, ground, memo))
+    snapshot, brokers = view.snapshot, view.ground
+    known = memo.of(("facts",), (snapshot.topics, brokers), lambda: _facts(snapshot.topics, brokers, memo))
 
     names = topics_by_group(snapshot, memo)
 
@@ -85,8 +85,8 @@ def readings(view: DetectContext, memo: Memo) -> list[GroupTopicFacts]:
     return each(memo, "readings", snapshot.groups.values(), _ID, read, context=(known,))
 
 
-def _facts(topics: Mapping[str, TopicState], ground: BrokerRacks, memo: Memo) -> dict[str, TopicFacts]:
-    facts = each(memo, "topic facts", topics.values(), _ID, _facts_on(ground), context=(ground,))
+def _facts(topics: Mapping[str, TopicState], brokers: BrokerRacks, memo: Memo) -> dict[str, TopicFacts]:
+    facts = each(memo, "topic facts", topics.values(), _ID, _facts_on(brokers), context=(brokers,))
     return dict(zip(topics, facts, strict=True))
 
 
@@ -102,18 +102,18 @@ class _Seen(NamedTuple):
     unsteady: bool
 
 
-class _Sights(dict[tuple[int, ...], int]):
+class _RackNumbers(dict[tuple[int, ...], int]):
     """Replica list -> number of its racks: many lists have the same few racks."""
 
-    __slots__ = ("_ground", "_numbers")
+    __slots__ = ("_brokers", "_numbers")
 
-    def __init__(self, ground: BrokerRacks) -> None:
+    def __init__(self, brokers: BrokerRacks) -> None:
         super().__init__()
-        self._ground = ground
+        self._brokers = brokers
         self._numbers: dict[_Seen, int] = {}
 
     def __missing__(self, replicas: tuple[int, ...]) -> int:
-        shown, unsteady = self._ground.shown, self._ground.unsteady
+        shown, unsteady = self._brokers.shown, self._brokers.unsteady
         seen = _Seen(
             frozenset([shown[replica] for replica in replicas if replica in shown]),
             tuple([replica for replica in replicas if replica not in shown]),
@@ -123,7 +123,7 @@ class _Sights(dict[tuple[int, ...], int]):
         return number
 
     def together(self, numbers: frozenset[int], size: int) -> TopicFacts:
-        """The facts of a topic whose partitions have these sights."""
+        """The facts of a topic whose partitions have these rack numbers."""
         all_seen = list(self._numbers)
         seen = [all_seen[number] for number in numbers]
         union = frozenset().union(*[one.racks for one in seen])
@@ -136,18 +136,18 @@ class _Sights(dict[tuple[int, ...], int]):
         )
 
 
-def _facts_on(ground: BrokerRacks) -> Callable[[TopicState], TopicFacts]:
-    sights = _Sights(ground)
-    by_sights: dict[tuple[frozenset[int], int], TopicFacts] = {}
+def _facts_on(brokers: BrokerRacks) -> Callable[[TopicState], TopicFacts]:
+    rack_numbers = _RackNumbers(brokers)
+    by_numbers: dict[tuple[frozenset[int], int], TopicFacts] = {}
     same: dict[TopicFacts, TopicFacts] = {}  # thousands of topics have equal facts
 
     def facts(topic: TopicState) -> TopicFacts:
-        numbers = frozenset(map(sights.__getitem__, map(_REPLICAS, topic.partitions)))
+        numbers = frozenset(map(rack_numbers.__getitem__, map(_REPLICAS, topic.partitions)))
         key = numbers, topic.partitions[-1].id.partition + 1 if topic.partitions else 0
-        found = by_sights.get(key)
+        found = by_numbers.get(key)
         if found is None:
-            found = sights.together(*key)
-            found = by_sights[key] = same.setdefault(found, found)
+            found = rack_numbers.together(*key)
+            found = by_numbers[key] = same.setdefault(found, found)
         return found
 
     return facts
@@ -241,9 +241,9 @@ def _consumer_causes(
 ) -> Iterable[_Cause]:
     if group.assignor in RACK_BLIND_ASSIGNORS:
         yield _Cause(RackBlindCause.ASSIGNOR, f"its assignor {group.assignor} does not look at racks")
-    if group.assignor not in RACK_AWARE_ASSIGNORS:  # of an assignor of the user's own nothing is known
+    if group.assignor not in RACK_AWARE_ASSIGNORS:  # the behaviour of a custom assignor is unknown
         return
-    racks = {told for rack in readers if (told := rack.told) is not None}
+    racks = {sent for rack in readers if (sent := rack.told) is not None}
     if not racks:
         yield _Cause(RackBlindCause.CLIENT_RACK, "no member sends a rack")
     if None in reading.facts or not reading.facts:
@@ -269,8 +269,8 @@ def _streams_causes(
     group: StreamsGroup, reading: GroupTopicFacts, settings: GroupLimits, view: DetectContext
 ) -> Iterable[_Cause]:
     if settings.rack_aware_assignment_strategy == NO_STRATEGY:
-        told = "" if settings.known else " (Kafka's default, assumed: rackwise's settings give no other value)"
-        yield _Cause(RackBlindCause.ASSIGNOR, f"rack.aware.assignment.strategy is none{told}")
+        assumed = "" if settings.known else " (Kafka's default, assumed: rackwise's settings give no other value)"
+        yield _Cause(RackBlindCause.ASSIGNOR, f"rack.aware.assignment.strategy is none{assumed}")
     silent = [member.client_id for member in group.members if member.rack.silent]
     if silent:
         yield _Cause(RackBlindCause.CLIENT_RACK, f"a member sends no rack ({listed(sorted(silent))})")
@@ -304,13 +304,13 @@ def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], vie
 
 
 def _off(group: ReaderGroup, causes: Sequence[_Cause], assessment: Assessment, view: DetectContext) -> Finding:
-    told = tuple([cause.sentence for cause in causes])
+    sentences = tuple([cause.sentence for cause in causes])
     kinds = tuple(dict.fromkeys(cause.kind.value for cause in causes))
     return Finding(
         reason=FindingReason.RACK_AWARENESS_OFF,
         subject=SubjectId("group", group.id),
-        sentence=f"rack-aware assignment of group {group.id} is off, because {'; '.join(told)}",
-        evidence=(("because", told), ("causes", kinds), ("assignor", group.assignor), ("gap", assessment.gap)),
+        sentence=f"rack-aware assignment of group {group.id} is off, because {'; '.join(sentences)}",
+        evidence=(("because", sentences), ("causes", kinds), ("assignor", group.assignor), ("gap", assessment.gap)),
         severity=FindingSeverity.WARNING if assessment.improvable else FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,
     )

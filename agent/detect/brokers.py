@@ -44,7 +44,7 @@ def broker_findings(view: DetectContext, client_racks: Iterable[tuple[str, str]]
 
 
 def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]:
-    absent = not broker.alive and broker.host is None  # what it tells is not known, and a finding says so
+    absent = not broker.alive and broker.host is None  # its broker.rack is unknown, which a finding reports
     believed = broker.rack.state is RackState.KNOWN and (absent or not broker.rack.silent)
     if believed or ObservationPart.BROKERS in view.missing or (absent and broker.rack.state is RackState.UNKNOWN):
         return
@@ -118,17 +118,17 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
 
 
 def _spellings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> Iterable[Finding]:
-    """Racks that differ in case, spaces or separators only, or by an alias: Kafka compares exactly, people mean one.
+    """Racks that differ in case, spaces or separators only, or by an alias: for Kafka they are different racks.
 
-    Racks as they are told; ``client_racks`` has (what is meant, what members tell).
+    ``client_racks`` has (rack after aliases, ``client.rack`` as sent).
     """
     users: dict[str, dict[str, set[str]]] = {}
     for broker in view.ground.brokers:
-        told = broker.rack.told
-        if told is not None:
-            users.setdefault(folded_rack(broker.rack.name or told), {}).setdefault(told, set()).add("brokers")
-    for meant, told in client_racks:
-        users.setdefault(folded_rack(meant), {}).setdefault(told, set()).add("clients")
+        spelling = broker.rack.told
+        if spelling is not None:
+            users.setdefault(folded_rack(broker.rack.name or spelling), {}).setdefault(spelling, set()).add("brokers")
+    for name, spelling in client_racks:
+        users.setdefault(folded_rack(name), {}).setdefault(spelling, set()).add("clients")
     for spellings in users.values():
         if len(spellings) > 1:
             yield _spelling(spellings, view)
@@ -136,11 +136,11 @@ def _spellings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> 
 
 def _spelling(spellings: Mapping[str, set[str]], view: DetectContext) -> Finding:
     names = sorted(spellings)
-    told = [f"{name!r} ({' and '.join(sorted(spellings[name]))})" for name in names]
+    spelled = [f"{name!r} ({' and '.join(sorted(spellings[name]))})" for name in names]
     return Finding(
         reason=FindingReason.RACK_SPELLING,
         subject=SubjectId("rack", names[0]),
-        sentence=f"one rack seems to be written in {len(names)} ways: {listed(told)}; "
+        sentence=f"one rack seems to be written in {len(names)} ways: {listed(spelled)}; "
         "Kafka compares racks letter by letter, so Kafka takes these for different racks",
         evidence=(("spellings", tuple(names)),),
         severity=FindingSeverity.WARNING,
@@ -149,13 +149,13 @@ def _spelling(spellings: Mapping[str, set[str]], view: DetectContext) -> Finding
 
 
 def _selector(view: DetectContext) -> Iterable[Finding]:
-    ground: BrokerRacks = view.ground
-    if ground.selector is not False or not ground.racks_matter:
+    racks: BrokerRacks = view.ground
+    if racks.selector is not False or not racks.racks_matter:
         return
     configs = view.snapshot.broker_configs
     lacking = [
         broker.id
-        for broker in ground.brokers
+        for broker in racks.brokers
         if broker.alive and broker.id in configs and not configs[broker.id].get(REPLICA_SELECTOR)
     ]
     yield Finding(

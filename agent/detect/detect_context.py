@@ -30,8 +30,8 @@ class BrokerRacks(NamedTuple):
     """Room for replicas on brokers that hold still only."""
     unsteady: frozenset[int]
     shown: Mapping[int, str]
-    """Rack of each broker as clients see it: what it tells itself. An absent broker has none for them, whatever is
-    remembered of it, and neither has one that only a locator knows."""
+    """Broker -> ``broker.rack``, as clients see it. Absent brokers and those whose rack only a locator knows are left
+    out."""
     racks: tuple[str, ...]
     """Every known rack, sorted."""
     selector: bool | None
@@ -39,9 +39,9 @@ class BrokerRacks(NamedTuple):
     complete: bool
     """False when brokers did not answer: then no broker is absent for certain."""
     away: frozenset[int] = frozenset()
-    """Absent brokers that are waited for: nothing is moved because of their absence yet."""
+    """Absent brokers that may be restarting: nothing is moved because of their absence yet."""
     gone: frozenset[int] = frozenset()
-    """Absent brokers that are not waited for: no share of the preferred leaders is theirs."""
+    """Absent brokers beyond that time: they count for no share of the preferred leaders."""
     topics_whole: bool = False
     """True when every topic is visible by rights and answers: a topic not among them does not exist."""
 
@@ -73,26 +73,26 @@ class DetectContext(NamedTuple):
 def detect_context(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> DetectContext:
     """The context of the snapshot with the steadiness of its racks by the memory."""
     seen = sightings(memory, snapshot)
-    wavering = unsteady(seen, snapshot.monotonic_ms, limits)
+    unsteady_brokers = unsteady(seen, snapshot.monotonic_ms, limits)
     missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
     absent = absences(memory, snapshot)
     away = awaited(absent, limits.racks.broker_absent_for_ms)
     gone = frozenset(absent) - away
     complete = not any(gap.part is ObservationPart.BROKERS for gap in snapshot.gaps)
-    ground = memo.of(
+    racks = memo.of(
         ("ground",),
         (
             snapshot.brokers,
-            wavering,
+            unsteady_brokers,
             away,
             gone,
             snapshot.selector_is_rack_aware,
             complete,
             whole := _topics_whole(snapshot),
         ),
-        lambda: _ground(snapshot, wavering, away, gone, complete=complete, topics_whole=whole),
+        lambda: _broker_racks(snapshot, unsteady_brokers, away, gone, complete=complete, topics_whole=whole),
     )
-    return DetectContext(snapshot, memory, limits, ground, seen, missing, absent)
+    return DetectContext(snapshot, memory, limits, racks, seen, missing, absent)
 
 
 def _topics_whole(snapshot: Snapshot) -> bool:
@@ -102,9 +102,9 @@ def _topics_whole(snapshot: Snapshot) -> bool:
     return not hidden and not any(gap.part in (ObservationPart.TOPICS, ObservationPart.RIGHTS) for gap in snapshot.gaps)
 
 
-def _ground(
+def _broker_racks(
     snapshot: Snapshot,
-    wavering: frozenset[int],
+    unsteady_brokers: frozenset[int],
     away: frozenset[int],
     gone: frozenset[int],
     *,
@@ -117,8 +117,8 @@ def _ground(
     return BrokerRacks(
         snapshot.brokers,
         room,
-        rack_room(snapshot.brokers, leave_out=wavering),
-        wavering,
+        rack_room(snapshot.brokers, leave_out=unsteady_brokers),
+        unsteady_brokers,
         {b.id: b.rack.told for b in snapshot.brokers if b.id in alive and b.rack.told is not None},
         tuple(sorted(set(known.values()))),
         snapshot.selector_is_rack_aware,
@@ -203,7 +203,7 @@ def broker_disagreement(broker: BrokerState, view: DetectContext) -> Iterable[Fi
     yield Finding(
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=SubjectId("broker", str(broker.id)),
-        sentence=f"broker {broker.id} has {_ways(broker.rack)} by its locators: {_told(broker.rack, BROKER_RACK)}",
+        sentence=f"broker {broker.id} has {_racks(broker.rack)} by its locators: {_claims(broker.rack, BROKER_RACK)}",
         evidence=(
             ("rack", broker.rack.name),
             ("locator", broker.rack.source or LocatorKind.WIRE.value),
@@ -225,7 +225,7 @@ def member_disagreements(group: ReaderGroup, racks: Iterable[Rack], view: Detect
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=SubjectId("group", group.id),
         sentence=f"group {group.id} has {who} to whom locators give more than one rack: for client {one.client_id} "
-        f"{_told(one.rack, CLIENT_RACK)}",
+        f"{_claims(one.rack, CLIENT_RACK)}",
         evidence=(
             ("members", len(disputed)),
             ("of", len(group.members)),
@@ -259,12 +259,12 @@ def _disputed(rack: Rack) -> bool:
     return bool(rack.others) or (rack.state is RackState.CONFLICTING and bool(rack.source))
 
 
-def _ways(rack: Rack) -> str:
+def _racks(rack: Rack) -> str:
     ways = len({rack.name, *(other for _, other in rack.others), *rack.claims} - {None})
     return counted(ways, "rack")
 
 
-def _told(rack: Rack, setting: str) -> str:
+def _claims(rack: Rack, setting: str) -> str:
     others = listed([f"{setting if name == LocatorKind.WIRE else name} says {other}" for name, other in rack.others])
     if rack.state is RackState.KNOWN:
         return f"{known_by(rack, setting)} and is used, {others}"

@@ -34,7 +34,7 @@ class GroupFindings(NamedTuple):
 
     findings: list[Finding]
     racks: set[tuple[str, str]]
-    """Every rack that some member sends: (the rack that is meant, as it is sent)."""
+    """Every rack that a member sends: (rack after aliases, ``client.rack`` as sent)."""
 
 
 def group_findings(view: DetectContext, assessments: Mapping[str, Assessment], memo: Memo) -> GroupFindings:
@@ -44,9 +44,9 @@ def group_findings(view: DetectContext, assessments: Mapping[str, Assessment], m
     gone = frozenset(view.snapshot.vanished_topics)
     away = [gone.intersection(reading.topics) for reading in read] if gone else [_NOTHING_GONE] * len(read)
     rows: Iterable[_Row] = zip(groups.values(), read, map(assessments.__getitem__, groups), away, strict=True)
-    found = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
-    findings = list(chain.from_iterable(map(itemgetter(0), found)))
-    return GroupFindings(findings + list(_stuck(view)), set().union(*set(map(itemgetter(1), found))))
+    results = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
+    findings = list(chain.from_iterable(map(itemgetter(0), results)))
+    return GroupFindings(findings + list(_stuck(view)), set().union(*set(map(itemgetter(1), results))))
 
 
 def _of_one(
@@ -157,13 +157,13 @@ def _not_fixed(
     finding = next(iter(awareness), None)
     why = "" if finding is None else finding.sentence
     causes = () if finding is None else dict(finding.evidence)["causes"]
-    home = f"its {counted(assessment.gap, 'partition')}"
+    reads = f"its {counted(assessment.gap, 'partition')}"
     if assessment.weighing is not None:
-        home = f"the {sized(assessment.weighing.gained)}/s in question"
+        reads = f"the {sized(assessment.weighing.gained)}/s in question"
     return Finding(
         reason=FindingReason.ASSIGNOR_WOULD_NOT_FIX,
         subject=SubjectId("group", group.id),
-        sentence=f"a rebalance of group {group.id} would not make {home} local: {why}",
+        sentence=f"a rebalance of group {group.id} would not make {reads} local: {why}",
         evidence=(
             ("causes", causes),
             ("assignor", group.assignor),
@@ -177,7 +177,7 @@ def _not_fixed(
 
 
 def _stuck(view: DetectContext) -> Iterable[Finding]:
-    """Groups that every look found out of Stable for too long."""
+    """Groups that were out of Stable at every look for too long."""
     now_ms = view.snapshot.monotonic_ms
     for name, since_ms in view.memory.rebalancing.items():
         group = view.snapshot.groups.get(name)
@@ -199,10 +199,10 @@ def _stuck(view: DetectContext) -> Iterable[Finding]:
 def prediction_findings(view: DetectContext) -> list[Finding]:
     """One finding for each group whose last rebalance differs from its prediction."""
     findings = []
-    for name, foretold in view.memory.foretold.items():
+    for name, prediction in view.memory.foretold.items():
         if view.limits.excludes_group(name):
             continue
-        why = prediction_mismatch(foretold, view.snapshot.groups.get(name), view.snapshot)
+        why = prediction_mismatch(prediction, view.snapshot.groups.get(name), view.snapshot)
         if why is not None:
             findings.append(
                 Finding(
@@ -211,10 +211,10 @@ def prediction_findings(view: DetectContext) -> list[Finding]:
                     sentence=f"group {name} was predicted wrongly: {why}; the configured or assumed settings are "
                     "probably not those that it runs with",
                     evidence=(
-                        ("predicted by", foretold.by),
-                        ("known from", foretold.basis),
-                        ("crossing predicted", foretold.crossing),
-                        ("prediction", "exact assignment" if foretold.exact else "cost only"),
+                        ("predicted by", prediction.by),
+                        ("known from", prediction.basis),
+                        ("crossing predicted", prediction.crossing),
+                        ("prediction", "exact assignment" if prediction.exact else "cost only"),
                     ),
                     severity=FindingSeverity.INFO,
                     since_ms=view.snapshot.taken_ms,

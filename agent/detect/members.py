@@ -31,7 +31,7 @@ _DROP_INS = {KAFKA_PYTHON: (RANGE, STICKY, COOPERATIVE_STICKY), AIOKAFKA: (RANGE
 def python_library(member: Member, software: str | None) -> str | None:
     """``kafka-python`` or ``aiokafka``, or None for another client, or one that is unknown.
 
-    ``software`` is what the settings say that the group's members run.
+    ``software``: the client of the group's members by the settings.
     """
     if software is not None:
         return next((name for name, pattern in _NAMED if pattern.search(software)), None)
@@ -63,15 +63,15 @@ _SLIP = 4
 """One slip is forgiven per so many characters, two at most."""
 
 
-def likely_rack(told: str, racks: Iterable[str]) -> str | None:
+def likely_rack(rack_id: str, racks: Iterable[str]) -> str | None:
     """The one rack that is probably meant, or None where none or several may be."""
     known = list(racks)
-    folded = folded_rack(told)
+    folded = folded_rack(rack_id)
     alike = [rack for rack in known if folded_rack(rack) == folded]
     if alike or not folded or len(folded) > _LONGEST:
         return alike[0] if len(alike) == 1 and folded else None
-    near = [(slips, rack) for rack in known if (slips := _slips(folded, folded_rack(rack))) is not None]
-    best = [rack for slips, rack in near if slips == min(near)[0]]
+    near = [(typos, rack) for rack in known if (typos := _typos(folded, folded_rack(rack))) is not None]
+    best = [rack for typos, rack in near if typos == min(near)[0]]
     return best[0] if len(best) == 1 else None
 
 
@@ -91,15 +91,15 @@ def folded_rack(rack: str) -> str:
     return kept or rack
 
 
-def _slips(one: str, other: str) -> int | None:
+def _typos(one: str, other: str) -> int | None:
     """How many slips of the pen lie between two folded names; None where they are not one name."""
     allowed = min(2, max(len(one), len(other)) // _SLIP)
     if not allowed or len(other) > _LONGEST or abs(len(one) - len(other)) > allowed or one[-1:] != other[-1:]:
         return None
     if _NUMBER.findall(one) != _NUMBER.findall(other):
         return None
-    slips = _distance(one, other)
-    return slips if slips <= allowed else None
+    typos = _distance(one, other)
+    return typos if typos <= allowed else None
 
 
 def _distance(one: str, other: str) -> int:
@@ -187,17 +187,17 @@ def _remedy(old: Sequence[Member], software: str | None) -> str:
 
 
 def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
-    """A rack that no broker has: a zone id where brokers tell zone names, another spelling, a slip, or a lost zone."""
-    ground = view.ground
-    away = [member for member in group.members if is_away(member, ground.racks)]
-    if not away or not ground.racks or not ground.complete or ground.rack_lost:
+    """A rack that no broker has: a zone id where brokers have zone names, another spelling, a slip, or a lost zone."""
+    brokers = view.ground
+    away = [member for member in group.members if is_away(member, brokers.racks)]
+    if not away or not brokers.racks or not brokers.complete or brokers.rack_lost:
         return
-    told = sorted({str(member.rack.told or member.rack.name) for member in away})
-    meant = {rack: likely_rack(rack, ground.racks) for rack in told[:SHOWN]}
+    racks = sorted({str(member.rack.told or member.rack.name) for member in away})
+    meant = {rack: likely_rack(rack, brokers.racks) for rack in racks[:SHOWN]}
     who = of_all(len(away), len(group.members), "member")
-    named = [rack if (guess := meant.get(rack)) is None else f"{rack} (probably meant: {guess})" for rack in told]
+    named = [rack if (guess := meant.get(rack)) is None else f"{rack} (probably meant: {guess})" for rack in racks]
     sentence = f"group {group.id} has {who} in a rack that no broker has ({_clients(away)}): {listed(named)}; "
-    sentence += f"brokers are in {listed(ground.racks)}, so all that these members read crosses racks: set client.rack"
+    sentence += f"brokers are in {listed(brokers.racks)}, so all that these members read crosses racks: set client.rack"
     yield Finding(
         reason=FindingReason.MEMBER_IN_NO_BROKERS_RACK,
         subject=SubjectId("group", group.id),
@@ -205,9 +205,9 @@ def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Fin
         evidence=(
             ("members", len(away)),
             ("of", len(group.members)),
-            ("racks", first(told)),
+            ("racks", first(racks)),
             ("meant", tuple(f"{rack}: {guess}" for rack, guess in meant.items() if guess)),
-            ("racks of brokers", first(ground.racks)),
+            ("racks of brokers", first(brokers.racks)),
             ("clients", first(sorted({member.client_id for member in away}))),
             ("hosts", first(sorted({member.client_host for member in away}))),
         ),
@@ -230,9 +230,9 @@ def _undecodable(group: ReaderGroup, broken: Sequence[Member], view: DetectConte
 
 
 def _mixed_versions(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
-    """A roll in progress: the group speaks the oldest version until all members are up."""
-    told = [member.subscription_version for member in group.members if member.subscription_version is not None]
-    subscriptions = sorted(set(told))
+    """A roll in progress: the group uses the oldest version until all members are up."""
+    known = [member.subscription_version for member in group.members if member.subscription_version is not None]
+    subscriptions = sorted(set(known))
     versions = group.metadata_versions if isinstance(group, StreamsGroup) else ()
     if len(versions) > 1:
         sentence = (

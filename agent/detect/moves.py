@@ -39,21 +39,21 @@ def move_findings(view: DetectContext) -> list[Finding]:
 def _relabelled(change: RackChange, view: DetectContext) -> Finding:
     broker = int(change.subject)
     seen = view.sightings.get(broker)
-    was, now = (seen.previous, seen.known) if seen is not None else (None, None)
-    where = f"{counted(change.partitions, 'partition')} in {counted(change.topics, 'topic')}"
+    previous, now = (seen.previous, seen.known) if seen is not None else (None, None)
+    affected = f"{counted(change.partitions, 'partition')} in {counted(change.topics, 'topic')}"
     example = change.examples[0].id
     return Finding(
         reason=FindingReason.REPLICA_RACKS_CHANGED,
         subject=SubjectId("broker", change.subject),
-        sentence=f"the replica racks of {where} changed, {example} among them, "
-        f"because broker {broker} came back in rack {now} instead of {was}",
+        sentence=f"the replica racks of {affected} changed, {example} among them, "
+        f"because broker {broker} came back in rack {now} instead of {previous}",
         evidence=(
             ("cause", str(change.cause)),
             ("partitions", change.partitions),
             ("topics", change.topics),
             ("first", first([str(row.id) for row in change.examples])),
             ("rack now", now),
-            ("rack before", was),
+            ("rack before", previous),
         ),
         severity=FindingSeverity.WARNING,
         since_ms=change.at_ms,

@@ -30,7 +30,7 @@ _Moves = tuple[Reassignment, ...]
 
 
 class RackLeaderCounts(NamedTuple):
-    """Preferred leaders and replicas by rack, in the order of the ground's racks."""
+    """Preferred leaders and replicas by rack, in the order of `BrokerRacks.racks`."""
 
     leaders: tuple[int, ...]
     replicas: tuple[int, ...]
@@ -47,11 +47,9 @@ class TopicFindings(NamedTuple):
 
 
 def replica_findings(view: DetectContext, memo: Memo) -> list[Finding]:
-    """Findings about each topic, and about the preferred leaders of the whole cluster."""
+    """Findings about each topic, and about the preferred leaders of the cluster when all topics are visible."""
     snapshot = view.snapshot
-    hidden = any(
-        gap.part is ObservationPart.TOPICS for gap in snapshot.gaps
-    )  # then nothing is said of the whole cluster
+    hidden = any(gap.part is ObservationPart.TOPICS for gap in snapshot.gaps)
     inputs = (snapshot.topics, snapshot.reassignments, view.ground, view.limits, hidden)
     return memo.of(("replicas",), inputs, lambda: _findings(view, memo, hidden=hidden))
 
@@ -62,7 +60,7 @@ def _findings(view: DetectContext, memo: Memo, *, hidden: bool) -> list[Finding]
         moving.setdefault(move.id.topic, []).append(move)
     rows = [(topic, tuple(moving.get(name, ()))) for name, topic in view.snapshot.topics.items()]
     places = _Places(view.ground)
-    found = each(
+    by_topic = each(
         memo,
         "replicas of",
         rows,
@@ -70,17 +68,17 @@ def _findings(view: DetectContext, memo: Memo, *, hidden: bool) -> list[Finding]
         lambda row: _topic_findings(row[0], row[1], view, places),
         context=(view.ground, view.limits),
     )
-    findings = [finding for topic in found for finding in topic.findings]
+    findings = [finding for topic in by_topic for finding in topic.findings]
     if hidden:
         return findings
-    return findings + _cluster_skew(Counter([topic.spread for topic in found if topic.spread is not None]), view)
+    return findings + _cluster_skew(Counter([topic.spread for topic in by_topic if topic.spread is not None]), view)
 
 
 class _Place(NamedTuple):
     crowded: CrowdedRack | None
     """By racks that hold still."""
     wavering: CrowdedRack | None
-    """By racks of which one does not hold still, or with a replica on a broker that is waited for."""
+    """With an unsteady rack, or a replica on an absent broker that may be restarting."""
     leader: int | None
     """Index of the rack of the preferred leader; None where it is not known, or its broker is gone."""
     racks: tuple[int, ...]
@@ -90,12 +88,12 @@ class _Place(NamedTuple):
 
 
 class _Places(dict[Replicas, _Place]):
-    """Lists of replicas as they come up: a cluster has few different ones."""
+    """Replica list -> its place, computed at first use: a cluster has few different ones."""
 
-    def __init__(self, ground: BrokerRacks) -> None:
+    def __init__(self, brokers: BrokerRacks) -> None:
         super().__init__()
-        self._ground = ground
-        self._index = {rack: number for number, rack in enumerate(ground.racks)}
+        self._brokers = brokers
+        self._index = {rack: number for number, rack in enumerate(brokers.racks)}
         self._leaders: dict[RackLeaderCounts, RackLeaderCounts] = {}
 
     def shared(self, leaders: RackLeaderCounts) -> RackLeaderCounts:
@@ -103,16 +101,16 @@ class _Places(dict[Replicas, _Place]):
         return self._leaders.setdefault(leaders, leaders)
 
     def __missing__(self, replicas: Replicas) -> _Place:
-        ground = self._ground
-        unsure = not (ground.unsteady.isdisjoint(replicas) and ground.away.isdisjoint(replicas))
-        steady = None if unsure else crowding(replicas, ground.steady_room)
-        racks = [self._index[rack] if (rack := ground.room.rack_of.get(r)) is not None else None for r in replicas]
-        led = bool(replicas) and replicas[0] not in ground.gone
-        shares = [rack for rack, broker in zip(racks, replicas, strict=True) if led and broker not in ground.gone]
+        brokers = self._brokers
+        unsure = not (brokers.unsteady.isdisjoint(replicas) and brokers.away.isdisjoint(replicas))
+        steady = None if unsure else crowding(replicas, brokers.steady_room)
+        racks = [self._index[rack] if (rack := brokers.room.rack_of.get(r)) is not None else None for r in replicas]
+        alive = bool(replicas) and replicas[0] not in brokers.gone
+        shares = [rack for rack, broker in zip(racks, replicas, strict=True) if alive and broker not in brokers.gone]
         self[replicas] = place = _Place(
             steady,
-            crowding(replicas, ground.room) if steady is None else None,
-            racks[0] if led else None,
+            crowding(replicas, brokers.room) if steady is None else None,
+            racks[0] if alive else None,
             tuple([rack for rack in shares if rack is not None]),
             None in racks,
         )
@@ -196,7 +194,7 @@ def _room(example: CrowdedRack) -> str:
 
 
 def _why_held(crowded: Sequence[tuple[TopicPartition, CrowdedRack]], topic: TopicState, view: DetectContext) -> str:
-    moves, ground = view.snapshot.reassignments, view.ground
+    moves, brokers = view.snapshot.reassignments, view.ground
     names = {name for name, _ in crowded}
     held = {
         broker
@@ -204,10 +202,10 @@ def _why_held(crowded: Sequence[tuple[TopicPartition, CrowdedRack]], topic: Topi
         if state.id in names
         for broker in target_replicas(state, moves.get(state.id))
     }
-    away = sorted(held & ground.away)
-    told = [f"{named('broker', away)} {'is' if len(away) == 1 else 'are'} absent"] if away else []
-    told += ["a rack changed recently"] if not away or not held.isdisjoint(ground.unsteady) else []
-    return " and ".join(told)
+    away = sorted(held & brokers.away)
+    reasons = [f"{named('broker', away)} {'is' if len(away) == 1 else 'are'} absent"] if away else []
+    reasons += ["a rack changed recently"] if not away or not held.isdisjoint(brokers.unsteady) else []
+    return " and ".join(reasons)
 
 
 def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view: DetectContext) -> Iterable[Finding]:
@@ -291,13 +289,13 @@ def _cluster_skew(spreads: Mapping[RackLeaderCounts, int], view: DetectContext) 
 def _skew(
     subject: SubjectId, name: str, spread: RackLeaderCounts, view: DetectContext, *, held: bool
 ) -> Iterable[Finding]:
-    led, held_replicas = sum(spread.leaders), sum(spread.replicas)
+    leaders_total, held_replicas = sum(spread.leaders), sum(spread.replicas)
     holding = sum(replicas > 0 for replicas in spread.replicas)
-    if spread.blurred or holding < 2 or led < LEADERS_PER_RACK * holding:
+    if spread.blurred or holding < 2 or leaders_total < LEADERS_PER_RACK * holding:
         return
     over, rack, share, even = max(
         [
-            ((share := leaders / led) - (even := replicas / held_replicas), rack, share, even)
+            ((share := leaders / leaders_total) - (even := replicas / held_replicas), rack, share, even)
             for rack, leaders, replicas in zip(view.ground.racks, spread.leaders, spread.replicas, strict=True)
         ]
     )
@@ -316,7 +314,7 @@ def _skew(
                 "preferred leaders by rack",
                 tuple(f"{r}: {n}" for r, n in zip(view.ground.racks, spread.leaders, strict=True)),
             ),
-            ("partitions", led),
+            ("partitions", leaders_total),
         ),
         severity=FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,

@@ -68,8 +68,8 @@ def rights_findings(view: DetectContext) -> list[Finding]:
         _not_allowed(part, gaps, view) if cause is GapCause.NOT_ALLOWED else _missing(part, cause, gaps, view)
         for (part, cause), gaps in by_kind.items()
     ]
-    told = {part for part, cause in by_kind if cause is GapCause.NOT_ALLOWED}
-    return findings + _cluster_rights(view, told, {part for part, _ in by_kind})
+    denied = {part for part, cause in by_kind if cause is GapCause.NOT_ALLOWED}
+    return findings + _cluster_rights(view, denied, {part for part, _ in by_kind})
 
 
 def _not_allowed(part: ObservationPart, gaps: Sequence[Gap], view: DetectContext) -> Finding:
@@ -98,7 +98,7 @@ def _missing(part: ObservationPart, cause: GapCause, gaps: Sequence[Gap], view: 
 
 
 def _cluster_rights(
-    view: DetectContext, told: Collection[ObservationPart], gapped: Collection[ObservationPart]
+    view: DetectContext, denied: Collection[ObservationPart], gapped: Collection[ObservationPart]
 ) -> list[Finding]:
     """Missing rights by the brokers' answer without a refusal, and hidden names.
 
@@ -106,9 +106,9 @@ def _cluster_rights(
     """
     rights = view.snapshot.rights
     lacks = (
-        (rights.cluster_describe is False and not told, "cluster_describe", "DESCRIBE on the cluster", _HIDES_GROUPS),
+        (rights.cluster_describe is False and not denied, "cluster_describe", "DESCRIBE on the cluster", _HIDES_GROUPS),
         (
-            rights.cluster_describe_configs is False and ObservationPart.BROKER_CONFIGS not in told,
+            rights.cluster_describe_configs is False and ObservationPart.BROKER_CONFIGS not in denied,
             "cluster_describe_configs",
             "DESCRIBE_CONFIGS on the cluster",
             _SILENT[ObservationPart.BROKER_CONFIGS],

@@ -75,7 +75,7 @@ class WarmupReadiness(NamedTuple):
 
 
 def readiness(copies: Iterable[TaskCopy], acceptable: int) -> WarmupReadiness:
-    """Sorts the warm-ups among the copies. ``acceptable`` is ``acceptable.recovery.lag``."""
+    """Sorts the warm-ups among the copies. ``acceptable``: ``acceptable.recovery.lag``, in records."""
     copies = [copy for copy in copies if copy.role is TaskRole.WARMUP]
     caught_up: list[CopyKey] = []
     likely: list[CopyKey] = []
@@ -97,8 +97,8 @@ def readiness(copies: Iterable[TaskCopy], acceptable: int) -> WarmupReadiness:
             unknown.append(key)
     arriving += _in_turn(copies, stuck, acceptable)
     arriving.sort(key=lambda one: (one.eta_s.likely, one.copy[0], str(one.copy[1])))
-    told = {one.copy for one in arriving}
-    still = tuple(key for key in stuck if key not in told)
+    arriving_copies = {one.copy for one in arriving}
+    still = tuple(key for key in stuck if key not in arriving_copies)
     return WarmupReadiness(tuple(caught_up), tuple(likely), tuple(arriving), tuple(unknown), still)
 
 
@@ -155,7 +155,7 @@ def _missing(copy: TaskCopy, acceptable: int) -> float:
 
 ENOUGH_SAMPLES = 4
 ENOUGH_MS = 30_000
-"""For so long no reading must have come nearer before a rate is called lasting, however often rackwise looks."""
+"""A rate counts as lasting after so many milliseconds without a smaller lag, whatever the interval of looks."""
 RACK = "rack"
 
 
@@ -188,14 +188,14 @@ def _state_unknown(group: StreamsGroup, view: DetectContext) -> Iterable[Finding
     if not notes:
         return
     harmless = all(note == NO_CHANGELOG_SEEN for note in notes)
-    told = [
+    reasons = [
         f"{counted(len(subs), 'subtopology', 'subtopologies')} ({listed(subs)}): {note}" for note, subs in notes.items()
     ]
     yield Finding(
         reason=FindingReason.STATE_UNKNOWN,
         subject=SubjectId("group", group.id),
         sentence=f"it is unknown whether {counted(len(open_tasks), 'task')} of {group.id} "
-        f"{'is' if len(open_tasks) == 1 else 'are'} stateful, {'; '.join(told)}; "
+        f"{'is' if len(open_tasks) == 1 else 'are'} stateful, {'; '.join(reasons)}; "
         "a topology hint in the settings of the group answers it",
         evidence=(
             ("tasks", len(open_tasks)),
@@ -324,9 +324,9 @@ def _copies_share(
     shared = {task: processes for task, processes in holders.items() if len(processes) > 1}
     if not shared:
         return
-    told = settings.rack_aware_assignment_tags
-    for key in (RACK, *(told or sorted({key for process in group.processes for key, _ in process.tags}))):
-        yield from _share_of(group, key, shared, view, asked=key in told or key == RACK)
+    configured = settings.rack_aware_assignment_tags
+    for key in (RACK, *(configured or sorted({key for process in group.processes for key, _ in process.tags}))):
+        yield from _share_of(group, key, shared, view, asked=key in configured or key == RACK)
 
 
 def _share_of(
@@ -427,7 +427,7 @@ def _rate(copy: TaskCopy) -> str:
 
 
 def _name(group: StreamsGroup, process_id: str) -> str:
-    """A process by its client id, which people know, without the thread's part."""
+    """A process by its ``client.id``, without the thread's part."""
     process = next((process for process in group.processes if process.id == process_id), None)
     if process is None or not process.client_ids:
         return process_id

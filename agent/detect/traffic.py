@@ -55,21 +55,21 @@ def with_bytes(
     assessment: Assessment,
     group: ReaderGroup,
     rates: Mapping[TopicPartition, float],
-    ground: GroupLocality,
+    locality: GroupLocality,
     settings: GroupLimits,
 ) -> Assessment:
     """The assessment with one more locality per measure, in bytes per second; unchanged where a rate is missing."""
-    if any(partition not in rates for _, partitions in current_reads(group, ground) for partition in partitions):
+    if any(partition not in rates for _, partitions in current_reads(group, locality) for partition in partitions):
         return assessment
-    now = weigh(current_reads(group, ground), ground.masks, rates)
+    now = weigh(current_reads(group, locality), locality.masks, rates)
     best: list[LocalityRates] = []
     for index, measure in enumerate((LocalityMeasure.KAFKA, LocalityMeasure.READ_LOCAL)):
         result = None
         if assessment.optimal[index].local > assessment.current[index].local:
-            by_kafka = measure is LocalityMeasure.KAFKA or measures_agree(ground.masks)
-            result = assessment.result if by_kafka else _read_optimum(group, ground, settings)
-        wanted = current_reads(group, ground) if result is None else optimal_reads(group, ground, result)
-        best.append(weigh(wanted, ground.masks, rates)[index])
+            by_kafka = measure is LocalityMeasure.KAFKA or measures_agree(locality.masks)
+            result = assessment.result if by_kafka else _read_optimum(group, locality, settings)
+        wanted = current_reads(group, locality) if result is None else optimal_reads(group, locality, result)
+        best.append(weigh(wanted, locality.masks, rates)[index])
     return replace(
         assessment,
         current=assessment.current + byte_localities(*now),
@@ -77,22 +77,22 @@ def with_bytes(
     )
 
 
-def current_reads(group: ReaderGroup, ground: GroupLocality) -> Reads:
+def current_reads(group: ReaderGroup, locality: GroupLocality) -> Reads:
     """Partitions by reader now."""
     if isinstance(group, ConsumerGroup):
-        return [(ground.bits.reader(member.rack), member.assigned or ()) for member in group.members]
+        return [(locality.bits.reader(member.rack), member.assigned or ()) for member in group.members]
     if group.topology is None:
         return ()
-    readers = [ground.bits.reader(process.rack) for process in group.processes]
+    readers = [locality.bits.reader(process.rack) for process in group.processes]
     return reads_of_tasks(group.topology, readers, [process.active for process in group.processes])
 
 
-def optimal_reads(group: ReaderGroup, ground: GroupLocality, result: ConsumerResult | TaskResult) -> Reads:
-    """Partitions by reader in that result."""
+def optimal_reads(group: ReaderGroup, locality: GroupLocality, result: ConsumerResult | TaskResult) -> Reads:
+    """Partitions by reader in that result. Raises TypeError for a result of the other kind of group."""
     if isinstance(group, ConsumerGroup) and isinstance(result, ConsumerResult):
-        return [(ground.bits.reader(member.rack), result.assignment[member.id]) for member in group.members]
+        return [(locality.bits.reader(member.rack), result.assignment[member.id]) for member in group.members]
     if isinstance(group, StreamsGroup) and isinstance(result, TaskResult) and group.topology is not None:
-        readers = [ground.bits.reader(process.rack) for process in group.processes]
+        readers = [locality.bits.reader(process.rack) for process in group.processes]
         return reads_of_tasks(group.topology, readers, [result.active[process.id] for process in group.processes])
     raise TypeError(f"a {type(result).__name__} does not answer for group {group.id}, which is a {group.kind} group")
 
@@ -123,17 +123,17 @@ def weigh(
 
 
 def _read_optimum(
-    group: ReaderGroup, ground: GroupLocality, settings: GroupLimits
+    group: ReaderGroup, locality: GroupLocality, settings: GroupLimits
 ) -> ConsumerResult | TaskResult | None:
     if isinstance(group, ConsumerGroup):
-        return optimal_consumer(consumer_problem(group, ground, LocalityMeasure.READ_LOCAL))
+        return optimal_consumer(consumer_problem(group, locality, LocalityMeasure.READ_LOCAL))
     if group.topology is None:
         return None
-    return optimal_tasks(task_problem(group, group.topology, ground, settings, LocalityMeasure.READ_LOCAL))
+    return optimal_tasks(task_problem(group, group.topology, locality, settings, LocalityMeasure.READ_LOCAL))
 
 
 def byte_localities(kafka: LocalityRates, read: LocalityRates) -> tuple[Locality, Locality]:
-    """Bytes by both measures as others see them."""
+    """Both measures as `Locality`, in bytes per second."""
     return Locality(LocalityMeasure.KAFKA, "bytes_per_s", *kafka), Locality(
         LocalityMeasure.READ_LOCAL, "bytes_per_s", *read
     )
@@ -199,23 +199,23 @@ def with_weights(
     assessment: Assessment,
     group: ReaderGroup,
     rates: Mapping[TopicPartition, float],
-    ground: GroupLocality,
+    locality: GroupLocality,
     settings: GroupLimits,
 ) -> Assessment:
     """The assessment with its optimum by bytes; unchanged where a partition is read that has no weight."""
-    reads = current_reads(group, ground)
+    reads = current_reads(group, locality)
     if any(partition not in rates for _, partitions in reads for partition in partitions):
         return assessment
-    now = weigh(reads, ground.masks, rates)
-    kafka = _best(LocalityMeasure.KAFKA, assessment, group, rates, ground, settings, _present(reads, now[0]))
-    if measures_agree(ground.masks):
-        read, best_read = kafka, weigh(kafka.reads, ground.masks, rates)[1] if kafka.result is not None else now[1]
+    now = weigh(reads, locality.masks, rates)
+    kafka = _best(LocalityMeasure.KAFKA, assessment, group, rates, locality, settings, _present(reads, now[0]))
+    if measures_agree(locality.masks):
+        read, best_read = kafka, weigh(kafka.reads, locality.masks, rates)[1] if kafka.result is not None else now[1]
     else:
-        read = _best(LocalityMeasure.READ_LOCAL, assessment, group, rates, ground, settings, _present(reads, now[1]))
+        read = _best(LocalityMeasure.READ_LOCAL, assessment, group, rates, locality, settings, _present(reads, now[1]))
         best_read = read.bytes
     shares, crossing = assessment.current, assessment.crossing
     if kafka.result is not None or read.result is not None:
-        tallies = count_reads(kafka.reads, ground.masks)[0], count_reads(read.reads, ground.masks)[1]
+        tallies = count_reads(kafka.reads, locality.masks)[0], count_reads(read.reads, locality.masks)[1]
         shares, crossing = localities(*tallies), tallies[0].crossing
     return replace(
         assessment,
@@ -255,25 +255,25 @@ def integer_weights(rates: Mapping[TopicPartition, float]) -> dict[TopicPartitio
     return {partition: round(rate / unit) * count + 1 for partition, rate in rates.items()}
 
 
-def _best(  # noqa: PLR0917 (a group, what is known of it, and the world)
+def _best(  # noqa: PLR0917 (a group, its measures, and the cluster)
     measure: LocalityMeasure,
     assessment: Assessment,
     group: ReaderGroup,
     rates: Mapping[TopicPartition, float],
-    ground: GroupLocality,
+    locality: GroupLocality,
     settings: GroupLimits,
     present: _Best,
 ) -> _Best:
     now = present.bytes
-    unsure = measure is LocalityMeasure.READ_LOCAL and ground.bits.selector_is_rack_aware is None
+    unsure = measure is LocalityMeasure.READ_LOCAL and locality.bits.selector_is_rack_aware is None
     if unsure or _crossing(now) < LEAST_GAIN:
         return present
-    result, bound = _solved(measure, assessment, group, rates, ground, settings)
-    then = optimal_reads(group, ground, result)
-    best = weigh(then, ground.masks, rates)[int(measure is LocalityMeasure.READ_LOCAL)]
+    result, bound = _solved(measure, assessment, group, rates, locality, settings)
+    reads = optimal_reads(group, locality, result)
+    best = weigh(reads, locality.masks, rates)[int(measure is LocalityMeasure.READ_LOCAL)]
     if gained(now, best) < LEAST_GAIN:
         return present
-    return _Best(then, best, _crossing(best) if bound is None else min(bound, _crossing(best)), result)
+    return _Best(reads, best, _crossing(best) if bound is None else min(bound, _crossing(best)), result)
 
 
 def _solved(  # noqa: PLR0917 (as above)
@@ -281,7 +281,7 @@ def _solved(  # noqa: PLR0917 (as above)
     assessment: Assessment,
     group: ReaderGroup,
     rates: Mapping[TopicPartition, float],
-    ground: GroupLocality,
+    locality: GroupLocality,
     settings: GroupLimits,
 ) -> tuple[ConsumerResult | TaskResult, float | None]:
     """(The best assignment, bytes per second that cross at least where it is not proven to be the best)."""
@@ -291,18 +291,18 @@ def _solved(  # noqa: PLR0917 (as above)
     weights = integer_weights(rates)
     result: ConsumerResult | TaskResult
     if isinstance(group, ConsumerGroup):
-        result = optimal_consumer(replace(consumer_problem(group, ground, measure), weights=weights))
+        result = optimal_consumer(replace(consumer_problem(group, locality, measure), weights=weights))
     else:
         if group.topology is None:
             raise TypeError(f"group {group.id} was assessed without a topology")
-        problem = task_problem(group, group.topology, ground, settings, measure)
+        problem = task_problem(group, group.topology, locality, settings, measure)
         sources = {task.id: task.sources for task in group.topology.tasks}
         tasks = tuple(_weighed(task, sources, weights) for task in problem.tasks)
         result = optimal_tasks(replace(problem, tasks=tasks, traffic_cost=1, non_overlap_cost=0))
     if result.optimal:
         return result, None
     share = result.lower_bound / max(1, result.crossing)
-    wanted = weigh(optimal_reads(group, ground, result), ground.masks, rates)[
+    wanted = weigh(optimal_reads(group, locality, result), locality.masks, rates)[
         int(measure is LocalityMeasure.READ_LOCAL)
     ]
     return result, max(0.0, share * _crossing(wanted) - len(rates))

@@ -86,7 +86,7 @@ class DoctorCheck:
 
     @property
     def line(self) -> str | None:
-        """The line to change, where one line mends it all."""
+        """The line to change, where a single line fixes all."""
         lines = [line for fix in self.fixes for line in fix.lines]
         return lines[0] if len(lines) == 1 else None
 
@@ -94,46 +94,46 @@ class DoctorCheck:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
     name: str
-    sight: SightOf
+    coverage: SightOf
     reasons: tuple[FindingReason, ...]
     parts: tuple[ObservationPart, ...]
     advice: tuple[ProposalReason, ...] = ()
     risks: frozenset[FindingReason] = frozenset()
-    """Reasons that are a risk where they are no fault: nothing is wrong as long as nothing happens."""
+    """Reasons that are a risk where they are no fault: harmless until a broker or rack fails."""
 
 
 _QUESTIONS = (
     _Question(
         name="brokers have a rack",
-        sight=doctor_coverage.broker_racks,
+        coverage=doctor_coverage.broker_racks,
         reasons=(FindingReason.BROKER_RACK_MISSING, FindingReason.RACK_FLAPPING),
         parts=(ObservationPart.BROKERS,),
         advice=(ProposalReason.SET_BROKER_RACK,),
     ),
     _Question(
         name="reads go to the nearest replica",
-        sight=doctor_coverage.selector,
+        coverage=doctor_coverage.selector,
         reasons=(FindingReason.SELECTOR_NOT_RACK_AWARE,),
         parts=(ObservationPart.BROKERS, ObservationPart.BROKER_CONFIGS),
         advice=(ProposalReason.SET_SELECTOR,),
     ),
     _Question(
         name="clients send client.rack",
-        sight=doctor_groups.client_racks,
+        coverage=doctor_groups.client_racks,
         reasons=(FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK),
         parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
         advice=(ProposalReason.SET_CLIENT_RACK,),
     ),
     _Question(
         name="clients are new enough to send a rack",
-        sight=doctor_groups.subscriptions,
+        coverage=doctor_groups.subscriptions,
         reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
         parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
         advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
     ),
     _Question(
         name="assignors cost no local reads",
-        sight=doctor_groups.group_protocols,
+        coverage=doctor_groups.group_protocols,
         reasons=(
             FindingReason.GROUP_KIND_IGNORES_RACKS,
             FindingReason.ASSIGNOR_WOULD_NOT_FIX,
@@ -143,33 +143,33 @@ _QUESTIONS = (
     ),
     _Question(
         name="assignments are consistent",
-        sight=doctor_groups.assignments,
+        coverage=doctor_groups.assignments,
         reasons=(FindingReason.PARTITION_CLAIMED_TWICE, FindingReason.ASSIGNED_WHAT_IS_NOT_THERE),
         parts=(ObservationPart.GROUPS, ObservationPart.TOPICS),
     ),
     _Question(
         name="replicas are spread over racks",
-        sight=doctor_coverage.replica_spread,
+        coverage=doctor_coverage.replica_spread,
         reasons=(FindingReason.REPLICAS_SHARE_RACK,),
         parts=(ObservationPart.TOPICS, ObservationPart.BROKERS, ObservationPart.REASSIGNMENTS),
     ),
     _Question(
         name="preferred leaders are spread over racks",
-        sight=doctor_coverage.leader_spread,
+        coverage=doctor_coverage.leader_spread,
         reasons=(FindingReason.LEADER_SKEW,),
         parts=(ObservationPart.TOPICS, ObservationPart.BROKERS, ObservationPart.REASSIGNMENTS),
         risks=frozenset({FindingReason.LEADER_SKEW}),
     ),
     _Question(
         name="copies of tasks are spread over racks",
-        sight=doctor_groups.task_copies,
+        coverage=doctor_groups.task_copies,
         reasons=(FindingReason.COPIES_SHARE_RACK,),
         parts=(ObservationPart.GROUPS, ObservationPart.TOPICS),
         advice=(ProposalReason.SET_STANDBYS,),
     ),
     _Question(
         name="no throttles are left over",
-        sight=doctor_coverage.throttles,
+        coverage=doctor_coverage.throttles,
         reasons=(FindingReason.THROTTLE_LEFT_BEHIND,),
         parts=(
             ObservationPart.BROKERS,
@@ -183,39 +183,39 @@ _QUESTIONS = (
     ),
     _Question(
         name="metadata of group members can be read",
-        sight=doctor_groups.readable,
+        coverage=doctor_groups.readable,
         reasons=(FindingReason.GROUP_UNDECODABLE,),
         parts=(ObservationPart.GROUPS,),
     ),
     _Question(
         name="rights suffice",
-        sight=doctor_coverage.rights,
+        coverage=doctor_coverage.rights,
         reasons=(FindingReason.RIGHTS_MISSING,),
         parts=(ObservationPart.RIGHTS,),
     ),
 )
 _THERE = _Question(
     name="brokers with replicas are live",
-    sight=doctor_coverage.brokers_there,
+    coverage=doctor_coverage.brokers_there,
     reasons=(),
     parts=(ObservationPart.BROKERS, ObservationPart.TOPICS),
 )
 _IN_SYNC = _Question(
     name="partitions have enough in-sync replicas",
-    sight=doctor_coverage.in_sync,
+    coverage=doctor_coverage.in_sync,
     reasons=(FindingReason.UNDER_MIN_ISR, FindingReason.AT_MIN_ISR),
     parts=(ObservationPart.TOPICS, ObservationPart.TOPIC_CONFIGS),
     risks=frozenset({FindingReason.AT_MIN_ISR}),
 )
 _SPELLING = _Question(
     name="racks have one spelling",
-    sight=doctor_groups.spellings,
+    coverage=doctor_groups.spellings,
     reasons=(FindingReason.RACK_SPELLING,),
     parts=(ObservationPart.BROKERS, ObservationPart.GROUPS),
 )
 _RACKS = _Question(
     name="racks are known",
-    sight=doctor_groups.known_racks,
+    coverage=doctor_groups.known_racks,
     reasons=(FindingReason.RACK_LOCATORS_DISAGREE,),
     parts=(ObservationPart.BROKERS, ObservationPart.GROUPS, ObservationPart.RACK_LOCATORS),
 )
@@ -234,39 +234,39 @@ def diagnose(
 
     ``memory``: of earlier looks; ``proposals``: named beside the faults that they mend.
     """
-    world = DoctorContext(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
-    first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
-    return (_there(world), _answer(_IN_SYNC, world, ()), first, _racks(world), _answer(_SPELLING, world, ()), *others)
+    view = DoctorContext(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
+    first, *others = (_answer(question, view, plan.advice) for question in _QUESTIONS)
+    return (_there(view), _answer(_IN_SYNC, view, ()), first, _racks(view), _answer(_SPELLING, view, ()), *others)
 
 
-def _there(world: DoctorContext) -> DoctorCheck:
+def _there(context: DoctorContext) -> DoctorCheck:
     """An absence is a fault once it has lasted; until then it may be a restart."""
-    absent = doctor_coverage.absent_brokers(world.detection.findings)
+    absent = doctor_coverage.absent_brokers(context.detection.findings)
     lasting = [one for one in absent if not one.held and dict(one.evidence)["absent_s"] is not None]
-    return _fault(_THERE, absent, (), world) if lasting else _answer(_THERE, world, ())
+    return _fault(_THERE, absent, (), context) if lasting else _answer(_THERE, context, ())
 
 
-def _racks(world: DoctorContext) -> DoctorCheck:
+def _racks(context: DoctorContext) -> DoctorCheck:
     """The sources of racks, and whether the locators answered and agree."""
-    snapshot = world.snapshot
-    check = _answer(_RACKS, world, ())
-    members = [member for group in world.groups for member in group.members]
-    told = [
+    snapshot = context.snapshot
+    check = _answer(_RACKS, context, ())
+    members = [member for group in context.groups for member in group.members]
+    sentences = [
         _sources("brokers", [rack_source(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
         _sources("members", [rack_source(member.rack, CLIENT_RACK) for member in members]),
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
         *(f"{one.name} answered {lasted(one.age_ms)} ago" for one in snapshot.rack_locators if one.age_ms),
     ]
-    told = [part for part in (*check.sentences, *told) if part]
-    return replace(check, sentences=tuple(told), tells=True)
+    sentences = [part for part in (*check.sentences, *sentences) if part]
+    return replace(check, sentences=tuple(sentences), tells=True)
 
 
 def _sources(who: str, sources: list[str | None]) -> str:
     counted = Counter(sources)
     unknown = counted.pop(None, 0)
-    told = [f"{number} by {source}" for source, number in sorted(counted.items(), key=str)]
-    told += [f"{unknown} unknown"] if unknown else []
-    return f"{who}: {', '.join(told)}" if told else ""
+    counts = [f"{number} by {source}" for source, number in sorted(counted.items(), key=str)]
+    counts += [f"{unknown} unknown"] if unknown else []
+    return f"{who}: {', '.join(counts)}" if counts else ""
 
 
 def risks(snapshot: Snapshot) -> tuple[DoctorCheck, ...]:
@@ -281,9 +281,9 @@ def risks(snapshot: Snapshot) -> tuple[DoctorCheck, ...]:
 
 
 def _risk(loss: RackLoss) -> DoctorCheck:
-    hurt = {partition.topic for partition in (*loss.leaderless, *loss.under_min_isr)} | {t.group for t in loss.tasks}
-    perhaps = {p.topic for p in loss.untold} | {t.group for t in loss.untold_tasks} | {*loss.untold_groups}
-    if hurt:
+    affected = {p.topic for p in (*loss.leaderless, *loss.under_min_isr)} | {t.group for t in loss.tasks}
+    possibly = {p.topic for p in loss.untold} | {t.group for t in loss.untold_tasks} | {*loss.untold_groups}
+    if affected:
         state = CheckState.RISK
     elif loss.uncertain:
         state = CheckState.UNKNOWN
@@ -294,31 +294,31 @@ def _risk(loss: RackLoss) -> DoctorCheck:
         name=loss_label(loss),
         state=state,
         sentences=loss_details(loss),
-        who=tuple(sorted(hurt or perhaps)),
+        who=tuple(sorted(affected or possibly)),
     )
 
 
-def _answer(question: _Question, world: DoctorContext, advice: tuple[AdvicePlan, ...]) -> DoctorCheck:
-    findings = world.detection.findings
-    found = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
-    if any(_is_grave(finding) or finding.reason in question.risks for finding in found):
-        return _fault(question, found, advice, world)
-    gaps = gaps_of(world.snapshot, question.parts)
-    sight = question.sight(world)
+def _answer(question: _Question, context: DoctorContext, advice: tuple[AdvicePlan, ...]) -> DoctorCheck:
+    findings = context.detection.findings
+    relevant = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
+    if any(_is_grave(finding) or finding.reason in question.risks for finding in relevant):
+        return _fault(question, relevant, advice, context)
+    gaps = gaps_of(context.snapshot, question.parts)
+    coverage = question.coverage(context)
     missing = [f"{gap.part}{f' of {gap.subject}' if gap.subject else ''}: {gap.cause} ({gap.detail})" for gap in gaps]
-    unseen = [*few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
-    who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *sight.who]))
-    state, sentences = _judged(sight, unseen)
-    if found:  # infos, which the sentence of OK would contradict
-        sentences = (*(() if state is CheckState.OK else sentences), *told_infos(found))
+    unseen = [*few(list(dict.fromkeys(missing)), "answers"), *coverage.unseen]
+    who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *coverage.who]))
+    state, sentences = _judged(coverage, unseen)
+    if relevant:  # infos, which the sentence of OK would contradict
+        sentences = (*(() if state is CheckState.OK else sentences), *told_infos(relevant))
     return DoctorCheck(
         name=question.name,
         key=question.name,
         state=state,
         sentences=sentences,
         who=who,
-        fixes=_fixes(question, (), found, advice, world),
-        tells=bool(found),
+        fixes=_fixes(question, (), relevant, advice, context),
+        tells=bool(relevant),
     )
 
 
@@ -332,34 +332,34 @@ def _fixes(
     faults: Iterable[Finding],
     infos: Iterable[Finding],
     advice: tuple[AdvicePlan, ...],
-    world: DoctorContext,
+    context: DoctorContext,
 ) -> tuple[DoctorFix, ...]:
     """Those of faults and risks, and of the infos on groups of which it is unknown what they could gain."""
-    unsure = doctor_groups.of_unknown_gain(world)
+    unsure = doctor_groups.of_unknown_gain(context)
     open_infos = [finding for finding in infos if finding.subject.kind == "group" and finding.subject.name in unsure]
-    return fixes_of([*faults, *open_infos], question.advice, advice, world) if faults or open_infos else ()
+    return fixes_of([*faults, *open_infos], question.advice, advice, context) if faults or open_infos else ()
 
 
-def _judged(sight: CheckCoverage, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
+def _judged(coverage: CheckCoverage, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
     if unseen:
-        return CheckState.UNKNOWN, (*unseen, *filter(None, [sight.once]))
-    if sight.once:
-        return CheckState.SEEN_ONCE, (sight.once,)
-    if sight.nothing:
-        return CheckState.NOTHING, (sight.nothing,)
-    return CheckState.OK, (sight.fine,) if sight.fine else ()
+        return CheckState.UNKNOWN, (*unseen, *filter(None, [coverage.once]))
+    if coverage.once:
+        return CheckState.SEEN_ONCE, (coverage.once,)
+    if coverage.nothing:
+        return CheckState.NOTHING, (coverage.nothing,)
+    return CheckState.OK, (coverage.fine,) if coverage.fine else ()
 
 
 def _fault(
-    question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], world: DoctorContext
+    question: _Question, findings: Sequence[Finding], advice: tuple[AdvicePlan, ...], context: DoctorContext
 ) -> DoctorCheck:
     """Faults and risks, then infos."""
-    grave = each_subject([finding for finding in found if _is_grave(finding)])
-    risks = [finding for finding in found if finding.reason in question.risks and not _is_grave(finding)]
+    grave = each_subject([finding for finding in findings if _is_grave(finding)])
+    risks = [finding for finding in findings if finding.reason in question.risks and not _is_grave(finding)]
     faults = [*grave, *each_subject(risks)]
     known = {finding.subject for finding in faults}
-    infos = [finding for finding in found if finding.subject not in known]
-    fixes = _fixes(question, faults, infos, advice, world)
+    infos = [finding for finding in findings if finding.subject not in known]
+    fixes = _fixes(question, faults, infos, advice, context)
     who: list[str] = []
     if all(finding.subject.kind == "cluster" for finding in faults):
         who = [name for fix in fixes for name in fix.who]

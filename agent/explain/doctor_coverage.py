@@ -70,16 +70,16 @@ class DoctorContext(NamedTuple):
 SightOf = Callable[[DoctorContext], CheckCoverage]
 
 
-def brokers_there(world: DoctorContext) -> CheckCoverage:
-    """Whether the brokers with replicas are live; one look does not tell a restart from a loss."""
-    alive = world.alive
+def brokers_there(context: DoctorContext) -> CheckCoverage:
+    """Whether the brokers with replicas are live; one look cannot distinguish a restart from a loss."""
+    alive = context.alive
     if not alive:
         return CheckCoverage("", ("no broker answered",))
-    absent = absent_brokers(world.detection.findings)
+    absent = absent_brokers(context.detection.findings)
     return CheckCoverage(
         f"{all_of(len(alive), 'broker')} {'is' if len(alive) == 1 else 'are'} live, and replicas are on no other",
-        _hidden_topics(world.snapshot),
-        "" if world.snapshot.topics or absent else "no replica was seen",
+        _hidden_topics(context.snapshot),
+        "" if context.snapshot.topics or absent else "no replica was seen",
         once="; ".join(finding.sentence for finding in absent),
         who=each_named("broker", [finding.subject.name for finding in absent]),
     )
@@ -90,33 +90,33 @@ def absent_brokers(findings: Iterable[Finding]) -> list[Finding]:
     return [f for f in findings if f.reason is FindingReason.BROKER_ABSENT and f.severity is not FindingSeverity.INFO]
 
 
-def broker_racks(world: DoctorContext) -> CheckCoverage:
+def broker_racks(context: DoctorContext) -> CheckCoverage:
     """Whether brokers have a rack."""
-    alive = world.alive
+    alive = context.alive
     if not alive:
         return CheckCoverage("", ("no broker answered",))
-    lost = [str(b.id) for b in world.snapshot.brokers if not b.alive and b.rack.state is RackState.UNKNOWN]
-    told = f"{brokers_named(lost)} {'is absent, its rack was' if len(lost) == 1 else 'are absent, their racks were'}"
+    lost = [str(b.id) for b in context.snapshot.brokers if not b.alive and b.rack.state is RackState.UNKNOWN]
+    absent = f"{brokers_named(lost)} {'is absent, its rack was' if len(lost) == 1 else 'are absent, their racks were'}"
     return CheckCoverage(
         f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a broker.rack",
-        (f"{told} never seen",) if lost else (),
+        (f"{absent} never seen",) if lost else (),
         who=each_named("broker", lost),
     )
 
 
-def selector(world: DoctorContext) -> CheckCoverage:
+def selector(context: DoctorContext) -> CheckCoverage:
     """Whether reads go to the nearest replica."""
-    racks = racks_matter(world.snapshot)
-    alive = world.alive
+    racks = racks_matter(context.snapshot)
+    alive = context.alive
     if racks.unseen or racks.nothing:
         return racks
-    if world.snapshot.selector_is_rack_aware is None:
-        configs = world.snapshot.broker_configs
+    if context.snapshot.selector_is_rack_aware is None:
+        configs = context.snapshot.broker_configs
         silent = [str(broker.id) for broker in alive if broker.id not in configs]
         own = {configs[broker.id].get(REPLICA_SELECTOR) for broker in alive if broker.id in configs}
-        told = f"the configs of {brokers_named(silent)} were not read" if silent else ""
-        told = told or f"it is unknown whether {REPLICA_SELECTOR}={listed(sorted(filter(None, own)))} looks at racks"
-        return CheckCoverage("", (told,), who=tuple(f"broker {name}" for name in silent))
+        why = f"the configs of {brokers_named(silent)} were not read" if silent else ""
+        why = why or f"it is unknown whether {REPLICA_SELECTOR}={listed(sorted(filter(None, own)))} looks at racks"
+        return CheckCoverage("", (why,), who=tuple(f"broker {name}" for name in silent))
     return CheckCoverage(
         f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a rack-aware {REPLICA_SELECTOR}"
     )
@@ -135,30 +135,30 @@ def racks_matter(snapshot: Snapshot) -> CheckCoverage:
 
 def blind_brokers(snapshot: Snapshot) -> CheckCoverage:
     """Replicas can be compared only where the rack of every broker that may hold one is known."""
-    sight = racks_matter(snapshot)
-    return sight if sight.unseen or sight.nothing else _unknown_racks(snapshot) or sight
+    coverage = racks_matter(snapshot)
+    return coverage if coverage.unseen or coverage.nothing else _unknown_racks(snapshot) or coverage
 
 
 def _unknown_racks(snapshot: Snapshot) -> CheckCoverage | None:
     unknown = [str(b.id) for b in snapshot.brokers if b.rack.state is not RackState.KNOWN]
-    told = clause("the racks of {} are not known", unknown, brokers_named)
-    return CheckCoverage("", tuple(told), who=each_named("broker", unknown)) if unknown else None
+    sentences = clause("the racks of {} are not known", unknown, brokers_named)
+    return CheckCoverage("", tuple(sentences), who=each_named("broker", unknown)) if unknown else None
 
 
-def replica_spread(world: DoctorContext) -> CheckCoverage:
+def replica_spread(context: DoctorContext) -> CheckCoverage:
     """Whether replicas spread over racks."""
-    several = sum(len(state.replicas) > 1 for topic in world.topics for state in topic.partitions)
+    several = sum(len(state.replicas) > 1 for topic in context.topics for state in topic.partitions)
     fine = f"no replicas share a rack while another is free, in {all_of(several, 'partition')} with more than one"
-    return _of_replicas(world, fine, "" if several else "no partition with more than one replica was seen")
+    return _of_replicas(context, fine, "" if several else "no partition with more than one replica was seen")
 
 
-def in_sync(world: DoctorContext) -> CheckCoverage:
+def in_sync(context: DoctorContext) -> CheckCoverage:
     """Whether partitions are led, and not under their min ISR."""
-    topics = world.topics
+    topics = context.topics
     partitions = sum(len(topic.partitions) for topic in topics)
     unread = [topic.name for topic in topics if topic.min_isr is None]
-    told = [f"min.insync.replicas of {counted(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
-    unseen = (*told, *_hidden_topics(world.snapshot))
+    why = [f"min.insync.replicas of {counted(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
+    unseen = (*why, *_hidden_topics(context.snapshot))
     return CheckCoverage(
         f"{all_of(partitions, 'partition')} {'has a leader and is' if partitions == 1 else 'have a leader and are'} "
         "not under min ISR",
@@ -168,23 +168,23 @@ def in_sync(world: DoctorContext) -> CheckCoverage:
     )
 
 
-def leader_spread(world: DoctorContext) -> CheckCoverage:
+def leader_spread(context: DoctorContext) -> CheckCoverage:
     """Whether preferred leaders spread over racks."""
-    partitions = sum(len(topic.partitions) for topic in world.topics)
-    racks = len({b.rack.name for b in world.snapshot.brokers if b.rack.state is RackState.KNOWN})
+    partitions = sum(len(topic.partitions) for topic in context.topics)
+    racks = len({b.rack.name for b in context.snapshot.brokers if b.rack.state is RackState.KNOWN})
     few = partitions < LEADERS_PER_RACK * racks
     nothing = (
         f"{counted(partitions, 'partition')} were seen, too few to compare {counted(racks, 'rack')}" if few else ""
     )
-    return _of_replicas(world, "no rack is preferred to lead much more than its share", nothing)
+    return _of_replicas(context, "no rack is preferred to lead much more than its share", nothing)
 
 
-def _of_replicas(world: DoctorContext, fine: str, nothing: str) -> CheckCoverage:
-    sight = blind_brokers(world.snapshot)
-    if sight.nothing:
-        return sight
-    unseen = (*sight.unseen, *_hidden_topics(world.snapshot))
-    return CheckCoverage(fine, unseen, "" if unseen else nothing, who=sight.who)
+def _of_replicas(context: DoctorContext, fine: str, nothing: str) -> CheckCoverage:
+    coverage = blind_brokers(context.snapshot)
+    if coverage.nothing:
+        return coverage
+    unseen = (*coverage.unseen, *_hidden_topics(context.snapshot))
+    return CheckCoverage(fine, unseen, "" if unseen else nothing, who=coverage.who)
 
 
 def _hidden_topics(snapshot: Snapshot) -> tuple[str, ...]:
@@ -192,10 +192,10 @@ def _hidden_topics(snapshot: Snapshot) -> tuple[str, ...]:
     return (f"{counted(lost, 'topic')} that were there before are not shown",) if lost else ()
 
 
-def throttles(world: DoctorContext) -> CheckCoverage:
+def throttles(context: DoctorContext) -> CheckCoverage:
     """Whether throttles are left over; they must outlast a grace, so one look never suffices."""
-    snapshot, limits = world.snapshot, world.limits
-    unasked = [topic.name for topic in world.topics if topic.min_isr is None]
+    snapshot, limits = context.snapshot, context.limits
+    unasked = [topic.name for topic in context.topics if topic.min_isr is None]
     silent = [str(b.id) for b in snapshot.brokers if b.alive and b.id not in snapshot.broker_configs]
     unseen = (
         *([f"the configs of {counted(len(unasked), 'topic')} ({listed(unasked)}) were not read"] if unasked else []),
@@ -209,7 +209,7 @@ def throttles(world: DoctorContext) -> CheckCoverage:
     ]
     once = ""
     if set_now:
-        known = [world.memory.throttles[subject] for subject in set_now if subject in world.memory.throttles]
+        known = [context.memory.throttles[subject] for subject in set_now if subject in context.memory.throttles]
         for_s = (snapshot.monotonic_ms - min(known)) // 1000 if known else 0
         seen = f"seen for {for_s} s" if for_s > 0 else "seen once"
         verb = "throttle is" if len(set_now) == 1 else "throttles are"
@@ -220,17 +220,17 @@ def throttles(world: DoctorContext) -> CheckCoverage:
     return CheckCoverage(
         "no throttle is set without a reassignment that needs it",
         unseen,
-        "" if (world.topics and snapshot.broker_configs) or unseen else "no topic was seen",
+        "" if (context.topics and snapshot.broker_configs) or unseen else "no topic was seen",
         once,
         who=tuple(set_now) or tuple(unasked),
     )
 
 
-def rights(world: DoctorContext) -> CheckCoverage:
+def rights(context: DoctorContext) -> CheckCoverage:
     """Whether rackwise has the rights for all it reads."""
-    told = world.snapshot.rights
+    seen = context.snapshot.rights
     unseen = (
-        () if None not in (told.cluster_describe, told.cluster_describe_configs) else ("brokers do not report rights",)
+        () if None not in (seen.cluster_describe, seen.cluster_describe_configs) else ("brokers do not report rights",)
     )
     return CheckCoverage("rackwise may see everything it asks for", unseen)
 

@@ -33,7 +33,7 @@ ASSIGNORS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}
 )
 PLACED = frozenset({FindingReason.REPLICAS_SHARE_RACK, FindingReason.LEADER_SKEW})
-"""Reasons that a proposal mends, no setting."""
+"""Reasons that a proposal fixes, no setting."""
 _FOR_MEMBERS = (ProposalReason.SET_CLIENT_RACK, ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR)
 _FOR_BROKERS = {
     RackBlindCause.BROKER_RACK: ProposalReason.SET_BROKER_RACK,
@@ -42,7 +42,7 @@ _FOR_BROKERS = {
 
 
 class DoctorFix(NamedTuple):
-    """The lines that mend one cause."""
+    """The config lines that fix one cause."""
 
     who: tuple[str, ...]
     """All that share the cause, each with its kind: ``group orders``, ``broker 1``, ``topic clicks``."""
@@ -51,24 +51,24 @@ class DoctorFix(NamedTuple):
 
 
 def fixes_of(
-    found: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], world: DoctorContext
+    findings: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], context: DoctorContext
 ) -> tuple[DoctorFix, ...]:
-    """The fixes of a check's findings, in the order of these; empty where no line mends them."""
+    """The fixes of a check's findings, in the order of these; empty where no line fixes them."""
     by_lines: dict[tuple[str, ...], list[str]] = {}
-    ids, reasons = {finding.id for finding in found}, frozenset(wanted)
+    ids, reasons = {finding.id for finding in findings}, frozenset(wanted)
     for plan in advice:
         if plan.reason in reasons and (not plan.findings or ids & {*plan.findings}):
             by_lines.setdefault(lines_of(plan), []).extend(_concerned(plan))
-    for finding in found:
+    for finding in findings:
         if finding.reason in ASSIGNORS:
-            lines = _awareness_lines(finding, advice, world.snapshot, world.limits)
+            lines = _awareness_lines(finding, advice, context.snapshot, context.limits)
             by_lines.setdefault(lines, []).append(f"group {finding.subject.name}")
-    for finding in found:
+    for finding in findings:
         if finding.reason in PLACED:
-            by_lines.setdefault((_plan_line(finding, world.proposals),), []).append(_subject(finding))
-    for finding in found:
+            by_lines.setdefault((_plan_line(finding, context.proposals),), []).append(_subject(finding))
+    for finding in findings:
         if finding.reason is FindingReason.RACK_SPELLING:
-            for line, concerned in _spelling_lines(finding, world.snapshot):
+            for line, concerned in _spelling_lines(finding, context.snapshot):
                 by_lines.setdefault((line,), []).extend(concerned)
     return tuple(DoctorFix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
 
@@ -77,18 +77,18 @@ def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Me
     """Group -> its members with a spelling of the finding's rack that no broker has."""
     spellings, of_brokers = _spellings(finding, snapshot)
     others = spellings - of_brokers
-    found = {
+    by_group = {
         group.id: [member for member in group.members if member.rack.told in others]
         for group in snapshot.groups.values()
         if isinstance(group, ReaderGroup)
     }
-    return {group: members for group, members in found.items() if members}
+    return {group: members for group, members in by_group.items() if members}
 
 
 def _spellings(finding: Finding, snapshot: Snapshot) -> tuple[set[str], set[str]]:
     """All spellings of the rack, and those of brokers."""
-    told = dict(finding.evidence).get("spellings")
-    spellings = {str(one) for one in told} if isinstance(told, tuple) else set()
+    evidence = dict(finding.evidence).get("spellings")
+    spellings = {str(one) for one in evidence} if isinstance(evidence, tuple) else set()
     return spellings, spellings & {broker.rack.told for broker in snapshot.brokers if broker.rack.told is not None}
 
 
@@ -126,7 +126,7 @@ def _concerned(plan: AdvicePlan) -> tuple[str, ...]:
 def _awareness_lines(
     finding: Finding, advice: Iterable[AdvicePlan], snapshot: Snapshot, limits: Limits
 ) -> tuple[str, ...]:
-    """One or more lines for each cause that a line mends."""
+    """One or more lines for each cause that a line fixes."""
     group = snapshot.groups.get(finding.subject.name)
     if not isinstance(group, ReaderGroup):
         return ()
@@ -136,8 +136,8 @@ def _awareness_lines(
     if RackBlindCause.ASSIGNOR.value in of:
         lines += assignor_lines(group, limits, racks_to_choose(snapshot))
     for plan in advice:
-        mine = plan.subject_kind == "group" and plan.subject == group.id and plan.reason in _FOR_MEMBERS
-        if mine and RackBlindCause.CLIENT_RACK.value in of:
+        of_group = plan.subject_kind == "group" and plan.subject == group.id and plan.reason in _FOR_MEMBERS
+        if of_group and RackBlindCause.CLIENT_RACK.value in of:
             lines += lines_of(plan)
         if any(cause.value in of and plan.reason is reason for cause, reason in _FOR_BROKERS.items()):
             lines += lines_of(plan)
@@ -148,15 +148,15 @@ SENTENCES = 10
 """Findings of one check that are named one by one; the rest is counted, and ``rackwise status`` shows all."""
 
 
-def told_infos(found: Iterable[Finding]) -> list[str]:
+def told_infos(findings: Iterable[Finding]) -> list[str]:
     """Findings of severity info, as ``status`` shows them."""
-    return [f"info: {sentence}" for sentence in few(merged_sentences(each_subject(found)), "infos")]
+    return [f"info: {sentence}" for sentence in few(merged_sentences(each_subject(findings)), "infos")]
 
 
-def each_subject(found: Iterable[Finding]) -> list[Finding]:
+def each_subject(findings: Iterable[Finding]) -> list[Finding]:
     """The first finding of each subject."""
     first: dict[SubjectId, Finding] = {}
-    for finding in found:
+    for finding in findings:
         first.setdefault(finding.subject, finding)
     return list(first.values())
 
@@ -230,8 +230,8 @@ def fault_cost(check: str, who: Iterable[str], costs: CrossRackCosts, look: Stag
         return _of_members({}, _found(FindingReason.SUBSCRIPTION_TOO_OLD, is_too_old, look), look)
     if check != ASSIGNORS_CHECK:
         return NO_COST
-    found = [_saved(group, look) for group in dict.fromkeys(who)]
-    return FaultCost(_total([one.bytes_per_s for one in found], 3), _total([one.usd_per_day for one in found], 8))
+    saved = [_saved(group, look) for group in dict.fromkeys(who)]
+    return FaultCost(_total([one.bytes_per_s for one in saved], 3), _total([one.usd_per_day for one in saved], 8))
 
 
 def _total(values: Iterable[float | None], digits: int) -> float | None:
@@ -286,9 +286,9 @@ def _saved(name: str, look: StageEvaluation) -> FaultCost:
         return NO_COST
     if assessment.ground is None or assessment.result is None:
         return NO_COST
-    ground = assessment.ground
-    now = _traffic(current_reads(group, ground), ground, snapshot)
-    best = _traffic(optimal_reads(group, ground, assessment.result), ground, snapshot)
+    locality = assessment.ground
+    now = _traffic(current_reads(group, locality), locality, snapshot)
+    best = _traffic(optimal_reads(group, locality, assessment.result), locality, snapshot)
     if now.unknown or best.unknown:
         return NO_COST
     before, after = now.usd_per_day(limits), best.usd_per_day(limits)
@@ -298,15 +298,15 @@ def _saved(name: str, look: StageEvaluation) -> FaultCost:
     )
 
 
-def _traffic(reads: Reads, ground: GroupLocality, snapshot: Snapshot) -> CrossRackTraffic:
-    states = states_of(snapshot.topics[name] for name in ground.masks)
+def _traffic(reads: Reads, locality: GroupLocality, snapshot: Snapshot) -> CrossRackTraffic:
+    states = states_of(snapshot.topics[name] for name in locality.masks)
     racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
-    names = {bit: name for name, bit in ground.bits.bit_of.items()}
+    names = {bit: name for name, bit in locality.bits.bit_of.items()}
     total = TrafficSum()
     for bit, partitions in reads:
         # A rack without brokers has no name here, but it is known, and known to be none of theirs.
         rack = names.get(bit, "(no broker's)") if bit else None
         for partition in partitions:
-            route = read_route(states.get(partition), rack, racks, serves=ground.bits.selector_is_rack_aware)
+            route = read_route(states.get(partition), rack, racks, serves=locality.bits.selector_is_rack_aware)
             total.add(route, snapshot.bytes_per_s.get(partition))
     return total.traffic()

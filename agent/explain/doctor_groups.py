@@ -40,141 +40,141 @@ _HIDDEN = "shows no racks or assignments of its members", "show no racks or assi
 _BLIND = frozenset({FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.RACK_AWARENESS_OFF})
 
 
-def known_racks(world: DoctorContext) -> CheckCoverage:
+def known_racks(context: DoctorContext) -> CheckCoverage:
     """Whether the racks of brokers and members are known, from wherever."""
-    if not world.alive:
+    if not context.alive:
         return CheckCoverage("", ("no broker answered",))
-    brokers = _rackless(world)
-    groups = [g.id for g in world.groups if any(m.rack.state is not RackState.KNOWN for m in g.members)]
+    brokers = _rackless(context)
+    groups = [g.id for g in context.groups if any(m.rack.state is not RackState.KNOWN for m in g.members)]
     unseen = (
         *clause("the racks of {} are not known", brokers, brokers_named),
         *clause("the racks of some members of {} are not known", groups, _groups),
-        *_hidden_groups(world),
+        *_hidden_groups(context),
     )
     return CheckCoverage(
         "",
         unseen,
-        "" if world.groups or unseen else "no member was seen",
+        "" if context.groups or unseen else "no member was seen",
         who=(*(f"broker {b}" for b in brokers), *groups),
     )
 
 
-def spellings(world: DoctorContext) -> CheckCoverage:
+def spellings(context: DoctorContext) -> CheckCoverage:
     """Whether brokers and members write each rack one way."""
-    sight = known_racks(world)
-    broken = [g.id for g in world.groups if not g.hidden and any(not _readable(g, m) for m in g.members)]
-    unknown = _rackless(world)
-    told = clause("the racks of {} are not known", unknown, brokers_named)
-    told += clause("the subscriptions of some members of {} cannot be read", broken, _groups)
-    away = sight.unseen if not world.alive else ()
-    unseen = (*away, *told, *_hidden_groups(world))
-    nothing = "" if world.groups or unseen else "no member was seen"
+    coverage = known_racks(context)
+    broken = [g.id for g in context.groups if not g.hidden and any(not _readable(g, m) for m in g.members)]
+    unknown = _rackless(context)
+    sentences = clause("the racks of {} are not known", unknown, brokers_named)
+    sentences += clause("the subscriptions of some members of {} cannot be read", broken, _groups)
+    away = coverage.unseen if not context.alive else ()
+    unseen = (*away, *sentences, *_hidden_groups(context))
+    nothing = "" if context.groups or unseen else "no member was seen"
     return CheckCoverage(
         "brokers and members write each rack one way", unseen, nothing, who=(*each_named("broker", unknown), *broken)
     )
 
 
-def client_racks(world: DoctorContext) -> CheckCoverage:
+def client_racks(context: DoctorContext) -> CheckCoverage:
     """Whether members that can send a rack do, and send one that a broker has."""
-    brokers = world.snapshot.brokers
+    brokers = context.snapshot.brokers
     racks = {broker.rack.name for broker in brokers}
     lost = [str(broker.id) for broker in brokers if not broker.alive and broker.rack.name is None]
-    away = lost and any(is_away(member, racks) for group in world.groups for member in group.members)
-    sight = _of_members(
-        world,
+    away = lost and any(is_away(member, racks) for group in context.groups for member in group.members)
+    coverage = _of_members(
+        context,
         lambda group, member: _readable(group, member) and not is_too_old(member),
         "all members that could send their rack do ({})",
         "no member that could send its rack was seen",
     )
     if not away:
-        return sight
-    told = f"{brokers_named(lost)} {'is' if len(lost) == 1 else 'are'} absent, and members are in racks no other has"
-    return sight._replace(unseen=(*sight.unseen, told), who=(*sight.who, *each_named("broker", lost)))
+        return coverage
+    absent = f"{brokers_named(lost)} {'is' if len(lost) == 1 else 'are'} absent, and members are in racks no other has"
+    return coverage._replace(unseen=(*coverage.unseen, absent), who=(*coverage.who, *each_named("broker", lost)))
 
 
-def subscriptions(world: DoctorContext) -> CheckCoverage:
+def subscriptions(context: DoctorContext) -> CheckCoverage:
     """Whether subscriptions have room for a rack."""
     return _of_members(
-        world, _readable, "the subscriptions of all members have room for a rack ({})", "no member was seen"
+        context, _readable, "the subscriptions of all members have room for a rack ({})", "no member was seen"
     )
 
 
-def group_protocols(world: DoctorContext) -> CheckCoverage:
+def group_protocols(context: DoctorContext) -> CheckCoverage:
     """Whether assignors look at racks."""
-    sight = _of_members(
-        world,
+    coverage = _of_members(
+        context,
         lambda _group, _member: True,
         "every group's assignor looks at racks, or loses nothing by it now ({})",
         "no group with members was seen",
     )
-    if sight.nothing:
-        return sight
-    blind = blind_brokers(world.snapshot)
-    absent = [str(broker.id) for broker in world.snapshot.brokers if not broker.alive]
+    if coverage.nothing:
+        return coverage
+    blind = blind_brokers(context.snapshot)
+    absent = [str(broker.id) for broker in context.snapshot.brokers if not broker.alive]
     away = (
         [f"{brokers_named(absent)} {'is' if len(absent) == 1 else 'are'} absent"] if absent and not blind.unseen else []
     )
-    dark = _with_hidden_topics(world)
+    dark = _with_hidden_topics(context)
     custom = [
         group.id
-        for group in world.groups
+        for group in context.groups
         if group.kind is GroupKind.CLASSIC_CONSUMER
         and not group.hidden
         and group.assignor not in RACK_AWARE_ASSIGNORS | RACK_BLIND_ASSIGNORS
     ]
-    unsure = of_unknown_gain(world)
-    told = clause("topics of {} are not shown", dark, _groups)
-    told += clause("it is unknown whether {} would gain from an assignor that looks at racks", unsure, _groups)
-    told += clause("it is unknown whether the assignor of {} looks at racks", custom, _groups)
-    if world.snapshot.selector_is_rack_aware is None:  # by leaders alone, an assignor's choices may all cost the same
-        told.append("it is not known whether reads go to the nearest replica")
-    return sight._replace(
-        unseen=(*sight.unseen, *blind.unseen, *away, *told), who=(*sight.who, *blind.who, *dark, *unsure, *custom)
+    unsure = of_unknown_gain(context)
+    why = clause("topics of {} are not shown", dark, _groups)
+    why += clause("it is unknown whether {} would gain from an assignor that looks at racks", unsure, _groups)
+    why += clause("it is unknown whether the assignor of {} looks at racks", custom, _groups)
+    if context.snapshot.selector_is_rack_aware is None:  # by leaders alone, an assignor's choices may all cost the same
+        why.append("it is not known whether reads go to the nearest replica")
+    return coverage._replace(
+        unseen=(*coverage.unseen, *blind.unseen, *away, *why), who=(*coverage.who, *blind.who, *dark, *unsure, *custom)
     )
 
 
-def of_unknown_gain(world: DoctorContext) -> tuple[str, ...]:
+def of_unknown_gain(context: DoctorContext) -> tuple[str, ...]:
     """Groups with assignments blind to racks that are not certainly at their optimum."""
-    assessments = world.detection.assessments
+    assessments = context.detection.assessments
     names = [
         finding.subject.name
-        for finding in world.detection.findings
+        for finding in context.detection.findings
         if finding.reason in _BLIND and finding.severity is FindingSeverity.INFO
     ]
     return tuple([name for name in dict.fromkeys(names) if not assessments[name].at_optimum])
 
 
-def readable(world: DoctorContext) -> CheckCoverage:
+def readable(context: DoctorContext) -> CheckCoverage:
     """Whether members' metadata can be decoded."""
-    groups = world.groups
-    hidden = _hidden_groups(world)
+    groups = context.groups
+    hidden = _hidden_groups(context)
     fine = f"the bytes of {all_of(sum(len(group.members) for group in groups), 'member')} can be read"
     nothing = "" if groups or hidden else "no group with members was seen"
-    return CheckCoverage(fine, hidden, nothing, who=_hiding(world))
+    return CheckCoverage(fine, hidden, nothing, who=_hiding(context))
 
 
-def assignments(world: DoctorContext) -> CheckCoverage:
+def assignments(context: DoctorContext) -> CheckCoverage:
     """Whether each partition has one reader, and exists."""
-    groups = world.groups
+    groups = context.groups
     held = sum(len(member.assigned or ()) for group in groups for member in group.members)
-    untold = [g.id for g in groups if not g.hidden and any(member.assigned is None for member in g.members)]
-    moving = [g.id for g in groups if not g.hidden and g.id not in untold and g.state != STABLE]
-    dark = _with_hidden_topics(world)
-    told = clause("assignments of {} are not shown", untold, _groups)
-    told += [f"{_groups(moving)} {'is' if len(moving) == 1 else 'are'} not Stable"] if moving else []
-    told += clause("topics of {} are not shown", dark, _groups)
-    unseen = (*_hidden_groups(world), *told)
+    undescribed = [g.id for g in groups if not g.hidden and any(member.assigned is None for member in g.members)]
+    moving = [g.id for g in groups if not g.hidden and g.id not in undescribed and g.state != STABLE]
+    dark = _with_hidden_topics(context)
+    sentences = clause("assignments of {} are not shown", undescribed, _groups)
+    sentences += [f"{_groups(moving)} {'is' if len(moving) == 1 else 'are'} not Stable"] if moving else []
+    sentences += clause("topics of {} are not shown", dark, _groups)
+    unseen = (*_hidden_groups(context), *sentences)
     return CheckCoverage(
         f"{all_of(held, 'assigned partition')} {'exists' if held == 1 else 'exist'}, each with one reader",
         unseen,
         "" if held or unseen else "no assigned partition was seen",
-        who=(*_hiding(world), *untold, *moving, *dark),
+        who=(*_hiding(context), *undescribed, *moving, *dark),
     )
 
 
-def task_copies(world: DoctorContext) -> CheckCoverage:
+def task_copies(context: DoctorContext) -> CheckCoverage:
     """Whether copies of a task are in different racks."""
-    streams = [group for group in world.groups if isinstance(group, StreamsGroup)]
+    streams = [group for group in context.groups if isinstance(group, StreamsGroup)]
     twice: set[tuple[str, TaskId]] = set()
     dark: list[str] = []
     for group in streams:
@@ -184,11 +184,11 @@ def task_copies(world: DoctorContext) -> CheckCoverage:
         rackless = any(process.rack.state is not RackState.KNOWN for process in group.processes)
         if not group.hidden and (broken or (rackless and copied)):
             dark.append(group.id)
-    unseen = (*_hidden_groups(world), *clause("racks or tasks of {} are not known", dark, _groups))
+    unseen = (*_hidden_groups(context), *clause("racks or tasks of {} are not known", dark, _groups))
     nothing = "" if twice or unseen else "no task with a second copy was seen"
     with_standbys = counted(len(twice), "task")
     fine = f"no two copies of a task share a rack or tag while another is free ({with_standbys} with standbys)"
-    return CheckCoverage(fine, unseen, nothing, who=(*_hiding(world), *dark))
+    return CheckCoverage(fine, unseen, nothing, who=(*_hiding(context), *dark))
 
 
 def _copied(processes: Iterable[StreamsProcess]) -> list[TaskId]:
@@ -197,50 +197,50 @@ def _copied(processes: Iterable[StreamsProcess]) -> list[TaskId]:
 
 
 def _of_members(
-    world: DoctorContext, counts: Callable[[ReaderGroup, Member], bool], fine: str, nothing: str
+    context: DoctorContext, counts: Callable[[ReaderGroup, Member], bool], fine: str, nothing: str
 ) -> CheckCoverage:
     """The coverage of a check of members; ``counts`` selects its members."""
-    racks = racks_matter(world.snapshot)
+    racks = racks_matter(context.snapshot)
     if racks.nothing:
         return racks
-    groups = world.groups
+    groups = context.groups
     seen = sum(counts(group, member) for group in groups if not group.hidden for member in group.members)
     broken = [group.id for group in groups if any(not _readable(group, m) for m in group.members) and not group.hidden]
-    told = clause("the subscriptions of some members of {} cannot be read", broken, _groups)
-    unseen = (*racks.unseen, *_hidden_groups(world), *told)
+    sentences = clause("the subscriptions of some members of {} cannot be read", broken, _groups)
+    unseen = (*racks.unseen, *_hidden_groups(context), *sentences)
     return CheckCoverage(
         fine.format(counted(seen, "member")),
         unseen,
         "" if seen or unseen else nothing,
-        who=(*racks.who, *_hiding(world), *broken),
+        who=(*racks.who, *_hiding(context), *broken),
     )
 
 
-def _rackless(world: DoctorContext) -> list[str]:
+def _rackless(context: DoctorContext) -> list[str]:
     """Ids of live brokers whose rack is not known."""
-    return [str(broker.id) for broker in world.alive if broker.rack.state is not RackState.KNOWN]
+    return [str(broker.id) for broker in context.alive if broker.rack.state is not RackState.KNOWN]
 
 
-def _with_hidden_topics(world: DoctorContext) -> list[str]:
+def _with_hidden_topics(context: DoctorContext) -> list[str]:
     """Ids of groups that read topics which are not shown."""
-    shown, read = world.snapshot.topics.keys(), world.detection.topics
-    return [group.id for group in world.groups if not shown >= {*read.get(group.id, ())}]
+    shown, read = context.snapshot.topics.keys(), context.detection.topics
+    return [group.id for group in context.groups if not shown >= {*read.get(group.id, ())}]
 
 
 def _readable(group: ReaderGroup, member: Member) -> bool:
-    """True for a member whose subscription was read: of KIP-848 and KIP-1071 members the broker tells everything."""
+    """True for a member whose subscription was read: the coordinator describes those of KIP-848 and KIP-1071."""
     return group.kind in COORDINATOR_KINDS or member.subscription_version is not None
 
 
-def _hiding(world: DoctorContext) -> tuple[str, ...]:
-    return hidden_groups(world.snapshot, world.limits)
+def _hiding(context: DoctorContext) -> tuple[str, ...]:
+    return hidden_groups(context.snapshot, context.limits)
 
 
-def _hidden_groups(world: DoctorContext) -> tuple[str, ...]:
-    hiding = _hiding(world)
-    told = [f"{_groups(hiding)} {_HIDDEN[len(hiding) > 1]}: rebalancing"] if hiding else []
-    lost = world.snapshot.rights.groups_hidden
-    return (*told, *([f"{counted(lost, 'group')} that were there before are not shown"] if lost else []))
+def _hidden_groups(context: DoctorContext) -> tuple[str, ...]:
+    hiding = _hiding(context)
+    sentences = [f"{_groups(hiding)} {_HIDDEN[len(hiding) > 1]}: rebalancing"] if hiding else []
+    lost = context.snapshot.rights.groups_hidden
+    return (*sentences, *([f"{counted(lost, 'group')} that were there before are not shown"] if lost else []))
 
 
 def _groups(names: Iterable[str]) -> str:

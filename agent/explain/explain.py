@@ -242,14 +242,14 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
             *explain(str(named.subject), snapshot, detection, plan, (), limits),
         )
     kind, _, name = subject.partition("/")
-    looked_at = plan_context(snapshot, detection, limits, None, _predicted(kind, name, snapshot, plan, limits))
+    context = plan_context(snapshot, detection, limits, None, _predicted(kind, name, snapshot, plan, limits))
     rows: list[ExplainedRule] = []
-    mine = (p for p in proposals if (p.subject.kind, p.subject.name) == (kind, name))
+    matching = (p for p in proposals if (p.subject.kind, p.subject.name) == (kind, name))
     if kind == "topic":
         name, partition = _split(name, snapshot)
-        rows += about_topic(name, partition, looked_at, plan)
+        rows += about_topic(name, partition, context, plan)
     elif kind == "group":
-        rows += about_group(name, looked_at, plan)
+        rows += about_group(name, context, plan)
         rows += about_readers(name, snapshot)
     elif kind == "broker":
         rows += about_broker(name, snapshot)
@@ -257,7 +257,7 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
         *_findings(kind, name, detection.findings, snapshot),
         *rows,
         *_left_out(kind, name, detection.findings, plan, snapshot),
-        *(row for p in mine for row in _about_proposal(p, snapshot.taken_ms)),
+        *(row for p in matching for row in _about_proposal(p, snapshot.taken_ms)),
     )
 
 
@@ -354,9 +354,9 @@ def about_readers(name: str, snapshot: Snapshot) -> list[ExplainedRule]:
 
 def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> ExplainedRule:
     if rack.state is RackState.KNOWN:
-        said = f", where {setting} says {rack.sent}" if rack.source == LocatorKind.WIRE.value else ""
+        wire = f", where {setting} says {rack.sent}" if rack.source == LocatorKind.WIRE.value else ""
         sentence = (
-            f"rack {rack.name}, from {rack_source(rack, setting)}{said}{_age(rack.source, snapshot.rack_locators)}"
+            f"rack {rack.name}, from {rack_source(rack, setting)}{wire}{_age(rack.source, snapshot.rack_locators)}"
         )
         return ExplainedRule(about, "rack known", RuleAnswer.YES, sentence)
     if rack.state is RackState.CONFLICTING:
@@ -364,14 +364,14 @@ def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> Explaine
         return ExplainedRule(
             about, "rack known", RuleAnswer.NO, f"{who} {' and '.join(rack.claims)}, so no rack is used"
         )
-    told = (
+    reason = (
         f"{setting} says {rack.sent}, which is not used, as rack.locator.class leaves out wire"
         if rack.sent
         else f"{setting} is not set"
     )
     asked = ", ".join(locator.name for locator in snapshot.rack_locators if locator.name != LocatorKind.WIRE.value)
     return ExplainedRule(
-        about, "rack known", RuleAnswer.UNKNOWN, told + (f", and none of {asked} knows it" if asked else "")
+        about, "rack known", RuleAnswer.UNKNOWN, reason + (f", and none of {asked} knows it" if asked else "")
     )
 
 
@@ -391,25 +391,25 @@ def _others(about: str, rack: Rack) -> list[ExplainedRule]:
 
 def _to_kafka(about: str, broker: BrokerState) -> ExplainedRule:
     """Kafka places topics and chooses the nearest replica by broker.rack alone."""
-    told = broker.rack.told if broker.alive else None
+    broker_rack = broker.rack.told if broker.alive else None
     if not broker.alive:
         sentence = "it is absent, and clients do not know its rack"
-    elif told is None:
+    elif broker_rack is None:
         sentence = "it has no broker.rack, so Kafka places and assigns as for a broker without a rack"
     else:
-        sentence = f"broker.rack is {told}"
-    return ExplainedRule(about, "Kafka knows its rack", yes_or_no(told is not None), sentence)
+        sentence = f"broker.rack is {broker_rack}"
+    return ExplainedRule(about, "Kafka knows its rack", yes_or_no(broker_rack is not None), sentence)
 
 
 RULE = "probing"
 
 
-def about_probing(group_id: str, ground: ProbingContext, past: Sequence[PastTrigger] = ()) -> tuple[ExplainedRule, ...]:
+def about_probing(group_id: str, view: ProbingContext, past: Sequence[PastTrigger] = ()) -> tuple[ExplainedRule, ...]:
     """Whether its warm-ups are worth a rebalance now; nothing for groups that have none by their kind."""
-    group = ground.snapshot.groups.get(group_id)
+    group = view.snapshot.groups.get(group_id)
     if not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS:
         return ()
-    decision = decide(group_id, ground, past)
+    decision = decide(group_id, view, past)
     match decision:
         case ProbingTrigger():
             answer = RuleAnswer.YES

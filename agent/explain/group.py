@@ -38,10 +38,10 @@ LOCAL_BY = {
 }
 
 
-def about_group(name: str, scene: PlanContext, plan: Plan) -> list[ExplainedRule]:
+def about_group(name: str, context: PlanContext, plan: Plan) -> list[ExplainedRule]:
     """Locality, then the rules for a rebalance, then reads, then warm-ups."""
-    group = scene.snapshot.groups.get(name)
-    assessment = scene.detection.assessments.get(name)
+    group = context.snapshot.groups.get(name)
+    assessment = context.detection.assessments.get(name)
     if group is None:
         return []
     about = f"group/{name}"
@@ -51,14 +51,14 @@ def about_group(name: str, scene: PlanContext, plan: Plan) -> list[ExplainedRule
             why = "it is a share group (KIP-932): its members read the same partitions, so none is given to one of them"
         return [ExplainedRule(about, "assessed", RuleAnswer.NO, why)]
     rows = _locality(about, assessment, "task" if isinstance(group, StreamsGroup) else "partition")
-    rows += _columns(about, group, assessment, scene)
-    rows += _rebalance_rules(about, group, assessment, scene)
+    rows += _columns(about, group, assessment, context)
+    rows += _rebalance_rules(about, group, assessment, context)
     why = ", ".join(trigger.reason.value for trigger in plan.triggers if trigger.group_id == name)
     what = f"one rebalance is proposed: {why}" if why else "no rebalance is proposed"
     rows.append(ExplainedRule(about, "rebalance planned", yes_or_no(bool(why)), what))
     if assessment is not None and assessment.why_not is None:
-        rows += _reads(group, assessment, scene)
-    return rows + _warmups(name, scene)
+        rows += _reads(group, assessment, context)
+    return rows + _warmups(name, context)
 
 
 def _locality(about: str, assessment: Assessment | None, what: str) -> list[ExplainedRule]:
@@ -117,10 +117,10 @@ def _as_far_as_known(best: bool, unknown: float) -> RuleAnswer:  # noqa: FBT001 
     return RuleAnswer.UNKNOWN if best and unknown else yes_or_no(best)
 
 
-def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: PlanContext) -> list[ExplainedRule]:
+def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, view: PlanContext) -> list[ExplainedRule]:
     """Reads across racks now, by its own assignor and at the optimum; assumptions; whether a rebalance pays."""
-    prediction = scene.predictions.get(group.id)
-    shown = group_comparison(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
+    prediction = view.predictions.get(group.id)
+    shown = group_comparison(group, assessment, prediction, view.snapshot, view.limits, view.memo)
     if shown.now is None or shown.optimum is None:
         return []
     what = "task" if isinstance(group, StreamsGroup) else "partition"
@@ -169,7 +169,7 @@ def _moved(number: int, what: str) -> str:
 
 
 def _rebalance_rules(
-    about: str, group: ReaderGroup, assessment: Assessment | None, scene: PlanContext
+    about: str, group: ReaderGroup, assessment: Assessment | None, context: PlanContext
 ) -> list[ExplainedRule]:
     """The rules of a proposed rebalance in the order in which they are asked."""
     classic = group.kind in CLASSIC_KINDS
@@ -186,7 +186,7 @@ def _rebalance_rules(
             f"{static:,} of {counted(len(group.members), 'member')} have a group.instance.id",
         ),
         ExplainedRule(about, "keeps partitions in a rebalance", yes_or_no(cooperative), _protocol(group)),
-        _looks_at_racks(about, group, scene),
+        _looks_at_racks(about, group, context),
         _racks_known(about, group),
     ]
     if isinstance(group, StreamsGroup) and len(group.metadata_versions) > 1:
@@ -200,7 +200,7 @@ def _rebalance_rules(
             )
         )
     if assessment is not None and assessment.why_not is None:
-        rows += _gain(about, group, assessment, scene)
+        rows += _gain(about, group, assessment, context)
     return rows
 
 
@@ -214,10 +214,10 @@ def _protocol(group: ReaderGroup) -> str:
     return f"assignor {group.assignor}: members give up all partitions in a rebalance"
 
 
-def _looks_at_racks(about: str, group: ReaderGroup, scene: PlanContext) -> ExplainedRule:
+def _looks_at_racks(about: str, group: ReaderGroup, context: PlanContext) -> ExplainedRule:
     rule = "assignor looks at racks"
     if isinstance(group, StreamsGroup):
-        settings = scene.limits.group(group.id)
+        settings = context.limits.group(group.id)
         strategy = settings.rack_aware_assignment_strategy
         known = "set in rackwise's settings" if settings.known else "Kafka's default, assumed"
         classic = group.kind is GroupKind.CLASSIC_STREAMS
@@ -236,17 +236,17 @@ def _looks_at_racks(about: str, group: ReaderGroup, scene: PlanContext) -> Expla
 
 def _racks_known(about: str, group: ReaderGroup) -> ExplainedRule:
     known = sum(reader.rack.state is RackState.KNOWN for reader in group.readers)
-    told = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in group.readers)
+    sending = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in group.readers)
     consumers = isinstance(group, ConsumerGroup)
     of = counted(len(group.readers), "member") if consumers else counted(len(group.readers), "process", "processes")
-    sentence = f"{told} of {of} send their rack"
-    if told < known:
-        sentence += f", and locators know {known - told} more, which Kafka's assignors do not"
+    sentence = f"{sending} of {of} send their rack"
+    if sending < known:
+        sentence += f", and locators know {known - sending} more, which Kafka's assignors do not"
     return ExplainedRule(about, "racks known", yes_or_no(known == len(group.readers)), sentence)
 
 
-def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> list[ExplainedRule]:
-    limits, total = scene.limits, total_reads(assessment)
+def _gain(about: str, group: ReaderGroup, assessment: Assessment, context: PlanContext) -> list[ExplainedRule]:
+    limits, total = context.limits, total_reads(assessment)
     enough = optimum_worth(assessment, limits)
     sentence = (
         f"the optimum makes {assessment.gap} more of {counted(round(total), 'read')} local by Kafka's rule; the least "
@@ -260,18 +260,18 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: PlanCon
             f"{limits.gain.min_share * 100:g} % of them"
         )
     rows = [ExplainedRule(about, "gain above the threshold", yes_or_no(enough), sentence)]
-    given = own_answer(scene.predictions.get(group.id))
-    does = assignment_gain(group, assessment, group_ground(group, scene.snapshot, scene.memo), given)
-    if given is not None and does is not None:
-        own = yes_or_no(brings_worth(does.kafka, assessment, limits))
-        brings = does.kafka.brings()
-        brought = f"{brings:,.0f} more of {counted(round(total), 'read')}"
+    predicted = own_answer(context.predictions.get(group.id))
+    gain = assignment_gain(group, assessment, group_ground(group, context.snapshot, context.memo), predicted)
+    if predicted is not None and gain is not None:
+        own = yes_or_no(brings_worth(gain.kafka, assessment, limits))
+        brings = gain.kafka.brings()
+        brought_text = f"{brings:,.0f} more of {counted(round(total), 'read')}"
         if assessment.weighing is not None:
-            brought = f"{sized(brings)}/s more of {sized(total)}/s"
-        sentence = f"its own assignor is predicted to make {brought} local by Kafka's rule"
+            brought_text = f"{sized(brings)}/s more of {sized(total)}/s"
+        sentence = f"its own assignor is predicted to make {brought_text} local by Kafka's rule"
         rows.append(ExplainedRule(about, "its own assignor brings the gain", own, sentence))
-    if does is not None:
-        read = does.read
+    if gain is not None:
+        read = gain.read
         rows.append(
             ExplainedRule(
                 about,
@@ -284,17 +284,17 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: PlanCon
     return rows
 
 
-def _reads(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> list[ExplainedRule]:
+def _reads(group: ReaderGroup, assessment: Assessment, context: PlanContext) -> list[ExplainedRule]:
     """Each read: local, crossing or unknown by Kafka's measure, and its reader at the optimum."""
-    ground = group_ground(group, scene.snapshot, scene.memo)
-    racks = racks_by_partition(ground, LocalityMeasure.KAFKA)
+    locality = group_ground(group, context.snapshot, context.memo)
+    racks = racks_by_partition(locality, LocalityMeasure.KAFKA)
     target = _owners(group, assessment)
     rows: list[ExplainedRule] = []
     for reader, rack, partitions in _readers(group):
-        bit = ground.bits.reader(rack)
+        bit = locality.bits.reader(rack)
         for partition in partitions:
             shown = 0 <= partition.partition < len(racks.get(partition.topic, ()))
-            mask = ground.masks[partition.topic].kafka[partition.partition] if shown else UNKNOWN
+            mask = locality.masks[partition.topic].kafka[partition.partition] if shown else UNKNOWN
             near = sorted(racks[partition.topic][partition.partition]) if shown else []
             sentence = f"{_reader(rack)}, {_replicas(near)}"
             if target.get(partition, reader) != reader:
@@ -340,10 +340,10 @@ def _owners(group: ReaderGroup, assessment: Assessment) -> dict[TopicPartition, 
             return {}
 
 
-def _warmups(name: str, scene: PlanContext) -> list[ExplainedRule]:
-    acceptable = scene.limits.group(name).acceptable_recovery_lag
+def _warmups(name: str, context: PlanContext) -> list[ExplainedRule]:
+    acceptable = context.limits.group(name).acceptable_recovery_lag
     rows: list[ExplainedRule] = []
-    for copy in scene.snapshot.copies.get(name, ()):
+    for copy in context.snapshot.copies.get(name, ()):
         if copy.role is not TaskRole.WARMUP:
             continue
         lag = "its lag is unknown" if copy.lag is None else f"its lag is {records(copy.lag)}"

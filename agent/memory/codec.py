@@ -181,7 +181,7 @@ class _AsTheyAre(NamedTuple):
 class _Written(NamedTuple):
     """The shape of the other parts: rows, which are lists in the order of a value's fields.
 
-    Partitions and tasks are cells of the rows: many travel in every cycle, and the codec writes an object for each.
+    Partitions and tasks are cells of the rows: every cycle writes many, and an object for each costs time.
     """
 
     brokers: Mapping[int, tuple[str | None, str | None, str | None, int, int, tuple[int, ...]]]
@@ -203,25 +203,25 @@ _COPY = codec(tuple[str, str | int, int, int, tuple[tuple[int, int], ...], bool,
 
 
 def _memory(value: _Json) -> Memory:
-    told = from_json(_Written, value)
+    written = from_json(_Written, value)
     return Memory(
         **from_json(_AsTheyAre, value)._asdict(),
-        brokers={broker: RackSighting(*row) for broker, row in told.brokers.items()},
+        brokers={broker: RackSighting(*row) for broker, row in written.brokers.items()},
         topics={
-            name: TopicMemory(topic_id, tuple(_nth(told.replica_lists, index) for index in indices))
-            for name, (topic_id, indices) in told.topics.items()
+            name: TopicMemory(topic_id, tuple(_nth(written.replica_lists, index) for index in indices))
+            for name, (topic_id, indices) in written.topics.items()
         },
-        changes=tuple(_change(*row) for row in told.changes),
+        changes=tuple(_change(*row) for row in written.changes),
         reassignments={
             TopicPartition(topic, partition): RunningReassignment(since_ms, own)
-            for topic, partition, since_ms, own in told.reassignments
+            for topic, partition, since_ms, own in written.reassignments
         },
-        own_reassignments=frozenset(TopicPartition(*row) for row in told.own_reassignments),
-        widened={TopicPartition(topic, partition): replicas for topic, partition, replicas in told.widened},
-        streams={name: _read_streams(row) for name, row in told.streams.items()},
-        rate_bases=tuple(_read_rate_base(*row) for row in told.rate_bases),
-        size_base=None if told.size_base is None else _read_rate_base(*told.size_base),
-        foretold={name: PredictionMemory(*row) for name, row in told.foretold.items()},
+        own_reassignments=frozenset(TopicPartition(*row) for row in written.own_reassignments),
+        widened={TopicPartition(topic, partition): replicas for topic, partition, replicas in written.widened},
+        streams={name: _read_streams(row) for name, row in written.streams.items()},
+        rate_bases=tuple(_read_rate_base(*row) for row in written.rate_bases),
+        size_base=None if written.size_base is None else _read_rate_base(*written.size_base),
+        foretold={name: PredictionMemory(*row) for name, row in written.foretold.items()},
     )
 
 
@@ -239,21 +239,21 @@ def _change(cause: str, *row: Any) -> RackChange:
     return change._replace(examples=rows)
 
 
-def _read_streams(told: _WrittenStreams) -> StreamsMemory:
+def _read_streams(written: _WrittenStreams) -> StreamsMemory:
     join = None
-    if told.join is not None:
-        key, after_ms, seen_ms, ends = told.join
+    if written.join is not None:
+        key, after_ms, seen_ms, ends = written.join
         join = Join(key, after_ms, seen_ms, {TaskId(s, p): end for s, p, end in ends})
     copies = {}
-    for row in told.copies:
+    for row in written.copies:
         process, subtopology, partition, *copy = _COPY.read([*row, None] if len(row) == _COPY_VALUES - 1 else [*row])
         copies[process, TaskId(subtopology, partition)] = CopyMemory(*copy)
     return StreamsMemory(
         join,
-        {(process, TaskId(s, p)): offset for process, s, p, offset in told.sums},
+        {(process, TaskId(s, p)): offset for process, s, p, offset in written.sums},
         copies,
-        tuple(RestoreRate(*rate) for rate in told.rates),
-        told.ready_ms,
+        tuple(RestoreRate(*rate) for rate in written.rates),
+        written.ready_ms,
     )
 
 

@@ -85,19 +85,19 @@ EXAMPLES = 5
 _Racks = Mapping[int, str | None]
 
 
-class _Then(NamedTuple):
+class _ComparedRacks(NamedTuple):
     """Racks of the brokers in the last observation and in this one, and partitions that are not comparable yet."""
 
     before: _Racks
     now: _Racks
     doubted: AbstractSet[TopicPartition]
-    """They may be in the midst of a move."""
+    """They may be moving."""
     blind: bool
-    """Moves are not shown: each partition may be in the midst of one."""
+    """Moves are not shown: each partition may be moving."""
 
 
 def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
-    """The changes that this look saw and those still kept, newest first, one per cause and subject."""
+    """The changes between the last look and this one and those still kept, newest first, one per cause and subject."""
     kept = {
         (change.cause, change.subject): change
         for change in memory.changes
@@ -110,7 +110,7 @@ def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
 
 def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
     now = sightings(memory, snapshot)
-    racks = _Then(
+    racks = _ComparedRacks(
         {broker: seen.known for broker, seen in memory.brokers.items()},
         {broker: seen.known for broker, seen in now.items()},
         widened_partitions(memory, snapshot).keys(),
@@ -128,7 +128,7 @@ def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
 
 
 def topics_to_compare(memory: Memory, snapshot: Snapshot) -> Iterator[TopicState]:
-    """The topics that look otherwise than at the last look, and those in which something moves, moved or may move."""
+    """The topics that differ from the last look, and those in which something moves, moved or may move."""
     touched = {tp.topic for tp in (*memory.reassignments, *memory.widened, *snapshot.reassignments)}
     if snapshot.topics is memory.topic_states and not touched:
         return
@@ -143,15 +143,15 @@ def moves_hidden(snapshot: Snapshot) -> bool:
 
 
 def widened_partitions(memory: Memory, snapshot: Snapshot) -> Mapping[TopicPartition, Replicas]:
-    """The partitions that count as moving for this look though none of them is listed as such, with their replicas."""
+    """Partitions with added replicas and no listed reassignment -> replicas; they count as moving at this look."""
     widened = {}
     for topic in topics_to_compare(memory, snapshot):
         known = memory.topics.get(topic.name)
         if known is None or _recreated(known, topic):
             continue
         for state in topic.partitions:
-            was = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
-            more = 0 < len(was) < len(state.replicas) and set(was) <= set(state.replicas)
+            previous = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
+            more = 0 < len(previous) < len(state.replicas) and set(previous) <= set(state.replicas)
             if more and state.id not in snapshot.reassignments:
                 widened[state.id] = state.replicas
     return {id_: replicas for id_, replicas in sorted(widened.items()) if memory.widened.get(id_) != replicas}
@@ -165,7 +165,7 @@ def _relabelled(before: Mapping[int, RackSighting], now: Mapping[int, RackSighti
     ]
 
 
-def _relabelling(broker: int, racks: _Then, memory: Memory, snapshot: Snapshot) -> RackChange | None:
+def _relabelling(broker: int, racks: _ComparedRacks, memory: Memory, snapshot: Snapshot) -> RackChange | None:
     """The change of all partitions on one broker with a new rack."""
     count = 0
     topics = set()
@@ -191,7 +191,7 @@ def _relabelling(broker: int, racks: _Then, memory: Memory, snapshot: Snapshot) 
 
 
 def _changes_of(
-    topic: TopicState, racks: _Then, room: RackRoom, memory: Memory, snapshot: Snapshot
+    topic: TopicState, racks: _ComparedRacks, room: RackRoom, memory: Memory, snapshot: Snapshot
 ) -> Iterable[RackChange]:
     known = memory.topics.get(topic.name)
     if known is None:
@@ -255,7 +255,7 @@ def _change(
         )
 
 
-def _moved_racks(before: Replicas, after: Replicas, racks: _Then) -> bool:
+def _moved_racks(before: Replicas, after: Replicas, racks: _ComparedRacks) -> bool:
     """True when other replicas live in other racks; the same replicas in another rack are a relabelled broker."""
     if before == after or sorted(before) == sorted(after):
         return False
@@ -291,7 +291,7 @@ def topic_memory(
     for state in topic.partitions:
         number = state.id.partition
         running = snapshot.reassignments.get(state.id)
-        was = before.replicas[number] if before is not None and same and number < len(before.replicas) else ()
+        previous = before.replicas[number] if before is not None and same and number < len(before.replicas) else ()
         moving = running is not None or blind or state.id in doubted
-        replicas[number] = was if was and moving else original_replicas(state, running)
+        replicas[number] = previous if previous and moving else original_replicas(state, running)
     return TopicMemory(topic.topic_id, tuple(replicas))

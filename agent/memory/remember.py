@@ -84,16 +84,16 @@ def size_base(snapshot: Snapshot) -> RateBase:
 def learned_bytes_per_record(memory: Memory, snapshot: Snapshot) -> Mapping[str, float]:
     """Bytes per record of each topic: growth on disk by records appended, between two observations with both.
 
-    A partition that did not grow teaches nothing: old segments may have been deleted meanwhile.
+    A partition that did not grow is left out: old segments may have been deleted meanwhile.
     """
     known = {topic: size for topic, size in memory.bytes_per_record.items() if topic in snapshot.topics}
     base = memory.size_base
     if base is None or not snapshot.sizes_fresh or not snapshot.end_offsets:
         return known
     grown: dict[str, tuple[int, int]] = {}
-    for partition, was in base.size_bytes.items():
+    for partition, base_bytes in base.size_bytes.items():
         records = snapshot.end_offsets.get(partition, 0) - base.end_offsets[partition]
-        size_bytes = snapshot.size_bytes.get(partition, was) - was
+        size_bytes = snapshot.size_bytes.get(partition, base_bytes) - base_bytes
         if records > 0 and size_bytes > 0:
             so_far = grown.get(partition.topic, (0, 0))
             grown[partition.topic] = so_far[0] + size_bytes, so_far[1] + records
@@ -131,8 +131,8 @@ def prediction_memory(
         crossing=_crossing(prediction.settled.reads, group, snapshot),
         outcomes=tuple(
             dict.fromkeys(
-                _outcome(given.reads, _copies(given), group, snapshot, exact=exact)
-                for given in (prediction.first, prediction.settled)
+                _outcome(assignment.reads, _copies(assignment), group, snapshot, exact=exact)
+                for assignment in (prediction.first, prediction.settled)
             )
         ),
         exact=exact,
@@ -140,37 +140,37 @@ def prediction_memory(
     )
 
 
-def prediction_mismatch(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> str | None:
+def prediction_mismatch(prediction: PredictionMemory, group: Group | None, snapshot: Snapshot) -> str | None:
     """The difference of the group's last rebalance from its prediction, as a clause; None without one."""
     if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
-        return foretold.missed
-    if _rebalance(group) == foretold.rebalance:
-        return foretold.missed
+        return prediction.missed
+    if _rebalance(group) == prediction.rebalance:
+        return prediction.missed
     reads = _reads(group)
-    if _subject(group, snapshot) != foretold.subject or not _complete(group, reads):
+    if _subject(group, snapshot) != prediction.subject or not _complete(group, reads):
         return None
     copies = sum(len(p.standby) + len(p.warmup) for p in group.processes) if isinstance(group, StreamsGroup) else 0
-    if _outcome(reads, copies, group, snapshot, exact=foretold.exact) in foretold.outcomes:
+    if _outcome(reads, copies, group, snapshot, exact=prediction.exact) in prediction.outcomes:
         return None
-    got = _crossing(reads, group, snapshot)
+    crossing = _crossing(reads, group, snapshot)
     return (
-        f"{foretold.by} ({foretold.basis}) predicted {counted(foretold.crossing, 'read')} across racks; after the "
-        f"rebalance the group has another assignment, with {got}"
+        f"{prediction.by} ({prediction.basis}) predicted {counted(prediction.crossing, 'read')} across racks; after "
+        f"the rebalance the group has another assignment, with {crossing}"
     )
 
 
-def kept_prediction(foretold: PredictionMemory, group: Group | None, snapshot: Snapshot) -> PredictionMemory | None:
+def kept_prediction(prediction: PredictionMemory, group: Group | None, snapshot: Snapshot) -> PredictionMemory | None:
     """The prediction to keep after an observation without a new one; None once it is right or void."""
     if not isinstance(group, ReaderGroup):
         return None
     rebalance = _rebalance(group)
-    if group.hidden or group.state != STABLE or rebalance is None or rebalance == foretold.rebalance:
-        return foretold
+    if group.hidden or group.state != STABLE or rebalance is None or rebalance == prediction.rebalance:
+        return prediction
     reads = _reads(group)
-    if _subject(group, snapshot) == foretold.subject and not _complete(group, reads):
-        return foretold  # work is still being handed over
-    why = prediction_mismatch(foretold, group, snapshot)
-    return None if why is None else foretold._replace(rebalance=rebalance, missed=why)
+    if _subject(group, snapshot) == prediction.subject and not _complete(group, reads):
+        return prediction  # work is still being handed over
+    why = prediction_mismatch(prediction, group, snapshot)
+    return None if why is None else prediction._replace(rebalance=rebalance, missed=why)
 
 
 def _rebalance(group: ReaderGroup) -> str | None:
@@ -219,20 +219,20 @@ def _outcome(reads: Reads, copies: int, group: ReaderGroup, snapshot: Snapshot, 
     return f"{crc32(repr(loads).encode()):08x} {_crossing(reads, group, snapshot)} {copies}"
 
 
-def _copies(given: PredictedAssignment) -> int:
-    return sum(len(held) for kind in (given.standby, given.warmup) for held in kind.values())
+def _copies(assignment: PredictedAssignment) -> int:
+    return sum(len(held) for kind in (assignment.standby, assignment.warmup) for held in kind.values())
 
 
 def _crossing(reads: Reads, group: ReaderGroup, snapshot: Snapshot) -> int:
     """The number of reads without a replica in the reader's own rack id."""
     rack_of = {reader.id: reader.rack.told for reader in group.readers}
-    told = {broker.id: broker.rack.told for broker in snapshot.brokers if broker.rack.told}
+    racks = {broker.id: broker.rack.told for broker in snapshot.brokers if broker.rack.told}
     crossing = 0
     for name, held in reads.items():
         for topic, number in held:
             state = snapshot.topics.get(topic)
             if state is not None and number < len(state.partitions):
-                crossing += rack_of.get(name) not in {told.get(broker) for broker in state.partitions[number].replicas}
+                crossing += rack_of.get(name) not in {racks.get(broker) for broker in state.partitions[number].replicas}
     return crossing
 
 
@@ -271,13 +271,13 @@ def remember(
         acts={subject: at for subject, at in memory.acts.items() if now_ms - at <= ACTS_KEPT_MS},
         rate_bases=next_rate_bases(memory, snapshot),
         size_base=next_size_base(memory, snapshot),
-        foretold=_foretold(memory, snapshot, predictions),
+        foretold=_predictions(memory, snapshot, predictions),
         bytes_per_record=learned_bytes_per_record(memory, snapshot),
         topic_states=snapshot.topics,
     )
 
 
-def _foretold(
+def _predictions(
     memory: Memory, snapshot: Snapshot, predictions: Mapping[str, Prediction]
 ) -> Mapping[str, PredictionMemory]:
     """The last prediction of each group, until its next rebalance."""
@@ -293,13 +293,13 @@ def _foretold(
 
 
 def _gone(memory: Memory, seen: Mapping[str, int], now_ms: int) -> dict[str, tuple[int, int]]:
-    gone = {name: was for name, was in memory.gone.items() if name not in seen and now_ms - was[1] <= GONE_KEPT_MS}
+    gone = {name: span for name, span in memory.gone.items() if name not in seen and now_ms - span[1] <= GONE_KEPT_MS}
     gone |= {name: (since, memory.monotonic_ms) for name, since in memory.first_seen.items() if name not in seen}
     return gone
 
 
 def _topics(memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]) -> Mapping[str, TopicMemory]:
-    """Topics as they are, and those that are only not shown as they were."""
+    """Topics as shown now; those that are only hidden as before."""
     blind = moves_hidden(snapshot)
     missing = {gap.subject for gap in snapshot.gaps if gap.part is ObservationPart.TOPICS}
     compared = {topic.name for topic in topics_to_compare(memory, snapshot)}

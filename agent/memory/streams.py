@@ -26,7 +26,7 @@ NOTHING = StreamsMemory(None, {}, {}, ())
 def current_join(before: Join | None, key: str, now_ms: int, last_look_ms: int | None) -> Join:
     """The join in force: the remembered one while its key is the same, else a new one without end sums yet.
 
-    ``last_look_ms`` is the look that saw the group before or saw that it was not there; None when there was none.
+    ``last_look_ms``: monotonic time of the last look with the group, or without it for certain; None without one.
     """
     if before is not None and before.key == key:
         return before
@@ -37,8 +37,8 @@ def last_look_of(memory: Memory, group_id: str) -> int | None:
     """Monotonic time of the last look that could place a join of this group in time; None when there was none."""
     if not memory.cycle:
         return None
-    told = group_id in memory.streams or group_id in memory.rebalancing or group_id not in memory.groups
-    return memory.monotonic_ms if told else None
+    observed = group_id in memory.streams or group_id in memory.rebalancing or group_id not in memory.groups
+    return memory.monotonic_ms if observed else None
 
 
 def remember_streams(
@@ -53,13 +53,13 @@ def remember_streams(
     if rebalanced and join.after_ms is not None:
         join = join._replace(end_sums=_end_sums(copies))
     seen = {_key(copy): _copy(known.copies.get(_key(copy)), copy, now_ms) for copy in copies if _is_followed(copy)}
-    taught = _between_joins(known, copies, now_ms, last_look_ms) if rebalanced else ()
-    taught = (*taught, *_between_readings(known, copies, seen, join, now_ms))
+    measured = _between_joins(known, copies, now_ms, last_look_ms) if rebalanced else ()
+    measured = (*measured, *_between_readings(known, copies, seen, join, now_ms))
     return StreamsMemory(
         join,
         {_key(copy): copy.offset_sum or 0 for copy in copies if _is_followed(copy)},
         seen,
-        (*known.rates, *taught)[-RATES_KEPT:],
+        (*known.rates, *measured)[-RATES_KEPT:],
         _ready_ms(None if rebalanced else known.ready_ms, copies, now_ms),
     )
 
@@ -67,7 +67,7 @@ def remember_streams(
 def with_reading(
     samples: tuple[tuple[int, int], ...], taken_ms: int, lag: int, source: LagSource
 ) -> tuple[tuple[int, int], ...]:
-    """The samples with one more, unless it is the reading that they end with."""
+    """The samples (ms, lag in records) with one more, unless it is the reading that they end with."""
     if samples:
         last_ms, last_lag = samples[-1]
         if taken_ms <= last_ms:
@@ -130,7 +130,7 @@ def _between_joins(
         return ()
     longest_ms, shortest_ms = now_ms - join.after_ms, last_look_ms - join.seen_ms
     now = {_key(copy): copy for copy in copies}
-    taught = []
+    rates = []
     for process in sorted({process for process, _ in known.sums}):
         behind = {
             task: had
@@ -143,13 +143,13 @@ def _between_joins(
             if copy is None:  # given to another process: what became of it here is unknown
                 continue
             end = copy.end_offset_sum or 0
-            told = join.end_sums[task] if copy.offset_sum is None else copy.offset_sum  # promoted: it was at the end
-            restored += max(0, told - had)
-            restoring = restoring or end - told > RESTORING_SHARE * end
+            now_sum = join.end_sums[task] if copy.offset_sum is None else copy.offset_sum  # promoted: it was at the end
+            restored += max(0, now_sum - had)
+            restoring = restoring or end - now_sum > RESTORING_SHARE * end
         if restored:
             high = restored * 1000 / shortest_ms if restoring and shortest_ms > 0 else None
-            taught.append(RestoreRate(restored * 1000 / longest_ms, high))
-    return tuple(taught)
+            rates.append(RestoreRate(restored * 1000 / longest_ms, high))
+    return tuple(rates)
 
 
 def _between_readings(
@@ -163,8 +163,8 @@ def _between_readings(
             continue
         if seen[key].samples == known.copies[key].samples:  # no new reading
             continue
-        (then_ms, then), (at_ms, lag) = seen[key].samples[0], seen[key].samples[-1]
+        (first_ms, first_lag), (at_ms, lag) = seen[key].samples[0], seen[key].samples[-1]
         if lag > RESTORING_SHARE * end:
-            rate = (then - lag) * 1000 / (at_ms - then_ms) + (appended_per_s(join, copy.task, end, now_ms) or 0.0)
+            rate = (first_lag - lag) * 1000 / (at_ms - first_ms) + (appended_per_s(join, copy.task, end, now_ms) or 0.0)
             by_process[copy.process_id] = by_process.get(copy.process_id, 0.0) + rate
     return tuple(RestoreRate(rate, rate) for _, rate in sorted(by_process.items()) if rate > 0)

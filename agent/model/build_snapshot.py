@@ -116,12 +116,12 @@ def _sizes(replica_bytes: Mapping[tuple[int, TopicPartition], int]) -> dict[Topi
 
 def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[FreshWeights, WeightsState | None]:
     """The fresh weights by name, and the state of all weights; None where none are read."""
-    told = observation.weights
-    if told is None:
+    raw = observation.weights
+    if raw is None:
         return NOT_WEIGHED, None
     now_ms, most_ms = observation.taken_ms, limits.weights.max_age_ms
-    topics = tuple([one for one in told.topics if _is_fresh(one, now_ms, most_ms)])
-    groups = tuple([one for one in told.groups if _is_fresh(one, now_ms, most_ms)])
+    topics = tuple([one for one in raw.topics if _is_fresh(one, now_ms, most_ms)])
+    groups = tuple([one for one in raw.groups if _is_fresh(one, now_ms, most_ms)])
     laid_out = NOT_WEIGHED
     if topics:
         sizes = {topic.name: len(topic.partitions) for topic in observation.topics}
@@ -130,11 +130,11 @@ def weighed(observation: Observation, limits: Limits, memo: Memo) -> tuple[Fresh
     state = WeightsState(
         to_ms=max([one.to_ms for one in fresh], default=None),
         from_ms=min([one.from_ms for one in fresh], default=None),
-        why_not=None if fresh else _why_not(told, now_ms, most_ms),
-        silent=not fresh and not told.topics and not told.groups and not told.unreadable,
-        stale=len(told.topics) + len(told.groups) - len(topics) - len(groups),
-        unreadable=told.unreadable,
-        example=told.example,
+        why_not=None if fresh else _why_not(raw, now_ms, most_ms),
+        silent=not fresh and not raw.topics and not raw.groups and not raw.unreadable,
+        stale=len(raw.topics) + len(raw.groups) - len(topics) - len(groups),
+        unreadable=raw.unreadable,
+        example=raw.example,
     )
     return laid_out, state
 
@@ -150,14 +150,14 @@ def _is_fresh(one: TopicRates | GroupRates, now_ms: int, most_ms: int) -> bool:
     return abs(now_ms - one.to_ms) <= most_ms
 
 
-def _why_not(told: WeightsReading, now_ms: int, most_ms: int) -> str:
+def _why_not(raw: WeightsReading, now_ms: int, most_ms: int) -> str:
     """The newest of the weights decides."""
-    ends = [*[one.to_ms for one in told.topics], *[one.to_ms for one in told.groups]]
-    if told.missing is None and ends:
+    ends = [*[one.to_ms for one in raw.topics], *[one.to_ms for one in raw.groups]]
+    if raw.missing is None and ends:
         return _too_old(min((now_ms - end for end in ends), key=abs), most_ms)
-    if told.missing is None and told.unreadable:
-        return f"0 of {counted(told.unreadable, 'record')} in {told.topic} can be read; example: {told.example}"
-    return told.missing or f"{told.topic} holds {'weights of other clusters only' if told.others else 'no weights'}"
+    if raw.missing is None and raw.unreadable:
+        return f"0 of {counted(raw.unreadable, 'record')} in {raw.topic} can be read; example: {raw.example}"
+    return raw.missing or f"{raw.topic} holds {'weights of other clusters only' if raw.others else 'no weights'}"
 
 
 def _too_old(age_ms: int, most_ms: int) -> str:
@@ -266,9 +266,9 @@ def _copies(
     limits: Limits,
     restores: Mapping[str, tuple[RestoreWeight, ...]],
 ) -> Mapping[str, tuple[TaskCopy, ...]]:
-    told: dict[str, list[RawApplicationLag]] = {}
+    reported: dict[str, list[RawApplicationLag]] = {}
     for row in observation.application_lags:
-        told.setdefault(row.group_id, []).append(row)
+        reported.setdefault(row.group_id, []).append(row)
     clock = ObservationTime(observation.taken_ms, observation.monotonic_ms)
     none: Sequence[RawApplicationLag] = ()
     copies = {}
@@ -281,7 +281,7 @@ def _copies(
                 group,
                 facts,
                 offsets,
-                told.get(name, none),
+                reported.get(name, none),
                 memory=memory,
                 settings=limits.group(name),
                 clock=clock,

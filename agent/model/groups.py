@@ -64,40 +64,40 @@ def groups_of(
 ) -> SnapshotGroups:
     """Every group by id."""
     racks: MemberRacks = memo.of(("racks",), (located,), lambda: MemberRacks(located))
-    # A locator's answer may change in every look; groups of which it says the same stay the same objects.
+    # A locator's answer may change at every look; groups whose racks stay equal stay the same objects.
     before: list[Mapping[str, Group]] = memo.of(("groups before",), (), lambda: [{}])
     classic, consumer = partial(_classic, racks, before[0]), partial(_consumer, racks, before[0])
     names = _Names(observation, topics, memo)
-    found: dict[str, Group] = {}
+    by_name: dict[str, Group] = {}
     offsets: dict[str, OffsetFacts] = {}
     plain = each(memo, "classic", decoded.groups, _raw_id, classic, context=(racks,))
     for group in compress(decoded.groups, map(not_, plain)):
         raw = group.raw
         if raw.state != STABLE or raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
             was = raw.group_id in memory.streams
-            found[raw.group_id] = memo.of(
+            by_name[raw.group_id] = memo.of(
                 ("unsettled", raw.group_id), (group, was, racks), partial(_unsettled, group, racks, was_streams=was)
             )
         else:
             hint, own = limits.group(raw.group_id).topology, names.of(group)
             make = partial(classic_streams_group, group, own, hint, racks)
-            found[raw.group_id], offsets[raw.group_id] = memo.of(
+            by_name[raw.group_id], offsets[raw.group_id] = memo.of(
                 (STREAMS_PROTOCOL, raw.group_id), (group, own, hint, racks), make
             )
     consumers = list(filter(None, plain))
     newer = observation.described(RawConsumerGroup)
     consumers += each(memo, "consumer", newer, _ID, consumer, context=(racks,))
-    found.update(zip(map(_ID, consumers), consumers, strict=True))
+    by_name.update(zip(map(_ID, consumers), consumers, strict=True))
     for streams in observation.described(RawStreamsGroup):
         name = streams.group_id
         hint, sizes = limits.group(name).topology, names.declared(streams)
         make = partial(streams_group, streams, dict(sizes), hint, racks)
-        found[name], offsets[name] = memo.of(("streams", name), (streams, sizes, hint, racks), make)
+        by_name[name], offsets[name] = memo.of(("streams", name), (streams, sizes, hint, racks), make)
     listed = observation.listed_groups
-    others = list(compress(listed, map(not_, map(found.__contains__, map(_ID, listed)))))
-    found.update(zip(map(_ID, others), each(memo, "listed", others, _ID, _listed), strict=True))
-    groups = tuple(found.values())
-    by_id = memo.of(("groups",), (groups,), lambda: _by_name(found, before[0]))
+    others = list(compress(listed, map(not_, map(by_name.__contains__, map(_ID, listed)))))
+    by_name.update(zip(map(_ID, others), each(memo, "listed", others, _ID, _listed), strict=True))
+    groups = tuple(by_name.values())
+    by_id = memo.of(("groups",), (groups,), lambda: _by_name(by_name, before[0]))
     before[0] = by_id
     return SnapshotGroups(by_id, offsets)
 
@@ -143,12 +143,12 @@ class _Names:
 
     @staticmethod
     def _starting(names: list[str], prefix: str) -> list[str]:
-        found = []
+        starting = []
         for index in range(bisect_left(names, prefix), len(names)):
             if not names[index].startswith(prefix):
                 break
-            found.append(names[index])
-        return found
+            starting.append(names[index])
+        return starting
 
 
 def _sources(group: DecodedGroup) -> Iterable[str]:
@@ -160,10 +160,10 @@ def _sources(group: DecodedGroup) -> Iterable[str]:
     return topics
 
 
-def _by_name(found: Mapping[str, Group], before: Mapping[str, Group]) -> dict[str, Group]:
+def _by_name(groups: Mapping[str, Group], before: Mapping[str, Group]) -> dict[str, Group]:
     """Sorted; without new or deleted groups in the order of before."""
-    names = list(before) if before.keys() == found.keys() else sorted(found)
-    return dict(zip(names, map(found.__getitem__, names), strict=True))
+    names = list(before) if before.keys() == groups.keys() else sorted(groups)
+    return dict(zip(names, map(groups.__getitem__, names), strict=True))
 
 
 def _classic(racks: MemberRacks, before: Mapping[str, Group], group: DecodedGroup) -> ConsumerGroup | None:

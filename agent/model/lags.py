@@ -34,9 +34,9 @@ from agent.values.snapshot import (
 from agent.values.weights import RestoreWeight
 from assignors.problem import TaskId, TopicPartition
 
-# Warm-ups (KIP-441) travel as standbys. Evidence: a probing deadline exists only with warm-ups; a copy that had caught
-# up at the assignment is a standby; copies beyond ``num.standby.replicas`` are warm-ups; and a warm-up goes where the
-# assignor deals the task (by process id; only with equal threads and no rack strategy), which alone is not certain.
+# Assignments list warm-ups (KIP-441) as standbys. Evidence: a probing deadline exists only with warm-ups; a copy that
+# was caught up at the assignment is a standby; copies beyond ``num.standby.replicas`` are warm-ups; and a warm-up is
+# where the assignor deals the task (by process id; only with equal threads and no rack strategy): not certain alone.
 
 _SIGN = 1 << 63
 
@@ -78,7 +78,7 @@ def tell_roles(
 
 
 def java_uuid_order(process_id: str) -> tuple[int, int] | tuple[int, int, str]:
-    """Sorts process ids as Java compares UUIDs: both halves as signed numbers. Other texts come last."""
+    """``UUID.compareTo`` of Java for process ids: both halves as signed numbers. Other texts come last."""
     try:
         number = UUID(process_id).int
     except ValueError:
@@ -172,7 +172,7 @@ def copies_of(
     group: StreamsGroup,
     facts: OffsetFacts,
     offsets: LagOffsets,
-    told: Sequence[RawApplicationLag],
+    reported: Sequence[RawApplicationLag],
     *,
     memory: Memory,
     settings: GroupLimits,
@@ -195,7 +195,7 @@ def copies_of(
         tasks,
         ends,
         facts,
-        readings_by_copy(group.processes, tasks, told),
+        readings_by_copy(group.processes, tasks, reported),
         known,
         join,
         settings,
@@ -229,12 +229,12 @@ def _backlog(
 ) -> int | None:
     total = 0
     for task in (*process.active, *process.standby):
-        told = facts.sums.get((process.id, task), 0)
-        if task not in tasks or told == RUNNING_ACTIVE:
+        offset_sum = facts.sums.get((process.id, task), 0)
+        if task not in tasks or offset_sum == RUNNING_ACTIVE:
             continue
-        if task not in ends or told < 0:
+        if task not in ends or offset_sum < 0:
             return None
-        total += _missing(ends[task], told)
+        total += _missing(ends[task], offset_sum)
     return total
 
 
@@ -258,19 +258,19 @@ def _placed(view: _View) -> Iterable[tuple[str, TaskId, InferredRole]]:
 
 def _was_caught_up(view: _View, process: str, task: TaskId) -> bool | None:
     """True when the copy had caught up at the assignment, by the leader's offsets."""
-    told = view.facts.sums.get((process, task), 0)
-    if told < 0:
-        return True if told == RUNNING_ACTIVE else None
+    offset_sum = view.facts.sums.get((process, task), 0)
+    if offset_sum < 0:
+        return True if offset_sum == RUNNING_ACTIVE else None
     end = view.join.end_sums.get(task)
     if end is not None:
-        return _missing(end, told) <= view.settings.acceptable_recovery_lag
+        return _missing(end, offset_sum) <= view.settings.acceptable_recovery_lag
     now = view.ends.get(task)
-    return True if now is not None and told <= now and now - told <= view.settings.acceptable_recovery_lag else None
+    return True if now is not None and 0 <= now - offset_sum <= view.settings.acceptable_recovery_lag else None
 
 
-def _missing(end: int, told: int) -> int:
-    """Records behind, as Kafka's leader counts them: a sum beyond the end is corrupt and counts as no state."""
-    return end if end < told else end - told
+def _missing(end: int, offset_sum: int) -> int:
+    """Records behind by ``ClientState.computeTaskLags``: a sum beyond the end is corrupt and counts as no state."""
+    return end if end < offset_sum else end - offset_sum
 
 
 def _copy(view: _View, process: str, task: TaskId, verdict: InferredRole) -> TaskCopy:
@@ -281,7 +281,7 @@ def _copy(view: _View, process: str, task: TaskId, verdict: InferredRole) -> Tas
     )
     rate, samples = _rate(view, process, task, reading)
     acceptable = view.settings.acceptable_recovery_lag
-    told = view.facts.sums.get((process, task))
+    offset_sum = view.facts.sums.get((process, task))
     return TaskCopy(
         view.group.id,
         process,
@@ -295,7 +295,7 @@ def _copy(view: _View, process: str, task: TaskId, verdict: InferredRole) -> Tas
         rate,
         eta_s(reading.lag, acceptable, rate) if reading else None,
         _caught_up(view, task, reading),
-        told if told is not None and told >= 0 else None,
+        offset_sum if offset_sum is not None and offset_sum >= 0 else None,
         samples,
     )
 
@@ -311,36 +311,36 @@ def _from_application(view: _View, process: str, task: TaskId, role: TaskRole) -
 
 
 def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
-    told = view.facts.broker.get((process, task))
-    if told is None:
+    offsets = view.facts.broker.get((process, task))
+    if offsets is None:
         return None
     # Members report at an interval of their own, so its age is unknown.
-    return _Reading(_exactly(max(0, told[1] - told[0])), LagSource.BROKER, None)
+    return _Reading(_exactly(max(0, offsets[1] - offsets[0])), LagSource.BROKER, None)
 
 
 def _from_join(view: _View, process: str, task: TaskId, role: TaskRole) -> _Reading | None:
     end = view.ends.get(task)
     if end is None or view.group.kind is not GroupKind.CLASSIC_STREAMS:
         return None
-    told = view.facts.sums.get((process, task), 0)
+    offset_sum = view.facts.sums.get((process, task), 0)
     age_ms = view.clock.monotonic_ms - view.join.seen_ms if view.join.after_ms is not None else None
-    if told == RUNNING_ACTIVE and role is TaskRole.ACTIVE:
+    if offset_sum == RUNNING_ACTIVE and role is TaskRole.ACTIVE:
         return _Reading(_exactly(0), LagSource.LAST_JOIN, age_ms, running=True)
-    if told == RUNNING_ACTIVE:  # it was at the end then
+    if offset_sum == RUNNING_ACTIVE:  # it was at the end then
         then = view.join.end_sums.get(task)
         return None if then is None else _estimate(view, process, end, then, age_ms)
-    return _estimate(view, process, end, told, age_ms) if told >= 0 else None
+    return _estimate(view, process, end, offset_sum, age_ms) if offset_sum >= 0 else None
 
 
-def _estimate(view: _View, process: str, end: int, told: int, age_ms: int | None) -> _Reading:
-    if end < told:
+def _estimate(view: _View, process: str, end: int, offset: int, age_ms: int | None) -> _Reading:
+    if end < offset:
         return _Reading(Range(0.0, float(end), float(end)), LagSource.LAST_JOIN, age_ms)
-    missing, backlog, measured = float(end - told), view.backlog[process], restore_rate(view.known.rates, view.learned)
-    if measured is None or backlog is None:
+    missing, backlog, rate = float(end - offset), view.backlog[process], restore_rate(view.known.rates, view.learned)
+    if rate is None or backlog is None:
         return _Reading(Range(0.0, missing, missing), LagSource.LAST_JOIN, age_ms)
     shortest_s = (view.clock.monotonic_ms - view.join.seen_ms) / 1000
     longest_s = None if view.join.after_ms is None else (view.clock.monotonic_ms - view.join.after_ms) / 1000
-    return _Reading(still_missing(missing, backlog, measured, shortest_s, longest_s), LagSource.MODEL, age_ms)
+    return _Reading(still_missing(missing, backlog, rate, shortest_s, longest_s), LagSource.MODEL, age_ms)
 
 
 def _rate(view: _View, process: str, task: TaskId, reading: _Reading | None) -> tuple[Range | None, int]:
@@ -374,8 +374,8 @@ def _caught_up(view: _View, task: TaskId, reading: _Reading | None) -> bool | No
         return None if reading.source is LagSource.MODEL else False
     if reading.lag.high > acceptable:
         return None
-    told = reading.running or reading.source in (LagSource.APPLICATION, LagSource.BROKER)
-    return True if told or not _supposed(view, task) else None
+    measured = reading.running or reading.source in (LagSource.APPLICATION, LagSource.BROKER)
+    return True if measured or not _supposed(view, task) else None
 
 
 def _supposed(view: _View, task: TaskId) -> bool:
@@ -391,21 +391,21 @@ def _exactly(lag: int) -> Range:
 
 
 def readings_by_copy(
-    processes: Sequence[StreamsProcess], tasks: Iterable[TaskId], told: Iterable[RawApplicationLag]
+    processes: Sequence[StreamsProcess], tasks: Iterable[TaskId], reported: Iterable[RawApplicationLag]
 ) -> Mapping[CopyKey, tuple[RawApplicationLag, ...]]:
     """Endpoint readings of one application by copy; brokers name subtopologies by numbers too."""
     named = {str(task): task for task in tasks}
-    by_teller: dict[str, list[RawApplicationLag]] = {}
-    for row in told:
-        by_teller.setdefault(row.process_id, []).append(row)
-    found: dict[CopyKey, tuple[RawApplicationLag, ...]] = {}
-    for teller, rows in by_teller.items():
-        meant = [process.id for process in processes if _goes_by(process, teller)]
-        if len(meant) == 1:
+    by_reporter: dict[str, list[RawApplicationLag]] = {}
+    for row in reported:
+        by_reporter.setdefault(row.process_id, []).append(row)
+    readings: dict[CopyKey, tuple[RawApplicationLag, ...]] = {}
+    for reporter, rows in by_reporter.items():
+        matching = [process.id for process in processes if _goes_by(process, reporter)]
+        if len(matching) == 1:
             for row in rows:
-                copy = meant[0], named.get(str(row.task), row.task)
-                found[copy] = (*found.get(copy, ()), row)
-    return found
+                copy = matching[0], named.get(str(row.task), row.task)
+                readings[copy] = (*readings.get(copy, ()), row)
+    return readings
 
 
 def _goes_by(process: StreamsProcess, name: str) -> bool:

@@ -44,18 +44,18 @@ def agreed_racks(racks: Sequence[Rack]) -> Rack:
     known = [rack for rack in racks if rack.name is not None]
     names = tuple(sorted({str(rack.name) for rack in known}))
     if len(names) > 1:
-        told = {rack.told for rack in racks} - {None}
-        source = None if len(told) > 1 else min(rack.source for rack in known if rack.source is not None)
+        wire_racks = {rack.told for rack in racks} - {None}
+        source = None if len(wire_racks) > 1 else min(rack.source for rack in known if rack.source is not None)
         return Rack(RackState.CONFLICTING, None, names, source=source)
     return min(known, key=lambda rack: (rack.source or "", rack.sent or "", rack.others), default=UNKNOWN_RACK)
 
 
 def agreed_rack(claims: Iterable[str | None]) -> Rack:
     """The one rack of all claims; unknown without a claim, conflicting when they differ."""
-    told = sorted({claim for claim in claims if claim})
-    if not told:
+    racks = sorted({claim for claim in claims if claim})
+    if not racks:
         return UNKNOWN_RACK
-    return known_rack(told[0]) if len(told) == 1 else Rack(RackState.CONFLICTING, None, tuple(told))
+    return known_rack(racks[0]) if len(racks) == 1 else Rack(RackState.CONFLICTING, None, tuple(racks))
 
 
 def brokers_of(
@@ -68,8 +68,8 @@ def brokers_of(
     unanswered = any(gap.part is ObservationPart.RACK_LOCATORS for gap in observation.gaps)
     brokers: list[BrokerState] = []
     for broker, rows in answered.items():
-        rack = _told(rows, located)
-        if unanswered and rack.state is RackState.UNKNOWN:  # a locator that did not answer may well know
+        rack = _broker_rack(rows, located)
+        if unanswered and rack.state is RackState.UNKNOWN:  # a locator that did not answer may know it
             rack = _remembered(broker, memory)._replace(source=rack.source or "", sent=rack.sent)
         brokers.append(_present(rows, rack, observation.cordoned))
     brokers += [_absent(broker, memory, located) for broker in set(named) - answered.keys()]
@@ -81,24 +81,24 @@ def selector_is_rack_aware(brokers: Iterable[BrokerState], configs: Mapping[int,
 
     Of a selector that is not Kafka's own it is unknown.
     """
-    told: list[bool | None] = []
+    rack_aware: list[bool | None] = []
     for broker in brokers:
         if not broker.alive:
             continue
         config = configs.get(broker.id)
         if config is None:
-            told.append(None)
+            rack_aware.append(None)
         else:
             selector = config.get(REPLICA_SELECTOR)
-            told.append(False if not selector else (selector == RACK_AWARE_SELECTOR or None))
-    if not told:
+            rack_aware.append(False if not selector else (selector == RACK_AWARE_SELECTOR or None))
+    if not rack_aware:
         return None
-    if False in told:
+    if False in rack_aware:
         return False
-    return None if None in told else True
+    return None if None in rack_aware else True
 
 
-def _told(rows: list[RawBroker], located: RackLocatorChain | None) -> Rack:
+def _broker_rack(rows: list[RawBroker], located: RackLocatorChain | None) -> Rack:
     claims = sorted({row.rack for row in rows if row.rack})
     return agreed_rack(claims) if located is None else located.rack(broker_subject(rows[0].id, rows[0].host), claims)
 
@@ -128,22 +128,22 @@ _NO_DEFECTS: tuple[MemberDefect, ...] = ()
 class MemberRacks:
     """The racks of members: as members send them, or as the locators know them. Equal racks are one object."""
 
-    __slots__ = ("_located", "_told")
+    __slots__ = ("_by_id", "_located")
 
     def __init__(self, located: RackLocatorChain | None = None) -> None:
         self._located = located
-        self._told: dict[str, Rack] = {}
+        self._by_id: dict[str, Rack] = {}
 
-    def of(self, told: str | None, raw: RawMember | RawConsumerMember | RawStreamsMember) -> Rack:
+    def of(self, rack_id: str | None, raw: RawMember | RawConsumerMember | RawStreamsMember) -> Rack:
         """The rack of a member with this rack id, or without one."""
         if self._located is not None:
             subject = client_subject(raw.client_id, raw.instance_id, raw.client_host)
-            return self._located.rack(subject, (told,) if told else ())
-        if not told:
+            return self._located.rack(subject, (rack_id,) if rack_id else ())
+        if not rack_id:
             return UNKNOWN_RACK
-        rack = self._told.get(told)
+        rack = self._by_id.get(rack_id)
         if rack is None:
-            rack = self._told[told] = known_rack(told)
+            rack = self._by_id[rack_id] = known_rack(rack_id)
         return rack
 
 
@@ -159,7 +159,7 @@ def classic_member(decoded: DecodedMember, racks: MemberRacks, *, stable: bool) 
         )
         rack = racks.of(subscription.rack, raw)
         if isinstance(user_data, StickyUserData):
-            # An eager sticky member gives everything up before it joins, and says in its user data what that was.
+            # An eager sticky member revokes all partitions before it joins, and sends them in its user data.
             owned = user_data.owned if user_data.owned is not None else owned
             generation = generation if generation is not None else user_data.generation
     else:
@@ -239,7 +239,7 @@ def streams_member(
 
 
 def with_process_rack(members: Iterable[Member], rack: Rack) -> list[Member]:
-    """The members of one process: where they contradict each other, none of their racks is believed."""
+    """The members of one process: where they contradict each other, none of their racks counts."""
     if rack.state is not RackState.CONFLICTING:
         return list(members)
     if rack.source is None:

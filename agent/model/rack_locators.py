@@ -1,7 +1,7 @@
 """Racks of brokers and clients by the rack locators of ``rack.locator.class``, in their order (KIP-36).
 
 The first locator that knows a rack wins; one that contradicts itself counts as unknown, and when none knows the rack is
-conflicting. Aliases apply to every answer first; ``told`` keeps the rack of the wire, because Kafka compares that.
+conflicting. Aliases apply to every answer first; `Rack.told` keeps the rack on the wire, which Kafka compares.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class LocatorHost(NamedTuple):
 
 
 @lru_cache(maxsize=16_384)
-def host_of(told: str | None) -> LocatorHost:
+def host_of(host: str | None) -> LocatorHost:
     """A broker's or client's host: Java writes clients' as ``name/address`` or ``/address``."""
-    names = tuple(part for part in (told or "").split("/") if part)
+    names = tuple(part for part in (host or "").split("/") if part)
     parsed = [_address(name) for name in names]
     keys = tuple((HOST, name.lower() if one is None else str(one)) for name, one in zip(names, parsed, strict=True))
     return LocatorHost(names, keys, tuple(one for one in parsed if one is not None))
@@ -63,14 +63,14 @@ class RackPatternIndex:
     def __init__(self, patterns: Iterable[RackPattern]) -> None:
         self._by_name: dict[str, list[tuple[SchemaValidator, str]]] = {}
         for of, pattern, rack in patterns:
-            found = SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
-            self._by_name.setdefault(of, []).append((found, rack))
+            validator = SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+            self._by_name.setdefault(of, []).append((validator, rack))
 
     def racks(self, names: Iterable[tuple[str, str]], hosts: Sequence[str]) -> list[str]:
         """The racks of all patterns that are found in one of these names."""
         known = [(self._by_name.get(of, ()), name) for of, name in names]
         known += [(self._by_name.get(HOST, ()), host) for host in hosts]
-        return [rack for patterns, name in known for found, rack in patterns if found.isinstance_python(name)]
+        return [rack for patterns, name in known for validator, rack in patterns if validator.isinstance_python(name)]
 
 
 class RackNetworkIndex:
@@ -84,20 +84,20 @@ class RackNetworkIndex:
         self._starts: list[tuple[int, int]] = []
         self._ends: list[tuple[tuple[int, int], str]] = []
         for (version, first, last), rack in sorted(spans, key=lambda row: (*row[0][:2], -row[0][2])):
-            # A network inside another has the same rack (the settings see to that), and tells nothing more.
+            # A network inside another has the same rack (the settings see to that), and adds nothing.
             if not self._ends or self._ends[-1][0] < (version, first):
                 self._starts.append((version, first))
                 self._ends.append(((version, last), rack))
 
     def racks(self, addresses: Iterable[IpAddress]) -> list[str]:
         """The racks of these addresses."""
-        found: list[str] = []
+        racks: list[str] = []
         for address in addresses:
             key = (address.version, int(address))
             at = bisect_right(self._starts, key) - 1
             if at >= 0 and key <= self._ends[at][0]:
-                found.append(self._ends[at][1])
-        return found
+                racks.append(self._ends[at][1])
+        return racks
 
 
 def _address(text: str) -> IpAddress | None:
@@ -114,7 +114,7 @@ def _address(text: str) -> IpAddress | None:
 # The rack by all locators together.
 
 _MOST_SETTLED = 10_000
-_Said = tuple[str, Sequence[str]]
+_LocatorAnswer = tuple[str, Sequence[str]]
 """(locator, its racks, sorted: none, one, or a contradiction)."""
 
 
@@ -152,22 +152,22 @@ class RackLocatorChain:
         self._asked = tuple((locator.name, _asker(locator, tables.get(locator.name, ()))) for locator in asked)
         self._settled: dict[tuple[object, ...], Rack] = {}
 
-    def rack(self, subject: LocatorSubject, told: Sequence[str]) -> Rack:
-        """Its rack by the locators; ``told``: the racks on the wire, several in a contradiction."""
+    def rack(self, subject: LocatorSubject, wire_racks: Sequence[str]) -> Rack:
+        """Its rack by the locators; ``wire_racks``: the racks on the wire, several in a contradiction."""
         host = host_of(subject.host)
-        said: list[_Said] = []
+        answers: list[_LocatorAnswer] = []
         for name, ask in self._asked:
-            racks = ask(subject, host, told)
+            racks = ask(subject, host, wire_racks)
             if racks:
                 meant = {self._aliases.get(rack, rack) for rack in racks} if self._aliases else set(racks)
-                said.append((name, tuple(sorted(meant) if len(meant) > 1 else meant)))
+                answers.append((name, tuple(sorted(meant) if len(meant) > 1 else meant)))
         # A cluster has few racks and many clients: what was settled once is the same object for all.
-        key = (*said, tuple(told))
+        key = (*answers, tuple(wire_racks))
         rack = self._settled.get(key)
         if rack is None:
-            if len(self._settled) >= _MOST_SETTLED:  # clients may tell whatever they like
+            if len(self._settled) >= _MOST_SETTLED:  # clients may send any rack
                 self._settled.clear()
-            rack = self._settled[key] = _settled(said, told)
+            rack = self._settled[key] = _settled(answers, wire_racks)
         return rack
 
 
@@ -175,16 +175,16 @@ def _asker(locator: RackLocator, rows: tuple[RawRackRow, ...]) -> _Ask:
     """The function from a subject to the locator's racks."""
     match locator.kind:
         case LocatorKind.WIRE:
-            return lambda _subject, _host, told: told
+            return lambda _subject, _host, wire_racks: wire_racks
         case LocatorKind.REGEX:
             patterns = RackPatternIndex(locator.patterns)
-            return lambda subject, host, _told: patterns.racks(subject.names, host.names)
+            return lambda subject, host, _wire_racks: patterns.racks(subject.names, host.names)
         case LocatorKind.CIDR:
             networks = RackNetworkIndex(locator.networks)
-            return lambda _subject, host, _told: networks.racks(host.addresses)
+            return lambda _subject, host, _wire_racks: networks.racks(host.addresses)
         case _:
             table = _indexed(rows)
-            return lambda subject, host, _told: [
+            return lambda subject, host, _wire_racks: [
                 rack for key in (*subject.names, *host.keys) if key in table for rack in table[key]
             ]
 
@@ -204,33 +204,33 @@ def locator_states(observation: Observation, order: tuple[RackLocator, ...]) -> 
     for locator in order:
         table = tables.get(locator.name)
         if locator.kind is LocatorKind.TABLE:
-            told = (None, None) if table is None else (len(table.rows), table.age_ms)
-            states.append(LocatorState(locator.name, *told))
+            size_and_age = (None, None) if table is None else (len(table.rows), table.age_ms)
+            states.append(LocatorState(locator.name, *size_and_age))
         else:
             rules = len(locator.patterns) + len(locator.networks) + len(locator.aliases)
             states.append(LocatorState(locator.name, None if locator.kind is LocatorKind.WIRE else rules, 0))
     return tuple(states)
 
 
-def _settled(said: Sequence[_Said], told: Sequence[str]) -> Rack:
-    """The first that knows wins; ``said`` holds those that answered, in order."""
-    sent = told[0] if len(told) == 1 else None
-    winner = next(((name, racks[0]) for name, racks in said if len(racks) == 1), None)
+def _settled(answers: Sequence[_LocatorAnswer], wire_racks: Sequence[str]) -> Rack:
+    """The first that knows wins; ``answers`` holds those that answered, in order."""
+    sent = wire_racks[0] if len(wire_racks) == 1 else None
+    winner = next(((name, racks[0]) for name, racks in answers if len(racks) == 1), None)
     if winner is None:
-        if not said:
+        if not answers:
             return UNKNOWN_RACK if sent is None else UNKNOWN_RACK._replace(source="", sent=sent)
-        source, claims = said[0]
-        others = _others(said[1:], None)
+        source, claims = answers[0]
+        others = _others(answers[1:], None)
         return Rack(RackState.CONFLICTING, None, tuple(claims), source=source, sent=sent, others=others)
     source, name = winner
-    others = _others(said, name)
+    others = _others(answers, name)
     if source == LocatorKind.WIRE.value and name == sent:
         return Rack(RackState.KNOWN, name, others=others)
     return Rack(RackState.KNOWN, name, source=source, sent=sent, others=others)
 
 
-def _others(said: Iterable[_Said], name: str | None) -> tuple[tuple[str, str], ...]:
-    return tuple((locator, rack) for locator, racks in said for rack in racks if rack != name)
+def _others(answers: Iterable[_LocatorAnswer], name: str | None) -> tuple[tuple[str, str], ...]:
+    return tuple((locator, rack) for locator, racks in answers for rack in racks if rack != name)
 
 
 def _indexed(rows: Iterable[RawRackRow]) -> dict[tuple[str, str], tuple[str, ...]]:

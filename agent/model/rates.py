@@ -21,7 +21,7 @@ SURE_RATES = 3
 def closing_rate(samples: Sequence[tuple[int, int]]) -> Range | None:
     """Records per second by which a lag shrinks, out of (monotonic ms, lag) in order; negative when it grows.
 
-    Restores go in batches, so few readings say little: the range is widened by ``1 + 2 / readings``.
+    Restores go in batches, so few readings are uncertain: the range is widened by ``1 + 2 / readings``.
     """
     if len(samples) < 2 or samples[-1][0] <= samples[0][0]:
         return None
@@ -45,9 +45,9 @@ class MeasuredRestoreRate(NamedTuple):
 def restore_rate(measured: Sequence[RestoreRate], learned: Sequence[RestoreWeight] = ()) -> MeasuredRestoreRate | None:
     """How fast a process restores, as measured in earlier rounds; None when nothing was.
 
-    Measurements that are bounded on both sides say most; one that is bounded from below only counts where there is
-    no other. What the pipeline learned over longer stands in for them while they are few, with its range doubled like
-    theirs: it was another time, and what one copy restores may be a part of what its process does.
+    Measurements that are bounded on both sides count; those bounded from below only where there are no others. While
+    they are few, the rates that the pipeline learned over a longer time replace them, with the range doubled too: they
+    are of another time, and one copy may restore a part only of what its process restores.
     """
     bounded = [(rate.low, rate.high) for rate in measured if rate.high is not None]
     if len(bounded) < SURE_RATES and any(one.samples and one.high for one in learned):
@@ -80,7 +80,7 @@ def still_missing(
     """Records of one copy not yet restored, when its process has restored for that long.
 
     A thread restores its tasks in turn: at best this copy was the first, at worst it is the last of the backlog, and
-    likely all came on alike. ``longest_s`` is None where the beginning was not seen.
+    likely all advanced evenly. ``longest_s`` is None where the beginning was not seen.
     """
     least = 0.0 if rate.high is None or longest_s is None else max(0.0, missing - rate.high * longest_s)
     most = min(missing, max(least, backlog - rate.low * shortest_s))

@@ -44,10 +44,10 @@ class OffsetFacts(NamedTuple):
 NO_OFFSETS = OffsetFacts({}, {}, follow_up=False)
 
 
-def agreed_tags(told: Iterable[Iterable[tuple[str, str]]]) -> tuple[tuple[str, str], ...]:
+def agreed_tags(threads: Iterable[Iterable[tuple[str, str]]]) -> tuple[tuple[str, str], ...]:
     """The client tags on which all threads of a process agree, sorted."""
     common: set[tuple[str, str]] | None = None
-    for tags in told:
+    for tags in threads:
         common = set(tags) if common is None else common & set(tags)
     return tuple(sorted(common or ()))
 
@@ -88,7 +88,7 @@ def classic_streams_group(
         raw.protocol or None,
         tuple([members[member_id] for member_id in sorted(members)]),
         processes,
-        inferred_topology(raw.group_id, _clues(decoded.members), topics, hint),
+        inferred_topology(raw.group_id, _evidence(decoded.members), topics, hint),
         hidden=False,
         epoch=None,
         assignment_epoch=None,
@@ -100,7 +100,7 @@ def classic_streams_group(
 
 
 def blank_streams_group(group_id: str, state: str, members: tuple[Member, ...], *, hidden: bool) -> StreamsGroup:
-    """A classic Streams group of which nothing is shown now, or which has no members."""
+    """A classic Streams group whose members are hidden now, or which has none."""
     return StreamsGroup(
         group_id,
         GroupKind.CLASSIC_STREAMS,
@@ -118,17 +118,17 @@ def blank_streams_group(group_id: str, state: str, members: tuple[Member, ...], 
 
 
 def _process(process_id: str, threads: list[_Thread]) -> StreamsProcess:
-    given = [row.assignment_data for row, _ in threads if isinstance(row.assignment_data, StreamsAssignment)]
-    told = [row.user_data for row, _ in threads if isinstance(row.user_data, StreamsSubscription)]
+    assignments = [row.assignment_data for row, _ in threads if isinstance(row.assignment_data, StreamsAssignment)]
+    subscriptions = [row.user_data for row, _ in threads if isinstance(row.user_data, StreamsSubscription)]
     return StreamsProcess(
         process_id,
         agreed_racks([member.rack for _, member in threads]),
-        agreed_tags(subscription.client_tags or () for subscription in told),
+        agreed_tags(subscription.client_tags or () for subscription in subscriptions),
         len(threads),
         tuple(sorted([member.id for _, member in threads])),
         tuple(sorted({member.client_id for _, member in threads})),
-        distinct_tasks(task for assignment in given for task in assignment.active),
-        distinct_tasks(task for assignment in given for task, _ in assignment.standby),
+        distinct_tasks(task for assignment in assignments for task in assignment.active),
+        distinct_tasks(task for assignment in assignments for task, _ in assignment.standby),
         (),
     )
 
@@ -157,7 +157,7 @@ def _sums(members: Iterable[DecodedMember]) -> Mapping[CopyKey, int]:
     return sums
 
 
-def _clues(members: Iterable[DecodedMember]) -> TopologyEvidence:
+def _evidence(members: Iterable[DecodedMember]) -> TopologyEvidence:
     sources: dict[TaskId, set[TopicPartition]] = {}
     stateful: set[TaskId] = set()
     owned: list[tuple[StreamsSubscription, tuple[TopicPartition, ...]]] = []
@@ -168,19 +168,19 @@ def _clues(members: Iterable[DecodedMember]) -> TopologyEvidence:
             for task, partitions in member.assignment_data.standby:
                 sources.setdefault(task, set()).update(partitions)
                 stateful.add(task)
-        told = member.user_data
-        if isinstance(told, StreamsSubscription) and isinstance(member.subscription, Subscription):
-            if told.version >= SUMS_SINCE_VERSION:
-                stateful |= told.offset_sums.keys()
-                owned.append((told, member.subscription.owned or ()))
+        user_data = member.user_data
+        if isinstance(user_data, StreamsSubscription) and isinstance(member.subscription, Subscription):
+            if user_data.version >= SUMS_SINCE_VERSION:
+                stateful |= user_data.offset_sums.keys()
+                owned.append((user_data, member.subscription.owned or ()))
             else:  # older members list all their tasks, and no sums
-                stateful.update(told.standby_tasks)
+                stateful.update(user_data.standby_tasks)
     reader = {partition: task for task, read in sources.items() for partition in read}
     unlogged = {
         reader[partition]
-        for told, held in owned
+        for user_data, held in owned
         for partition in held
-        if partition in reader and reader[partition] not in told.offset_sums
+        if partition in reader and reader[partition] not in user_data.offset_sums
     }
     return TopologyEvidence(
         {task: frozenset(read) for task, read in sources.items()}, frozenset(stateful), frozenset(unlogged)
@@ -270,10 +270,10 @@ def _partitions(
 
 def _offsets(members: Iterable[RawStreamsMember]) -> Mapping[CopyKey, tuple[int, int]]:
     """(offset, end offset) of each copy of which both were reported."""
-    told: dict[CopyKey, tuple[int, int]] = {}
+    offsets: dict[CopyKey, tuple[int, int]] = {}
     for row in members:
         ends = dict(row.task_end_offsets)
         for task, offset in row.task_offsets:
             if task in ends and offset >= 0 and ends[task] >= 0:
-                told[row.process_id, task] = offset, ends[task]
-    return told
+                offsets[row.process_id, task] = offset, ends[task]
+    return offsets

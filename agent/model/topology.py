@@ -63,12 +63,12 @@ class _Verdict(NamedTuple):
 
 
 def inferred_topology(
-    application: str, clues: TopologyEvidence, topics: ApplicationTopics, hint: TopologyHint
+    application: str, evidence: TopologyEvidence, topics: ApplicationTopics, hint: TopologyHint
 ) -> StreamsTopology | None:
     """The topology of a classic group; None when no member shows a task."""
     reads: dict[_Subtopology, set[str]] = {}
     highest: dict[_Subtopology, int] = {}
-    for task, sources in clues.sources.items():
+    for task, sources in evidence.sources.items():
         reads.setdefault(task.subtopology, set()).update(tp.topic for tp in sources)
         highest[task.subtopology] = max(task.partition, highest.get(task.subtopology, -1))
     if not reads:
@@ -78,7 +78,7 @@ def inferred_topology(
         name: max([highest[name] + 1, *(partitions_of.get(topic, 0) for topic in sources)])
         for name, sources in reads.items()
     }
-    owners = _owners(application, clues, {name: _Shape(reads[name], sizes[name]) for name in reads}, topics, hint)
+    owners = _owners(application, evidence, {name: _Shape(reads[name], sizes[name]) for name in reads}, topics, hint)
     tasks = [
         task
         for name in sorted(reads, key=_order)
@@ -111,20 +111,20 @@ def declared_topology(
 
 def _owners(
     application: str,
-    clues: TopologyEvidence,
+    evidence: TopologyEvidence,
     shapes: Mapping[_Subtopology, _Shape],
     topics: ApplicationTopics,
     hint: TopologyHint,
 ) -> dict[_Subtopology, _Verdict]:
     """The state of each subtopology, without the user's hints on changelogs."""
-    stateful = {task.subtopology for task in clues.stateful}
-    unlogged = {task.subtopology for task in clues.unlogged} - stateful if stateful else set()
+    stateful = {task.subtopology for task in evidence.stateful}
+    unlogged = {task.subtopology for task in evidence.unlogged} - stateful if stateful else set()
     closed = {*hint.stateless_subtopologies, *hint.no_changelog_subtopologies, *hint.changelogs}
     open_to = {name for name in shapes if name not in unlogged and str(name) not in closed}
-    spoken_for = {topic for topics in hint.changelogs.values() for topic in topics}
+    hinted = {topic for topics in hint.changelogs.values() for topic in topics}
     own: dict[_Subtopology, list[str]] = {name: [] for name in shapes}
     disputed: dict[_Subtopology, list[str]] = {name: [] for name in shapes}
-    for topic in sorted(set(topics.changelogs) - spoken_for):
+    for topic in sorted(set(topics.changelogs) - hinted):
         fits = [name for name in open_to if shapes[name].size == topics.partitions_of.get(topic)]
         store = topic.removesuffix(CHANGELOG_SUFFIX)
         by_name = [name for name in fits if store + REPARTITION_SUFFIX in shapes[name].reads]
@@ -156,7 +156,7 @@ def _source_changelog(application: str, reads: Collection[str]) -> _Verdict:
 
 
 def _hinted(
-    name: _Subtopology, reads: Collection[str], found: Mapping[_Subtopology, _Verdict], hint: TopologyHint
+    name: _Subtopology, reads: Collection[str], verdicts: Mapping[_Subtopology, _Verdict], hint: TopologyHint
 ) -> _Verdict | None:
     """The user's hint for a subtopology; None without one."""
     text = str(name)
@@ -170,8 +170,8 @@ def _hinted(
         return _Verdict(TaskStatefulness.CHANGELOG, tuple(sorted({*topics, *tables})))
     if not tables:
         return None
-    if found[name].statefulness is TaskStatefulness.CHANGELOG:
-        return _Verdict(TaskStatefulness.CHANGELOG, tuple(sorted({*found[name].changelogs, *tables})))
+    if verdicts[name].statefulness is TaskStatefulness.CHANGELOG:
+        return _Verdict(TaskStatefulness.CHANGELOG, tuple(sorted({*verdicts[name].changelogs, *tables})))
     return _Verdict(TaskStatefulness.SOURCE_CHANGELOG, tables)
 
 

@@ -63,7 +63,7 @@ class TopicCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossRackCosts:
-    """Everything that crosses racks, as far as it is visible."""
+    """All cross-rack traffic, as far as it is visible."""
 
     groups: Mapping[str, CrossRackTraffic | None]
     """Reads of each group; None where they are not visible, as of a share group."""
@@ -109,7 +109,7 @@ class _Ledger:
         self._readings: dict[tuple[str, str, str | None], TrafficSum] = {}
         self._held: Counter[tuple[str, str, str | None]] = Counter()
         self._unserved = TrafficSum()
-        self._untold: list[str] = []
+        self._hidden: list[str] = []
 
     def costs(self) -> CrossRackCosts:
         """The whole ledger."""
@@ -125,19 +125,19 @@ class _Ledger:
             replicate=together((*(topic.replicate for topic in topics.values()), self._unseen(ObservationPart.TOPICS))),
             consume=together((*filter(None, groups.values()), self._unseen(ObservationPart.GROUPS))),
             unserved=self._unserved.traffic(),
-            untold=tuple(self._untold),
+            untold=tuple(self._hidden),
         )
 
     def group(self, group: Group, members: Collection[str] | None = None) -> CrossRackTraffic | None:
         """Reads of a group, or of these members; None where they are not visible."""
         if isinstance(group, OtherGroup):
             return None
-        total, untold = TrafficSum(), False
+        total, hidden = TrafficSum(), False
         weighed = self._snapshot.weighed.groups.get(group.id, {})
         for rack, partition in reads_of(group, members):
             if partition is None:
                 total.add(None, None)
-                untold = True
+                hidden = True
                 continue
             rate = weighed.get(partition, self._snapshot.bytes_per_s.get(partition))
             state, serves = self._states.get(partition), self._served(rack)
@@ -150,8 +150,8 @@ class _Ledger:
                 key = partition.topic, group.id, name
                 self._held[key] += 1
                 self._readings.setdefault(key, TrafficSum()).add(route, rate)
-        if untold:
-            self._untold.append(group.id)
+        if hidden:
+            self._hidden.append(group.id)
         return total.traffic()
 
     def _served(self, rack: Rack) -> bool | None:
@@ -232,7 +232,7 @@ def _or_unknown(partitions: tuple[TopicPartition, ...] | None) -> tuple[TopicPar
 
 
 class GroupLag(NamedTuple):
-    """How far behind a group is."""
+    """How far behind a group is, in records."""
 
     records: int | None
     """Over all partitions, at least; None where nothing is known."""
@@ -283,5 +283,5 @@ def _lag(end: int | None, committed: int | None) -> int | None:
 
 
 def worst_task_lag(snapshot: Snapshot, group_id: str) -> float | None:
-    """The likely lag of the copy of a task that is farthest behind; None where no lag is known."""
+    """The likely lag, in records, of the task copy that is farthest behind; None where no lag is known."""
     return max((copy.lag.likely for copy in snapshot.copies.get(group_id, ()) if copy.lag is not None), default=None)

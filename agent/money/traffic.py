@@ -75,7 +75,7 @@ class TrafficSum:
         self._open = 0.0
 
     def add(self, route: RackRoute | None, rate: float | None) -> None:
-        """One read or copy; None for a route or a rate that is unknown."""
+        """One read or copy; ``rate`` in bytes per second. None for a route or a rate that is unknown."""
         self._parts += 1
         if rate == 0.0 or (route is not None and route.source == route.target):
             return
@@ -110,8 +110,8 @@ def read_route(
 ) -> RackRoute | None:
     """The way of a read by a reader in that rack; None where it is unknown, as without a leader.
 
-    ``serves``: whether the nearest replica serves this reader; None when that is not known. A rack in which no broker
-    stands is a rack like any other: nothing is near to it.
+    ``serves``: whether the nearest replica serves this reader; None when that is not known. A rack without
+    brokers is a rack like any other: no replica is near to it.
     """
     if state is None or reader is None or state.leader is None:
         return None
@@ -153,7 +153,7 @@ _WHOLE = 99.95
 
 
 def bytes_words(rate: float | None, *, at_least: bool = False) -> str | None:
-    """``1.2 MB/s``; units are powers of ten, as prices are."""
+    """``1.2 MB/s`` for bytes per second; units are powers of ten, as prices are."""
     if rate is None:
         return None
     for size, unit in _UNITS:
@@ -176,7 +176,7 @@ def saving_words(dollars: float | None) -> str | None:
 
 
 def bytes_between(least: float | None, most: float | None) -> str | None:
-    """``1.0 MB/s`` for what is known, ``1.0 MB/s to 2.0 MB/s``, ``≥ 1.0 MB/s`` or ``≤ 2.0 MB/s`` for what is not."""
+    """Bytes per second: ``1.0 MB/s`` if known, ``1.0 MB/s to 2.0 MB/s``, ``≥ 1.0 MB/s``, ``≤ 2.0 MB/s`` if unknown."""
     return _between(least, most, bytes_words)
 
 
@@ -207,9 +207,9 @@ def money_words(traffic: CrossRackTraffic | None, limits: Limits) -> str | None:
 
 
 def worst_first(traffic: CrossRackTraffic | None, limits: Limits) -> tuple[int, float, float]:
-    """Sorts by what it may cost at most, then by bytes, the most first; by the least where there is no such bound.
+    """Sort key: highest upper bound of the cost first, then of the bytes; lower bounds where there is no upper one.
 
-    What may cost anything comes after what has a figure, and before what costs nothing for certain.
+    Traffic of unbounded cost comes after traffic with a figure, and before traffic that certainly costs nothing.
     """
     if traffic is None:
         return 1, 0.0, 0.0

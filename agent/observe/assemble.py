@@ -37,30 +37,30 @@ def judge_names(context: ObserveContext, answers: ObservationAnswers) -> Vanishe
 
 def assemble(context: ObserveContext, answers: ObservationAnswers, judged: VanishedNamesByKind) -> Observation:
     """The observation; ``took_ms`` is left to the caller."""
-    world, insides, ends = answers
+    listing, details, ends = answers
     rights = _rights(context, judged)
     return Observation(
         cluster_id=context.cluster.cluster_id,
         controller=context.cluster.controller,
         brokers=context.cluster.brokers,
-        topics=world.topics or (),
-        topic_configs=insides.topic_configs.values,
-        broker_configs={int(broker): values for broker, values in world.broker_configs.values.items()},
-        group_configs=insides.group_configs.values,
-        committed_offsets=insides.committed,
+        topics=listing.topics or (),
+        topic_configs=details.topic_configs.values,
+        broker_configs={int(broker): values for broker, values in listing.broker_configs.values.items()},
+        group_configs=details.group_configs.values,
+        committed_offsets=details.committed,
         end_offsets=ends.offsets,
-        listed_groups=world.groups or (),
-        groups=insides.groups,
-        reassignments=world.reassignments,
-        replica_bytes=world.log_dirs.replica_bytes,
-        cordoned=world.log_dirs.cordoned,
-        application_lags=world.application_lags,
-        rack_tables=world.rack_tables,
+        listed_groups=listing.groups or (),
+        groups=details.groups,
+        reassignments=listing.reassignments,
+        replica_bytes=listing.log_dirs.replica_bytes,
+        cordoned=listing.log_dirs.cordoned,
+        application_lags=listing.application_lags,
+        rack_tables=listing.rack_tables,
         rights=rights,
         vanished_topics=tuple(sorted(judged.topics.gone)),
         vanished_groups=tuple(sorted(judged.groups.gone)),
         ages_ms=_ages(context, answers),
-        gaps=folded((*_all_gaps(answers, judged), *_rights_gaps(world, rights))),
+        gaps=folded((*_all_gaps(answers, judged), *_rights_gaps(listing, rights))),
         taken_ms=context.began.wall_ms,
         monotonic_ms=context.began.monotonic_ms,
         took_ms=0,
@@ -69,39 +69,39 @@ def assemble(context: ObserveContext, answers: ObservationAnswers, judged: Vanis
 
 def asked_whole(answers: ObservationAnswers) -> tuple[ObservationPart, ...]:
     """Slow parts that were requested as a whole in this look and answered."""
-    world, insides, _ = answers
+    listing, details, _ = answers
     fresh = {
-        ObservationPart.LOG_DIRS: world.log_dirs_fresh and not world.log_dirs.gaps,
-        ObservationPart.BROKER_CONFIGS: world.broker_configs.asked_all,
-        ObservationPart.TOPIC_CONFIGS: insides.topic_configs.asked_all,
-        ObservationPart.GROUP_CONFIGS: insides.group_configs.asked_all,
+        ObservationPart.LOG_DIRS: listing.log_dirs_fresh and not listing.log_dirs.gaps,
+        ObservationPart.BROKER_CONFIGS: listing.broker_configs.asked_all,
+        ObservationPart.TOPIC_CONFIGS: details.topic_configs.asked_all,
+        ObservationPart.GROUP_CONFIGS: details.group_configs.asked_all,
     }
     return tuple(part for part, whole in fresh.items() if whole)
 
 
 def _judge_topics(context: ObserveContext, answers: ObservationAnswers) -> VanishedNames:
-    world, insides, _ = answers
-    if world.topics is None:
+    listing, details, _ = answers
+    if listing.topics is None:
         return _NOTHING_JUDGED
-    shown = frozenset(topic.name for topic in world.topics)
+    shown = frozenset(topic.name for topic in listing.topics)
     # A topic that only log dirs have may be new or just deleted; it counts only where a broker denies DESCRIBE.
-    stored = frozenset(name for name in names_on_disk(world) if insides.topic_words.get(name) is NameVisibility.HIDDEN)
-    known = context.recall.known_topics | stored
+    disk = frozenset(name for name in names_on_disk(listing) if details.topic_words.get(name) is NameVisibility.HIDDEN)
+    known = context.recall.known_topics | disk
     share = context.scope.shrink_share
-    return vanished_names(ObservationPart.TOPICS, known, shown, insides.topic_words, complete=True, shrink_share=share)
+    return vanished_names(ObservationPart.TOPICS, known, shown, details.topic_words, complete=True, shrink_share=share)
 
 
 def _judge_groups(context: ObserveContext, answers: ObservationAnswers) -> VanishedNames:
-    world, insides, _ = answers
-    if world.groups is None:
+    listing, details, _ = answers
+    if listing.groups is None:
         return _NOTHING_JUDGED
-    shown = frozenset(group.group_id for group in world.groups)
+    shown = frozenset(group.group_id for group in listing.groups)
     return vanished_names(
         ObservationPart.GROUPS,
         context.recall.known_groups,
         shown,
-        insides.group_words,
-        complete=world.groups_complete,
+        details.group_words,
+        complete=listing.groups_complete,
         shrink_share=context.scope.shrink_share,
     )
 
@@ -118,30 +118,30 @@ def _rights(context: ObserveContext, judged: VanishedNamesByKind) -> PrincipalRi
 
 
 def _ages(context: ObserveContext, answers: ObservationAnswers) -> Mapping[ObservationPart, int]:
-    world, insides, _ = answers
+    listing, details, _ = answers
     fresh = asked_whole(answers)
     ages = {part: context.recall.age_ms(part, context.now_ms) for part in context.scope.refresh_ms if part not in fresh}
     carried = {
-        ObservationPart.LOG_DIRS: not world.log_dirs_fresh and bool(world.log_dirs.replica_bytes),
-        ObservationPart.BROKER_CONFIGS: bool(world.broker_configs.values),
-        ObservationPart.TOPIC_CONFIGS: bool(insides.topic_configs.values),
-        ObservationPart.GROUP_CONFIGS: bool(insides.group_configs.values),
+        ObservationPart.LOG_DIRS: not listing.log_dirs_fresh and bool(listing.log_dirs.replica_bytes),
+        ObservationPart.BROKER_CONFIGS: bool(listing.broker_configs.values),
+        ObservationPart.TOPIC_CONFIGS: bool(details.topic_configs.values),
+        ObservationPart.GROUP_CONFIGS: bool(details.group_configs.values),
     }
     return {part: age for part, age in ages.items() if age is not None and carried.get(part, False)}
 
 
 def _all_gaps(answers: ObservationAnswers, judged: VanishedNamesByKind) -> tuple[Gap, ...]:
-    world, insides, ends = answers
-    return (*world.gaps, *insides.gaps, *ends.gaps, *judged.topics.gaps, *judged.groups.gaps)
+    listing, details, ends = answers
+    return (*listing.gaps, *details.gaps, *ends.gaps, *judged.topics.gaps, *judged.groups.gaps)
 
 
-def _rights_gaps(world: ClusterListing, rights: PrincipalRights) -> tuple[Gap, ...]:
+def _rights_gaps(listing: ClusterListing, rights: PrincipalRights) -> tuple[Gap, ...]:
     # An empty list while a broker does not answer is no evidence about rights.
-    unclear = world.groups is None or (not world.groups and not world.groups_complete)
+    unclear = listing.groups is None or (not listing.groups and not listing.groups_complete)
     return rights_gaps(
         rights,
-        topics_shown=None if world.topics is None else len(world.topics),
-        groups_shown=None if unclear else len(world.groups or ()),
+        topics_shown=None if listing.topics is None else len(listing.topics),
+        groups_shown=None if unclear else len(listing.groups or ()),
     )
 
 

@@ -185,33 +185,33 @@ class ClusterDetails:
     gaps: tuple[Gap, ...]
 
 
-def ask_details(context: ObserveContext, world: ClusterListing) -> ClusterDetails:
+def ask_details(context: ObserveContext, listing: ClusterListing) -> ClusterDetails:
     """Everything of the second wave, side by side; never raises."""
-    wire, timeout_ms, places = context.clients.wire, context.timeout_ms, world.coordinators
-    groups = world.groups or ()
+    wire, timeout_ms, places = context.clients.wire, context.timeout_ms, listing.coordinators
+    groups = listing.groups or ()
     names = {kind: [row.group_id for row in groups if _type_of(row) == kind] for kind in DESCRIBE_CALLS}
-    described = _ask_members(context, world, names)
+    described = _ask_members(context, listing, names)
     committed: ObserveQuery[CommittedOffsets] = ObserveQuery(
         ObservationPart.COMMITTED_OFFSETS,
         lambda: wire.fetch_committed(_committing(groups), timeout_ms, coordinators=places),
         CommittedOffsets({}, ()),
     )
     configs: ObserveQuery[CachedConfigs] = ObserveQuery(
-        ObservationPart.TOPIC_CONFIGS, partial(topic_configs, context, _present(world.topics)), NO_CONFIGS
+        ObservationPart.TOPIC_CONFIGS, partial(topic_configs, context, _present(listing.topics)), NO_CONFIGS
     )
     newer = list(chain.from_iterable(names[kind] for kind in EPOCH_GROUP_CALLS))
     own_configs: ObserveQuery[CachedConfigs] = ObserveQuery(
         ObservationPart.GROUP_CONFIGS, partial(group_configs, context, newer), NO_CONFIGS
     )
     topic_words: ObserveQuery[Mapping[str, NameVisibility]] = ObserveQuery(
-        ObservationPart.TOPICS, partial(_words_on_topics, context, world), {}
+        ObservationPart.TOPICS, partial(_words_on_topics, context, listing), {}
     )
     group_words: ObserveQuery[Mapping[str, NameVisibility]] = ObserveQuery(
-        ObservationPart.GROUPS, partial(_words_on_groups, context, world), {}
+        ObservationPart.GROUPS, partial(_words_on_groups, context, listing), {}
     )
-    by_topics = (configs, topic_words) if world.topics is not None else ()
+    by_topics = (configs, topic_words) if listing.topics is not None else ()
     asked_by_name: tuple[ObserveQuery[Any], ...] = (*described, committed, own_configs, group_words)
-    by_groups = asked_by_name if world.groups is not None else ()
+    by_groups = asked_by_name if listing.groups is not None else ()
     gaps = ask_together(context, (*by_topics, *by_groups), name="insides")
     with_gaps: list[ObserveQuery[Any]] = [*described, committed, configs, own_configs]
     return ClusterDetails(
@@ -224,21 +224,21 @@ def ask_details(context: ObserveContext, world: ClusterListing) -> ClusterDetail
         gaps=(
             *gaps,
             *chain.from_iterable(ask.answer.gaps for ask in with_gaps),
-            *_without_names(context, world),
+            *_without_names(context, listing),
         ),
     )
 
 
-def _without_names(context: ObserveContext, world: ClusterListing) -> Iterator[Gap]:
+def _without_names(context: ObserveContext, listing: ClusterListing) -> Iterator[Gap]:
     """A gap for each part that cannot be asked for, as the names it needs are not known."""
-    if world.topics is None:
+    if listing.topics is None:
         yield from _unanswerable(context, "topics", ObservationPart.TOPIC_CONFIGS)
-    if world.groups is None:
+    if listing.groups is None:
         yield from _unanswerable(context, "groups", ObservationPart.COMMITTED_OFFSETS, ObservationPart.GROUP_CONFIGS)
 
 
 def _ask_members(
-    context: ObserveContext, world: ClusterListing, names: Mapping[str, Sequence[str]]
+    context: ObserveContext, listing: ClusterListing, names: Mapping[str, Sequence[str]]
 ) -> tuple[ObserveQuery[DescribedGroups], ...]:
     """One question for each group type, about the groups of these names."""
     return tuple(
@@ -249,7 +249,7 @@ def _ask_members(
                 some,
                 context.timeout_ms,
                 group_type=kind,
-                coordinators=world.coordinators,
+                coordinators=listing.coordinators,
             ),
             DescribedGroups((), ()),
             subject=f"members of {DESCRIBE_CALLS[kind].title}",
@@ -258,13 +258,13 @@ def _ask_members(
     )
 
 
-def ask_ends(context: ObserveContext, world: ClusterListing) -> EndOffsets:
+def ask_ends(context: ObserveContext, listing: ClusterListing) -> EndOffsets:
     """End offsets of every partition that has a leader; never raises."""
-    if not context.wants(ObservationPart.END_OFFSETS) or world.topics is None:
+    if not context.wants(ObservationPart.END_OFFSETS) or listing.topics is None:
         return EndOffsets({}, _unanswerable(context, "topics", ObservationPart.END_OFFSETS))
     leaders = {
         TopicPartition(topic.name, row.partition): row.leader
-        for topic in world.topics
+        for topic in listing.topics
         for row in topic.partitions
         if row.leader is not None
     }
@@ -276,9 +276,9 @@ def ask_ends(context: ObserveContext, world: ClusterListing) -> EndOffsets:
     return EndOffsets(ends.answer.offsets, (*gaps, *ends.answer.gaps))
 
 
-def names_on_disk(world: ClusterListing) -> frozenset[str]:
+def names_on_disk(listing: ClusterListing) -> frozenset[str]:
     """Topics that the log dirs hold, when they were asked in this look."""
-    return frozenset(tp.topic for _, tp in world.log_dirs.replica_bytes) if world.log_dirs_fresh else frozenset()
+    return frozenset(tp.topic for _, tp in listing.log_dirs.replica_bytes) if listing.log_dirs_fresh else frozenset()
 
 
 def _committing(groups: Iterable[RawListedGroup]) -> list[str]:
@@ -299,14 +299,14 @@ def _present(topics: Iterable[RawTopic] | None) -> list[str]:
     return [topic.name for topic in topics or () if topic.error is None]
 
 
-def _words_on_topics(context: ObserveContext, world: ClusterListing) -> Mapping[str, NameVisibility]:
-    known = context.recall.known_topics | names_on_disk(world)
-    names = names_to_ask(known, frozenset(topic.name for topic in world.topics or ()), context.scope.names_asked)
-    return ask_about_topics(context.clients.wire, names, context.timeout_ms, answered_by=world.topics_answered_by)
+def _words_on_topics(context: ObserveContext, listing: ClusterListing) -> Mapping[str, NameVisibility]:
+    known = context.recall.known_topics | names_on_disk(listing)
+    names = names_to_ask(known, frozenset(topic.name for topic in listing.topics or ()), context.scope.names_asked)
+    return ask_about_topics(context.clients.wire, names, context.timeout_ms, answered_by=listing.topics_answered_by)
 
 
-def _words_on_groups(context: ObserveContext, world: ClusterListing) -> Mapping[str, NameVisibility]:
-    shown = frozenset(group.group_id for group in world.groups or ())
+def _words_on_groups(context: ObserveContext, listing: ClusterListing) -> Mapping[str, NameVisibility]:
+    shown = frozenset(group.group_id for group in listing.groups or ())
     names = names_to_ask(context.recall.known_groups, shown, context.scope.names_asked)
     listed = context.recall.last.listed_groups if context.recall.last else ()
     return ask_about_groups(context.clients.wire, names, context.timeout_ms, listed=listed)

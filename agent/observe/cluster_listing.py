@@ -175,10 +175,10 @@ def _instance(application: str, observed_ms: int, instance: dict[str, Any]) -> l
 
 
 def _task(row: dict[str, Any]) -> TaskId:
-    found = _TASK.fullmatch(str(row.get("task")))
-    if found is None:
+    match = _TASK.fullmatch(str(row.get("task")))
+    if match is None:
         raise _Unusable(GapCause.ERROR, f"{row.get('task')!r} is not a task; it is written 0_1")
-    return TaskId(int(found.group(1)), int(found.group(2)))
+    return TaskId(int(match.group(1)), int(match.group(2)))
 
 
 def _role(row: dict[str, Any]) -> str:
@@ -256,15 +256,15 @@ def ask_listing(context: ObserveContext) -> ClusterListing:
     locators = locator_asks(context)
     gaps = ask_together(context, (topics, listed, moves, disks, configs, *lags, *locators), name="world")
     tables, gaps = answered_tables(context, locators, gaps)
-    found = listed.answer
+    groups = listed.answer
     dirs, fresh = disks.answer
     applications = [ask.answer for ask in lags]
     return ClusterListing(
         topics=_topics_in_scope(topics.answer, scope),
         topics_answered_by=topics.answer.answered_by if topics.answer else None,
-        groups=_groups_in_scope(found, scope),
-        groups_complete=found is not None and len(found.silent) == 0,
-        coordinators=found.coordinators if found else {},
+        groups=_groups_in_scope(groups, scope),
+        groups_complete=groups is not None and len(groups.silent) == 0,
+        coordinators=groups.coordinators if groups else {},
         reassignments=tuple(row for row in moves.answer if scope.takes_topic(row.id.topic)),
         log_dirs=LogDirs(_sizes_in_scope(dirs, context), dirs.cordoned, dirs.gaps),
         log_dirs_fresh=fresh,
@@ -273,7 +273,7 @@ def ask_listing(context: ObserveContext) -> ClusterListing:
         rack_tables=tables,
         gaps=(
             *gaps,
-            *(found.gaps if found else ()),
+            *(groups.gaps if groups else ()),
             *dirs.gaps,
             *configs.answer.gaps,
             *chain.from_iterable(one.gaps for one in applications),

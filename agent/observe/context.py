@@ -68,7 +68,7 @@ class ObserveScope:
     rack_locators: tuple[LocatorQuestion, ...] = ()
     """External rack locators, in the order of ``rack.locator.class``."""
     shrink_share: float = 0.2
-    """Share of the known topics or groups that may vanish without an answer before the list is doubted."""
+    """Share of the known topics or groups that may vanish without an answer before the list counts as incomplete."""
     names_asked: int = 1_000
     """Vanished names that one look describes one by one, at most."""
 

@@ -111,10 +111,10 @@ def no_answer(failure: CallFailed, timeout_ms: int, passed_ms: float) -> Rackwis
     )
 
 
-def wrong_cluster(told: str, expected: str) -> WrongCluster:
+def wrong_cluster(actual: str, expected: str) -> WrongCluster:
     """The error for a cluster with another id than expected."""
     return WrongCluster(
-        f"The brokers belong to cluster {told}",
+        f"The brokers belong to cluster {actual}",
         why=f"cluster {expected} is expected",
         todo="Check bootstrap.servers, or cluster.id.",
     )
@@ -123,10 +123,10 @@ def wrong_cluster(told: str, expected: str) -> WrongCluster:
 def reach_cluster(config: KafkaClientConfig, timeout_ms: int, *, expected_cluster: str | None = None) -> str:
     """The cluster id, before librdkafka is used, which would retry without a cause. Raises as `observe`."""
     with ObserverClients.open(config) as clients:
-        told = first_answer(clients, timeout_ms).cluster_id
-    if expected_cluster is not None and told != expected_cluster:
-        raise wrong_cluster(told, expected_cluster)
-    return told
+        cluster_id = first_answer(clients, timeout_ms).cluster_id
+    if expected_cluster is not None and cluster_id != expected_cluster:
+        raise wrong_cluster(cluster_id, expected_cluster)
+    return cluster_id
 
 
 def first_answer(clients: ObserverClients, timeout_ms: int) -> ClusterAnswer:
@@ -154,9 +154,9 @@ def observe(
     context = ObserveContext(
         clients=clients, scope=scope, recall=recall, began=began, cluster=cluster, deadline=deadline
     )
-    world = ask_listing(context)
-    insides = ask_details(context, world)
-    answers = ObservationAnswers(world, insides, ask_ends(context, world))
+    listing = ask_listing(context)
+    details = ask_details(context, listing)
+    answers = ObservationAnswers(listing, details, ask_ends(context, listing))
     judged = judge_names(context, answers)
     observation = interned_observation(assemble(context, answers, judged), recall.last)
     observation = replace(observation, took_ms=clock().monotonic_ms - began.monotonic_ms)

@@ -92,8 +92,8 @@ def assignor_name(kind: GroupKind, shown: str | None, settings: GroupLimits) -> 
 
 def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapping[TopicPartition, int],
             acceptable: int) -> Lags:  # fmt: skip
-    """How far each process is from running each stateful task that it does not run."""
-    told = {(copy.process_id, copy.task): copy for copy in copies if copy.role is not TaskRole.ACTIVE}
+    """Lag in records of each stateful task on each process that does not run it; ``acceptable`` in records too."""
+    held = {(copy.process_id, copy.task): copy for copy in copies if copy.role is not TaskRole.ACTIVE}
     ends = {copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
     lags: list[tuple[str, TaskId, int]] = []
     for task in group.topology.tasks if group.topology is not None else ():
@@ -105,13 +105,13 @@ def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapp
             if task.id in process.active:
                 lag = RUNNING_ACTIVE
             else:
-                lag = _lag_of(told.get((process.id, task.id)), acceptable, from_nothing)
+                lag = _lag_of(held.get((process.id, task.id)), acceptable, from_nothing)
             lags.append((process.id, task.id, lag))
     return tuple(lags)
 
 
 def predict_application(
-    group: StreamsGroup, topology: StreamsTopology, ground: AssignorInput, settings: GroupLimits, lags: Lags
+    group: StreamsGroup, topology: StreamsTopology, inputs: AssignorInput, settings: GroupLimits, lags: Lags
 ) -> tuple[Prediction, StreamsRebalancePath | None]:
     """The next round, and the state in the end; bytes of warm-ups are laid over it by ``with_bytes``."""
     name = assignor_of(settings)
@@ -119,12 +119,12 @@ def predict_application(
     if assign is None:
         why = NotPredicted.UNKNOWN_ASSIGNOR
         return Prediction(group_id=group.id, assignor=name, basis=PredictionBasis.SET, why_not=why), None
-    if any(ground.replicas(source.topic) is None for task in topology.tasks for source in task.sources):
+    if any(inputs.replicas(source.topic) is None for task in topology.tasks for source in task.sources):
         return Prediction(group_id=group.id, assignor=name, why_not=NotPredicted.TOPICS_UNKNOWN), None
-    way = _way(_problem(group, topology, ground, settings, lags), assign)
+    path = _path(_problem(group, topology, inputs, settings, lags), assign)
     unsure = _unsure(topology, settings)
-    literal = "cost-equal optimum" not in (way.first.flow, way.last.flow)
-    notes = list(dict.fromkeys((*way.first.warnings, *way.last.warnings, *unsure)))
+    literal = "cost-equal optimum" not in (path.first.flow, path.last.flow)
+    notes = list(dict.fromkeys((*path.first.warnings, *path.last.warnings, *unsure)))
     if not literal:
         notes.append("the application is so large that its rack-aware step is predicted by an optimum of equal cost")
     if name == "StickyTaskAssignor" and settings.num_standby_replicas:
@@ -136,30 +136,30 @@ def predict_application(
         settings=described(settings),
         basis=PredictionBasis.SET if settings.known else PredictionBasis.ASSUMED,
         certainty=PredictionCertainty.EXACT if literal and not unsure else PredictionCertainty.COST_EQUAL,
-        first=_given(way.first, topology),
-        settled=_given(way.last, topology),
-        rebalances=way.rebalances,
-        warmups=WarmupCosts(at_once=way.at_once, tasks=len(way.warmed), disk_bytes=None, read_bytes=None)
-        if way.warmed
+        first=_assignment(path.first, topology),
+        settled=_assignment(path.last, topology),
+        rebalances=path.rebalances,
+        warmups=WarmupCosts(at_once=path.at_once, tasks=len(path.warmed), disk_bytes=None, read_bytes=None)
+        if path.warmed
         else None,
         notes=tuple(notes),
     )
-    return prediction, way
+    return prediction, path
 
 
 def with_bytes(
     prediction: Prediction,
-    way: StreamsRebalancePath | None,
+    path: StreamsRebalancePath | None,
     topology: StreamsTopology,
     size_bytes: Mapping[TopicPartition, int],
 ) -> Prediction:
     """The prediction with the bytes of its warm-ups, each copied once from the brokers."""
-    if way is None or prediction.warmups is None:
+    if path is None or prediction.warmups is None:
         return prediction
     changelogs = {task.id: task.changelogs for task in topology.tasks}
-    sizes = [size_bytes.get(log) for _, task in way.warmed for log in changelogs[task]]
+    sizes = [size_bytes.get(log) for _, task in path.warmed for log in changelogs[task]]
     known = [size for size in sizes if size is not None]
-    all_known = len(known) == len(sizes) and all(changelogs[task] for _, task in way.warmed)
+    all_known = len(known) == len(sizes) and all(changelogs[task] for _, task in path.warmed)
     total = sum(known) if all_known else None
     return replace(prediction, warmups=replace(prediction.warmups, disk_bytes=total, read_bytes=total))
 
@@ -175,7 +175,7 @@ def described(settings: GroupLimits) -> str:
 
 
 def _problem(
-    group: StreamsGroup, topology: StreamsTopology, ground: AssignorInput, settings: GroupLimits, lags: Lags
+    group: StreamsGroup, topology: StreamsTopology, inputs: AssignorInput, settings: GroupLimits, lags: Lags
 ) -> StreamsProblem:
     tasks = tuple(sorted(topology.tasks, key=lambda task: task.id))
     stateful = tuple(task.id for task in tasks if _is_stateful(task))
@@ -184,12 +184,12 @@ def _problem(
         by_process[process_id][task_id] = lag
     racks = {member.id: member.rack.told for member in group.members}
     topics = {tp.topic for task in tasks for tp in (*task.sources, *task.changelogs)}
-    shown = {topic: replicas for topic in sorted(topics) if (replicas := ground.replicas(topic)) is not None}
+    shown = {topic: replicas for topic in sorted(topics) if (replicas := inputs.replicas(topic)) is not None}
     known = {task.id for task in tasks}
     return StreamsProblem(
         tasks=tuple(task.id for task in tasks),
         stateful=stateful,
-        clients=tuple(_client(process, by_process[process.id], known) for process in _as_filled(group.processes)),
+        clients=tuple(_client(process, by_process[process.id], known) for process in _in_hash_order(group.processes)),
         configs=AssignmentConfigs(**{name: getattr(settings, name) for name in _CONFIGS}),
         racks=RackFacts(
             consumer_racks={
@@ -203,11 +203,11 @@ def _problem(
     )
 
 
-def _as_filled(processes: tuple[StreamsProcess, ...]) -> list[StreamsProcess]:
-    """Processes in the order in which the leader meets them: it goes through the members as a hash map has them."""
+def _in_hash_order(processes: tuple[StreamsProcess, ...]) -> list[StreamsProcess]:
+    """Processes as in ``StreamsPartitionAssignor.assign``: by their first member in the order of a Java hash map."""
     of = {member: process for process in processes for member in process.member_ids}
-    met = {of[member].id: of[member] for member in hash_order(of, string_hash, order=utf16_key)}
-    return [*met.values(), *(process for process in processes if process.id not in met)]
+    in_order = {of[member].id: of[member] for member in hash_order(of, string_hash, order=utf16_key)}
+    return [*in_order.values(), *(process for process in processes if process.id not in in_order)]
 
 
 def _client(process: StreamsProcess, lags: Mapping[TaskId, int], known: set[TaskId]) -> StreamsClient:
@@ -252,11 +252,11 @@ def _end_of(task: TaskState, end_offsets: Mapping[TopicPartition, int]) -> int:
 
 
 def _unsure(topology: StreamsTopology, settings: GroupLimits) -> list[str]:
-    odd = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
-    if not odd:
+    unknown = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
+    if not unknown:
         return []
     matters = settings.num_standby_replicas or settings.rack_aware_assignment_strategy != NO_STRATEGY
-    return [f"the changelog topics of subtopology {', '.join(odd)} are unknown"] if matters else []
+    return [f"the changelog topics of subtopology {', '.join(unknown)} are unknown"] if matters else []
 
 
 def _assign_of(name: str) -> Assign | None:
@@ -268,7 +268,7 @@ def _assign_of(name: str) -> Assign | None:
     return assign
 
 
-def _way(problem: StreamsProblem, assign: Assign) -> StreamsRebalancePath:
+def _path(problem: StreamsProblem, assign: Assign) -> StreamsRebalancePath:
     """Rebalance after rebalance with warm-ups caught up; in one step where that would take long."""
     first = result = assign(problem)
     most = max(1, MOST_WORK // max(1, len(problem.tasks) * len(problem.clients)))
@@ -294,12 +294,12 @@ def _way(problem: StreamsProblem, assign: Assign) -> StreamsRebalancePath:
     )
 
 
-def _caught_up(problem: StreamsProblem, given: StreamsResult) -> StreamsProblem:
-    """The next rebalance's problem, when all copies have caught up. State that was given up stays for a while."""
+def _caught_up(problem: StreamsProblem, result: StreamsResult) -> StreamsProblem:
+    """The next rebalance's problem, when all copies have caught up. State of revoked tasks stays for a while."""
     stateful = set(problem.stateful)
     clients = []
     for client in problem.clients:
-        active, standby = given.active.get(client.id, ()), given.standby.get(client.id, ())
+        active, standby = result.active.get(client.id, ()), result.standby.get(client.id, ())
         lags = {task: 0 if lag == RUNNING_ACTIVE else lag for task, lag in client.lags.items()}
         lags |= dict.fromkeys(standby, 0)
         lags |= {task: RUNNING_ACTIVE for task in active if task in stateful}
@@ -311,7 +311,7 @@ def _all_caught_up(problem: StreamsProblem) -> StreamsProblem:
     return replace(problem, configs=replace(problem.configs, acceptable_recovery_lag=LONG_MAX))
 
 
-def _given(result: StreamsResult, topology: StreamsTopology) -> PredictedAssignment:
+def _assignment(result: StreamsResult, topology: StreamsTopology) -> PredictedAssignment:
     sources = {task.id: task.sources for task in topology.tasks}
     warmup = {process: set(tasks) for process, tasks in result.warmup.items()}
     active = {process: result.active[process] for process in sorted(result.active)}

@@ -31,7 +31,7 @@ class AssignorInput(NamedTuple):
 
     topics: Mapping[str, TopicState]
     racks: Mapping[int, str]
-    """Broker -> its broker.rack; clients get none of a broker that is away."""
+    """Broker -> its broker.rack; clients get none for an absent broker."""
     sets: RackSets
     """The same for lists of replicas."""
 
@@ -56,7 +56,7 @@ def _has_holes(topic: TopicState) -> bool:
 
 
 def broker_racks(brokers: Iterable[BrokerState]) -> dict[int, str]:
-    """Broker -> rack as clients hear it."""
+    """Live broker -> ``broker.rack``, as clients get it."""
     return {broker.id: broker.rack.told for broker in brokers if broker.alive and broker.rack.told}
 
 
@@ -64,7 +64,7 @@ SHARED_BUCKET = "two members share a bucket of Kafka's hash map, where their ord
 
 
 def share_a_bucket(members: Collection[str]) -> bool:
-    """True when the order of a Java hash map of these ids depends on that of insertion, which is unknown."""
+    """True when the order of Java's ``HashMap`` of these ids depends on that of insertion, which is unknown."""
     mask = grown_table(len(members)) - 1
     buckets = {((value := string_hash(member)) ^ (value & 0xFFFFFFFF) >> 16) & mask for member in members}
     return len(buckets) < len(members)

@@ -55,31 +55,31 @@ def broker_facts(
 ) -> BrokerAssignorSettings:
     """Assignor of one group with its settings."""
     rows = [row for row in broker_configs.values() if row]
-    told = [group_configs.get(group_id, {}).get(GROUP_STANDBYS), *(row.get(GROUP_STANDBYS_DEFAULT) for row in rows)]
-    standbys = next((int(value) for value in told if value is not None and value.isdecimal()), None)
+    values = [group_configs.get(group_id, {}).get(GROUP_STANDBYS), *(row.get(GROUP_STANDBYS_DEFAULT) for row in rows)]
+    standbys = next((int(value) for value in values if value is not None and value.isdecimal()), None)
     return BrokerAssignorSettings(all(STREAMS_INITIAL_DELAY in row for row in rows) if rows else None, standbys)
 
 
-def predict_consumer(group: ConsumerGroup, ground: AssignorInput) -> Prediction:
-    """The next target by the broker's uniform or range assignor (KIP-848)."""
+def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
+    """The next target by the brokers' ``UniformAssignor`` or ``RangeAssignor`` (KIP-848)."""
     assign = ASSIGNORS.get(group.assignor or "")
     if assign is None:
         return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR)
     subscribed = {member.id: _subscribed(member, group) for member in group.members}
-    names = sorted({name for topics in subscribed.values() for name in topics if name in ground.topics})
-    ids = {name: ground.topics[name].topic_id for name in names}
+    names = sorted({name for topics in subscribed.values() for name in topics if name in inputs.topics})
+    ids = {name: inputs.topics[name].topic_id for name in names}
     known = {name: topic_id for name, topic_id in ids.items() if topic_id is not None}
     if len(known) < len(ids):
         return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.TOPICS_UNKNOWN)
     by_id = {member.id: member for member in group.members}
     problem = GroupProblem(
         members=tuple(_member(by_id[name], subscribed[name], known) for name in broker_order(sorted(by_id))),
-        partitions={topic_id: len(ground.topics[name].partitions) for name, topic_id in known.items()},
+        partitions={topic_id: len(inputs.topics[name].partitions) for name, topic_id in known.items()},
         homogeneous=len({frozenset(topics) for topics in subscribed.values()}) == 1,
     )
     answer = assign(problem)
     name_of = {topic_id: name for name, topic_id in known.items()}
-    given = PredictedAssignment(
+    target = PredictedAssignment(
         {
             member: tuple(
                 sorted(TopicPartition(name_of[t], p) for t, numbers in answer.get(member, {}).items() for p in numbers)
@@ -96,8 +96,8 @@ def predict_consumer(group: ConsumerGroup, ground: AssignorInput) -> Prediction:
         group_id=group.id,
         assignor=group.assignor,
         certainty=PredictionCertainty.COST_EQUAL if notes else PredictionCertainty.EXACT,
-        first=given,
-        settled=given,
+        first=target,
+        settled=target,
         rebalances=1,
         notes=tuple(notes),
     )
@@ -132,7 +132,7 @@ def _topic_hash(topic_id: str) -> int:
 
 
 def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: BrokerAssignorSettings) -> Prediction:
-    """The next target by the coordinator's sticky assignor (KIP-1071); members as processes."""
+    """The next target by the coordinator's ``StickyTaskAssignor`` (KIP-1071); members as processes."""
     process_of = {member: process.id for process in group.processes for member in process.member_ids}
     standbys = facts.num_standby_replicas
     problem = _streams_problem(group, topology, process_of, standbys or 0)
@@ -141,7 +141,7 @@ def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: Broke
     task_of = {(str(task.id.subtopology), task.id.partition): task.id for task in topology.tasks}
     active = _by_process(result.active, process_of, task_of)
     sources = {task.id: task.sources for task in topology.tasks}
-    given = PredictedAssignment(
+    target = PredictedAssignment(
         reads={name: tuple(sorted(tp for task in tasks for tp in sources[task])) for name, tasks in active.items()},
         active=active,
         standby=_by_process(result.standby, process_of, task_of),
@@ -153,8 +153,8 @@ def predict_streams(group: StreamsGroup, topology: StreamsTopology, facts: Broke
         settings=f"{GROUP_STANDBYS} {standbys or 0}",
         basis=PredictionBasis.ASSUMED if standbys is None or facts.deterministic is None else PredictionBasis.READ,
         certainty=PredictionCertainty.COST_EQUAL if old or shared else PredictionCertainty.EXACT,
-        first=given,
-        settled=given,
+        first=target,
+        settled=target,
         rebalances=1,
         notes=(*result.warnings, *_streams_notes(facts, shared=shared)),
     )
@@ -203,19 +203,19 @@ def _streams_notes(facts: BrokerAssignorSettings, *, shared: bool) -> Iterator[s
 
 
 def _by_subtopology(tasks: tuple[TaskId, ...]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for task in tasks:
-        found.setdefault(str(task.subtopology), []).append(task.partition)
-    return {name: tuple(sorted(found[name])) for name in sorted(found)}
+        numbers.setdefault(str(task.subtopology), []).append(task.partition)
+    return {name: tuple(sorted(numbers[name])) for name in sorted(numbers)}
 
 
 def _by_process(
-    given: Mapping[str, tuple[TaskId, ...]], process_of: Mapping[str, str], task_of: Mapping[tuple[str, int], TaskId]
+    targets: Mapping[str, tuple[TaskId, ...]], process_of: Mapping[str, str], task_of: Mapping[tuple[str, int], TaskId]
 ) -> dict[str, tuple[TaskId, ...]]:
-    found: dict[str, list[TaskId]] = {process: [] for process in sorted(set(process_of.values()))}
-    for member, tasks in given.items():
-        found[process_of[member]] += [task_of[str(task.subtopology), task.partition] for task in tasks]
-    return {process: tuple(sorted(tasks, key=_order)) for process, tasks in found.items()}
+    by_process: dict[str, list[TaskId]] = {process: [] for process in sorted(set(process_of.values()))}
+    for member, tasks in targets.items():
+        by_process[process_of[member]] += [task_of[str(task.subtopology), task.partition] for task in tasks]
+    return {process: tuple(sorted(tasks, key=_order)) for process, tasks in by_process.items()}
 
 
 def _order(task: TaskId) -> tuple[bool, TaskId]:
@@ -239,8 +239,8 @@ ORDERED = frozenset({STICKY, COOPERATIVE_STICKY})
 GENERATION = 1
 
 
-def predict_classic(group: ConsumerGroup, ground: AssignorInput, settings: GroupLimits) -> Prediction:
-    """The first rebalance and the state in which the group comes to rest. ``BadProblem`` where Kafka's would throw."""
+def predict_classic(group: ConsumerGroup, inputs: AssignorInput, settings: GroupLimits) -> Prediction:
+    """The first rebalance and the state in which the group settles. Raises BadProblem where Kafka's would throw."""
     assignor = group.assignor or ""
     if assignor not in CLASSIC_ASSIGNORS:
         return Prediction(
@@ -249,10 +249,10 @@ def predict_classic(group: ConsumerGroup, ground: AssignorInput, settings: Group
         )  # fmt: skip
     racks = {}
     for topic in sorted({topic for member in group.members for topic in member.topics}):
-        of_topic = ground.rack_sets(topic)
+        of_topic = inputs.rack_sets(topic)
         if of_topic is not None:
             racks[topic] = of_topic
-        elif topic in ground.topics:
+        elif topic in inputs.topics:
             return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.TOPICS_UNKNOWN)
     leader = leader_of(group, settings.client_software_name)
     looks_at_racks = leader is not LeaderClient.PYTHON
@@ -271,8 +271,8 @@ def predict_classic(group: ConsumerGroup, ground: AssignorInput, settings: Group
         certainty=PredictionCertainty.EXACT
         if leader is LeaderClient.JAVA and not unordered
         else PredictionCertainty.COST_EQUAL,
-        first=(first := _given(settled.first)),
-        settled=first if settled.last is settled.first else _given(settled.last),
+        first=(first := _assignment(settled.first)),
+        settled=first if settled.last is settled.first else _assignment(settled.last),
         rebalances=settled.rebalances,
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -298,14 +298,14 @@ def _classic_member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
 
 
 def _settled(problem: ClassicProblem, assignor: str) -> SettledAssignment:
-    """A cooperative leader assigns partitions only after they are revoked, so that another rebalance follows."""
+    """``CooperativeStickyAssignor`` assigns partitions only after they are revoked, so another rebalance follows."""
     if assignor == COOPERATIVE_STICKY:
         return cooperative_sticky_settled(problem)
     result = EAGER[assignor](problem)
     return SettledAssignment(result, result, 1, still_moving=False)
 
 
-def _given(result: GroupAssignment) -> PredictedAssignment:
+def _assignment(result: GroupAssignment) -> PredictedAssignment:
     return PredictedAssignment(
         {
             member: partitions if len(partitions) < 2 else tuple(sorted(partitions))

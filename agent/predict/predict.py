@@ -84,8 +84,8 @@ def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, 
     predict_one = partial(_predict, racks, sets, limits.plan.predict_limit)
     made = each(memo, "predict", rows, _GROUP_ID, predict_one, context=(racks, limits.plan.predict_limit))
     return {
-        row.group.id: prediction if way is None else _finished(row, prediction, way, snapshot)
-        for row, (prediction, way) in zip(rows, made, strict=True)
+        row.group.id: prediction if path is None else _finished(row, prediction, path, snapshot)
+        for row, (prediction, path) in zip(rows, made, strict=True)
     }
 
 
@@ -111,25 +111,25 @@ def _predict(
         why = NotPredicted.TOO_LARGE
     if why is not None:
         return Prediction(group_id=group.id, assignor=_assignor(row), why_not=why), None
-    ground = AssignorInput({topic.name: topic for topic in row.topics if topic is not None}, racks, sets)
+    inputs = AssignorInput({topic.name: topic for topic in row.topics if topic is not None}, racks, sets)
     try:
-        return _asked(row, ground)
-    except ValueError as refused:  # BadProblem is one, and so is an id that is none of Kafka's
+        return _asked(row, inputs)
+    except ValueError as refused:  # BadProblem, or an id that Kafka would refuse
         return Prediction(
             group_id=group.id, assignor=_assignor(row), why_not=NotPredicted.REFUSED, notes=(str(refused),)
         ), None
 
 
-def _asked(row: _Row, ground: AssignorInput) -> tuple[Prediction, StreamsRebalancePath | None]:
+def _asked(row: _Row, inputs: AssignorInput) -> tuple[Prediction, StreamsRebalancePath | None]:
     match row.group:
         case ConsumerGroup() as group if group.kind is GroupKind.CONSUMER:
-            return predict_consumer(group, ground), None
+            return predict_consumer(group, inputs), None
         case ConsumerGroup() as group:
-            return predict_classic(group, ground, row.settings), None
+            return predict_classic(group, inputs, row.settings), None
         case StreamsGroup(topology=topology) as group if topology is not None and group.kind is GroupKind.STREAMS:
             return predict_streams(group, topology, row.facts), None
         case StreamsGroup(topology=topology) as group if topology is not None:
-            return predict_application(group, topology, ground, row.settings, row.lags)
+            return predict_application(group, topology, inputs, row.settings, row.lags)
         case _:
             return Prediction(group_id=row.group.id, why_not=NotPredicted.OTHER_KIND), None
 
@@ -149,10 +149,10 @@ def _why_not(group: Group) -> NotPredicted | None:
     return NotPredicted.HIDDEN if any(member.assigned is None for member in group.members) else None
 
 
-def _finished(row: _Row, prediction: Prediction, way: StreamsRebalancePath, snapshot: Snapshot) -> Prediction:
+def _finished(row: _Row, prediction: Prediction, path: StreamsRebalancePath, snapshot: Snapshot) -> Prediction:
     if not isinstance(row.group, StreamsGroup) or row.group.topology is None:
         return prediction
-    return with_bytes(prediction, way, row.group.topology, snapshot.size_bytes)
+    return with_bytes(prediction, path, row.group.topology, snapshot.size_bytes)
 
 
 def _assignor(row: _Row) -> str | None:

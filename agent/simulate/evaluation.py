@@ -101,7 +101,7 @@ def recorded_looks(events: Iterable[TelemetryEvent]) -> Iterator[CycleInputs]:
 # twice, so it learns before its second look is evaluated.
 
 OLDEST_BASE_MS = 600_000
-"""Older figures of the agent say nothing about present traffic."""
+"""Milliseconds; older figures of the agent no longer describe the traffic."""
 _AHEAD_MS = 1_000
 """Tolerated difference of two clocks; above it bytes per second would be of another time."""
 
@@ -116,9 +116,9 @@ def first_memory(observation: Observation, limits: Limits) -> Memory:
 def second_look(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> StageEvaluation:
     """The evaluation of the second look, with rates."""
     snapshot = build_snapshot(observation, decode_members(observation, None), memory, limits, None)
-    knowing = replace(memory, bytes_per_record=learned_bytes_per_record(memory, snapshot))
-    seen = evaluate(observation, knowing, limits, planning=planning)
-    base_ms = knowing.rate_bases[0].monotonic_ms if knowing.rate_bases else None
+    learned = replace(memory, bytes_per_record=learned_bytes_per_record(memory, snapshot))
+    seen = evaluate(observation, learned, limits, planning=planning)
+    base_ms = learned.rate_bases[0].monotonic_ms if learned.rate_bases else None
     seconds = None if base_ms is None else (observation.monotonic_ms - base_ms) / 1000
     return seen._replace(rates=judged(RateMeasurement(RateSource.COMMAND, seconds), seen.snapshot))
 

@@ -4,7 +4,7 @@ All brokers and readers of the rack are gone at once and nothing else changes: n
 rebalance yet. Only what the loss adds is counted, not partitions that are leaderless or under min ISR now.
 
 Invariant: what depends on an unknown (rack of a broker or process, min.insync.replicas, whether a standby has caught up
-or a task has state) is listed as untold. Hidden topics or groups and silent brokers are named: no loss is free then.
+or a task has state) is listed as unknown. Hidden topics or groups and silent brokers are named: no loss is free then.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class RackLoss:
 
     @property
     def costs_nothing(self) -> bool:
-        """True when everything goes on, for certain."""
+        """True when the loss certainly stops nothing."""
         return not (self.leaderless or self.under_min_isr or self.tasks or self.uncertain)
 
     @property
@@ -117,8 +117,8 @@ def rack_losses(snapshot: Snapshot) -> tuple[RackLoss, ...]:
         if state.leader is not None and state.leader in rack_of:
             loads[state.leader].add(state, snapshot)
             led_in.setdefault(rack_of[state.leader], []).append(state)
-    world = _World(snapshot, rack_of, loads, led_in, groups, _replicas_in(snapshot, rack_of), unseen_parts(snapshot))
-    return tuple(_loss(rack, partitions_of[rack], world) for rack in sorted(racks))
+    inputs = _Inputs(snapshot, rack_of, loads, led_in, groups, _replicas_in(snapshot, rack_of), unseen_parts(snapshot))
+    return tuple(_loss(rack, partitions_of[rack], inputs) for rack in sorted(racks))
 
 
 def _of(gap: Gap) -> str:
@@ -128,7 +128,7 @@ def _of(gap: Gap) -> str:
 def unseen_parts(snapshot: Snapshot) -> tuple[str, ...]:
     """The parts on which every rack's loss rests and that were not seen whole: ``topics: not authorized``."""
     rights = snapshot.rights
-    told = [
+    unseen = [
         f"{gap.part}{_of(gap)}: {gap.cause}"
         for gap in snapshot.gaps
         if gap.cause is not GapCause.VANISHED
@@ -137,9 +137,9 @@ def unseen_parts(snapshot: Snapshot) -> tuple[str, ...]:
             or (gap.part is ObservationPart.RIGHTS and gap.subject == ObservationPart.GROUPS.value)
         )
     ]
-    told += [f"not shown, but there before: {counted(rights.topics_hidden, 'topic')}"] if rights.topics_hidden else []
-    told += [f"not shown, but there before: {counted(rights.groups_hidden, 'group')}"] if rights.groups_hidden else []
-    return tuple(sorted(set(told)))
+    unseen += [f"not shown, but there before: {counted(rights.topics_hidden, 'topic')}"] if rights.topics_hidden else []
+    unseen += [f"not shown, but there before: {counted(rights.groups_hidden, 'group')}"] if rights.groups_hidden else []
+    return tuple(sorted(set(unseen)))
 
 
 def _replicas_in(snapshot: Snapshot, rack_of: Mapping[int, str | None]) -> Counter[str | None]:
@@ -167,7 +167,7 @@ class _Load:
         self.led_bytes = _sum(self.led_bytes, snapshot.size_bytes.get(state.id))
 
 
-class _World(NamedTuple):
+class _Inputs(NamedTuple):
     snapshot: Snapshot
     rack_of: Mapping[int, str | None]
     """Live broker -> rack."""
@@ -181,7 +181,7 @@ class _World(NamedTuple):
 class _LostPartitions(NamedTuple):
     leaderless: list[TopicPartition]
     under: list[TopicPartition]
-    untold: list[TopicPartition]
+    unknown: list[TopicPartition]
 
 
 def _judge(
@@ -195,40 +195,40 @@ def _judge(
         if not stay + unknown:
             lost[rack].leaderless.append(state.id)
         elif not stay or min_isr is None:  # with every replica in sync some min ISR would be broken
-            lost[rack].untold.append(state.id)
+            lost[rack].unknown.append(state.id)
         elif len(in_sync) >= (least := min(min_isr, len(state.replicas))) > stay:
-            (lost[rack].untold if stay + unknown >= least else lost[rack].under).append(state.id)
+            (lost[rack].unknown if stay + unknown >= least else lost[rack].under).append(state.id)
 
 
-def _loss(rack: str, partitions: _LostPartitions, world: _World) -> RackLoss:
-    lost, untold, blank = _tasks(rack, world)
+def _loss(rack: str, partitions: _LostPartitions, inputs: _Inputs) -> RackLoss:
+    lost, unknown, unknown_groups = _tasks(rack, inputs)
     return RackLoss(
         rack=rack,
-        brokers=tuple(sorted(broker for broker, name in world.rack_of.items() if name == rack)),
+        brokers=tuple(sorted(broker for broker, name in inputs.rack_of.items() if name == rack)),
         leaderless=tuple(sorted(partitions.leaderless)),
         under_min_isr=tuple(sorted(partitions.under)),
-        untold=tuple(sorted(partitions.untold)),
+        untold=tuple(sorted(partitions.unknown)),
         tasks=tuple(sorted(lost)),
-        untold_tasks=tuple(sorted(untold)),
-        untold_groups=tuple(blank),
-        survivors=_survivors(rack, world),
-        replicas=world.replicas.get(rack, 0),
-        runs=sum(len(p.active) for group in world.groups for p in group.processes if _in(p, rack)),
-        unseen=world.unseen,
+        untold_tasks=tuple(sorted(unknown)),
+        untold_groups=tuple(unknown_groups),
+        survivors=_survivors(rack, inputs),
+        replicas=inputs.replicas.get(rack, 0),
+        runs=sum(len(p.active) for group in inputs.groups for p in group.processes if _in(p, rack)),
+        unseen=inputs.unseen,
     )
 
 
-def _tasks(rack: str, world: _World) -> tuple[list[LostTask], list[LostTask], list[str]]:
+def _tasks(rack: str, inputs: _Inputs) -> tuple[list[LostTask], list[LostTask], list[str]]:
     """Tasks certainly without a caught-up standby, tasks possibly without, and groups with unknown tasks."""
     lost: list[LostTask] = []
-    untold: list[LostTask] = []
-    blank: list[str] = []
-    for group in world.groups:
+    unknown: list[LostTask] = []
+    unknown_groups: list[str] = []
+    for group in inputs.groups:
         if group.hidden or (group.topology is None and group.members):
-            blank.append(group.id)
+            unknown_groups.append(group.id)
             continue
         tasks = {task.id: task for task in group.topology.tasks} if group.topology is not None else {}
-        cover = _cover(group, rack, world.snapshot)
+        cover = _cover(group, rack, inputs.snapshot)
         for process in group.processes:
             here = _in(process, rack)
             if here is False:
@@ -241,8 +241,8 @@ def _tasks(rack: str, world: _World) -> tuple[list[LostTask], list[LostTask], li
                 if here and stateful and not perhaps - {process.id}:
                     lost.append(LostTask(group.id, active, process.id))
                 else:
-                    untold.append(LostTask(group.id, active, process.id, _not_known(here=here, stateful=stateful)))
-    return lost, untold, blank
+                    unknown.append(LostTask(group.id, active, process.id, _not_known(here=here, stateful=stateful)))
+    return lost, unknown, unknown_groups
 
 
 def _not_known(*, here: bool | None, stateful: bool | None) -> str:
@@ -278,19 +278,19 @@ def _stateful(task: TaskState | None) -> bool | None:
     return task.statefulness is not TaskStatefulness.STATELESS
 
 
-def _survivors(rack: str, world: _World) -> tuple[SurvivingBroker, ...]:
+def _survivors(rack: str, inputs: _Inputs) -> tuple[SurvivingBroker, ...]:
     """Every broker outside the rack; the controller elects the first remaining in-sync replica as leader.
 
     Empty where no topic was seen and some may be hidden: their leaders are unknown, not none.
     """
-    if known_part(len(world.snapshot.topics), world.snapshot, ObservationPart.TOPICS) is None:
+    if known_part(len(inputs.snapshot.topics), inputs.snapshot, ObservationPart.TOPICS) is None:
         return ()
-    rack_of, now = world.rack_of, world.loads
+    rack_of, now = inputs.rack_of, inputs.loads
     more = {broker: _Load() for broker in rack_of}
-    for state in world.led_in.get(rack, ()):
-        heir = next((b for b in state.replicas if b in state.isr and b in rack_of and rack_of[b] != rack), None)
-        if heir is not None:
-            more[heir].add(state, world.snapshot)
+    for state in inputs.led_in.get(rack, ()):
+        leader = next((b for b in state.replicas if b in state.isr and b in rack_of and rack_of[b] != rack), None)
+        if leader is not None:
+            more[leader].add(state, inputs.snapshot)
     return tuple(
         SurvivingBroker(
             broker=broker,
@@ -363,20 +363,20 @@ def loss_sentence(loss: RackLoss) -> str:
 
 def _unknown(loss: RackLoss) -> list[str]:
     parts: list[str] = []
-    untold = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
+    numbers = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
     named = [
         counted(number, word)
-        for number, word in zip(untold, ("partition", "task", "whole group"), strict=True)
+        for number, word in zip(numbers, ("partition", "task", "whole group"), strict=True)
         if number
     ]
     if named:
-        parts.append(f"the effect on {' and '.join(named)} is unknown ({_untold(loss)})")
+        parts.append(f"the effect on {' and '.join(named)} is unknown ({_unknown_effects(loss)})")
     if loss.unseen:
         parts.append(f"not all was seen ({few(loss.unseen, SHOWN)})")
     return parts
 
 
-def _untold(loss: RackLoss) -> str:
+def _unknown_effects(loss: RackLoss) -> str:
     """The first of each kind, the unknowns of tasks, and the command that shows all."""
     parts = [few(loss.untold, SHOWN)] if loss.untold else []
     if loss.untold_tasks:
@@ -398,15 +398,15 @@ def _load(loss: RackLoss) -> str:
         after[rack] += survivor.leaders_after
     if after and not leaders.total() and not after.total():
         return "no partition is led there" if len(after) == 1 else "no partition is led in the other racks"
-    told = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
-    if not told:
+    changes = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
+    if not changes:
         return "the load on other racks is unknown" if loss.unseen else "no broker is left"
-    now = [survivor.bytes_per_s for survivor in loss.survivors]
-    then = [survivor.bytes_per_s_after for survivor in loss.survivors]
-    if None not in then and any(then):
-        most, least = max(value or 0 for value in then), max(value or 0 for value in now)
-        told.append(f"the busiest remaining broker takes in {sized(least)}/s -> {sized(most)}/s")
-    return ", ".join(told)
+    rates = [survivor.bytes_per_s for survivor in loss.survivors]
+    rates_after = [survivor.bytes_per_s_after for survivor in loss.survivors]
+    if None not in rates_after and any(rates_after):
+        most, least = max(value or 0 for value in rates_after), max(value or 0 for value in rates)
+        changes.append(f"the busiest remaining broker takes in {sized(least)}/s -> {sized(most)}/s")
+    return ", ".join(changes)
 
 
 def _plural(number: int, word: str) -> str:

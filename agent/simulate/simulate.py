@@ -79,38 +79,38 @@ class GroupSimulation:
 
 
 def simulated_groups(
-    world: SimulatedCluster, assessments: Mapping[str, Assessment], after: SimulatedCluster, *, racks_go: bool = False
+    cluster: SimulatedCluster, assessments: Mapping[str, Assessment], after: SimulatedCluster, *, racks_go: bool = False
 ) -> tuple[GroupSimulation, ...]:
-    """Every group that the changes from ``world`` to ``after`` concern, by id; ``assessments`` are of ``world``.
+    """Every group that the changes from ``cluster`` to ``after`` concern, by id; ``assessments`` are of ``cluster``.
 
     ``racks_go``: whether racks are removed with their readers; readers of unknown rack may be among these.
     """
     simulated: list[GroupSimulation] = []
     for name, group in sorted(after.snapshot.groups.items()):
-        was = world.snapshot.groups.get(name)
-        if isinstance(group, OtherGroup) or was is None or isinstance(was, OtherGroup):
+        before = cluster.snapshot.groups.get(name)
+        if isinstance(group, OtherGroup) or before is None or isinstance(before, OtherGroup):
             continue
-        if _concerned(group, was, world, after):
-            columns = group_comparison(was, assessments.get(name), None, world.snapshot, world.limits)
-            simulated.append(_simulated(group, was, columns.now, after, racks_go=racks_go))
+        if _concerned(group, before, cluster, after):
+            columns = group_comparison(before, assessments.get(name), None, cluster.snapshot, cluster.limits)
+            simulated.append(_simulated(group, before, columns.now, after, racks_go=racks_go))
     return tuple(simulated)
 
 
-def _concerned(group: ReaderGroup, was: ReaderGroup, world: SimulatedCluster, after: SimulatedCluster) -> bool:
+def _concerned(group: ReaderGroup, before: ReaderGroup, cluster: SimulatedCluster, after: SimulatedCluster) -> bool:
     """Whether a change reaches the group: it is another one, its settings are, or a topic that it reads is."""
-    if group is not was or after.limits.group(group.id) != world.limits.group(group.id):
+    if group is not before or after.limits.group(group.id) != cluster.limits.group(group.id):
         return True
-    if after.snapshot.group_configs.get(group.id) != world.snapshot.group_configs.get(group.id):
+    if after.snapshot.group_configs.get(group.id) != cluster.snapshot.group_configs.get(group.id):
         return True
     topics = {*topics_of(group), *_changelogs(group)}
-    return any(after.snapshot.topics.get(topic) is not world.snapshot.topics.get(topic) for topic in topics)
+    return any(after.snapshot.topics.get(topic) is not cluster.snapshot.topics.get(topic) for topic in topics)
 
 
 def _simulated(
-    group: ReaderGroup, was: ReaderGroup, now: ComparisonColumn | None, after: SimulatedCluster, *, racks_go: bool
+    group: ReaderGroup, before: ReaderGroup, now: ComparisonColumn | None, after: SimulatedCluster, *, racks_go: bool
 ) -> GroupSimulation:
     prediction = predict(group, after.snapshot, after.limits)
-    owned = _held(was)
+    owned = _held(before)
     racks = {reader.id: reader.rack.name for reader in group.readers}
     own = optimum = None
     why_not = None if prediction.why_not is None else prediction.why_not.value
@@ -123,14 +123,14 @@ def _simulated(
     if best is not None:
         optimum = _outcome(group, best, after, racks)
     held = {partition for partition, _ in _held(group)}
-    unplaced = racks_go and any(reader.rack.state is not RackState.KNOWN for reader in was.readers)
+    unplaced = racks_go and any(reader.rack.state is not RackState.KNOWN for reader in before.readers)
     return GroupSimulation(
         group_id=group.id,
         kind=group.kind.value,
         now=None
         if now is None
         else AssignmentOutcome(
-            len(owned), now, _standbys(_present(was), {r.id: r.rack.name for r in was.readers}, was)
+            len(owned), now, _standbys(_present(before), {r.id: r.rack.name for r in before.readers}, before)
         ),
         own=own,
         optimum=optimum,
@@ -141,32 +141,32 @@ def _simulated(
 
 
 def _outcome(
-    group: ReaderGroup, given: PredictedAssignment, after: SimulatedCluster, racks: Mapping[str, str | None]
+    group: ReaderGroup, assignment: PredictedAssignment, after: SimulatedCluster, racks: Mapping[str, str | None]
 ) -> AssignmentOutcome:
-    ground = group_ground(group, after.snapshot, Memo())
-    reads = given_reads(group, ground, given)
-    tally = count_reads(reads, ground.masks)[0]
-    in_bytes, usd = _bytes(reads, ground, after)
-    cost = ComparisonColumn(tally.crossing, tally.unknown, in_bytes, moved_by(group, given), tally.total, usd)
-    return AssignmentOutcome(tally.total, cost, _standbys(given, racks, group))
+    locality = group_ground(group, after.snapshot, Memo())
+    reads = given_reads(group, locality, assignment)
+    tally = count_reads(reads, locality.masks)[0]
+    in_bytes, usd = _bytes(reads, locality, after)
+    cost = ComparisonColumn(tally.crossing, tally.unknown, in_bytes, moved_by(group, assignment), tally.total, usd)
+    return AssignmentOutcome(tally.total, cost, _standbys(assignment, racks, group))
 
 
-def _bytes(reads: Reads, ground: GroupLocality, world: SimulatedCluster) -> tuple[float | None, float | None]:
+def _bytes(reads: Reads, locality: GroupLocality, cluster: SimulatedCluster) -> tuple[float | None, float | None]:
     """Bytes per second read across racks and dollars a day, by where reads really go; None where one is unknown."""
-    snapshot = world.snapshot
-    rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot)
+    snapshot = cluster.snapshot
+    rates = topic_rates([snapshot.topics[name] for name in locality.masks], snapshot)
     rate_of = None if rates is None else dict(rates)
     if rate_of is None or any(partition not in rate_of for _, held in reads for partition in held):
         return None, None
-    weighed = weigh(reads, ground.masks, rate_of)[1]
+    weighed = weigh(reads, locality.masks, rate_of)[1]
     in_bytes = None if weighed.unknown else weighed.total - weighed.local
-    return in_bytes, crossing_usd_per_day(reads, ground, in_bytes, rate_of, snapshot, world.limits)
+    return in_bytes, crossing_usd_per_day(reads, locality, in_bytes, rate_of, snapshot, cluster.limits)
 
 
 def _best(group: ReaderGroup, after: SimulatedCluster) -> PredictedAssignment | None:
     """The optimum by Kafka's measure: everything that the group subscribes to, whichever member has it now."""
-    ground = group_ground(group, after.snapshot, Memo())
-    if not group.members or not any(ground.bits.reader(reader.rack) for reader in group.readers):
+    locality = group_ground(group, after.snapshot, Memo())
+    if not group.members or not any(locality.bits.reader(reader.rack) for reader in group.readers):
         return None
     if isinstance(group, ConsumerGroup):
         if any(member.assigned is None for member in group.members):
@@ -174,17 +174,17 @@ def _best(group: ReaderGroup, after: SimulatedCluster) -> PredictedAssignment | 
         held = {partition.topic for partition, _ in _held(group)}
         return (
             None
-            if held - ground.masks.keys()
+            if held - locality.masks.keys()
             else PredictedAssignment(
-                optimal_consumer(consumer_problem(group, ground, LocalityMeasure.KAFKA)).assignment
+                optimal_consumer(consumer_problem(group, locality, LocalityMeasure.KAFKA)).assignment
             )
         )
     topology = group.topology
-    if topology is None or any(source.topic not in ground.masks for task in topology.tasks for source in task.sources):
+    if topology is None or any(source.topic not in locality.masks for t in topology.tasks for source in t.sources):
         return None
     settings = after.limits.group(group.id)
     problem = replace(
-        task_problem(group, topology, ground, settings, LocalityMeasure.KAFKA),
+        task_problem(group, topology, locality, settings, LocalityMeasure.KAFKA),
         num_standby_replicas=settings.num_standby_replicas,
         rack_aware_tags=settings.rack_aware_assignment_tags,
     )
@@ -194,18 +194,18 @@ def _best(group: ReaderGroup, after: SimulatedCluster) -> PredictedAssignment | 
     return PredictedAssignment(reads, active=result.active, standby=result.standby)
 
 
-def _standbys(given: PredictedAssignment, racks: Mapping[str, str | None], group: ReaderGroup) -> StandbyCounts | None:
+def _standbys(target: PredictedAssignment, racks: Mapping[str, str | None], group: ReaderGroup) -> StandbyCounts | None:
     if not isinstance(group, StreamsGroup):
         return None
     places: dict[TaskId, list[str | None]] = {}
-    for process, tasks in given.standby.items():
+    for process, tasks in target.standby.items():
         for task in tasks:
             places.setdefault(task, []).append(racks.get(process))
-    runs = {task: racks.get(process) for process, tasks in given.active.items() for task in tasks}
+    runs = {task: racks.get(process) for process, tasks in target.active.items() for task in tasks}
     sharing = 0
-    for task, standing in places.items():
+    for task, standby_racks in places.items():
         seen = [runs.get(task)]
-        for rack in standing:
+        for rack in standby_racks:
             sharing += rack is not None and rack in seen
             seen.append(rack)
     return StandbyCounts(sum(map(len, places.values())), sharing)
@@ -222,7 +222,7 @@ def _present(group: ReaderGroup) -> PredictedAssignment:
 
 
 def _held(group: ReaderGroup) -> list[tuple[TopicPartition, str]]:
-    """(partition, who reads it) now."""
+    """(partition, reader) now."""
     if isinstance(group, ConsumerGroup):
         return [(partition, member.id) for member in group.members for partition in member.assigned or ()]
     sources = {task.id: task.sources for task in group.topology.tasks} if group.topology is not None else {}
@@ -256,23 +256,23 @@ class AddedCopies(NamedTuple):
 
 def added_copies(before: Snapshot, after: Snapshot) -> tuple[AddedCopies, ...]:
     """A row for every topic that gets a replica on a broker where it has none of that partition, sorted by topic."""
-    had = {state.id: set(state.replicas) for topic in before.topics.values() for state in topic.partitions}
-    found: dict[str, list[int | None]] = {}
+    held = {state.id: set(state.replicas) for topic in before.topics.values() for state in topic.partitions}
+    sizes_by_topic: dict[str, list[int | None]] = {}
     for name, topic in sorted(after.topics.items()):
         for state in topic.partitions:
-            added = len(set(state.replicas) - had.get(state.id, set()))
-            found.setdefault(name, []).extend([before.size_bytes.get(state.id)] * added)
-    added_to = {name: sizes for name, sizes in found.items() if sizes}
+            added = len(set(state.replicas) - held.get(state.id, set()))
+            sizes_by_topic.setdefault(name, []).extend([before.size_bytes.get(state.id)] * added)
+    added_to = {name: sizes for name, sizes in sizes_by_topic.items() if sizes}
     if not added_to:
         return ()
-    now, then = costs_of(before).topics, costs_of(after).topics
+    now, later = costs_of(before).topics, costs_of(after).topics
     return tuple(
         AddedCopies(
             name,
             len(sizes),
             None if None in sizes else sum(size for size in sizes if size is not None),
             now[name].replicate,
-            then[name].replicate,
+            later[name].replicate,
         )
         for name, sizes in added_to.items()
     )
@@ -302,13 +302,13 @@ def simulate(
 ) -> SimulationResult:
     """What those changes would lead to. Raises ``BadInput`` for changes that cannot be."""
     after = what_if(SimulatedCluster(snapshot, limits), changes)
-    here = {broker.id for broker in snapshot.brokers if broker.alive}
-    gone = here - {broker.id for broker in after.snapshot.brokers if broker.alive}
+    alive = {broker.id for broker in snapshot.brokers if broker.alive}
+    gone = alive - {broker.id for broker in after.snapshot.brokers if broker.alive}
     later = gone_for_good(memory, after.snapshot, after.limits.racks.broker_absent_for_ms, gone)
-    before, then = detect(snapshot, memory, limits, None), detect(after.snapshot, later, after.limits, None)
-    plan = make_plan(after.snapshot, then, after.limits, None)
+    before, resulting = detect(snapshot, memory, limits, None), detect(after.snapshot, later, after.limits, None)
+    plan = make_plan(after.snapshot, resulting, after.limits, None)
     plan_now = make_plan(snapshot, before, limits, None)
-    known, expected = {one.id for one in before.findings}, {one.id for one in then.findings}
+    known, expected = {one.id for one in before.findings}, {one.id for one in resulting.findings}
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}
     losses_then = {loss.rack: loss for loss in rack_losses(after.snapshot)}
     return SimulationResult(
@@ -319,9 +319,9 @@ def simulate(
             after,
             racks_go=any(isinstance(one, RemoveRack) for one in changes),
         ),
-        found=tuple(one for one in then.findings if one.id not in known),
+        found=tuple(one for one in resulting.findings if one.id not in known),
         gone=tuple(one for one in before.findings if one.id not in expected),
-        proposals=propose(after.snapshot, plan, then, after.limits, None),
+        proposals=propose(after.snapshot, plan, resulting, after.limits, None),
         proposals_now=propose(snapshot, plan_now, before, limits, None),
         copies=added_copies(snapshot, after.snapshot),
         losses=tuple(

@@ -67,7 +67,7 @@ class RemoveRack(SimulatedChange):
 
 @dataclass(frozen=True, slots=True)
 class RemoveBroker(SimulatedChange):
-    """A broker is away; its replicas stay on it."""
+    """A broker is absent; its replicas stay on it."""
 
     broker: int
 
@@ -216,28 +216,28 @@ class SimulatedCluster(NamedTuple):
     limits: Limits
 
 
-def what_if(world: SimulatedCluster, changes: Sequence[SimulatedChange]) -> SimulatedCluster:
+def what_if(cluster: SimulatedCluster, changes: Sequence[SimulatedChange]) -> SimulatedCluster:
     """The cluster after all changes. Raises ``BadInput`` for none, contradictions and unknown names."""
     check_changes(changes)
     kinds = list(_APPLY)
     for change in sorted(changes, key=lambda change: kinds.index(type(change))):
-        world = _APPLY[type(change)](world, change)
-    return world
+        cluster = _APPLY[type(change)](cluster, change)
+    return cluster
 
 
-def _remove_member(world: SimulatedCluster, change: RemoveMember) -> SimulatedCluster:
-    group = without_member(reader_group(world.snapshot, change.group), change.member)
-    return world._replace(snapshot=with_group(world.snapshot, group))
+def _remove_member(cluster: SimulatedCluster, change: RemoveMember) -> SimulatedCluster:
+    group = without_member(reader_group(cluster.snapshot, change.group), change.member)
+    return cluster._replace(snapshot=with_group(cluster.snapshot, group))
 
 
-def _add_member(world: SimulatedCluster, change: AddMember) -> SimulatedCluster:
-    _check_rack(world.snapshot, change.rack)
-    group = with_member(reader_group(world.snapshot, change.group), change.rack)
-    return world._replace(snapshot=with_group(world.snapshot, group))
+def _add_member(cluster: SimulatedCluster, change: AddMember) -> SimulatedCluster:
+    _check_rack(cluster.snapshot, change.rack)
+    group = with_member(reader_group(cluster.snapshot, change.group), change.rack)
+    return cluster._replace(snapshot=with_group(cluster.snapshot, group))
 
 
-def _remove_rack(world: SimulatedCluster, change: RemoveRack) -> SimulatedCluster:
-    snapshot, rack = world.snapshot, change.rack
+def _remove_rack(cluster: SimulatedCluster, change: RemoveRack) -> SimulatedCluster:
+    snapshot, rack = cluster.snapshot, change.rack
     gone = frozenset(broker.id for broker in snapshot.brokers if broker.rack.name == rack and broker.alive)
     if not gone:
         raise _no_rack(snapshot, rack)
@@ -247,11 +247,11 @@ def _remove_rack(world: SimulatedCluster, change: RemoveRack) -> SimulatedCluste
             left = without_rack(group, rack)
             if left is not group:
                 snapshot = with_group(snapshot, left)
-    return world._replace(snapshot=snapshot)
+    return cluster._replace(snapshot=snapshot)
 
 
-def _add_rack(world: SimulatedCluster, change: AddRack) -> SimulatedCluster:
-    snapshot = world.snapshot
+def _add_rack(cluster: SimulatedCluster, change: AddRack) -> SimulatedCluster:
+    snapshot = cluster.snapshot
     if change.rack in _racks(snapshot):
         raise BadInput(
             f"rack {change.rack} is there already",
@@ -259,34 +259,33 @@ def _add_rack(world: SimulatedCluster, change: AddRack) -> SimulatedCluster:
             todo=f"Add a broker to it: --add-broker ID={change.rack}",
         )
     _check_new(snapshot, change.brokers)
-    return world._replace(snapshot=with_brokers(snapshot, dict.fromkeys(change.brokers, change.rack)))
+    return cluster._replace(snapshot=with_brokers(snapshot, dict.fromkeys(change.brokers, change.rack)))
 
 
-def _remove_broker(world: SimulatedCluster, change: RemoveBroker) -> SimulatedCluster:
-    _check_broker(world.snapshot, change.broker)
-    return world._replace(snapshot=without_brokers(world.snapshot, frozenset({change.broker})))
+def _remove_broker(cluster: SimulatedCluster, change: RemoveBroker) -> SimulatedCluster:
+    _check_broker(cluster.snapshot, change.broker)
+    return cluster._replace(snapshot=without_brokers(cluster.snapshot, frozenset({change.broker})))
 
 
-def _add_broker(world: SimulatedCluster, change: AddBroker) -> SimulatedCluster:
-    _check_new(world.snapshot, (change.broker,))
-    _check_rack(world.snapshot, change.rack)
-    return world._replace(snapshot=with_brokers(world.snapshot, {change.broker: change.rack}))
+def _add_broker(cluster: SimulatedCluster, change: AddBroker) -> SimulatedCluster:
+    _check_new(cluster.snapshot, (change.broker,))
+    _check_rack(cluster.snapshot, change.rack)
+    return cluster._replace(snapshot=with_brokers(cluster.snapshot, {change.broker: change.rack}))
 
 
-def _add_replica(world: SimulatedCluster, change: AddReplica) -> SimulatedCluster:
-    _check_broker(world.snapshot, change.broker)
-    state = _partition(world.snapshot, change.partition)
+def _add_replica(cluster: SimulatedCluster, change: AddReplica) -> SimulatedCluster:
+    _check_broker(cluster.snapshot, change.broker)
+    state = _partition(cluster.snapshot, change.partition)
     if change.broker in state.replicas:
-        raise BadInput(
-            f"broker {change.broker} has a replica of {change.partition} already",
-            why=f"its replicas are on {', '.join(map(str, state.replicas))}",
-            todo="Name another broker.",
-        )
-    return world._replace(snapshot=with_replicas(world.snapshot, {change.partition: (*state.replicas, change.broker)}))
+        what = f"broker {change.broker} has a replica of {change.partition} already"
+        why = f"its replicas are on {', '.join(map(str, state.replicas))}"
+        raise BadInput(what, why=why, todo="Name another broker.")
+    replicas = (*state.replicas, change.broker)
+    return cluster._replace(snapshot=with_replicas(cluster.snapshot, {change.partition: replicas}))
 
 
-def _remove_replica(world: SimulatedCluster, change: RemoveReplica) -> SimulatedCluster:
-    state = _partition(world.snapshot, change.partition)
+def _remove_replica(cluster: SimulatedCluster, change: RemoveReplica) -> SimulatedCluster:
+    state = _partition(cluster.snapshot, change.partition)
     rest = tuple(replica for replica in state.replicas if replica != change.broker)
     if len(rest) == len(state.replicas) or not rest:
         what = (
@@ -296,25 +295,25 @@ def _remove_replica(world: SimulatedCluster, change: RemoveReplica) -> Simulated
         )
         why = f"its replicas are on {', '.join(map(str, state.replicas))}"
         raise BadInput(what, why=why, todo="Name another broker.")
-    return world._replace(snapshot=with_replicas(world.snapshot, {change.partition: rest}))
+    return cluster._replace(snapshot=with_replicas(cluster.snapshot, {change.partition: rest}))
 
 
-def _set_replication_factor(world: SimulatedCluster, change: SetReplicationFactor) -> SimulatedCluster:
-    topic = world.snapshot.topics.get(change.topic)
+def _set_replication_factor(cluster: SimulatedCluster, change: SetReplicationFactor) -> SimulatedCluster:
+    topic = cluster.snapshot.topics.get(change.topic)
     if topic is None:
-        raise unknown_topic(change.topic, world.snapshot)
-    lists = resized(world.snapshot, topic, change.replication_factor)
-    return world._replace(snapshot=with_replicas(world.snapshot, lists))
+        raise unknown_topic(change.topic, cluster.snapshot)
+    lists = resized(cluster.snapshot, topic, change.replication_factor)
+    return cluster._replace(snapshot=with_replicas(cluster.snapshot, lists))
 
 
-def _set_strategy(world: SimulatedCluster, change: SetStrategy) -> SimulatedCluster:
-    group, limits = with_strategy(reader_group(world.snapshot, change.group), world.limits, change.strategy)
-    return SimulatedCluster(with_group(world.snapshot, group), limits)
+def _set_strategy(cluster: SimulatedCluster, change: SetStrategy) -> SimulatedCluster:
+    group, limits = with_strategy(reader_group(cluster.snapshot, change.group), cluster.limits, change.strategy)
+    return SimulatedCluster(with_group(cluster.snapshot, group), limits)
 
 
-def _set_standbys(world: SimulatedCluster, change: SetStandbys) -> SimulatedCluster:
-    group = reader_group(world.snapshot, change.group)
-    return SimulatedCluster(*with_standbys(group, world.snapshot, world.limits, change.standbys))
+def _set_standbys(cluster: SimulatedCluster, change: SetStandbys) -> SimulatedCluster:
+    group = reader_group(cluster.snapshot, change.group)
+    return SimulatedCluster(*with_standbys(group, cluster.snapshot, cluster.limits, change.standbys))
 
 
 _APPLY: Mapping[type[SimulatedChange], Callable[[SimulatedCluster, Any], SimulatedCluster]] = {

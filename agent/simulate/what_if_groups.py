@@ -195,7 +195,7 @@ def with_group(snapshot: Snapshot, group: ReaderGroup) -> Snapshot:
 
 
 def with_member(group: ReaderGroup, rack: str | None) -> ReaderGroup:
-    """One more consumer, or one more instance of the application, in that rack; None: it sends no rack."""
+    """One more consumer or Streams process in that rack, or without one. Raises BadInput when processes are unknown."""
     number = 1
     while any(member.id.startswith(f"simulated-{number}") for member in group.members):
         number += 1
@@ -318,15 +318,15 @@ def _sorted(members: tuple[Member, ...]) -> tuple[Member, ...]:
     return tuple(sorted(members, key=lambda member: member.id))
 
 
-def _check_one(group: str, name: str, found: list[str], every: list[str]) -> None:
-    if len(found) == 1:
+def _check_one(group: str, name: str, matching: list[str], every: list[str]) -> None:
+    if len(matching) == 1:
         return
-    shown = few(sorted(found or every), 5)
-    what = "there are several" if found else "there is no"
+    shown = few(sorted(matching or every), 5)
+    what = "there are several" if matching else "there is no"
     raise BadInput(
         f"{what} {name!r} in group {group}",
-        why=f"its members are {shown}" if not found else f"it names {shown}",
-        todo=(did_you_mean(name, every) if not found else "") + "Name one by its id: rackwise groups " + group,
+        why=f"its members are {shown}" if not matching else f"it names {shown}",
+        todo=(did_you_mean(name, every) if not matching else "") + "Name one by its id: rackwise groups " + group,
     )
 
 

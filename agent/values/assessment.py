@@ -98,8 +98,8 @@ class RackBits:
             return False
         equal: set[bool] = set()
         for rack in racks:
-            told = self.told_in.get(rack.name, ()) if rack.name is not None else ()
-            equal |= {rack.told is not None and rack.told == one for one in told}
+            broker_racks = self.told_in.get(rack.name, ()) if rack.name is not None else ()
+            equal |= {rack.told is not None and rack.told == one for one in broker_racks}
         return self.selector_is_rack_aware if equal <= {True} else None if True in equal else False
 
     def bit(self, rack_name: str) -> int:
@@ -141,8 +141,8 @@ def rack_bits(brokers: Iterable[BrokerState], *, selector_is_rack_aware: bool | 
     names = sorted(set(known.values()))
     bit_of = {name: NOWHERE << (index + 1) for index, name in enumerate(names)}
     broker_bits = {b.id: bit_of[known[b.id]] if b.id in known else UNKNOWN for b in brokers}
-    told = {name: frozenset(b.rack.told for b in brokers if b.alive and b.rack.name == name) for name in names}
-    return RackBits(bit_of, broker_bits, selector_is_rack_aware=selector_is_rack_aware, told_in=told)
+    broker_racks = {name: frozenset(b.rack.told for b in brokers if b.alive and b.rack.name == name) for name in names}
+    return RackBits(bit_of, broker_bits, selector_is_rack_aware=selector_is_rack_aware, told_in=broker_racks)
 
 
 def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:
@@ -164,8 +164,8 @@ def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:
         read, read_histogram = by_kafka, histogram
     else:
         read, read_histogram = tuple(certain), _histogram(certain)
-    told = bits.selector_is_rack_aware is not None
-    return TopicMasks(by_kafka, read, read if told else tuple(possible), histogram, read_histogram)
+    known = bits.selector_is_rack_aware is not None
+    return TopicMasks(by_kafka, read, read if known else tuple(possible), histogram, read_histogram)
 
 
 def _all_in_sync(partitions: Sequence[PartitionState], bits: RackBits) -> tuple[int, ...] | None:

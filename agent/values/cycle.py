@@ -245,8 +245,8 @@ def _found(cycle: Cycle) -> str:
     critical = f", {worst[FindingSeverity.CRITICAL]} critical" if worst[FindingSeverity.CRITICAL] else ""
     # Findings of severity info are not logged one by one.
     info = f", {worst[FindingSeverity.INFO]} info" if worst[FindingSeverity.INFO] else ""
-    news = f" ({len(cycle.changes.new)} new{critical}{info})" if cycle.changes.new or critical else ""
-    return f"{counted(len(findings), 'finding')}{news}"
+    details = f" ({len(cycle.changes.new)} new{critical}{info})" if cycle.changes.new or critical else ""
+    return f"{counted(len(findings), 'finding')}{details}"
 
 
 def _proposed(cycle: Cycle) -> str:

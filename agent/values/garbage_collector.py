@@ -25,13 +25,13 @@ def collect_seldom() -> None:
 @contextmanager
 def no_collection() -> Iterator[None]:
     """No walk inside the block; afterwards all objects are frozen (left out of later walks)."""
-    walks = gc.isenabled()
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        if walks:
+        if enabled:
             gc.enable()
 
 

@@ -1,6 +1,6 @@
 """Journal entries, and the journal's state: the newest entry of each key and nothing else, as after compaction.
 
-A fact that must not be forgotten therefore has a key of its own. Keys are paths whose first part names the owning
+A fact that must outlast later ones therefore has a key of its own. Keys are paths whose first part names the owning
 module (``plan/…``, ``throttle/…``, ``trigger/…``, ``approval/…``, ``pause``, ``command/…``, ``learned/…``, ``leader``).
 """
 

@@ -68,7 +68,7 @@ CONSUMER_GROUP = "consumer"
 SHARE_GROUP = "share"
 STREAMS_GROUP = "streams"
 CONSUMER_PROTOCOL_TYPE = "consumer"
-"""The protocol type under which members speak the embedded consumer protocol; Streams groups use it too."""
+"""The protocol type of members with the embedded consumer protocol; Streams groups use it too."""
 
 # Group states.
 DEAD = "Dead"

@@ -98,7 +98,7 @@ _ONLY_OF: Mapping[FindingReason, frozenset[ObservationPart]] = {
 }
 """Findings that rest on these parts and on no other."""
 _COUNTED = re.compile(r"\d+ (of them|topics|groups)")
-_OF_NO_ONE = frozenset(("cluster", "rack"))
+_WITHOUT_ROWS = frozenset(("cluster", "rack"))
 """Kinds of subjects without rows of their own."""
 
 
@@ -142,9 +142,9 @@ def _brokers(before: LastKnown, snapshot: Snapshot) -> tuple[Mapping[int, tuple[
     now = {broker.id: (broker.rack.name or "", broker.alive) for broker in snapshot.brokers}
     if is_listed(snapshot, ObservationPart.TOPICS):
         return now, True
-    was = before.brokers or {}
+    previous = before.brokers or {}
     # A broker that is no longer listed may have become absent.
-    return {**{broker: (rack, False) for broker, (rack, _) in was.items()}, **now}, False
+    return {**{broker: (rack, False) for broker, (rack, _) in previous.items()}, **now}, False
 
 
 def _topics(snapshot: Snapshot) -> tuple[int, int]:
@@ -153,10 +153,10 @@ def _topics(snapshot: Snapshot) -> tuple[int, int]:
 
 def _groups(before: LastKnown, cycle: Cycle) -> tuple[Mapping[str, str] | None, bool]:
     """A group that could not be described keeps its kind; one that was not listed stays."""
-    snapshot, was = cycle.snapshot, before.groups or {}
+    snapshot, previous = cycle.snapshot, before.groups or {}
     undescribed = _hides(snapshot, ObservationPart.GROUPS)
     now = {
-        name: was[name] if undescribed and isinstance(group, OtherGroup) and name in was else group.kind.value
+        name: previous[name] if undescribed and isinstance(group, OtherGroup) and name in previous else group.kind.value
         for name, group in snapshot.groups.items()
     }
     if is_listed(snapshot, ObservationPart.GROUPS):
@@ -164,7 +164,7 @@ def _groups(before: LastKnown, cycle: Cycle) -> tuple[Mapping[str, str] | None, 
     if before.groups is None:
         return None, False
     gone = frozenset(cycle.observation.vanished_groups)
-    return {**{name: kind for name, kind in was.items() if name not in gone}, **now}, False
+    return {**{name: kind for name, kind in previous.items() if name not in gone}, **now}, False
 
 
 def _findings(before: Mapping[str, KnownFinding], cycle: Cycle) -> Mapping[str, KnownFinding]:
@@ -275,9 +275,9 @@ def _may_be_hidden(known: KnownFinding, gaps: frozenset[GapKey], shown: _Shown, 
     """
     finding = known.finding
     lost = known.shown - shown.of(finding)
-    of_no_one = finding.subject.kind in _OF_NO_ONE
+    without_rows = finding.subject.kind in _WITHOUT_ROWS
     return any(
-        gap not in known.gaps or gap.part in lost or (of_no_one and gap.hides_others)
+        gap not in known.gaps or gap.part in lost or (without_rows and gap.hides_others)
         for gap in gaps
         if _bears_on(finding, gap, snapshot)
     )
@@ -288,7 +288,7 @@ def _bears_on(finding: Finding, gap: GapKey, snapshot: Snapshot) -> bool:
     part, subject, _ = gap
     if part is ObservationPart.LOG_DIRS or part not in _ONLY_OF.get(finding.reason, (part,)):
         return False  # no finding rests on sizes
-    if kind in _OF_NO_ONE:
+    if kind in _WITHOUT_ROWS:
         return True
     if part in (_NOT_OF_GROUPS if kind in _OF_GROUPS else _NOT_OF_OTHERS):
         return False

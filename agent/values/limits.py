@@ -41,7 +41,7 @@ class ClusterLimits:
     """The expected cluster."""
 
     id: str | None = None
-    """The only cluster that may be acted upon; None: whichever the observer looks at."""
+    """The only cluster that may be acted upon; None: the observed one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

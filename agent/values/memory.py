@@ -95,7 +95,7 @@ class RunningReassignment(NamedTuple):
 
 
 class Join(NamedTuple):
-    """The last rebalance of a Streams group, with its time as far as looks tell."""
+    """The last rebalance of a Streams group, with its time as far as looks bound it."""
 
     key: str
     """Differs from that of the rebalance before."""
@@ -288,18 +288,18 @@ def gone_for_good(memory: Memory, snapshot: Snapshot, absent_for_ms: int, gone: 
 
 def _absent(memory: Memory, snapshot: Snapshot) -> list[int]:
     listed = {broker.id for broker in snapshot.brokers}
-    away = {broker.id for broker in snapshot.brokers if not broker.alive}
-    return sorted(away | ((memory.brokers.keys() | memory.last_live.keys()) - listed))
+    absent = {broker.id for broker in snapshot.brokers if not broker.alive}
+    return sorted(absent | ((memory.brokers.keys() | memory.last_live.keys()) - listed))
 
 
-def _named(snapshot: Snapshot, away: list[int]) -> frozenset[int]:
+def _named(snapshot: Snapshot, absent: list[int]) -> frozenset[int]:
     """Absent brokers that a replica list names; one that is not registered is known from such a list alone."""
-    if not away:
+    if not absent:
         return frozenset()
     registered = {broker.id for broker in snapshot.brokers if broker.host is not None}
     lists = {state.replicas for topic in snapshot.topics.values() for state in topic.partitions}
     named = frozenset(chain.from_iterable(lists))
-    return frozenset(broker for broker in away if broker in named or broker not in registered)
+    return frozenset(broker for broker in absent if broker in named or broker not in registered)
 
 
 def _unanswered(snapshot: Snapshot) -> bool:

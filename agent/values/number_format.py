@@ -77,7 +77,7 @@ def sized_apart(one: float, other: float) -> tuple[str, str]:
 
 
 def usd_per_gb(price: float) -> str:
-    """``$0.02/GB``: a configured price with all its digits."""
+    """``$0.02/GB``: a configured price in USD per GB, with all its digits."""
     return f"${price:,.10f}".rstrip("0").rstrip(".") + "/GB"
 
 

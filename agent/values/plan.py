@@ -1,4 +1,4 @@
-"""Plans of one cycle (changes that mend findings) and predictions of groups' next assignments."""
+"""Plans of one cycle (changes that fix findings) and predictions of groups' next assignments."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def merged_notes(notes: Iterable[str]) -> tuple[str, ...]:
 
 
 class Unplanned(StrEnum):
-    """Why nothing is planned for a finding or subject."""
+    """The reason why a finding or subject has no plan."""
 
     BELOW_THRESHOLD = "nothing worth doing: the gain is below the threshold"
     HELD = "held: a rack has not been stable, or a broker has not been absent, for long enough"

@@ -195,7 +195,7 @@ def bytes_per_s(flows: Flows | None) -> float | None:
 
 
 def usd_per_day(flows: Flows | None, limits: Limits) -> float | None:
-    """The price of the flows; None when they are unknown or one of them has no price."""
+    """The price of the flows (bytes per second); None when they are unknown or one of them has no price."""
     if flows is None:
         return None
     total = 0.0

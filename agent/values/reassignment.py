@@ -1,7 +1,7 @@
 """Plans made of proposals, batches and throttle debts: the state of the reassignment executor, and its policy.
 
 Invariant: each value is written to the journal before anything is done about it, so an agent that reads them back and
-looks at the cluster knows as much as the one that wrote them. All are hashable, as the model checker runs the same
+looks at the cluster has the same state as the one that wrote them. All are hashable, as the model checker runs the same
 machine. A target is in one batch for each direction. States of a batch::
 
     INTENT ──> SENT ──> ACKED ──> CLOSED
@@ -108,7 +108,7 @@ ENDED = frozenset({PlanState.DONE, PlanState.CANCELLED, PlanState.ROLLED_BACK, P
 
 
 def limits_words(rate: int | None, most: int | None) -> str:
-    """An operator's own limits as the end of a sentence, such as ``at 5.0 MB/s per broker``; empty without any."""
+    """An operator's limits as a clause: ``at 5.0 MB/s per broker`` of ``rate`` bytes per second; empty without any."""
     words = [f"{sized(rate)}/s per broker"] if rate is not None else []
     words += [f"{counted(most, 'partition')} at a time"] if most is not None else []
     return f" at {' and '.join(words)}" if words else ""
@@ -333,8 +333,8 @@ def rolled_back_plan(name: str) -> str | None:
 
 def in_force(plans: tuple[ReassignmentPlan, ...], plan: ReassignmentPlan) -> bool:
     """Whether it is done, and was not rolled back since."""
-    back = newest_rollback(plans, plan.proposal_id)
-    return plan.state is PlanState.DONE and (back is None or not in_force(plans, back))
+    rollback = newest_rollback(plans, plan.proposal_id)
+    return plan.state is PlanState.DONE and (rollback is None or not in_force(plans, rollback))
 
 
 # Reassignment plan from an approved proposal and the limits. Pure.

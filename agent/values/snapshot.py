@@ -221,7 +221,7 @@ class StreamsProcess(NamedTuple):
     client_ids: tuple[str, ...]
     active: tuple[TaskId, ...]
     standby: tuple[TaskId, ...]
-    """Standbys; under the classic protocol warm-ups are among them until told apart by `TaskCopy.role`."""
+    """Standbys; under the classic protocol warm-ups are among them until `TaskCopy.role` separates them."""
     warmup: tuple[TaskId, ...]
 
 

@@ -112,7 +112,7 @@ def _bytes(data: Json) -> bytes:
 
 
 def _union(arguments: tuple[Any, ...]) -> JsonCodec:
-    """An optional value, or a choice of plain values that JSON itself tells apart."""
+    """An optional value, or a choice of plain values that JSON itself distinguishes."""
     rest = tuple(argument for argument in arguments if argument is not type(None))
     plain = frozenset(argument for argument in arguments if argument in _PLAIN)
     if len(rest) == 1:

@@ -1,7 +1,7 @@
 """Weights of the pipeline: records of the weights topic, and the columns that the agent keeps of them.
 
-Each record has the time span of its measurement. A subject with more rows than fit into one record has several, told
-apart by ``part``. The agent keeps known rates and their time alone, as there may be hundreds of thousands.
+Each record has the time span of its measurement. A subject with more rows than fit into one record has several,
+numbered by ``part``. The agent keeps known rates and their time alone, as there may be hundreds of thousands.
 """
 
 from __future__ import annotations

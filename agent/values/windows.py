@@ -115,9 +115,9 @@ def _edges(window: TimeWindow, day: date) -> Iterator[datetime]:
     """Instants of that day in the zone at which `is_open` may change: its two times, midnight, a change of clocks."""
     zone = _zone(window.zone)
     for minute in {0, window.start_minute, window.end_minute % DAY_MINUTES}:
-        wall = datetime.combine(day, time(minute // 60, minute % 60), zone)
+        local = datetime.combine(day, time(minute // 60, minute % 60), zone)
         for fold in (0, 1):
-            yield wall.replace(fold=fold).astimezone(UTC)
+            yield local.replace(fold=fold).astimezone(UTC)
     begin = datetime.combine(day, time(), zone).astimezone(UTC)
     end = datetime.combine(day + timedelta(days=1), time(), zone).astimezone(UTC)
     if begin.astimezone(zone).utcoffset() != end.astimezone(zone).utcoffset():

@@ -94,14 +94,14 @@ def elect_preferred(
         with passed_on():
             answer = connection.call(ELECT_LEADERS, message, deadline, version=version)
         whole = answered(answer.error_code, None)
-        told = {
+        answers = {
             TopicPartition(topic.topic, row.partition_id): counted_as_done(
                 answered(row.error_code, row.error_message), ELECTION_NOT_NEEDED
             )
             for topic in answer.replica_election_results
             for row in topic.partition_result
         }
-        return {partition: told.get(partition, _SILENT if whole.done else whole) for partition in wanted}
+        return {partition: answers.get(partition, _SILENT if whole.done else whole) for partition in wanted}
 
     return _ask(pool, ask, wanted, deadline)
 
@@ -127,12 +127,12 @@ def _alter(connection: BrokerConnection, targets: Targets, version: int, deadlin
     whole = answered(answer.error_code, answer.error_message)
     if not whole.done:
         return dict.fromkeys(targets, whole)
-    told = {
+    answers = {
         TopicPartition(topic.name, row.partition_index): answered(row.error_code, row.error_message)
         for topic in answer.responses
         for row in topic.partitions
     }
-    return {partition: told.get(partition, _SILENT) for partition in targets}
+    return {partition: answers.get(partition, _SILENT) for partition in targets}
 
 
 def _other_numbers(state: RequestPrecheck, targets: Targets) -> Answers:

@@ -31,7 +31,7 @@ class ChangeResult(NamedTuple):
     error: str | None = None
     """Kafka's name of the error when it was refused or its fate is unknown; None without one."""
     detail: str = ""
-    """For people."""
+    """The broker's message, or what rackwise saw instead; for operators."""
 
     @property
     def done(self) -> bool:

@@ -156,13 +156,13 @@ def _read(resources: Iterable[ThrottleResource], connection: BrokerConnection, u
 
 def _seen(kind: str, row: Any) -> dict[tuple[ThrottleResource, str], SeenThrottle]:
     """Both keys of a resource; a key that the answer lacks is unset in every layer."""
-    found = {one.name: one for one in row.configs}
+    entries = {one.name: one for one in row.configs}
     resource = ThrottleResource(kind, row.resource_name)
     read: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
     for key in KEYS_OF[kind]:
         own: str | None = None
         default: str | None = None
-        if (entry := found.get(key)) is not None:
+        if (entry := entries.get(key)) is not None:
             stack = [(one.source, one.value) for one in entry.synonyms or ()] or [(entry.config_source, entry.value)]
             own = next((value for source, value in stack if source == _OWN_LAYER[kind]), None)
             default = next((value for source, value in stack if source not in (_OWN_LAYER[kind], _BUILT_IN)), None)
@@ -207,9 +207,9 @@ def _change(
     check_in_time(terms.begin_by)
     with passed_on() if kind == "topic" else nullcontext():
         answer = connection.call(api, message, terms.deadline, version=connection.version(api))
-    told = {row.resource_name: answered(row.error_code, row.error_message) for row in answer.responses}
+    answers = {row.resource_name: answered(row.error_code, row.error_message) for row in answer.responses}
     silent = ChangeResult(Fate.UNKNOWN, None, f"the broker's answer does not contain this {kind}")
-    return left_out | {resource: told.get(resource.name, silent) for resource in changes}
+    return left_out | {resource: answers.get(resource.name, silent) for resource in changes}
 
 
 def _no_longer_wanted(

@@ -94,13 +94,13 @@ def _connect(address: BrokerAddress, deadline: Deadline) -> socket.socket:
 
 def _resolve(address: BrokerAddress, deadline: Deadline) -> list[Any]:
     """Addresses of the host name. The lookup cannot be cancelled, so it runs in a thread of its own."""
-    found: list[list[Any] | OSError] = []
+    results: list[list[Any] | OSError] = []
 
     def look_up() -> None:
         try:
-            found.append(socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
+            results.append(socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
         except OSError as error:
-            found.append(error)
+            results.append(error)
 
     if _is_literal(address.host):
         look_up()
@@ -108,11 +108,11 @@ def _resolve(address: BrokerAddress, deadline: Deadline) -> list[Any]:
         resolving = thread(CALLS, look_up, address.host)
         resolving.start()
         resolving.join(deadline.left_s)
-    if not found:
+    if not results:
         raise CallFailed(GapCause.TIMED_OUT, f"host {address.host} was not resolved in time")
-    if isinstance(found[0], OSError):
-        raise CallFailed(GapCause.UNREACHABLE, _unresolved(address.host, found[0]))
-    return found[0]
+    if isinstance(results[0], OSError):
+        raise CallFailed(GapCause.UNREACHABLE, _unresolved(address.host, results[0]))
+    return results[0]
 
 
 def _unresolved(host: str, error: OSError) -> str:
@@ -218,7 +218,7 @@ class BrokerConnection:
         return self._sock.fileno() < 0
 
     def usable(self, now: float, max_idle_ms: int) -> bool:
-        """True before the idle limit and the end of the broker's SASL session."""
+        """True before the idle limit and the end of the SASL session; ``now``: monotonic seconds."""
         return not self.closed and now < self.session_ends and now - self.last_used < max_idle_ms / 1000
 
     def close(self) -> None:

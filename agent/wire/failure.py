@@ -126,7 +126,7 @@ _GRACE_S = 0.25
 def gather(
     jobs: Mapping[K, Callable[[], V]], deadline: Deadline, *, name: str, width: int = WIDTH
 ) -> dict[K, V | CallFailed]:
-    """The result of each job, or its failure; a job still running shortly after the deadline has timed out.
+    """The result of each job, or its failure, in ``width`` threads; a job running shortly after the deadline timed out.
 
     Jobs must keep the deadline themselves, as a thread cannot be stopped. An error other than CallFailed is raised.
     """

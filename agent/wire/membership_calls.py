@@ -159,11 +159,11 @@ def describe_transactions(
         for broker, ids in by_broker.items()
         for at in range(0, len(ids), _IDS_PER_CALL)
     }
-    found: dict[str, tuple[TopicPartition, ...]] = {}
+    partitions_of: dict[str, tuple[TopicPartition, ...]] = {}
     for answer in gather(jobs, deadline, name="describe transactions").values():
         if not isinstance(answer, CallFailed):
-            found.update(answer)
-    return found
+            partitions_of.update(answer)
+    return partitions_of
 
 
 def _find_coordinator(group_id: str, connection: BrokerConnection, until: Deadline) -> BrokerAddress:
@@ -189,8 +189,8 @@ def _ask_describe(
     message = DESCRIBE_TRANSACTIONS.request(transactional_ids=list(ids))
     answer = connection.call(DESCRIBE_TRANSACTIONS, message, until, version=version)
     rows = [row for row in answer.transaction_states if row.error_code == 0]
-    found = {row.transactional_id: (row.transaction_state, _partitions(row)) for row in rows}
-    return {name: partitions for name, (state, partitions) in found.items() if partitions or state != _ONGOING}
+    states = {row.transactional_id: (row.transaction_state, _partitions(row)) for row in rows}
+    return {name: partitions for name, (state, partitions) in states.items() if partitions or state != _ONGOING}
 
 
 def _partitions(row: Any) -> tuple[TopicPartition, ...]:

@@ -60,9 +60,9 @@ def list_end_offsets(pool: ConnectionPool, leaders: Mapping[TopicPartition, int]
     for partition, leader in leaders.items():
         by_leader[leader].append(partition)
     jobs = {
-        (leader, at): partial(pool.ask, leader, partial(_ask_ends, led[at : at + _PARTITIONS_PER_CALL]), deadline)
-        for leader, led in by_leader.items()
-        for at in range(0, len(led), _PARTITIONS_PER_CALL)
+        (leader, at): partial(pool.ask, leader, partial(_ask_ends, parts[at : at + _PARTITIONS_PER_CALL]), deadline)
+        for leader, parts in by_leader.items()
+        for at in range(0, len(parts), _PARTITIONS_PER_CALL)
     }
     offsets: dict[TopicPartition, int] = {}
     silent: dict[int, CallFailed] = {}

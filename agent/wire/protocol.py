@@ -106,7 +106,7 @@ class ApiCall(NamedTuple):
 
     @property
     def newest(self) -> int:
-        """The newest version that the codec knows."""
+        """The newest version that the codec supports."""
         return int(self.request.max_version)
 
 
@@ -173,8 +173,8 @@ def error_name(code: int) -> str | None:
         return None
     if code == -1:
         return UNKNOWN_SERVER_ERROR
-    found = kafka_errors.for_code(code)
-    name = getattr(found, "message", None)
+    error = kafka_errors.for_code(code)
+    name = getattr(error, "message", None)
     return str(name) if name and name != "UNKNOWN" else unknown_error(code)
 
 

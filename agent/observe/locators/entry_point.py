@@ -49,12 +49,12 @@ def _answer(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
         step = "making the locator"
         locator = made(dict(properties))
         step = "get_rack_info"
-        told = locator.get_rack_info()
+        racks = locator.get_rack_info()
         step = "reading what get_rack_info gave"
-        if not isinstance(told, Mapping):
-            kind = type(told).__name__
+        if not isinstance(racks, Mapping):
+            kind = type(racks).__name__
             return {"failed": f"get_rack_info gave {kind}, and a mapping from broker id to rack is expected"}
-        return {"rows": [_row(key, rack) for key, rack in told.items() if rack is not None]}
+        return {"rows": [_row(key, rack) for key, rack in racks.items() if rack is not None]}
     except BaseException as error:  # noqa: BLE001 it is foreign code, and even its exit is only a failed answer
         return {"failed": f"{step} raised {type(error).__name__}{_place(error)}"}
 
