@@ -73,6 +73,17 @@ class _BatchRows(NamedTuple):
     ends: tuple[tuple[int | tuple[str, int], PartitionEndReason], ...]
 
 
+class _DebtResource(NamedTuple):
+    kind: str
+    name: str
+
+
+class _DebtRow(NamedTuple):
+    """The throttled broker or topic of a debt as it is written."""
+
+    resource: _DebtResource
+
+
 def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
     """All journal writes of a change."""
     if isinstance(change, ReassignmentPlan):
@@ -80,7 +91,9 @@ def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
     if isinstance(change, Batch):
         return (JournalWrite(_batch_key(change.proposal_id, change.number), change.state.value, _batch_value(change)),)
     if isinstance(change, ThrottleDebt):
-        return (JournalWrite(_debt_key(change.resource, change.key), "debt", to_json(ThrottleDebt, change)),)
+        named = {"kind": change.resource.kind, "name": change.resource.name}
+        value = {**to_json(ThrottleDebt, change), "resource": named}
+        return (JournalWrite(_debt_key(change.resource, change.key), "debt", value),)
     return (JournalWrite(_debt_key(change.resource, change.key), "paid", None),)
 
 
@@ -226,10 +239,12 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
 
 def _debt_in(entry: Entry) -> ThrottleDebt:
     """A throttle of ours: no other setting is ever taken away, whatever an entry names."""
-    debt = from_json(ThrottleDebt, entry.value)
-    kind, name = debt.resource
-    named = kind == "topic" or (kind == "broker" and _BROKER.fullmatch(name) is not None)
-    if not named or debt.key not in THROTTLE_KEYS or entry.key != _debt_key(debt.resource, debt.key):
+    kind, name = from_json(_DebtRow, entry.value).resource
+    broker = int(name) if kind == "broker" and _BROKER.fullmatch(name) else None
+    named = {"broker": broker, "topic": name if kind == "topic" else None}
+    debt = from_json(ThrottleDebt, {**entry.value, "resource": named})
+    known_throttle = debt.key in THROTTLE_KEYS and (kind, name) == (debt.resource.kind, debt.resource.name)
+    if not known_throttle or entry.key != _debt_key(debt.resource, debt.key):
         raise UnreadableError(f"the record under {entry.key[:80]!r} is not of a throttle of rackwise")
     return debt
 

@@ -115,9 +115,9 @@ def _rest(
 ) -> _Rest:
     """Configs and sizes, side by side."""
     topics = sorted(set(wanted.topics))
-    named = [resource.name for resource in wanted.resources if resource.kind == "topic"]
+    named = [one.topic for one in wanted.resources if one.topic is not None]
     # A broker that is down is not asked: it would take the whole deadline to say nothing.
-    brokers = [int(one.name) for one in wanted.resources if one.kind == "broker" and int(one.name) in up]
+    brokers = [one.broker for one in wanted.resources if one.broker in up]
     replicas = _moving(moves, frozenset(topics), up)
     jobs: dict[str, Callable[[], DescribedThrottles | DescribedConfigs | Sizes]] = {
         "throttles": lambda: hand.describe_throttles(named, brokers, timeout_ms),
@@ -172,5 +172,5 @@ def _unread(
 ) -> frozenset[ThrottleResource]:
     """Those that did not answer although they could: a broker that is down is known to be."""
     answered = {resource for resource, _ in read.seen}
-    asked = (one for one in wanted if one.kind != "broker" or int(one.name) in up)
+    asked = (one for one in wanted if one.broker is None or one.broker in up)
     return frozenset(one for one in asked if one not in answered)

@@ -154,7 +154,7 @@ def _configure(
         others: set[ThrottleResource] = set()
         for change, seen in throttles.items():
             resource = change.resource
-            if (why := no_longer_to_set(change, seen, topics.get(resource.name))) is not None:
+            if (why := no_longer_to_set(change, seen, topics.get(resource.topic or ""))) is not None:
                 left_out[resource] = RequestResult(resource, RequestFate.RETRY, f"not sent: {why}")
                 others.add(resource)
         return others

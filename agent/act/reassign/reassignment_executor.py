@@ -37,7 +37,6 @@ from agent.execute.reassign.messages import (
     PlanCommand,
     RequestFate,
     RequestResult,
-    name,
 )
 from agent.journal import plan_entries
 from agent.values.journal import JournalState
@@ -111,7 +110,7 @@ class ExecutorReporter:
         self._log.info("executor_request", request=what, lines=len(results), not_done=len(odd), sentence=done)
         for one in odd[:_TOLD]:
             self._log.warning(
-                "executor_refused", request=what, subject=name(one.subject), kind=one.kind.value, sentence=one.sentence
+                "executor_refused", request=what, subject=str(one.subject), kind=one.kind.value, sentence=one.sentence
             )
 
     def said(self, say: NotifyOperator) -> None:

@@ -42,7 +42,6 @@ from agent.execute.reassign.messages import (
     RequestDone,
     RequestFate,
     TimePassed,
-    name,
 )
 from agent.execute.reassign.plan_step import clear_throttles, work_on_plan
 from agent.execute.reassign.state import MachineState, answered, appended, initial_state, latest_batch, looking, ticked
@@ -277,7 +276,7 @@ def _troubles(state: MachineState, answer: RequestDone) -> tuple[MachineState, M
     bad = [result for result in answer.results if result.kind in sentences]
     if not bad:
         return state, ()
-    words = "; ".join(f"{name(it.subject)}: {sentences[it.kind]} {it.sentence}".rstrip() for it in bad[:5])
+    words = "; ".join(f"{it.subject}: {sentences[it.kind]} {it.sentence}".rstrip() for it in bad[:5])
     say = NotifyOperator(
         alarm=True, sentence=words, proposal_id=state.plan.proposal_id if state.plan is not None else ""
     )

@@ -125,11 +125,6 @@ class RequestResult(NamedTuple):
     sentence: str = ""
 
 
-def name(subject: TopicPartition | ThrottleResource) -> str:
-    """How people call it."""
-    return str(subject) if isinstance(subject, TopicPartition) else f"{subject.kind} {subject.name}"
-
-
 class RequestDone(NamedTuple):
     """The answer to a request of `ClusterChange`; a subject that is missing is `RequestFate.UNKNOWN`."""
 

@@ -289,7 +289,7 @@ def _interesting(
     waits = batch is not None and batch.state is BatchState.ACKED
     targets = batch.targets if batch is not None and waits else () if plan is None else plan.targets
     of = plan_scope(targets)
-    topics = {debt.resource.name for debt in debts if debt.resource.kind == "topic"}
+    topics = {topic for debt in debts if (topic := debt.resource.topic) is not None}
     resources = {debt.resource for debt in debts}
     return (
         of.topics if topics <= set(of.topics) else tuple(sorted(topics.union(of.topics))),

@@ -80,7 +80,7 @@ def batch_throttles(batch: Batch, seen: ClusterView) -> BatchThrottles:
         throttle = now.get((resource, key), SeenThrottle(resource, key, None))
         if _others_rule(key, throttle):
             value = throttle.own or throttle.default
-            left.append(f"{key} of {resource.kind} {resource.name} stays {value}, which rackwise did not set")
+            left.append(f"{key} of {resource} stays {value}, which rackwise did not set")
             continue
         mine = ours if key in _RATES else _without(ours, throttle.own)
         if mine:
@@ -108,7 +108,7 @@ def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], seen: Cluster
 
 def throttle_status(debt: ThrottleDebt, seen: ClusterView) -> ThrottleStatus:
     """Whether what we set is there."""
-    if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
+    if _topic_is_another(debt, seen):
         return ThrottleStatus.GONE
     if _down(debt.resource, seen) or debt.resource in seen.unread:
         return ThrottleStatus.UNREACHABLE
@@ -129,7 +129,7 @@ def own_value(debt: ThrottleDebt, seen: ClusterView) -> str | None:
 
 def complete(debt: ThrottleDebt, seen: ClusterView) -> bool:
     """True when nothing of it is missing, or its broker is down or its topic no more; what was not read is not."""
-    if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
+    if _topic_is_another(debt, seen):
         return True
     if _down(debt.resource, seen):
         return True
@@ -179,10 +179,10 @@ def resources_of(targets: Iterable[ReassignmentTarget], debts: Iterable[Throttle
     """Whose settings matter for these, sorted."""
     found = {debt.resource for debt in debts}
     moving = [target for target in targets if target.moves_data]
-    found.update(ThrottleResource("topic", topic) for topic in {target.id.topic for target in moving})
+    found.update(ThrottleResource(topic=topic) for topic in {target.id.topic for target in moving})
     pairs = {(target.before, target.after) for target in moving}
     brokers = {broker for pair in pairs for replicas in pair for broker in replicas}
-    found.update(ThrottleResource("broker", str(broker)) for broker in brokers)
+    found.update(ThrottleResource(broker=broker) for broker in brokers)
     return tuple(sorted(found))
 
 
@@ -194,7 +194,7 @@ def _rates(
     copies = {broker for target in targets for broker in target.adding}
     for key, brokers in ((LEADER_RATE, sources), (FOLLOWER_RATE, copies)):
         for broker in sorted(brokers & seen.brokers):
-            yield ThrottleResource("broker", str(broker)), key, str(rate)
+            yield ThrottleResource(broker=broker), key, str(rate)
 
 
 def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[tuple[ThrottleResource, str, str]]:
@@ -202,8 +202,8 @@ def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[tuple[ThrottleReso
         group = list(run)
         leaders = [f"{target.id.partition}:{broker}" for target in group for broker in target.before]
         followers = [f"{target.id.partition}:{broker}" for target in group for broker in target.adding]
-        yield ThrottleResource("topic", topic), LEADER_REPLICAS, ",".join(leaders)
-        yield ThrottleResource("topic", topic), FOLLOWER_REPLICAS, ",".join(followers)
+        yield ThrottleResource(topic=topic), LEADER_REPLICAS, ",".join(leaders)
+        yield ThrottleResource(topic=topic), FOLLOWER_REPLICAS, ",".join(followers)
 
 
 def _others_rule(key: str, throttle: SeenThrottle) -> bool:
@@ -213,20 +213,21 @@ def _others_rule(key: str, throttle: SeenThrottle) -> bool:
 
 
 def _topic_id(resource: ThrottleResource, targets: Sequence[ReassignmentTarget]) -> str | None:
-    if resource.kind != "topic":
+    if resource.topic is None:
         return None
-    return next(target.topic_id for target in targets if target.id.topic == resource.name)
+    return next(target.topic_id for target in targets if target.id.topic == resource.topic)
 
 
 def _topic_is_another(debt: ThrottleDebt, seen: ClusterView) -> bool:
     """Settings go with their topic; one of the same name has none of ours."""
-    name = debt.resource.name
+    if (name := debt.resource.topic) is None:
+        return False
     ids = _IDS.of((seen.partitions,), lambda: {it.id.topic: it.topic_id for it in seen.partitions}, lambda _: 1)
     return name in seen.gone or (name in ids and ids[name] != debt.topic_id)
 
 
 def _down(resource: ThrottleResource, seen: ClusterView) -> bool:
-    return resource.kind == "broker" and int(resource.name) not in seen.brokers
+    return resource.broker is not None and resource.broker not in seen.brokers
 
 
 def _entries(value: str) -> tuple[str, ...]:
