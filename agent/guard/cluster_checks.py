@@ -36,9 +36,9 @@ def _under_min_isr_meanwhile(proposal: Proposal, ground: GuardContext) -> Hold |
     """A moving partition has more replicas, so a min ISR above its former number of replicas counts in full."""
     if proposal.kind is not ProposalKind.REASSIGN:
         return None
-    after = {row.key: row.value for row in proposal.after}
+    after = {change.id: change.after for change in proposal.placements}
     for state in _partitions(proposal, ground.fresh):
-        minimum, added = ground.fresh.topics[state.id.topic].min_isr or 0, after.get(str(state.id), ())
+        minimum, added = ground.fresh.topics[state.id.topic].min_isr or 0, after.get(state.id, ())
         if (why := under_min_isr_meanwhile(state.id, minimum, state.replicas, added)) is not None:
             return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, f"held: {why}")
     return None
@@ -197,5 +197,5 @@ def _partitions(proposal: Proposal, fresh: Snapshot) -> list[PartitionState]:
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return []
     topic = fresh.topics.get(proposal.subject.name)
-    keys = {row.key for row in proposal.before}
-    return [state for state in topic.partitions if str(state.id) in keys] if topic is not None else []
+    changed = {change.id for change in proposal.placements}
+    return [state for state in topic.partitions if state.id in changed] if topic is not None else []

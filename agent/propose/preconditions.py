@@ -26,6 +26,7 @@ from agent.values.snapshot import (
     Snapshot,
     StreamsGroup,
     TaskRole,
+    TopicState,
 )
 
 GONE = "gone"
@@ -150,15 +151,14 @@ class ProposalPreconditions:
 
     def _throttle(self, subject: SubjectId) -> object:
         if subject.kind == "cluster":
-            every = [SubjectId("topic", name) for name in self.snapshot.topics]
-            every += [SubjectId("broker", str(broker)) for broker in sorted(self.snapshot.broker_configs)]
-            return [(str(one), self._throttle(one)) for one in every]
+            topics = [(f"topic/{name}", _topic_throttles(topic)) for name, topic in self.snapshot.topics.items()]
+            configs = sorted(self.snapshot.broker_configs.items())
+            return topics + [(f"broker/{broker}", _broker_throttles(of)) for broker, of in configs]
         topic = self.snapshot.topics.get(subject.name)
         if subject.kind == "topic" and topic is not None:
-            return (topic.topic_id, topic.leader_throttle, topic.follower_throttle)
+            return _topic_throttles(topic)
         if subject.kind == "broker" and subject.name.isdecimal():
-            configs = self.snapshot.broker_configs.get(int(subject.name), {})
-            return sorted((key, value) for key, value in configs.items() if "throttled" in key or "alter.log" in key)
+            return _broker_throttles(self.snapshot.broker_configs.get(int(subject.name), {}))
         return GONE
 
     def _clients(self, reason: ProposalReason, subject: SubjectId) -> object:
@@ -177,6 +177,14 @@ class ProposalPreconditions:
 def _rack(rack: Rack) -> str | None:
     """A known rack's name; None for an unknown one; the claims of a conflicting one."""
     return rack.name if rack.state is not RackState.CONFLICTING else "|".join(rack.claims)
+
+
+def _topic_throttles(topic: TopicState) -> object:
+    return (topic.topic_id, topic.leader_throttle, topic.follower_throttle)
+
+
+def _broker_throttles(configs: Mapping[str, str]) -> object:
+    return sorted((key, value) for key, value in configs.items() if "throttled" in key or "alter.log" in key)
 
 
 def _names(member: Member) -> list[str] | None:
