@@ -54,7 +54,7 @@ def open_regular(path: Path | str, *, directory: int | None = None) -> tuple[int
 
 
 def check_parent(path: Path) -> None:
-    """Checks that no other user may rename or remove a file of ours in its directory.
+    """Checks that no other user may rename or remove a file of ours in its directory. Raises PermissionError.
 
     That is this user's or root's, and only its owner may write it, or it is sticky, as /tmp is.
     """
@@ -81,7 +81,7 @@ def own_directory(path: Path) -> Iterator[int]:
 
 
 def read_key_file(path: Path) -> tuple[str, ...]:
-    """The lines of a file with secrets. A link is followed, as orchestrators mount secrets by links."""
+    """The lines of a file with secrets; a link, as orchestrators mount them, is followed. Raises OSError."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(file)
@@ -189,7 +189,7 @@ class FileLock:
 
 
 def holder(path: Path) -> str | None:
-    """The holder of the lock of this journal, as it says itself; None when there is none or it is unknown."""
+    """The holder of the lock of this journal, as it wrote itself; None when there is none or it is unknown."""
     try:
         file, _ = open_regular(_lock_path(path))
         with os.fdopen(file, "rb") as opened:

@@ -79,7 +79,7 @@ def broken(rule: ApprovalRule, proposal: Proposal) -> str | None:
 def kept(rule: ApprovalRule, proposal: Proposal) -> str:
     """The figures of a proposal within a rule's bounds."""
     predicted = proposal.predicted
-    told = [
+    figures = [
         f"{predicted.moves:,} of {counted(rule.max_moves, 'move')}" if rule.max_moves is not None else "",
         f"{' of '.join(_sizes(predicted.bytes_to_move, rule.max_bytes))} to copy" if rule.max_bytes is not None else "",
         "no preferred leader changes" if rule.keep_leaders else "",
@@ -88,7 +88,7 @@ def kept(rule: ApprovalRule, proposal: Proposal) -> str:
         f"{proposal.subject} matches" if rule.topics or rule.groups else "",
         f"the reason is {reason_word(proposal)}" if rule.reasons else "",
     ]
-    return ", ".join(one for one in told if one)
+    return ", ".join(one for one in figures if one)
 
 
 def new_leaders(proposal: Proposal) -> int:

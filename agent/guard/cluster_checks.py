@@ -69,8 +69,8 @@ def _broker_absent(proposal: Proposal, ground: GuardContext) -> Hold | None:
     if not named:
         return None
     broker = max(sorted(named), key=left_ms.__getitem__)
-    told = absence_words(broker, ground.absences[broker])
-    sentence = f"held: {told}; this waits until it is back or has been absent for {lasted(least_ms)}"
+    absent = absence_words(broker, ground.absences[broker])
+    sentence = f"held: {absent}; this waits until it is back or has been absent for {lasted(least_ms)}"
     return Hold(proposal.id, HoldReason.BROKER_ABSENT, sentence, ground.fresh.taken_ms + left_ms[broker])
 
 

@@ -72,21 +72,21 @@ def _gain(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None
         return None
     limits = ground.limits
     factor, lately = _margin(proposal, ground)
-    told: list[str] = []
+    sentences: list[str] = []
     unit = "bytes_per_s" if _weighed(proposal) and proposal.kind is ProposalKind.TRIGGER else "partitions"
     home = local_gain(proposal.predicted, unit)
     if home is not None and unit == "bytes_per_s":
         least = limits.gain.min_share * home[1] * factor
         made, bound = sized_apart(home[0], least)
-        told.append(f"it makes {made}/s of {sized(home[1])}/s local; the least gain is {bound}/s{lately}")
+        sentences.append(f"it makes {made}/s of {sized(home[1])}/s local; the least gain is {bound}/s{lately}")
         if home[0] < least:
-            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {sentences[-1]}")
     elif home is not None:
         least = max(float(limits.gain.min_partitions), limits.gain.min_share * home[1]) * factor
         of = counted(round(home[1]), "partition")
-        told.append(f"it makes {home[0]:,.10g} of {of} local; the least gain is {least:.1f}{lately}")
+        sentences.append(f"it makes {home[0]:,.10g} of {of} local; the least gain is {least:.1f}{lately}")
         if home[0] < least:
-            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {sentences[-1]}")
     if limits.gain.min_bytes_per_s > 0:
         saved, least = saved_bytes_per_s(proposal.predicted), limits.gain.min_bytes_per_s * factor
         if saved is None:
@@ -95,10 +95,10 @@ def _gain(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None
             )
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, sentence)
         made, bound = sized_apart(saved, least)
-        told.append(f"it saves {made}/s; the least gain is {bound}/s{lately}")
+        sentences.append(f"it saves {made}/s; the least gain is {bound}/s{lately}")
         if saved < least:
-            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
-    return CheckPassed("; ".join(told) or "no least gain is set")
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {sentences[-1]}")
+    return CheckPassed("; ".join(sentences) or "no least gain is set")
 
 
 def _payback(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:

@@ -130,13 +130,13 @@ def _triggers(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | 
         sentence = f"held: allowed in this cycle: {counted(granted, 'trigger')} (trigger.budget_per_cycle)"
         return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence)
     every = acted_at(ground.records.view)
-    told: list[str] = []
+    uses: list[str] = []
     for span_ms, word, budget in ((HOUR_MS, "hour", limits.budget_per_hour), (DAY_MS, "day", limits.budget_per_day)):
         used, free_ms = _used(every, now_ms, span_ms, budget - granted)
-        told.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
+        uses.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
         if used + granted >= budget:
-            return Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {told[-1]} (trigger.budget_per_{word})", free_ms)
-    return CheckPassed("; ".join(told))
+            return Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {uses[-1]} (trigger.budget_per_{word})", free_ms)
+    return CheckPassed("; ".join(uses))
 
 
 def _group_triggers(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
@@ -168,27 +168,27 @@ def batches_left(
     # What was withdrawn before it was sent, or is about to be sent, has asked for nothing and copied nothing.
     batches = [sent for sent in batches if sent.batch.sendings]
     times = sorted(sent.at_ms for sent in batches)
-    told: list[str] = []
+    uses: list[str] = []
     for span_ms, word, budget in (
         (HOUR_MS, "hour", execute.batches_per_hour),
         (DAY_MS, "day", execute.batches_per_day),
     ):
         used, free_ms = _used(times, now_ms, span_ms, budget)
-        told.append(
+        uses.append(
             f"{used:,} of {counted(budget, 'batch', 'batches')} in the last {word} (execute.batches_per_{word})"
         )
         if used >= budget:
-            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}", free_ms)
+            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {uses[-1]}", free_ms)
     if execute.bytes_per_day is not None:
         moved = _bytes(batches, now_ms)
         if moved is None:
             sentence = "held: the number of bytes copied in the last day is unknown (execute.bytes_per_day)"
             return Hold(proposal_id, HoldReason.OVER_BUDGET, sentence)
         copied, most = sized_apart(moved, execute.bytes_per_day)
-        told.append(f"{copied} of {most} copied in the last day (execute.bytes_per_day)")
+        uses.append(f"{copied} of {most} copied in the last day (execute.bytes_per_day)")
         if moved >= execute.bytes_per_day:
-            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}")
-    return CheckPassed("; ".join(told))
+            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {uses[-1]}")
+    return CheckPassed("; ".join(uses))
 
 
 def _bytes(batches: Sequence[DatedBatch], now_ms: int) -> int | None:

@@ -75,7 +75,7 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
 ) -> tuple[ExplainedRule, ...]:
     """The answers of all checks about one proposal, with their numbers, in their order; also in a dry run.
 
-    Without a journal (``view`` is None) checks that need it are left out after ``leading``, which says so.
+    Without a journal (``view`` is None) checks that need it are left out after ``leading``, whose result has that.
     """
     ground = guard_context(fresh, memory, limits, view, now_ms)
     lines: list[ExplainedRule] = []

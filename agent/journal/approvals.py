@@ -53,7 +53,7 @@ class ProposalApproval(NamedTuple):
     at_ms: int
     """Epoch milliseconds."""
     expires_ms: int
-    """It is void when nothing was begun by then."""
+    """It is void when nothing was begun until then."""
     rule: str | None = None
     """Name of the rule, where no person did it."""
     requested_by: str | None = None
@@ -61,9 +61,9 @@ class ProposalApproval(NamedTuple):
     reason: str = ""
     """What the person wrote, or by which numbers the rule held."""
     throttle_bytes_per_s: int | None = None
-    """The operator's own rate; None: as the settings say."""
+    """The operator's own rate, bytes/s; None: by the settings."""
     max_moves: int | None = None
-    """At most so many partitions at a time; None: as the settings say."""
+    """At most so many partitions at a time; None: by the settings."""
     sentence: str = ""
     """How it came to this state."""
     attempt: int = 1
@@ -194,7 +194,7 @@ def approval_cleanup(
 ) -> tuple[JournalWrite, ...]:
     """Voids what no longer holds, and deletes the oldest of what is long void. What was begun stays as it is.
 
-    ``begun`` holds names of plans; ``rests`` says whether what an approved plan rests on may be as it was, so that one
+    ``begun`` holds names of plans; ``rests``: whether what an approved plan rests on may be as it was, so that one
     planning that could not see everything voids nothing. Forgotten, a person's no would be overruled by a rule: it
     stays while its plan is proposed, or may be proposed again, whatever else is void.
     """
@@ -221,9 +221,9 @@ def _forgotten(noes: list[ProposalApproval], rests: Callable[[ProposalApproval],
     """The oldest noes to what is not proposed, those last whose plan this planning may only have missed."""
     if len(noes) <= KEPT:
         return ()
-    told = [(one, rests(one)) for one in noes]
-    hidden = [one for one, may_come_back in told if may_come_back]
-    seen_gone = [one for one, may_come_back in told if not may_come_back]
+    rated = [(one, rests(one)) for one in noes]
+    hidden = [one for one, may_come_back in rated if may_come_back]
+    seen_gone = [one for one, may_come_back in rated if not may_come_back]
     return (*seen_gone[: max(0, len(seen_gone) - KEPT)], *hidden[: max(0, len(hidden) - KEPT_HIDDEN)])
 
 

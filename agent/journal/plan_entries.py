@@ -325,14 +325,14 @@ def remembered(
     tool's, and nothing is touched.
     """
     try:
-        told = tuple(batches(view))
+        known_batches = tuple(batches(view))
     except UnreadableError:
-        told = ()
-    closed = frozenset(_key(batch) for batch in told if batch.state is BatchState.CLOSED)
+        known_batches = ()
+    closed = frozenset(_key(batch) for batch in known_batches if batch.state is BatchState.CLOSED)
     unseen = frozenset() if known_closed is None else closed - known_closed
     moving = frozenset(
         target.id
-        for batch in told
+        for batch in known_batches
         if batch.state in (BatchState.SENT, BatchState.ACKED) or _key(batch) in unseen
         for target in batch.targets
     )

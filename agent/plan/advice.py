@@ -122,17 +122,17 @@ def _client_racks(scene: PlanContext) -> Advised:
         return _sends_no_rack(member) or is_away(member, racks)
 
     def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
-        told = sorted({str(m.rack.told or m.rack.name) for m in group.members if is_away(m, racks)})
+        sent_racks = sorted({str(m.rack.told or m.rack.name) for m in group.members if is_away(m, racks)})
         silent = any(map(_sends_no_rack, group.members))
-        meant = {likely_rack(rack, racks) for rack in told[:_GUESSED]} if len(told) <= _GUESSED else {None}
+        meant = {likely_rack(rack, racks) for rack in sent_racks[:_GUESSED]} if len(sent_racks) <= _GUESSED else {None}
         wanted = next((rack for rack in meant if len(meant) == 1 and rack and not silent), None) or choice
-        why = _UNHEARD if silent else f"no broker is in rack {listed(told)}, so none of their reads can be local"
+        why = _UNHEARD if silent else f"no broker is in rack {listed(sent_racks)}, so none of their reads can be local"
         return AdvicePlan(
             subject_kind="group",
             subject=group.id,
             reason=ProposalReason.SET_CLIENT_RACK,
             setting=CLIENT_RACK,
-            now=listed(told) or None,
+            now=listed(sent_racks) or None,
             wanted=wanted,
             line=f"client.rack={wanted}",
             why=why,
@@ -238,7 +238,7 @@ def _standbys(scene: PlanContext) -> Advised:
         if scene.limits.excludes_group(group_id):
             advised.append([(finding.id, Unplanned.EXCLUDED) for finding in findings])
         elif not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS or configured:
-            # KIP-1071 brokers have no released setting for it; and where tags are set, only the next rebalance tells.
+            # KIP-1071 brokers have no released setting for it; where tags are set, only the next rebalance shows it.
             advised.append([(finding.id, Unplanned.NO_LEVER) for finding in findings])
         else:
             # A tag by which no spread is asked for may be shared on purpose.

@@ -200,7 +200,7 @@ def place_leaders(scene: PlanContext, busy: Iterable[TopicPartition]) -> tuple[l
 def _make_even(
     scene: PlanContext, skew: list[Finding], seats: LeaderCounts, taken: set[TopicPartition]
 ) -> tuple[list[PlacementPlan], Skipped]:
-    """Topics that are uneven by themselves first, then the cluster as it would be by then."""
+    """Topics that are uneven by themselves first, then the cluster as it would be after them."""
     skipped: Skipped = [(finding.id, Unplanned.HELD) for finding in skew if finding.held]
     scopes: list[tuple[Finding, list[PartitionState]]] = []
     for finding in sorted((f for f in skew if not f.held), key=lambda f: (f.subject.kind != "topic", f.id)):
@@ -265,8 +265,8 @@ def _even(
         ]
         for state in open_ones
     ]
-    led = Counter(racks.get(name, of.rack or "") for name, of in options.items() if of.rack is not None)
-    room = seats.room(Counter(now.values()), hard=True)._replace(racks=led)
+    leaders_of_rack = Counter(racks.get(name, of.rack or "") for name, of in options.items() if of.rack is not None)
+    room = seats.room(Counter(now.values()), hard=True)._replace(racks=leaders_of_rack)
     chosen = dict(zip(now, optimal_leaders(candidates, room), strict=True))
     changed = {name: broker for name, broker in chosen.items() if broker != now[name]}
     topics = {name.topic for name in changed}

@@ -109,8 +109,8 @@ def _fitting(plan: PlacementPlan) -> int:
     for count, change in enumerate(plan.changes):
         name = len(str(change.id))
         rows = 2 * (name + _ROW_BYTES) + sum(len(str(broker)) + 1 for broker in (*change.before, *change.after))
-        led = change.after[0] != change.before[0]
-        moves = (led + len(set(change.after) - set(change.before))) * (name + _MOVE_BYTES)
+        leader_moves = change.after[0] != change.before[0]
+        moves = (leader_moves + len(set(change.after) - set(change.before))) * (name + _MOVE_BYTES)
         left -= rows + moves
         if left < 0:
             return max(1, count)

@@ -50,7 +50,7 @@ def with_new_leaders(
 ) -> dict[TopicPartition, List]:
     """The lists, with another leader where the preferred one changes."""
     gone = frozenset[int]() if scene.limits.plan.keep_leaders else gone_brokers(scene.found)
-    changed = {state.id: state for state in states if state.id in lists and _led_anew(state, lists[state.id], gone)}
+    changed = {state.id: state for state in states if state.id in lists and _new_leader(state, lists[state.id], gone)}
     if not changed:
         return dict(lists)
     seats = LeaderCounts(scene.snapshot, scene.held, scene.limits)
@@ -67,14 +67,14 @@ def with_new_leaders(
     return {**lists, **{name: ways[name][leader] for name, leader in chosen.items()}}
 
 
-def _led_anew(state: PartitionState, after: List, gone: frozenset[int]) -> bool:
+def _new_leader(state: PartitionState, after: List, gone: frozenset[int]) -> bool:
     return after[0] != state.replicas[0] or (after[0] in gone and after != state.replicas)
 
 
 def _orders(state: PartitionState, after: List, seats: LeaderCounts) -> _Ways:
     """Led by an in-sync replica that stays or, as they are in sync by the end, by a new one."""
     able = [b for b in after if b in seats.may_lead and (b in state.isr or b not in state.replicas)]
-    return {broker: _led_by(after, broker) for broker in able}
+    return {broker: _with_leader(after, broker) for broker in able}
 
 
 def _elsewhere(
@@ -89,7 +89,7 @@ def _elsewhere(
         for taker, rack in takers.items():
             fits = rack == rack_of[new] or (not alone and held[rack] < most)
             if fits and taker not in after and taker not in state.replicas:
-                yield taker, _led_by(tuple(taker if broker == new else broker for broker in after), taker)
+                yield taker, _with_leader(tuple(taker if broker == new else broker for broker in after), taker)
 
 
 def _choose(
@@ -127,7 +127,7 @@ def _exceeds(leaders: Iterable[int], room: LeaderCapacity) -> bool:
     )
 
 
-def _led_by(replicas: List, leader: int) -> List:
+def _with_leader(replicas: List, leader: int) -> List:
     order = list(replicas)
     place = order.index(leader)
     order[0], order[place] = order[place], order[0]
@@ -166,9 +166,9 @@ def mend_spread(scene: PlanContext) -> tuple[list[PlacementPlan], Skipped]:
         if state.id in stuck or crowding(lists.get(state.id, state.replicas), room) is not None
     ]
     if scene.limits.plan.keep_leaders:
-        led_anew = [s for s in touched if lists.get(s.id, s.replicas)[0] != s.replicas[0]]
-        lists = {name: lists[name] for name in lists.keys() - {state.id for state in led_anew}}
-        skipped += [(f"topic/{state.id}", Unplanned.KEEPS_LEADERS) for state in led_anew]
+        new_leaders = [s for s in touched if lists.get(s.id, s.replicas)[0] != s.replicas[0]]
+        lists = {name: lists[name] for name in lists.keys() - {state.id for state in new_leaders}}
+        skipped += [(f"topic/{state.id}", Unplanned.KEEPS_LEADERS) for state in new_leaders]
     plans = [_plan(topic, lists, snapshot, optimal=result.optimal) for topic in wanted]
     return [plan for plan in plans if plan.changes], skipped
 
@@ -361,14 +361,14 @@ def _step(
     takers = [b for b in brokers if b.accepts and b.rack is not None and b.id not in replicas]
     if not takers or not held:
         return None
-    led_in, readers = rack_of[one.replicas[0]], dict(one.readers)
+    leader_rack, readers = rack_of[one.replicas[0]], dict(one.readers)
 
     def far(rack: str | None) -> int:
         """Fetches across racks that one more replica in that rack adds."""
-        return (rack != led_in) - (0 if held[rack or ""] else readers.get(rack or "", 0))
+        return (rack != leader_rack) - (0 if held[rack or ""] else readers.get(rack or "", 0))
 
     taker = min(takers, key=lambda b: (held[b.rack or ""], far(b.rack), load[b.id], b.id))
-    fullest = min(held, key=lambda rack: (-held[rack], rack == led_in, rack))
+    fullest = min(held, key=lambda rack: (-held[rack], rack == leader_rack, rack))
     if held[fullest] - held[taker.rack or ""] < 2:
         return None
     # A broker that accepts nothing is relieved first; the preferred leader stays as long as it can.

@@ -181,8 +181,8 @@ class _Scene:
         if failures(self._past, self._now_ms, JUDGED_WITHIN_MS):  # fresh sums were had, and the estimate rests on them
             return self._restoring()
         left_s = self._warmups.arriving[0].eta_s.likely
-        told = f"{_copies(copies)} not caught up by the estimate, which leaves {left_s:.0f} s"
-        return self._now(ProbingReason.LEARN, copies, f"{told}; a rebalance brings fresh offset sums to check it")
+        left = f"{_copies(copies)} not caught up by the estimate, which leaves {left_s:.0f} s"
+        return self._now(ProbingReason.LEARN, copies, f"{left}; a rebalance brings fresh offset sums to check it")
 
     def _restoring(self) -> ProbingWait:
         warm = self._warmups

@@ -1,7 +1,7 @@
 """Trigger proposals: one rebalance of a classic group, for nearer work or to promote warm-ups (KIP-441).
 
 The figures are the predicted result of the group's own assignor; where that is unknown, the exact optimum at equal
-balance, and the sentence says which. Replication does not change, so only reads are counted in bytes.
+balance, and the sentence names it. Replication does not change, so only reads are counted in bytes.
 
 Without a trigger warm-ups are promoted at the application's next probing rebalance, by default within ten minutes. A
 promotion restores nothing.

@@ -87,13 +87,14 @@ def side_effects(
 ) -> SideEffects:
     """Preferred leaders and cross-rack traffic before and after the plan."""
     changed = [change for change in plan.changes if change.before[0] != change.after[0]]
-    led = Counter(state.replicas[0] for state in before.partitions if state.replicas)
-    then = led.copy()
+    leaders = Counter(state.replicas[0] for state in before.partitions if state.replicas)
+    then = leaders.copy()
     then.subtract(change.before[0] for change in changed)
     then.update(change.after[0] for change in changed)
-    racks, racks_then = _by_rack(led, scene.racks), _by_rack(then, scene.racks)
+    racks, racks_then = _by_rack(leaders, scene.racks), _by_rack(then, scene.racks)
     now, after = counts
-    clauses = [_leaders(plan, changed, (led, then), (racks, racks_then)), _traffic(now, after, predicted, scene.limits)]
+    of_leaders = _leaders(plan, changed, (leaders, then), (racks, racks_then))
+    clauses = [of_leaders, _traffic(now, after, predicted, scene.limits)]
     if plan.reason is ProposalReason.MEND_RACK_SPREAD:
         clauses += (
             _worse_leaders(changed, predicted.moves, scene)
@@ -104,7 +105,7 @@ def side_effects(
         tuple(clauses),
         (
             ("preferred_leaders_changed", len(changed)),
-            ("preferred_leaders_by_broker_before", _rows(led, "broker ")),
+            ("preferred_leaders_by_broker_before", _rows(leaders, "broker ")),
             ("preferred_leaders_by_broker_after", _rows(then, "broker ")),
             ("preferred_leaders_by_rack_before", _rows(racks, "rack ")),
             ("preferred_leaders_by_rack_after", _rows(racks_then, "rack ")),
@@ -114,15 +115,15 @@ def side_effects(
     )
 
 
-def _by_rack(led: Counter[int], racks: Racks) -> Counter[str]:
+def _by_rack(leaders: Counter[int], racks: Racks) -> Counter[str]:
     by_rack: Counter[str] = Counter()
-    for broker, count in led.items():
+    for broker, count in leaders.items():
         by_rack[racks.get(broker, "?")] += count
     return by_rack
 
 
-def _rows(led: Counter[Any], word: str) -> tuple[str, ...]:
-    shown = [f"{word}{name}: {led[name]:,}" for name in sorted(led)]
+def _rows(leaders: Counter[Any], word: str) -> tuple[str, ...]:
+    shown = [f"{word}{name}: {leaders[name]:,}" for name in sorted(leaders)]
     return (*shown[:_KEPT], *([f"and {len(shown) - _KEPT:,} more"] if len(shown) > _KEPT else []))
 
 
@@ -138,8 +139,8 @@ def _leaders(
     head = f"{counted(len(changed), 'preferred leader')} {'changes' if len(changed) == 1 else 'change'}"
     if not by_broker:
         return f"{head}, and each broker leads as many partitions of {plan.topic} as before"
-    racks_told = f", by rack: {by_rack}" if by_rack else ", and each rack leads as many as before"
-    return f"{head}, by broker: {by_broker}{racks_told}"
+    in_racks = f", by rack: {by_rack}" if by_rack else ", and each rack leads as many as before"
+    return f"{head}, by broker: {by_broker}{in_racks}"
 
 
 def _differences(before: Counter[Any], after: Counter[Any]) -> str:
@@ -216,16 +217,16 @@ def _worse_traffic(
     """For rising traffic: moves are chosen by the number of fetches, not by bytes."""
     now, after = counts
     states = {state.id: state for state in before.partitions}
-    led = all(states[change.id].leader == change.before[0] for change in plan.changes)
-    if not led or now.all is None or after.all is None:
+    preferred = all(states[change.id].leader == change.before[0] for change in plan.changes)
+    if not preferred or now.all is None or after.all is None:
         return []
     if after.all > now.all:
         return [f"no set of {counted(predicted.moves, 'move')} has fewer fetches across racks"]
     rate, rate_then = predicted.cross_rack_bytes_per_s_before, predicted.cross_rack_bytes_per_s_after
     if rate is None or rate_then is None or rate_then - rate < _LEAST_RATE:
         return []
-    told = _counts(now.all, after.all)
-    return [f"moves are chosen by the number of fetches across racks, which {told}, and not by their bytes"]
+    fetches = _counts(now.all, after.all)
+    return [f"moves are chosen by the number of fetches across racks, which {fetches}, and not by their bytes"]
 
 
 class TopicForecast(NamedTuple):

@@ -88,7 +88,7 @@ class TelemetryEvent(NamedTuple):
 
 
 class LookData(NamedTuple):
-    """The look itself: the last event of those that rebuild it, which says that they are complete."""
+    """The look itself: the last event of those that rebuild it, which marks them as complete."""
 
     controller: int | None
     taken_ms: int
@@ -176,7 +176,7 @@ class ReassignmentsData(NamedTuple):
 
 
 class ApplicationLagsData(NamedTuple):
-    """Lags as the applications told them."""
+    """Lags as the applications reported them."""
 
     lags: tuple[RawApplicationLag, ...]
 
@@ -235,7 +235,7 @@ def to_lines(event: TelemetryEvent) -> Iterator[str]:
     if len(text) <= MAX_RECORD_CHARS:
         yield text
         return
-    step = MAX_RECORD_CHARS // 2  # quoting a text once more makes it longer, at most twice
+    step = MAX_RECORD_CHARS // 2  # quoting a text again makes it longer, at most twice
     pieces = [text[at : at + step] for at in range(0, len(text), step)]
     for part, piece in enumerate(pieces):
         data = {"part": part, "parts": len(pieces), "text": piece}

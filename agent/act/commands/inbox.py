@@ -204,7 +204,7 @@ class SpoolInbox:
         return [name for name in names if name not in old]
 
     def _readable(self, directory: int, name: str, view: JournalState) -> InboxCommand | None:
-        """As `_taken`; a file that cannot be read or put away is said and keeps no other one waiting."""
+        """As `_taken`; a file that cannot be read or moved is logged and delays no other one."""
         try:
             return self._taken(directory, name, view)
         except OSError as error:

@@ -93,7 +93,7 @@ def batch_throttles(batch: Batch, seen: ClusterView) -> BatchThrottles:
 def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], seen: ClusterView) -> tuple[ThrottleDebt, ...]:
     """The debts, with what they lack by this look: entries or rates that were taken for others' when they were made.
 
-    Brokers tell settings a moment late: what an earlier batch has just had removed may still have been told then.
+    Brokers report settings a moment late: what an earlier batch has just removed may still have been reported.
     """
     made = {(debt.resource, debt.key): debt for debt in debts}
     found: list[ThrottleDebt] = []
@@ -150,7 +150,7 @@ def throttle_update(debt: ThrottleDebt) -> ThrottleChange:
 
 
 def throttle_removal(debt: ThrottleDebt, seen: ClusterView) -> ThrottleChange:
-    """What pays the debt, given that it stands."""
+    """What pays the debt, given that its throttle is set."""
     own = own_value(debt, seen) or ""
     if debt.key in _RATES:
         ours = (debt.ours,) if debt.formerly is None else (debt.ours, debt.formerly)
