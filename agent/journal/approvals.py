@@ -159,7 +159,7 @@ def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str)
     )
 
 
-def why_void(approval: ProposalApproval, standing: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
+def why_void(approval: ProposalApproval, proposal: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
     """Why it no longer holds, given the open proposal with its id; None when it does.
 
     ``rests`` is true unless what the approved plan rests on was seen to be another.
@@ -168,9 +168,9 @@ def why_void(approval: ProposalApproval, standing: Proposal | None, now_ms: int,
         return f"it expired {lasted(now_ms - approval.expires_ms)} ago, and the plan had not begun"
     if rests:
         return None
-    if standing is None:
+    if proposal is None:
         return "the approved plan is no longer proposed"
-    if plan_hash(standing) != approval.plan_hash:
+    if plan_hash(proposal) != approval.plan_hash:
         return "the plan is not the one that was approved"
     return None
 
@@ -187,7 +187,7 @@ def approval_of(view: JournalState, plan: str) -> ProposalApproval | None:
 
 def approval_cleanup(
     view: JournalState,
-    standing: Iterable[Proposal],
+    proposals: Iterable[Proposal],
     begun: frozenset[str],
     now_ms: int,
     rests: Callable[[ProposalApproval], bool] = lambda _: False,
@@ -198,7 +198,7 @@ def approval_cleanup(
     planning that could not see everything voids nothing. Forgotten, a person's no would be overruled by a rule: it
     stays while its plan is proposed, or may be proposed again, whatever else is void.
     """
-    by_id = {proposal.id: proposal for proposal in standing}
+    by_id = {proposal.id: proposal for proposal in proposals}
     triggered = {entry.proposal_id: entry.intended_ms for entry in triggers(view) if entry.effect not in NO_REBALANCE}
     writes: list[JournalWrite] = []
     old: list[ProposalApproval] = []

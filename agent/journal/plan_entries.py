@@ -73,15 +73,9 @@ class _BatchRows(NamedTuple):
     ends: tuple[tuple[int | tuple[str, int], PartitionEndReason], ...]
 
 
-class _DebtResource(NamedTuple):
-    kind: str
-    name: str
-
-
 class _DebtRow(NamedTuple):
-    """The throttled broker or topic of a debt as it is written."""
-
-    resource: _DebtResource
+    resource: Mapping[str, str]
+    """``kind`` and ``name``."""
 
 
 def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
@@ -91,9 +85,9 @@ def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
     if isinstance(change, Batch):
         return (JournalWrite(_batch_key(change.proposal_id, change.number), change.state.value, _batch_value(change)),)
     if isinstance(change, ThrottleDebt):
-        named = {"kind": change.resource.kind, "name": change.resource.name}
-        value = {**to_json(ThrottleDebt, change), "resource": named}
-        return (JournalWrite(_debt_key(change.resource, change.key), "debt", value),)
+        of, key = change.resource, change.key
+        value = {**to_json(ThrottleDebt, change), "resource": {"kind": of.kind, "name": of.name}}
+        return (JournalWrite(_debt_key(of, key), "debt", value),)
     return (JournalWrite(_debt_key(change.resource, change.key), "paid", None),)
 
 
@@ -239,12 +233,13 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
 
 def _debt_in(entry: Entry) -> ThrottleDebt:
     """A throttle of ours: no other setting is ever taken away, whatever an entry names."""
-    kind, name = from_json(_DebtRow, entry.value).resource
+    named = from_json(_DebtRow, entry.value).resource
+    kind, name = named.get("kind"), named.get("name", "")
     broker = int(name) if kind == "broker" and _BROKER.fullmatch(name) else None
-    named = {"broker": broker, "topic": name if kind == "topic" else None}
-    debt = from_json(ThrottleDebt, {**entry.value, "resource": named})
-    known_throttle = debt.key in THROTTLE_KEYS and (kind, name) == (debt.resource.kind, debt.resource.name)
-    if not known_throttle or entry.key != _debt_key(debt.resource, debt.key):
+    resource = {"broker": broker, "topic": name if kind == "topic" else None}
+    debt = from_json(ThrottleDebt, {**entry.value, "resource": resource})
+    of_ours = debt.key in THROTTLE_KEYS and kind == debt.resource.kind
+    if not of_ours or entry.key != _debt_key(debt.resource, debt.key):
         raise UnreadableError(f"the record under {entry.key[:80]!r} is not of a throttle of rackwise")
     return debt
 

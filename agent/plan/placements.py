@@ -45,15 +45,15 @@ def with_new_leaders(
     lists: Mapping[TopicPartition, List],
     states: Iterable[PartitionState],
     brokers: Iterable[ReplicaBroker],
-    scene: PlanContext,
+    context: PlanContext,
     readers: Mapping[TopicPartition, PartitionReaders],
 ) -> dict[TopicPartition, List]:
     """The lists, with another leader where the preferred one changes."""
-    gone = frozenset[int]() if scene.limits.plan.keep_leaders else gone_brokers(scene.found)
+    gone = frozenset[int]() if context.limits.plan.keep_leaders else gone_brokers(context.found)
     changed = {state.id: state for state in states if state.id in lists and _new_leader(state, lists[state.id], gone)}
     if not changed:
         return dict(lists)
-    seats = LeaderCounts(scene.snapshot, scene.held, scene.limits)
+    seats = LeaderCounts(context.snapshot, context.held, context.limits)
     ways = {name: _orders(state, lists[name], seats) for name, state in changed.items()}
     ways = {name: of for name, of in ways.items() if of}
     room = seats.room(Counter(changed[name].replicas[0] for name in ways), hard=False)
@@ -145,27 +145,27 @@ class TopicRepair(NamedTuple):
     findings: tuple[str, ...]
 
 
-def mend_spread(scene: PlanContext) -> tuple[list[PlacementPlan], Skipped]:
+def mend_spread(context: PlanContext) -> tuple[list[PlacementPlan], Skipped]:
     """New replica lists for topics whose replicas share racks, and skipped findings with their reasons."""
-    snapshot = scene.snapshot
-    wanted, skipped = _wanted(scene)
+    snapshot = context.snapshot
+    wanted, skipped = _wanted(context)
     if not wanted:
         return [], skipped
-    brokers = tuple(_broker(broker, scene.held) for broker in snapshot.brokers)
+    brokers = tuple(_broker(broker, context.held) for broker in snapshot.brokers)
     touched = tuple(state for topic in wanted for state in topic.partitions)
-    readers = known_readers([topic.topic for topic in wanted], snapshot, scene.memo)
+    readers = known_readers([topic.topic for topic in wanted], snapshot, context.memo)
     there = frozenset(broker.id for broker in snapshot.brokers if broker.alive and not broker.fenced)
     nearby = {} if snapshot.selector_is_rack_aware is False else readers
     sets = tuple(_replica_set(state, there, nearby.get(state.id)) for state in touched)
-    result = scene.memo.of(("spread",), (brokers, sets, snapshot.topics), partial(_solve, brokers, sets, snapshot))
-    lists = with_new_leaders(result.replicas, touched, brokers, scene, readers)
-    room, stuck = rack_room(snapshot.brokers, scene.held), {bad.id for bad in result.infeasible}
+    result = context.memo.of(("spread",), (brokers, sets, snapshot.topics), partial(_solve, brokers, sets, snapshot))
+    lists = with_new_leaders(result.replicas, touched, brokers, context, readers)
+    room, stuck = rack_room(snapshot.brokers, context.held), {bad.id for bad in result.infeasible}
     skipped += [
         (f"topic/{state.id}", Unplanned.INFEASIBLE)
         for state in touched
         if state.id in stuck or crowding(lists.get(state.id, state.replicas), room) is not None
     ]
-    if scene.limits.plan.keep_leaders:
+    if context.limits.plan.keep_leaders:
         new_leaders = [s for s in touched if lists.get(s.id, s.replicas)[0] != s.replicas[0]]
         lists = {name: lists[name] for name in lists.keys() - {state.id for state in new_leaders}}
         skipped += [(f"topic/{state.id}", Unplanned.KEEPS_LEADERS) for state in new_leaders]
@@ -184,11 +184,11 @@ def partition_of(finding: Finding) -> TopicPartition | None:
     return TopicPartition(finding.subject.name, int(number)) if number.isdecimal() else None
 
 
-def _wanted(scene: PlanContext) -> tuple[list[TopicRepair], Skipped]:
-    snapshot, limits = scene.snapshot, scene.limits
+def _wanted(context: PlanContext) -> tuple[list[TopicRepair], Skipped]:
+    snapshot, limits = context.snapshot, context.limits
     sure = {broker.id for broker in snapshot.brokers if broker.rack.state is RackState.KNOWN}
     by_topic: dict[str, list[Finding]] = {}
-    for finding in scene.found.of(FindingReason.REPLICAS_SHARE_RACK):
+    for finding in context.found.of(FindingReason.REPLICAS_SHARE_RACK):
         by_topic.setdefault(finding.subject.name, []).append(finding)
     wanted: list[TopicRepair] = []
     skipped: Skipped = []
@@ -202,7 +202,7 @@ def _wanted(scene: PlanContext) -> tuple[list[TopicRepair], Skipped]:
         skipped += [(finding.id, Unplanned.HELD) for finding in findings if finding.held]
         mine: list[PartitionState] = []
         for state in _concerned(topic.partitions, [f for f in findings if not f.held]):
-            why = _why_not(state, snapshot, sure, scene.held)
+            why = _why_not(state, snapshot, sure, context.held)
             if why is None:
                 mine.append(state)
             else:

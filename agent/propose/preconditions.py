@@ -26,7 +26,6 @@ from agent.values.snapshot import (
     Snapshot,
     StreamsGroup,
     TaskRole,
-    TopicState,
 )
 
 GONE = "gone"
@@ -145,21 +144,22 @@ class ProposalPreconditions:
                 configs = self.snapshot.broker_configs
                 return [(broker, of.get(REPLICA_SELECTOR)) for broker, of in sorted(configs.items())]
             case ProposalReason.REMOVE_THROTTLE:
-                return self._throttle(subject)
+                every = self._throttles
+                return list(every.items()) if subject.kind == "cluster" else every.get(str(subject), GONE)
             case _:
                 return (racks, self._clients(reason, subject))
 
-    def _throttle(self, subject: SubjectId) -> object:
-        if subject.kind == "cluster":
-            topics = [(f"topic/{name}", _topic_throttles(topic)) for name, topic in self.snapshot.topics.items()]
-            configs = sorted(self.snapshot.broker_configs.items())
-            return topics + [(f"broker/{broker}", _broker_throttles(of)) for broker, of in configs]
-        topic = self.snapshot.topics.get(subject.name)
-        if subject.kind == "topic" and topic is not None:
-            return _topic_throttles(topic)
-        if subject.kind == "broker" and subject.name.isdecimal():
-            return _broker_throttles(self.snapshot.broker_configs.get(int(subject.name), {}))
-        return GONE
+    @cached_property
+    def _throttles(self) -> Mapping[str, object]:
+        """``topic/name`` or ``broker/id`` -> its throttles."""
+        topics = {
+            f"topic/{name}": (of.topic_id, of.leader_throttle, of.follower_throttle)
+            for name, of in self.snapshot.topics.items()
+        }
+        return topics | {
+            f"broker/{broker}": sorted(one for one in of.items() if "throttled" in one[0] or "alter.log" in one[0])
+            for broker, of in sorted(self.snapshot.broker_configs.items())
+        }
 
     def _clients(self, reason: ProposalReason, subject: SubjectId) -> object:
         group = self.snapshot.groups.get(subject.name)
@@ -179,23 +179,15 @@ def _rack(rack: Rack) -> str | None:
     return rack.name if rack.state is not RackState.CONFLICTING else "|".join(rack.claims)
 
 
-def _topic_throttles(topic: TopicState) -> object:
-    return (topic.topic_id, topic.leader_throttle, topic.follower_throttle)
-
-
-def _broker_throttles(configs: Mapping[str, str]) -> object:
-    return sorted((key, value) for key, value in configs.items() if "throttled" in key or "alter.log" in key)
-
-
 def _names(member: Member) -> list[str] | None:
     return None if member.assigned is None else [f"{topic}-{number}" for topic, number in member.assigned]
 
 
-def _places(ground: GroupLocality) -> object:
+def _places(locality: GroupLocality) -> object:
     """Replica racks of every partition; where no selector is rack-aware, the leaders' racks too."""
-    by_leader = ground.bits.selector_is_rack_aware is False
+    by_leader = locality.bits.selector_is_rack_aware is False
     return (
-        ground.bits.selector_is_rack_aware,
-        sorted(ground.bits.bit_of.items()),
-        [(topic, of.kafka, of.read if by_leader else ()) for topic, of in ground.masks.items()],
+        locality.bits.selector_is_rack_aware,
+        sorted(locality.bits.bit_of.items()),
+        [(topic, of.kafka, of.read if by_leader else ()) for topic, of in locality.masks.items()],
     )

@@ -99,7 +99,7 @@ class CommandEffects(NamedTuple):
 def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     waiting: Sequence[PendingCommand],
     view: JournalState,
-    standing: Sequence[Proposal] | None,
+    proposals: Sequence[Proposal] | None,
     limits: Limits,
     now_ms: int,
     foresee: VerdictForecast = lambda _proposal, _view: None,
@@ -110,7 +110,7 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
 ) -> CommandEffects:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
 
-    ``standing`` are the proposals of the last planning, None before the first: until then what rests on them waits, and
+    ``proposals`` are those of the last planning, None before the first: until then what rests on them waits, and
     so does what comes after it, in its order; only what stops something is answered out of turn. A leader that has
     forgotten such an answer obeys it again, in its turn, which does no harm. ``full`` says that more commands may
     wait behind these, so that none of these can wait. ``foresee`` is the guard's verdict on a proposal and
@@ -122,7 +122,7 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
     """
     if not waiting:
         return CommandEffects()
-    by_id, planned = {proposal.id: proposal for proposal in standing or ()}, standing is not None
+    by_id, planned = {proposal.id: proposal for proposal in proposals or ()}, proposals is not None
     room = CommandContext(view, by_id, _plans(view), limits, now_ms, foresee, begins, planned)
     total, waits = CommandEffects(), False
     for one in waiting:
