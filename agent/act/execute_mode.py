@@ -260,13 +260,13 @@ class ExecuteMode:
             taken_ms=cycle.snapshot.taken_ms,
             monotonic_ms=cycle.snapshot.monotonic_ms,
         )
-        found = decisions(ProbingContext(cycle.snapshot, cycle.before, self._limits), past)
+        decided = decisions(ProbingContext(cycle.snapshot, cycle.before, self._limits), past)
         triggered = {proposal.id for proposal in cycle.proposals if proposal.kind is ProposalKind.TRIGGER}
         acted = any(outcome.done and outcome.proposal_id in triggered for outcome in cycle.outcomes)
         # What changed between the two looks is looked at again as soon as what was triggered.
         acted = acted or any(isinstance(one, Refuse) and one.proposal_id in triggered for one in cycle.verdicts)
         return next_look_ms(
-            found.values(), cycle.snapshot.monotonic_ms, poll_ms=poll_ms, took_ms=cycle.took_ms, acted=acted
+            decided.values(), cycle.snapshot.monotonic_ms, poll_ms=poll_ms, took_ms=cycle.took_ms, acted=acted
         )
 
     def _learned(self, view: JournalState, cycle: Cycle) -> tuple[JournalWrite, ...]:

@@ -88,7 +88,7 @@ class TelemetryEvent(NamedTuple):
 
 
 class LookData(NamedTuple):
-    """The look itself: the last event of those that rebuild it, which marks them as complete."""
+    """The look itself: the last event of those that rebuild it, which says that they are complete."""
 
     controller: int | None
     taken_ms: int
@@ -176,7 +176,7 @@ class ReassignmentsData(NamedTuple):
 
 
 class ApplicationLagsData(NamedTuple):
-    """Lags as the applications reported them."""
+    """Lags as the applications told them."""
 
     lags: tuple[RawApplicationLag, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIRS_RATE
 from agent.values.observation import ObservationPart
@@ -30,8 +30,8 @@ class ThrottleResource:
     topic: str | None = None
 
     @property
-    def kind(self) -> str:
-        """``broker`` or ``topic``."""
+    def kind(self) -> Literal["broker", "topic"]:
+        """Kafka's ConfigResource.Type in lower case."""
         return "topic" if self.broker is None else "broker"
 
     @property

@@ -79,7 +79,7 @@ def describe_throttles(
     for of, answer in gather(jobs, deadline, name="throttles").items():
         part = ObservationPart.TOPIC_CONFIGS if of == _ALL_TOPICS else ObservationPart.BROKER_CONFIGS
         if isinstance(answer, CallFailed):
-            gaps.append(Gap(part, answer.cause, "" if of == _ALL_TOPICS else str(of), answer.detail))
+            gaps.append(Gap(part, answer.cause, "" if of == _ALL_TOPICS else f"broker {of.broker}", answer.detail))
             continue
         for resource, row in answer:
             refusal = error_name(row.error_code)

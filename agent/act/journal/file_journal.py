@@ -71,12 +71,12 @@ class WatermarkFile:
         data = os.pread(self._file, 256, 0)
         if not data.strip(b"\0"):
             return FileWatermark()
-        found = _TEXT.fullmatch(data)
-        if found is None or found[5] != _sum(found[1]):
+        match = _TEXT.fullmatch(data)
+        if match is None or match[5] != _sum(match[1]):
             raise OSError(
                 errno.EINVAL, "its witness (.reached) is damaged; remove it if the journal is known to be whole"
             )
-        return FileWatermark(int(found[2]), (int(found[3]), int(found[4]) - 1))
+        return FileWatermark(int(match[2]), (int(match[3]), int(match[4]) - 1))
 
     def write(self, reached: FileWatermark, *, durably: bool) -> None:
         """Write how far the journal has come. The same length each time, so that there is never half of one."""

@@ -269,12 +269,12 @@ def committed_watermark(plan: LeasePlan, timeout_ms: int) -> JournalWatermark:
     """
     consumer = Consumer(client_settings(plan.config, {GROUP_ID: plan.group, AUTO_COMMIT: False}))
     try:
-        (found,) = consumer.committed([TopicPartition(plan.topic, _PARTITION)], timeout=timeout_ms / 1_000)
+        (committed,) = consumer.committed([TopicPartition(plan.topic, _PARTITION)], timeout=timeout_ms / 1_000)
     finally:
         consumer.close()
-    if found.error is not None:
-        raise KafkaException(found.error)
-    return watermark_of(plan, found.metadata or "")
+    if committed.error is not None:
+        raise KafkaException(committed.error)
+    return watermark_of(plan, committed.metadata or "")
 
 
 def watermark_of(plan: LeasePlan, metadata: str) -> JournalWatermark:

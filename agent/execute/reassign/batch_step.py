@@ -236,7 +236,7 @@ def _prepare(
 def _throttle_again(view: ExecutorView, plan: ReassignmentPlan, missing: tuple[ThrottleDebt, ...]) -> BatchDecision:
     tried = {debt: debt.tries + (debt.resource not in view.state.unsent) for debt in missing}
     if max(tried.values()) > view.policy.max_configurings:
-        sentence = f"{missing[0].key} of {missing[0].resource} cannot be set"
+        sentence = f"{missing[0].key} of {missing[0].resource.kind} {missing[0].resource.name} cannot be set"
         return BatchDecision(
             AppendJournal((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=sentence),)),
             (NotifyOperator(alarm=True, sentence=f"{sentence}: nothing is moved without a throttle"),),

@@ -244,7 +244,7 @@ def unread_reason(view: ExecutorView, targets: Iterable[ReassignmentTarget]) -> 
         if view.policy.limits.min_isr_guard and now.min_isr is None:
             return f"the min ISR of {target.id} is unknown"
     silent = sorted(view.seen.unread & set(resources_of(targets, ()))) if view.seen.unread else []
-    return f"the settings of {silent[0]} did not answer" if silent else None
+    return f"the settings of {silent[0].kind} {silent[0].name} did not answer" if silent else None
 
 
 def _weak_meanwhile(view: ExecutorView, targets: Iterable[ReassignmentTarget]) -> str | None:
@@ -318,10 +318,10 @@ def no_longer_to_cancel(
 def no_longer_to_set(change: ThrottleChange, seen: SeenThrottle | None, topic: RawTopic | None = None) -> str | None:
     """Why the throttle is not to be changed; None when it is as it was."""
     if change.topic_id is not None and (topic is None or topic.topic_id != change.topic_id):
-        return f"{change.resource} could not be seen, or was deleted and created again"
+        return f"topic {change.resource.topic} could not be seen, or was deleted and created again"
     if change.expected is None:
         return None
-    what = f"{change.key} of {change.resource}"
+    what = f"{change.key} of {change.resource.kind} {change.resource.name}"
     if seen is None:
         return f"{what} could not be read"
     if seen.own not in change.expected:

@@ -277,7 +277,7 @@ def clear_throttles(view: ExecutorView) -> BatchDecision | None:
 
 def _unreachable(owed: list[ThrottleDebt]) -> str:
     first = owed[0]
-    what = f"{first.key} of {first.resource}"
+    what = f"{first.key} of {first.resource.kind} {first.resource.name}"
     one = len(owed) == 1
     stay = "stays set until it" if one else "stay set until they"
     return f"{counted(len(owed), 'throttle')} of rackwise {stay} can be removed: {what} cannot be reached now"

@@ -80,7 +80,7 @@ def batch_throttles(batch: Batch, seen: ClusterView) -> BatchThrottles:
         throttle = now.get((resource, key), SeenThrottle(resource, key, None))
         if _others_rule(key, throttle):
             value = throttle.own or throttle.default
-            left.append(f"{key} of {resource} stays {value}, which rackwise did not set")
+            left.append(f"{key} of {resource.kind} {resource.name} stays {value}, which rackwise did not set")
             continue
         mine = ours if key in _RATES else _without(ours, throttle.own)
         if mine:
@@ -96,14 +96,14 @@ def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], seen: Cluster
     Brokers report settings a moment late: what an earlier batch has just removed may still have been reported.
     """
     made = {(debt.resource, debt.key): debt for debt in debts}
-    found: list[ThrottleDebt] = []
+    missing: list[ThrottleDebt] = []
     for debt in batch_throttles(batch, seen).debts:
         before = made.get((debt.resource, debt.key))
         if before is None:
-            found.append(debt)
+            missing.append(debt)
         elif debt.key not in _RATES and (more := _without(debt.ours, before.ours)):
-            found.append(before._replace(ours=f"{before.ours},{more}"))
-    return tuple(found)
+            missing.append(before._replace(ours=f"{before.ours},{more}"))
+    return tuple(missing)
 
 
 def throttle_status(debt: ThrottleDebt, seen: ClusterView) -> ThrottleStatus:
@@ -177,13 +177,13 @@ def applied(own: str | None, change: ThrottleChange) -> str | None:
 
 def resources_of(targets: Iterable[ReassignmentTarget], debts: Iterable[ThrottleDebt]) -> tuple[ThrottleResource, ...]:
     """Whose settings matter for these, sorted."""
-    found = {debt.resource for debt in debts}
+    resources = {debt.resource for debt in debts}
     moving = [target for target in targets if target.moves_data]
-    found.update(ThrottleResource(topic=topic) for topic in {target.id.topic for target in moving})
+    resources.update(ThrottleResource(topic=topic) for topic in {target.id.topic for target in moving})
     pairs = {(target.before, target.after) for target in moving}
     brokers = {broker for pair in pairs for replicas in pair for broker in replicas}
-    found.update(ThrottleResource(broker=broker) for broker in brokers)
-    return tuple(sorted(found))
+    resources.update(ThrottleResource(broker=broker) for broker in brokers)
+    return tuple(sorted(resources))
 
 
 def _rates(
@@ -287,10 +287,10 @@ def _whole(targets: tuple[ReassignmentTarget, ...]) -> PlanScope:
 
 def _in_turn(plans: tuple[ReassignmentPlan, ...]) -> tuple[ReassignmentPlan, ...]:
     taken: set[TopicPartition] = set()
-    found: list[ReassignmentPlan] = []
+    eligible: list[ReassignmentPlan] = []
     for plan in plans:
         ids = plan_scope(plan.targets).ids
         if not plan.paused and taken.isdisjoint(ids):
-            found.append(plan)
+            eligible.append(plan)
         taken |= ids
-    return tuple(found)
+    return tuple(eligible)

@@ -243,23 +243,23 @@ def judge_one(entry: TriggerEntry, snapshot: Snapshot) -> TriggerJudgement | Non
     if age_ms < 0 or (entry.effect is None and age_ms < ORPHAN_MS):
         return None
     sent = "" if entry.effect is not None else "; the agent ended before it recorded whether it had asked"
-    found = _look(entry, snapshot.groups.get(entry.group_id), age_ms)
-    if found is None:
+    judged = _look(entry, snapshot.groups.get(entry.group_id), age_ms)
+    if judged is None:
         if age_ms < JUDGE_WITHIN_MS:
             return None
-        found = _Found(TriggerVerdict.CANNOT_TELL, f"no judgement was possible within {lasted(JUDGE_WITHIN_MS)}")
+        judged = _Judgement(TriggerVerdict.CANNOT_TELL, f"no judgement was possible within {lasted(JUDGE_WITHIN_MS)}")
     return TriggerJudgement(
-        verdict=found.verdict,
+        verdict=judged.verdict,
         at_ms=now_ms,
-        sentence=found.sentence + sent,
-        rebalances=found.rebalances,
-        came=found.came,
-        beyond=found.beyond[:_EXAMPLES],
-        beyond_count=len(found.beyond),
+        sentence=judged.sentence + sent,
+        rebalances=judged.rebalances,
+        came=judged.came,
+        beyond=judged.beyond[:_EXAMPLES],
+        beyond_count=len(judged.beyond),
     )
 
 
-class _Found(NamedTuple):
+class _Judgement(NamedTuple):
     """A verdict on its way."""
 
     verdict: TriggerVerdict
@@ -269,7 +269,7 @@ class _Found(NamedTuple):
     beyond: tuple[str, ...] = ()
 
 
-def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | None:
+def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Judgement | None:
     """Judgement by the group as it is now; None while it is moving or hidden."""
     if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
         return None
@@ -279,20 +279,20 @@ def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | Non
         rebalances = seen.generation - entry.expected.generation
         if rebalances <= 0:
             patience = f"no new generation was seen within {PATIENCE_MS // 1000} s"
-            return _Found(TriggerVerdict.NO_REBALANCE, patience, 0) if age_ms >= PATIENCE_MS else None
+            return _Judgement(TriggerVerdict.NO_REBALANCE, patience, 0) if age_ms >= PATIENCE_MS else None
     owners = _owners(group)
     if tuple(sorted(owners)) != entry.expected.readers:
         sentence = "members joined or left since, so its effect cannot be separated from theirs"
-        return _Found(TriggerVerdict.OVERTAKEN, sentence, rebalances)
+        return _Judgement(TriggerVerdict.OVERTAKEN, sentence, rebalances)
     if not entry.expected.holds:
         sentence = f"{_rounds(rebalances)}; too many items to compare: {entry.expected.items:,}"
-        return _Found(TriggerVerdict.CANNOT_TELL, sentence, rebalances)
+        return _Judgement(TriggerVerdict.CANNOT_TELL, sentence, rebalances)
     return _compare(entry.expected, owners, _waiting(group), rebalances)
 
 
 def _compare(
     was: TriggerExpectation, owners: ItemOwners, waiting: set[tuple[str, str]], rebalances: int | None
-) -> _Found | None:
+) -> _Judgement | None:
     before, now = _by_item(was.holds), _by_item(owners)
     if set(before) - set(now):
         return None  # something is still being handed over
@@ -306,7 +306,7 @@ def _compare(
         f"{f', {len(on_the_way)} warm up' if on_the_way else ''}; {_others(len(beyond))}; "
         f"{_rounds(rebalances)}"
     )
-    return _Found(_verdict(len(wanted), len(came), beyond, len(moved)), sentence, rebalances, len(came), beyond)
+    return _Judgement(_verdict(len(wanted), len(came), beyond, len(moved)), sentence, rebalances, len(came), beyond)
 
 
 def _others(number: int) -> str:
