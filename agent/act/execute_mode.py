@@ -159,7 +159,7 @@ class ExecuteMode:
         self._thread.start()
 
     def wait_to_lead(self, within_s: float) -> bool:
-        """Whether this agent leads by then; for one that is to act once."""
+        """Whether this agent leads within that time; for one that is to act once."""
         until = time.monotonic() + within_s
         while not self._leadership.may_act() and time.monotonic() < until and not self._stop.wait(_TICK_S / 5):
             pass

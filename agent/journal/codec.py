@@ -38,7 +38,7 @@ class NewerEntryError(UnreadableEntryError):
 
 
 class JournalRecord(NamedTuple):
-    """An entry as it is written; its key is beside it."""
+    """An entry as it is written; its key stands beside it."""
 
     v: int
     """Version of this layout."""
@@ -247,7 +247,7 @@ class EncodedSize:
         self._seen: set[object] = set()
 
     def more(self, one: ReassignmentTarget) -> int:
-        """What that target adds: numbers of tables below a million, and what the tables do not have yet."""
+        """Bytes that the target adds: numbers of tables below a million, and what the tables do not have yet."""
         cost = self._each + 3 * 7 + len(str(one.id.partition)) + 4
         cost += sum(4 if number is None else len(repr(number)) for number in (one.bytes, one.bytes_per_s, one.gain))
         if (topic := (one.id.topic, one.topic_id)) not in self._seen:

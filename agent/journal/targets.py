@@ -51,7 +51,7 @@ class IdentityMemo(Generic[T]):
         return made
 
     def put(self, sources: tuple[object, ...], made: T, size: int) -> None:
-        """Keep what was made of these objects."""
+        """Keep what was made of these objects; ``size`` in the values' own measure."""
         key = tuple(map(id, sources))
         with self._lock:
             former = self._found.pop(key, None)

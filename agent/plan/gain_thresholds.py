@@ -63,14 +63,14 @@ class AssignmentGain(NamedTuple):
 
 
 def passes_thresholds(gained: float, total: float, limits: Limits, bytes_per_s: float | None = None) -> bool:
-    """True when a gain passes every threshold that can be judged; unknown bytes fail none."""
+    """True when a gain of so many of ``total`` reads passes every threshold; unknown bytes fail none."""
     if gained < max(1, limits.gain.min_partitions) or gained < limits.gain.min_share * total:
         return False
     return bytes_per_s is None or bytes_per_s >= limits.gain.min_bytes_per_s
 
 
 def worth_bytes(bytes_per_s: float, total: float, limits: Limits) -> bool:
-    """The same for a gain in bytes per second; ``min_gain_share`` is then a share of the bytes."""
+    """The same for a gain of ``total``, both bytes per second; ``min_gain_share`` is then a share of the bytes."""
     return bytes_per_s >= max(LEAST_GAIN, limits.gain.min_share * total, limits.gain.min_bytes_per_s)
 
 

@@ -4,7 +4,7 @@ Reasons: warm-ups that have caught up or only a rebalance can prove (KIP-441); a
 assignor (KIP-881, KIP-925); where the settings allow it, lagging standbys. Never for KIP-848 and KIP-1071 groups, nor
 while rebalancing, rolling or warming up; eager groups and static members only by the settings. The gain must be above
 the thresholds and not rest on an unknown rack or selector; without a prediction it is that of the optimum, and the
-sentence says so.
+sentence names it.
 """
 
 from __future__ import annotations

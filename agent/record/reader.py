@@ -2,7 +2,7 @@
 
 Topics are looked up by the admin client: a consumer looks for its group's coordinator, and on a cluster that has never
 had a group the brokers would create `__consumer_offsets`. Reads are bounded in time and records; an incomplete answer
-says so.
+is marked.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class OffsetRange(NamedTuple):
 
 
 class TopicReader:
-    """Reads one topic; make it with `open_reader`."""
+    """Reads one topic until ``deadline`` (`time.monotonic`, s); make it with `open_reader`."""
 
     def __init__(self, config: Mapping[str, str | int], topic: str, prefix: str, deadline: float) -> None:
         self._config = config

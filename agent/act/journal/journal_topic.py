@@ -85,7 +85,7 @@ class TopicOffsets(NamedTuple):
 
 
 class JournalTopic:
-    """Asks and reads one journal topic. One thread at a time; `close` ends its clients."""
+    """Reads one journal topic, in one thread; `close` ends its clients. ``until``: seconds of `time.monotonic`."""
 
     def __init__(self, config: Config, topic: str, prefix: str, trust: JournalTrust = JournalTrust()) -> None:  # noqa: B008 frozen
         self._config = config

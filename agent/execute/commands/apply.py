@@ -112,7 +112,7 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
 
     ``proposals`` are those of the last planning, None before the first: until then what rests on them waits, and
     so does what comes after it, in its order; only what stops something is answered out of turn. A leader that has
-    forgotten such an answer obeys it again, in its turn, which does no harm. ``full`` says that more commands may
+    forgotten such an answer obeys it again, in its turn, which does no harm. ``full``: more commands may
     wait behind these, so that none of these can wait. ``foresee`` is the guard's verdict on a proposal and
     ``begins`` that before each batch, so that an answer is made from what the agent is going to do;
     ``people`` are those who can prove a command.
