@@ -73,11 +73,6 @@ class _BatchRows(NamedTuple):
     ends: tuple[tuple[int | tuple[str, int], PartitionEndReason], ...]
 
 
-class _DebtRow(NamedTuple):
-    resource: Mapping[str, str]
-    """``kind`` and ``name``."""
-
-
 def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
     """All journal writes of a change."""
     if isinstance(change, ReassignmentPlan):
@@ -233,15 +228,21 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
 
 def _debt_in(entry: Entry) -> ThrottleDebt:
     """A throttle of ours: no other setting is ever taken away, whatever an entry names."""
-    named = from_json(_DebtRow, entry.value).resource
-    kind, name = named.get("kind"), named.get("name", "")
-    broker = int(name) if kind == "broker" and _BROKER.fullmatch(name) else None
-    resource = {"broker": broker, "topic": name if kind == "topic" else None}
-    debt = from_json(ThrottleDebt, {**entry.value, "resource": resource})
-    of_ours = debt.key in THROTTLE_KEYS and kind == debt.resource.kind
-    if not of_ours or entry.key != _debt_key(debt.resource, debt.key):
+    parts = {name: _resource_in(part) if name == "resource" else part for name, part in entry.value.items()}
+    debt = from_json(ThrottleDebt, parts)
+    named = debt.resource.name and entry.key == _debt_key(debt.resource, debt.key)
+    if not named or debt.key not in THROTTLE_KEYS:
         raise UnreadableError(f"the record under {entry.key[:80]!r} is not of a throttle of rackwise")
     return debt
+
+
+def _resource_in(written: Any) -> Any:
+    match written:
+        case {"kind": "broker", "name": str(name)} if _BROKER.fullmatch(name):
+            return {"broker": int(name)}
+        case {"kind": "topic", "name": str(name)}:
+            return {"topic": name}
+    return {} if isinstance(written, dict) else written
 
 
 def _batch_in(entry: Entry) -> Batch:

@@ -29,6 +29,8 @@ _BUILT_IN = 5
 """DEFAULT_CONFIG: unset."""
 _LISTS = (OpType.APPEND, OpType.SUBTRACT)
 V = TypeVar("V")
+_Described = tuple[ThrottleResource, Any]
+"""A resource, and its row of the answer."""
 _ALL_TOPICS = ThrottleResource(topic="")
 """Key of the one request about all topics; no topic has this name."""
 _Changes = Mapping[ThrottleResource, list[ThrottleChange]]
@@ -142,11 +144,8 @@ def _ask(pool: ConnectionPool, of: ThrottleResource, ask: Ask[V], deadline: Dead
     return pool.ask_any(ask, deadline)[1] if of.broker is None else pool.ask(of.broker, ask, deadline)
 
 
-def _read(
-    resources: Iterable[ThrottleResource], connection: BrokerConnection, until: Deadline
-) -> list[tuple[ThrottleResource, Any]]:
-    """Each of them that the broker answers about, with its row."""
-    by_name = {one.name: one for one in resources}
+def _read(every: Iterable[ThrottleResource], connection: BrokerConnection, until: Deadline) -> list[_Described]:
+    by_name = {one.name: one for one in every}
     row = DESCRIBE_CONFIGS.request.DescribeConfigsResource
     message = DESCRIBE_CONFIGS.request(
         resources=[

@@ -301,6 +301,15 @@ def test_what_is_no_throttle_of_a_broker_or_topic_is_unreadable(foreign):
         open_records(told(written_debt(*foreign)))
 
 
+@pytest.mark.parametrize("resource", [{"broker": 1, "topic": None}, {}, {"kind": "broker", "name": 1}, [], "1", None])
+def test_a_broker_or_topic_that_is_written_otherwise_is_unreadable(resource):
+    line = written_debt("broker", "1")
+    with pytest.raises(UnreadableError):
+        open_records(told(line._replace(value={**line.value, "resource": resource})))
+    with pytest.raises(UnreadableError):
+        open_records(told(written_debt("topic", "")))
+
+
 def test_a_debt_is_written_with_its_broker_or_topic_as_text_and_sorted_by_that_text():
     resources = [ThrottleResource(broker=10), ThrottleResource(broker=9), ThrottleResource(topic="1")]
     debts = [THROTTLE._replace(resource=one) for one in resources]
