@@ -166,11 +166,11 @@ def _throttles_read(hand: WireAdminClient) -> str | None:
 
 
 def _broker_rate(hand: WireAdminClient) -> str | None:
-    return _throttle(hand, (ThrottleResource("broker", "1"), "leader.replication.throttled.rate"), "1000000")
+    return _throttle(hand, (ThrottleResource(broker=1), "leader.replication.throttled.rate"), "1000000")
 
 
 def _topic_list(hand: WireAdminClient) -> str | None:
-    return _throttle(hand, (ThrottleResource("topic", TOPIC), "leader.replication.throttled.replicas"), "0:1")
+    return _throttle(hand, (ThrottleResource(topic=TOPIC), "leader.replication.throttled.replicas"), "0:1")
 
 
 def _throttle(hand: WireAdminClient, setting: tuple[ThrottleResource, str], value: str) -> str | None:

@@ -138,7 +138,7 @@ class Executor:
         policy = ReassignmentPolicy(ExecuteLimits(**{"max_bytes_in_flight": None, **given}), look_ms=look_ms)
         executor = ReassignmentExecutor(
             journal=DyingJournal(journal, self._death),
-            hand=hand,
+            admin=hand,
             policy=policy,
             may=lambda: guard.may(journal),
             tick_ms=200,

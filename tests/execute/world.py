@@ -440,7 +440,7 @@ class World:
             anew = tuple(it._replace(topic_id="other") for it in self.scenario.cluster.parts)
             yield "t is made anew", system._replace(cluster=cluster._replace(parts=anew, settings=settings), left=gone)
         if left.throttles:
-            for resource, key, value in ((ThrottleResource("broker", "1"), LEADER_RATE, "7"),):
+            for resource, key, value in ((ThrottleResource(broker=1), LEADER_RATE, "7"),):
                 settings = {(it[0], it[1]): it[2] for it in cluster.settings} | {(resource, key): value}
                 yield (
                     "someone else sets a rate",
