@@ -103,8 +103,6 @@ def addressed_findings(findings: Iterable[Finding]) -> AddressedFindings | None:
 
 
 def _addressed(findings: Sequence[Finding]) -> AddressedFindings:
-    if len(findings) == 1:  # nearly every subject has one
-        return AddressedFindings((findings[0].id,), findings[0].held)
     return AddressedFindings(tuple(sorted({f.id for f in findings})), any(f.held for f in findings))
 
 
@@ -115,7 +113,10 @@ def _improvable(found: FindingIndex) -> dict[str, AddressedFindings]:
             if subject.kind == "group":
                 known = by_group.get(subject.name)
                 by_group[subject.name] = findings if known is None else known + findings
-    return {group: _addressed(findings) for group, findings in by_group.items()}
+    return {
+        group: AddressedFindings((findings[0].id,), findings[0].held) if len(findings) == 1 else _addressed(findings)
+        for group, findings in by_group.items()
+    }
 
 
 def held_brokers(found: FindingIndex, snapshot: Snapshot) -> frozenset[int]:

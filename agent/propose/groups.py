@@ -24,8 +24,9 @@ from agent.propose.propose_context import (
     ProposalDraft,
     ProposeContext,
     UndatedProposal,
-    dated,
+    basis_ages,
     forecast,
+    proposal_at,
     undated,
 )
 from agent.values.assessment import Assessment, WeightedAssessment
@@ -75,7 +76,8 @@ def rebalances(plans: Sequence[TriggerPlan], context: ProposeContext) -> list[Pr
         rows.append((group_id, plan, group, assessment, copies(group_id, ()), topics, rates))
     drafted_by = (snapshot.brokers, snapshot.selector_is_rack_aware, context.limits)
     made = each(context.memo, "rebalances", rows, _ID, partial(_draft, context), context=drafted_by)
-    return [dated(one, snapshot, context.limits) for one in made]
+    ages, ttl_ms = basis_ages(snapshot), context.limits.proposals.ttl_ms
+    return [proposal_at(one, snapshot.taken_ms, ttl_ms, ages[one.basis]) for one in made]
 
 
 def _draft(context: ProposeContext, row: _Row) -> UndatedProposal:

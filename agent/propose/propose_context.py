@@ -90,10 +90,9 @@ def undated(draft: ProposalDraft, rests_on: str) -> UndatedProposal:
     return UndatedProposal(Proposal(**fields, id=name, snapshot_hash=rests_on, created_ms=0, expires_ms=0), basis)
 
 
-def dated(made: UndatedProposal, snapshot: Snapshot, limits: Limits) -> Proposal:
-    """The proposal of one cycle; the age of its basis is in its evidence."""
-    age = basis_evidence(made.basis, snapshot) if made.basis is not None else ()
-    return proposal_at(made, snapshot.taken_ms, limits.proposals.ttl_ms, age)
+def basis_ages(snapshot: Snapshot) -> Mapping[FigureBasis | None, Evidence]:
+    """Basis of figures -> its rows of evidence in this cycle."""
+    return {None: (), **{basis: basis_evidence(basis, snapshot) for basis in FigureBasis}}
 
 
 def proposal_at(made: UndatedProposal, created_ms: int, ttl_ms: int, evidence: Evidence = ()) -> Proposal:
@@ -104,7 +103,8 @@ def proposal_at(made: UndatedProposal, created_ms: int, ttl_ms: int, evidence: E
 
 def finished(draft: ProposalDraft, rests_on: str, snapshot: Snapshot, limits: Limits) -> Proposal:
     """The draft with its id, digest and dates."""
-    return dated(undated(draft, rests_on), snapshot, limits)
+    made = undated(draft, rests_on)
+    return proposal_at(made, snapshot.taken_ms, limits.proposals.ttl_ms, basis_ages(snapshot)[made.basis])
 
 
 class ForecastInput(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from agent.values.weights import WeightsReading
 from assignors.problem import TaskId, TopicPartition
@@ -311,6 +311,4 @@ class Observation:
 
     def described(self, kind: type[DescribedKind]) -> list[DescribedKind]:
         """The described groups of one kind, in their order."""
-        if kind not in {*map(type, self.groups)}:  # quicker than a question to each group
-            return []
-        return [group for group in self.groups if isinstance(group, kind)]
+        return cast("list[DescribedKind]", [group for group in self.groups if type(group) is kind])
