@@ -24,7 +24,7 @@ from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Hold, HoldReason, Outcome
-from tests.world import a_world, next_look
+from tests.synthetic_cluster import a_world, next_look
 
 WORLD = a_world(20, seed=3)
 

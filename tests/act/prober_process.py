@@ -17,7 +17,7 @@ from agent.journal.triggers import TriggerPath, path_learned
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits, Limits, TriggerLimits, TriState
 from tests.act.triggers import MemoryJournal, a_proposal, hand_of
-from tests.eye import Eye, settings_for
+from tests.watching_agent import Eye, settings_for
 
 _FOREVER_S = 600
 

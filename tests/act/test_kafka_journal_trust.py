@@ -22,8 +22,8 @@ from agent.errors import BadInput
 from agent.journal.leader import LEADER
 from agent.journal.record_trust import JournalKey, JournalTrust, signed_witness
 from agent.values.journal import JournalState, JournalWrite
-from tests.act.agents import members_of
 from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said, told
+from tests.act.leader_processes import members_of
 from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 from tests.observe.live import wait_for

@@ -20,8 +20,8 @@ from agent.journal.leader import LEADER, leader_in
 from agent.observe.context import ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
-from tests.act.agents import members_of
 from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said
+from tests.act.leader_processes import members_of
 from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 from tests.observe.live import clients_of, wait_for

@@ -26,7 +26,6 @@ from agent.errors import FatalFailure, JournalUnavailable
 from agent.journal.leader import LEADER
 from agent.values.journal import JournalWrite
 from testbed.cluster import EmbeddedCluster
-from tests.act.agents import StandingAgent, members_of, the_leader
 from tests.act.journals import (
     CLUSTER,
     leadership_plan,
@@ -40,6 +39,7 @@ from tests.act.journals import (
     said,
     told,
 )
+from tests.act.leader_processes import StandingAgent, members_of, the_leader
 from tests.observe.live import wait_for
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]

@@ -26,8 +26,8 @@ from agent.values.reassignment import (
     ReassignmentTarget,
 )
 from assignors.problem import TopicPartition
-from tests.execute.abstract import seen_of
-from tests.execute.live import MOVE, OTHER, Live
+from tests.execute.abstract_cluster import seen_of
+from tests.execute.live_machine import MOVE, OTHER, Live
 from tests.journals import journal
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -35,11 +35,11 @@ from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import JavaGroupPlan, LoadPlan, TopicPlan
 from testbed.demo.workload.scenes import classic_application
 from tests.act.coordinator_log import coordinators_said, rebalances
-from tests.act.pulse import Pulse, Window, longest_of, outside
+from tests.act.group_activity import Pulse, Window, longest_of, outside
 from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told, wire_of
-from tests.eye import Eye, settings_for
 from tests.observe.live import delete_groups
 from tests.raw_member import RawMember
+from tests.watching_agent import Eye, settings_for
 from tests.workload import brokers
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]

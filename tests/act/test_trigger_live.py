@@ -25,9 +25,9 @@ from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings
 from testbed.demo.workload import ClusterWorkload
 from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told
-from tests.eye import Eye
 from tests.observe.live import delete_groups
 from tests.raw_member import RawMember
+from tests.watching_agent import Eye
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration

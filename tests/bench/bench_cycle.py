@@ -26,7 +26,7 @@ from agent.values.limits import Limits, ProposalLimits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
 from agent.values.weights import TopicRates, WeightsReading
-from tests.world import a_world, next_look
+from tests.synthetic_cluster import a_world, next_look
 
 SIZES = (1_000, 10_000)
 GOAL_FULL_S = 5.0

@@ -24,8 +24,8 @@ from testbed.cluster import ClusterSpec, EmbeddedCluster
 from testbed.demo.workload import ClusterFacts, ClusterWorkload, WorkloadPlan
 from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import LoadPlan, StreamsPlan, TopicPlan, TopologyPlan
-from tests.eye import settings_for
 from tests.probing.live import Followed, Restoring, at_rest, driver_of
+from tests.watching_agent import settings_for
 
 APPLICATION = "growing"
 TASKS = 12

@@ -34,8 +34,8 @@ from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.builders import Answers, an_observation, consumer, instance, reader
 from tests.docs.document_schemas import CommandDocument, document_schema
 from tests.docs.schemas import proposal_schema
+from tests.guard.test_judge import proposals_of, shared
 from tests.snapshots import tp
-from tests.test_guard import proposals_of, shared
 
 _NOW_MS = system_clock().wall_ms
 (_MADE,) = proposals_of(shared().snapshot())

@@ -22,7 +22,7 @@ from tests.builders import (
     reader,
     with_group,
 )
-from tests.weights.told import told
+from tests.weights.rates import told
 
 Looks = tuple[Callable[[Answers], object], ...]
 LIMITS = with_group("app", num_standby_replicas=0, rack_aware_assignment_strategy="min_traffic")

@@ -13,7 +13,7 @@ from agent.values.throttles import ThrottleResource
 from agent.wire.config_changes import DescribedThrottles
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
-from tests.act.moving import DEADLINE_MS, placement, throttles
+from tests.act.reassignments import DEADLINE_MS, placement, throttles
 from tests.drill.harness import drilled
 from tests.drill.moves import Row, Run, journal_topics, mend, running
 from tests.drill.watching import Started, WatchingProxy

@@ -28,7 +28,16 @@ from agent.wire.admin_client import WireAdminClient
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics, leadership_plan, make_topics, new_prefix
-from tests.act.moving import DEADLINE_MS, Placement, kafka_tool, placement, plan_for, set_config, throttles, topic_with
+from tests.act.reassignments import (
+    DEADLINE_MS,
+    Placement,
+    kafka_tool,
+    placement,
+    plan_for,
+    set_config,
+    throttles,
+    topic_with,
+)
 from tests.drill.harness import Clocks
 from tests.drill.process import Process
 from tests.drill.traffic import Traffic

@@ -12,7 +12,7 @@ from agent.journal import plan_entries
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from testbed.cluster import EmbeddedCluster
-from tests.act.moving import DEADLINE_MS
+from tests.act.reassignments import DEADLINE_MS
 from tests.drill.checking import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import SLOWLY, Harm, Row, Run, partitions

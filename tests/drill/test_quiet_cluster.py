@@ -22,8 +22,8 @@ from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings
 from testbed.demo.workload import ClusterWorkload
 from tests.act.journals import leadership_plan
-from tests.eye import Eye
-from tests.running import Running, wait_for
+from tests.agent_process import Running, wait_for
+from tests.watching_agent import Eye
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(3_600)]
 

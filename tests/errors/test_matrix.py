@@ -20,9 +20,9 @@ from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from tests.builders import Answers
+from tests.errors.command_rows import ROWS, Command, commands, files_of, row_id
 from tests.errors.conftest import Run
-from tests.errors.ended import assert_clean, assert_told
-from tests.errors.rows import ROWS, Command, commands, files_of, row_id
+from tests.errors.error_output import assert_clean, assert_told
 from tests.wire.fake_broker import FakeBroker
 
 ASKING = [command for command, row in ROWS.items() if row.asks]

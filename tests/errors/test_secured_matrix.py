@@ -13,9 +13,9 @@ import pytest
 from agent.values.observation import GapCause
 from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.command import Done
+from tests.errors.command_rows import ROWS, Command, row_id
 from tests.errors.conftest import Run
-from tests.errors.ended import assert_clean, assert_told
-from tests.errors.rows import ROWS, Command, row_id
+from tests.errors.error_output import assert_clean, assert_told
 
 pytestmark = pytest.mark.integration
 

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any, NamedTuple, cast
 
 from tests.execute.invariants import all_ended, broken
-from tests.execute.system import Left, Scenario, System
-from tests.execute.world import World
+from tests.execute.model_steps import World
+from tests.execute.model_system import Left, Scenario, System
 
 Packed = tuple[int, ...]
 

@@ -24,8 +24,8 @@ from agent.values.reassignment import (
 )
 from agent.values.throttles import OpType, ThrottleChange, ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.abstract import Cluster, Part
-from tests.execute.system import Scenario, System
+from tests.execute.abstract_cluster import Cluster, Part
+from tests.execute.model_system import Scenario, System
 
 FOREIGN_RATE = "7"
 """What other people set in the middle of it."""

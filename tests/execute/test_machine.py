@@ -25,8 +25,8 @@ from agent.execute.reassign.messages import (
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentRecords
 from agent.values.throttles import SeenThrottle, ThrottleResource
-from tests.execute.abstract import Cluster, a_part, carried_out, lost, seen_of
-from tests.execute.live import MOVE, ORDER, POLICY, Live
+from tests.execute.abstract_cluster import Cluster, a_part, carried_out, lost, seen_of
+from tests.execute.live_machine import MOVE, ORDER, POLICY, Live
 
 
 def test_a_move_is_throttled_sent_cleared_and_told():

@@ -23,8 +23,8 @@ from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LE
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentRecords
 from agent.values.throttles import SeenThrottle, ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.abstract import a_part, begun, carried_out, lost, seen_of
-from tests.execute.live import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live
+from tests.execute.abstract_cluster import a_part, begun, carried_out, lost, seen_of
+from tests.execute.live_machine import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live
 
 
 def test_what_the_controller_has_acknowledged_is_not_sent_again_while_brokers_lag_behind():

@@ -24,8 +24,8 @@ from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.abstract import a_part, carried_out, lost, seen_of
-from tests.execute.live import MOVE, ORDER, P0, POLICY, TOPIC_T, Live
+from tests.execute.abstract_cluster import a_part, carried_out, lost, seen_of
+from tests.execute.live_machine import MOVE, ORDER, P0, POLICY, TOPIC_T, Live
 
 
 def test_what_others_move_is_named_and_waited_for():
@@ -320,7 +320,7 @@ def test_a_min_isr_above_the_replicas_holds_nothing_that_adds_no_copy_or_that_no
     reordered.wait(5)
     assert reordered.kinds()[0] == "AlterReassignments"
     monkeypatch.setattr(
-        "tests.execute.live.POLICY", POLICY._replace(limits=replace(POLICY.limits, min_isr_guard=False))
+        "tests.execute.live_machine.POLICY", POLICY._replace(limits=replace(POLICY.limits, min_isr_guard=False))
     )
     unguarded = Live(min_isr=3)
     unguarded.wait(5)

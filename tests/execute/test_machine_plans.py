@@ -15,8 +15,8 @@ from agent.execute.reassign.messages import (
     RequestResult,
 )
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
-from tests.execute.abstract import a_part, carried_out, seen_of
-from tests.execute.live import MOVE, OTHER, P0, Live
+from tests.execute.abstract_cluster import a_part, carried_out, seen_of
+from tests.execute.live_machine import MOVE, OTHER, P0, Live
 
 
 def two(*events: object, first: ReassignmentTarget = MOVE, second: ReassignmentTarget = OTHER) -> Live:

@@ -23,7 +23,7 @@ from agent.values.kafka import LEADER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentRecords, ThrottleDebt
 from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.live import MOVE, OTHER, P0, POLICY, Live
+from tests.execute.live_machine import MOVE, OTHER, P0, POLICY, Live
 
 PAUSED = ReassignmentPlan("p", (MOVE,), PlanState.ELECTING, paused=True, elections=2, heard="c1")
 

@@ -61,10 +61,10 @@ from tests.decode.assignments import to_modified_utf8
 from tests.decode.generate import LAYOUTS, NAMES
 from tests.decode.test_members import ASSIGNMENT, SUBSCRIPTION, assigned, group, member, observation, subscribed
 from tests.fuzz.mutate import mutated, mutated_json
+from tests.memory.test_remember import a_rich_memory
 from tests.record.test_proposals import a_proposal, as_read, step
 from tests.record.test_telemetry import SMALL
 from tests.snapshots import NOW_MS
-from tests.test_memory import a_rich_memory
 from tests.weights.test_codec import BILLING, ORDERS
 
 Reader = Callable[[bytes], bool]

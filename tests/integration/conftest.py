@@ -11,7 +11,7 @@ from config.settings import Settings
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings
 from testbed.demo.workload import ClusterWorkload
-from tests.eye import Eye
+from tests.watching_agent import Eye
 
 EyeOn = Callable[..., Eye]
 

@@ -17,7 +17,7 @@ from agent.values.snapshot import ConsumerGroup, GroupKind, LagSource, StreamsGr
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import ClusterWorkload
 from testbed.demo.workload.plan import WorkloadFaultKind
-from tests.eye import found, told
+from tests.watching_agent import found, told
 
 QUESTION_OF = {
     WorkloadFaultKind.REPLICAS_SHARE_RACK: "replicas are spread over racks",

@@ -15,11 +15,11 @@ from agent.values.snapshot import OtherGroup
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings
 from testbed.demo.workload import ClusterWorkload
-from tests.eye import Eye, told
-from tests.hostile import GOOD, HELD, HOSTILE, Hostile
+from tests.broken_bytes import GOOD, HELD, HOSTILE, Hostile
 from tests.integration.test_first_look import GROUPS
 from tests.observe.live import delete_groups
 from tests.raw_member import RawMember
+from tests.watching_agent import Eye, told
 from tests.workload.brokers import admin
 
 pytestmark = pytest.mark.drill  # groups that hang a coordinator: not beside the quick tests of the same cluster

@@ -15,8 +15,8 @@ from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import ClusterWorkload
 from testbed.demo.workload.consumers import LibrdkafkaMember
 from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan
-from tests.eye import Eye, found, settings_for, told
 from tests.observe.live import delete_groups
+from tests.watching_agent import Eye, found, settings_for, told
 from tests.workload.brokers import admin
 
 pytestmark = pytest.mark.integration

@@ -13,7 +13,7 @@ from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.proposal import ProposalReason
 from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.command import Done, rackwise
-from tests.eye import Eye, found, settings_for, told
+from tests.watching_agent import Eye, found, settings_for, told
 
 
 @pytest.fixture(scope="module")

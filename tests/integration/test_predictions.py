@@ -29,7 +29,7 @@ from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan, LoadP
 from testbed.demo.workload.producers import LoadGenerator
 from testbed.demo.workload.topics import create_topics
 from tests.clients.live import Lab
-from tests.eye import Eye, settings_for
+from tests.watching_agent import Eye, settings_for
 
 pytestmark = pytest.mark.integration
 

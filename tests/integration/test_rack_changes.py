@@ -18,8 +18,8 @@ from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings
 from testbed.demo.workload import ClusterWorkload
 from tests.command import rackwise
-from tests.eye import Eye, found, told
 from tests.integration.test_first_look import held_by_rack
+from tests.watching_agent import Eye, found, told
 from tests.workload.brokers import admin, eventually, kafka_tool
 
 pytestmark = pytest.mark.harm

@@ -26,9 +26,9 @@ from agent.values.snapshot import ConsumerGroup, RackState
 from config.load import load_settings
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.command import rackwise
-from tests.eye import Eye, found, told
+from tests.installed_package import offering
 from tests.observe.live import wait_for
-from tests.plugged import offering
+from tests.watching_agent import Eye, found, told
 
 pytestmark = pytest.mark.integration
 

@@ -26,7 +26,7 @@ from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import LoadPlan, TopicPlan, TopologyPlan
 from testbed.demo.workload.producers import LoadGenerator
 from testbed.demo.workload.scenes import classic_application
-from tests.eye import Eye, found, told
+from tests.watching_agent import Eye, found, told
 
 ACCEPTABLE = 1_000
 MOST_LATE_S = 10.0

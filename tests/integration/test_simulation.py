@@ -15,7 +15,7 @@ from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan, TopicPlan
 from testbed.demo.workload.topics import create_topics
 from tests.command import rackwise
-from tests.eye import Eye, settings_for
+from tests.watching_agent import Eye, settings_for
 
 PARTITIONS = 12
 RACKS = ("a", "b", "c")

@@ -22,7 +22,7 @@ from agent.observe.locators.ask import ask_locator
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, TableForm
 from agent.values.observation import GapCause, RawRackRow
 from agent.wire.failure import CallFailed
-from tests.plugged import offering
+from tests.installed_package import offering
 
 ROWS = (RawRackRow("broker", "1", "a"), RawRackRow("broker", "2", "b"))
 TEXT = "broker.1=a\nbroker.2=b\n"

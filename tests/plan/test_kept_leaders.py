@@ -22,9 +22,9 @@ from agent.values.snapshot import Snapshot
 from assignors.problem import ReplicaBroker, ReplicaProblem, ReplicaSet, TopicPartition
 from tests.assignors.oracles import replica_ways
 from tests.assignors.strategies import examples
+from tests.plan.random_clusters import worlds
 from tests.plan.test_leaders import NO_SELECTOR, UNEVEN, finding
 from tests.plan.test_placements import share_finding
-from tests.plan.worlds import worlds
 from tests.snapshots import Builder, a_cluster, member
 
 many = examples(300)

@@ -15,7 +15,7 @@ from agent.errors import BadInput
 from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 from agent.propose.codec import read_reassignment_json
 from agent.values.snapshot import RackState, Snapshot
-from tests.plan.worlds import worlds
+from tests.plan.random_clusters import worlds
 from tests.snapshots import a_cluster
 
 SIX = {"a": (1, 4), "b": (2, 5), "c": (3, 6)}

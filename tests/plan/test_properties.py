@@ -22,7 +22,7 @@ from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import RackState, Snapshot
-from tests.plan.worlds import a_quiet_cluster, mixed_findings, shuffled, worlds
+from tests.plan.random_clusters import a_quiet_cluster, mixed_findings, shuffled, worlds
 
 LIMITS = Limits(scope=ScopeLimits(exclude_topics=("private*",)))
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])

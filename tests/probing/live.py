@@ -36,7 +36,7 @@ from agent.wire.admin_client import WireAdminClient
 from config.settings import Settings
 from testbed.demo.workload import ClusterWorkload
 from tests.act.triggers import MemoryJournal
-from tests.eye import Eye
+from tests.watching_agent import Eye
 
 POLL_MS = 10_000
 """The agent's own default."""

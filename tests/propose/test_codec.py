@@ -20,8 +20,8 @@ from agent.propose.codec import (
 )
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from tests.docs.schemas import proposal_schema
+from tests.plan.random_clusters import random_world, worlds
 from tests.plan.test_properties import proposed
-from tests.plan.worlds import random_world, worlds
 
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "schemas" / "proposal.v1.json"
 

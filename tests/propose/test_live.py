@@ -20,8 +20,8 @@ from agent.values.proposal import Proposal, ProposalReason
 from agent.values.snapshot import Snapshot
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
-from tests.eye import Eye, settings_for
 from tests.observe.live import wait_for
+from tests.watching_agent import Eye, settings_for
 
 SET = AlterConfigOpType.SET
 CONFIGS = "kafka.admin.ConfigCommand"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from agent.propose.codec import BadReassignmentFile, read_reassignment_json, reassignment_json, rollback_json
 from agent.values.proposal import ProposalKind
+from tests.plan.random_clusters import worlds
 from tests.plan.test_properties import proposed
-from tests.plan.worlds import worlds
 from tests.propose.test_propose import shared_rack
 from tests.snapshots import tp
 

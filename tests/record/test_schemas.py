@@ -17,7 +17,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from tests.docs.schemas import kinds_table, life_schema, telemetry_schema
 from tests.record.test_telemetry import SMALL
-from tests.world import a_world
+from tests.synthetic_cluster import a_world
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 

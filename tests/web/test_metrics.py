@@ -30,7 +30,7 @@ from agent.values.verdict import Outcome
 from agent.web.loop_state import LoopMonitor, LoopState
 from agent.web.metrics import METRICS, RackwiseCollector, SeriesCaps
 from assignors.problem import TaskId
-from tests.world import a_world
+from tests.synthetic_cluster import a_world
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 WORLD = a_world(6, improvable=1.0)

@@ -19,7 +19,7 @@ from agent.values.finding import FindingReason
 from agent.values.snapshot import StreamsGroup, TaskStatefulness
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import ClusterWorkload, WorkloadError, parts_plan
-from tests.eye import Eye, found, settings_for
+from tests.watching_agent import Eye, found, settings_for
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration
