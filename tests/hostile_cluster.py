@@ -2,7 +2,8 @@
 
 Every text of `tests.foreign_texts.POISONS` is a topic, a rack, a host and a group of each kind, with members that have
 it for every name of theirs. No broker would take some of them (a topic with a line feed): what is shown must be
-harmless all the same. In the twin each text is replaced by letters that take as much room, so that both clusters mean the same.
+harmless all the same. In the twin each text is replaced by letters that take as much room, so that both clusters mean
+the same.
 """
 
 from __future__ import annotations
