@@ -11,7 +11,7 @@ from agent.cli.proposals import MOST_ROWS, figures_as_published, what_is_approve
 from agent.journal.approvals import plan_hash
 from agent.values.proposal import Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
 from tests.cli.conftest import Run
-from tests.cli.test_reassign import MOVE, given, options
+from tests.cli.execute.file_agent import MOVE, given, options
 
 TOTAL = "1 replica list; 1 replica added (broker 2: 1); 1 replica removed (broker 4: 1); 0 preferred leaders changed"
 LINES = (

@@ -25,7 +25,7 @@ from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.values.reassignment import PlanState
 from tests.builders import Answers, an_observation, reader
 from tests.cli.conftest import Record, Run
-from tests.cli.test_reassign import MOVE, given, options, plan
+from tests.cli.execute.file_agent import MOVE, given, options, plan
 
 QUICK = ("--set", "weights.enabled=false")
 """No topic of weights is waited for where there is no broker."""

@@ -29,7 +29,7 @@ from agent.values.reassignment import (
 from agent.values.throttles import ThrottleResource
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Run
-from tests.cli.test_reassign import EMPTY_JOURNAL, MOVE, TARGETS, given, options, plan
+from tests.cli.execute.file_agent import EMPTY_JOURNAL, MOVE, TARGETS, given, options, plan
 from tests.snapshots import tp
 
 

@@ -1,4 +1,4 @@
-"""What may happen next in a system: agents and their shells, requests on their way, brokers and other people.
+"""What may happen next in a system: agents and their shells, and requests on their way.
 
 Agents run `step` and `resume`; what the shell does between them is here: it appends in a transaction that a newer epoch
 fences off, begins a request only while the append before it is fresh and its lease is sure, and gives an answer or
@@ -36,32 +36,19 @@ from agent.execute.reassign.messages import (
     valid_ms,
 )
 from agent.execute.reassign.state import MachineState, appended
-from agent.values.kafka import LEADER_RATE
 from agent.values.reassignment import Batch, ReassignmentPlan, ReassignmentRecords, attempt
-from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.abstract_cluster import (
-    Cluster,
-    Part,
-    back_up,
-    begun,
-    blinded,
-    cancelled,
-    carried_out,
-    caught_up,
-    last_look,
-    lost,
-    seen_of,
-)
+from tests.execute.abstract_cluster import Cluster, Part, back_up, blinded, carried_out, caught_up, last_look, seen_of
 from tests.execute.invariants import begun_badly, unlogged, unthrottled, weak, weakened
-from tests.execute.model_system import LATEST, POLICY, Agent, Request, Scenario, System
+from tests.execute.model_environment import broker_steps, down, steps_of_others, with_part
+from tests.execute.model_system import LATEST, POLICY, Agent, Request, Scenario, System, in_order, subjects
 
 YES = BatchPermission(begin=True)
 LONGEST = 2 * POLICY.limits.request_timeout_ms + 1
 """An append that took this long is too old, however much longer it took."""
 
 
-class World:
+class Transitions:
     """The transitions of a scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
@@ -74,20 +61,20 @@ class World:
 
     def start(self) -> System:
         system = System(self.scenario.cluster, ReassignmentRecords(), 0, (), (), self.scenario.left)
-        return self.led(system)
+        return self.with_new_leader(system)
 
-    def led(self, system: System) -> System:
+    def with_new_leader(self, system: System) -> System:
         """A new agent takes over."""
         epoch = system.epoch + 1
         state, _ = machine.resume(system.journal, self.policy)
         agent = Agent(state, epoch)
-        agent, _ = self.told(agent, YES)
+        agent, _ = self.stepped(agent, YES)
         for plan in self.scenario.plans:
             if plan.proposal_id not in system.journal.known:
-                agent, _ = self.told(agent, PlanAccepted(plan))
+                agent, _ = self.stepped(agent, PlanAccepted(plan))
         return system._replace(epoch=epoch, agents=(*system.agents, agent))
 
-    def told(self, agent: Agent, event: MachineEvent) -> tuple[Agent, tuple[object, ...]]:
+    def stepped(self, agent: Agent, event: MachineEvent) -> tuple[Agent, tuple[object, ...]]:
         """The agent after an event, and its commands."""
         key = (agent.state, event)
         known = self._steps.get(key)
@@ -116,8 +103,8 @@ class World:
                 yield "time passes", self.ticked(system)
             elif left.delays:
                 yield "time passes meanwhile", self.ticked(system._replace(left=left._replace(delays=left.delays - 1)))
-        yield from self._cluster(system)
-        yield from self._others(system)
+        yield from broker_steps(self.scenario, system)
+        yield from steps_of_others(self.scenario, system)
 
     def _agent(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
         left, who = system.left, f"agent {agent.epoch}"
@@ -130,26 +117,26 @@ class World:
         newest = agent.epoch == system.epoch
         if left.crashes and newest:
             gone = self.without(system, index)._replace(left=left._replace(crashes=left.crashes - 1))
-            yield f"{who} is killed, another takes over", self.led(gone)
+            yield f"{who} is killed, another takes over", self.with_new_leader(gone)
         if left.freezes and newest and len(system.agents) == 1:
             frozen = self.put(system, index, agent._replace(frozen=True))
             frozen = frozen._replace(left=left._replace(freezes=left.freezes - 1))
-            yield f"{who} freezes, another takes over", self.led(frozen)
+            yield f"{who} freezes, another takes over", self.with_new_leader(frozen)
         yield from ((f"{who} {label}", after) for label, after in self.shell(system, index, agent))
         if isinstance(agent.state.waiting, ReadCluster):
             yield from ((f"{who} {label}", after) for label, after in self._odd_looks(system, index, agent))
         if isinstance(agent.state.waiting, ReadCluster) and left.losses:
-            after, _ = self.told(agent, ClusterRead(None))
+            after, _ = self.stepped(agent, ClusterRead(None))
             yield f"{who} cannot look", self.put(self.lossy(system), index, after)
-            after, _ = self.told(agent, ClusterRead(None, silent=True))
+            after, _ = self.stepped(agent, ClusterRead(None, silent=True))
             yield f"{who} finds no controller", self.put(self.lossy(system), index, after)
         if agent.sent and left.losses:
-            after, _ = self.told(agent._replace(sent=0), RequestDone(()))
+            after, _ = self.stepped(agent._replace(sent=0), RequestDone(()))
             yield f"{who} gets no answer", self.put(self.lossy(system), index, after)
         if left.again and newest:
             this, following = self.attempts(system.journal)
             for plan in (this, following) if self.proposed(system.cluster) else (this,):
-                after, _ = self.told(agent, PlanAccepted(plan))
+                after, _ = self.stepped(agent, PlanAccepted(plan))
                 again = self.put(system, index, after)._replace(left=left._replace(again=left.again - 1))
                 yield f"{plan.proposal_id} is handed over again", again
         if newest:
@@ -159,7 +146,7 @@ class World:
         """Operators, and the guard, which lets begin what it held whenever it likes."""
         left = system.left
         for word in sorted(set(left.words)):
-            after, _ = self.told(agent, CommandReceived(word, self.newest(system.journal)))
+            after, _ = self.stepped(agent, CommandReceived(word, self.newest(system.journal)))
             words = list(left.words)
             words.remove(word)
             yield (
@@ -168,24 +155,24 @@ class World:
             )
         name = self.scenario.plan.proposal_id
         for may in holds_of(name) if left.holds and agent.state.may == YES else ():
-            after, _ = self.told(agent, may)
+            after, _ = self.stepped(agent, may)
             held = self.put(system, index, after)._replace(left=left._replace(holds=left.holds - 1))
             yield f"the guard holds: {may}", held
         if agent.state.may != YES:
-            after, _ = self.told(agent, YES)
+            after, _ = self.stepped(agent, YES)
             yield "the guard lets begin", self.put(system, index, after)
 
     def _odd_looks(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
         """Looks that show less than there is, or what was there before."""
         left, seen = system.left, seen_of(system.cluster)
         for what, blind in blinded(seen) if left.unread else ():
-            after, commands = self.told(agent, ClusterRead(blind))
+            after, commands = self.stepped(agent, ClusterRead(blind))
             put = self.put(system, index, after)._replace(left=left._replace(unread=left.unread - 1))
             unread = [it for it in _begun(commands) if blind.unread or _row(blind, it) != _row(seen, it)]
             harm = "a batch was sent while something of it was unread" if unread else ""
             yield f"does not see {what}", put._replace(harm=put.harm or harm)
         if left.lags and system.former is not None:
-            after, commands = self.told(agent, ClusterRead(seen_of(system.cluster, system.former)))
+            after, commands = self.stepped(agent, ClusterRead(seen_of(system.cluster, system.former)))
             put = self.put(system, index, after)._replace(left=left._replace(lags=left.lags - 1), former=None)
             yield "sees what was before", self.judged(put, agent, commands, system.former)
 
@@ -196,7 +183,7 @@ class World:
             looked = self._looks.get(system.cluster)
             if looked is None:
                 looked = self._looks[system.cluster] = ClusterRead(seen_of(system.cluster))
-            after, commands = self.told(agent, looked)
+            after, commands = self.stepped(agent, looked)
             yield "looks", self.judged(self.put(system, index, after), agent, commands, system.cluster.parts)
         elif isinstance(waiting, AppendJournal):
             if agent.durable:
@@ -204,7 +191,7 @@ class World:
                 if system.left.losses and waiting.then is not None:
                     yield "is too late", self.unsent(self.lossy(system), index, agent)
             elif agent.epoch != system.epoch:
-                yield "is fenced", self.put(system, index, self.told(agent, LeaderFenced())[0])
+                yield "is fenced", self.put(system, index, self.stepped(agent, LeaderFenced())[0])
             else:
                 yield "writes", self.written(system, index, agent, waiting)
 
@@ -269,14 +256,14 @@ class World:
         """It knows that its append is written, and finds that it is too late for what should follow."""
         after, act = self.knowing(agent)
         if act is not None:
-            after, _ = self.told(
+            after, _ = self.stepped(
                 after, RequestDone(tuple(RequestResult(it, RequestFate.NOT_SENT) for it in subjects(act)))
             )
         return self.put(system, index, after)
 
     def knowing(self, agent: Agent) -> tuple[Agent, ClusterChange | None]:
         """The agent that knows that its append is written, and what it asks for then."""
-        after, commands = self.told(agent._replace(durable=False, appending_ms=0), JournalAppended())
+        after, commands = self.stepped(agent._replace(durable=False, appending_ms=0), JournalAppended())
         return after, next(
             (
                 it
@@ -294,7 +281,7 @@ class World:
         harm = harm or self.twice(system, act)
         act, left_out = last_look(system.cluster, act) if self.scenario.shell_looks_last else (act, ())
         if not subjects(act):
-            after, _ = self.told(agent._replace(sent=0), RequestDone(left_out))
+            after, _ = self.stepped(agent._replace(sent=0), RequestDone(left_out))
             return self.put(system, index, after)._replace(harm=harm)
         harm = harm or unthrottled(act, system.cluster)
         taken = {request.number for request in system.wire if request.epoch == agent.epoch}
@@ -344,7 +331,7 @@ class World:
         index = self.waiting_for(system, request)
         if index is None:
             return system  # a frozen one finds out later that there was no answer
-        return self.put(system, index, self.told(system.agents[index]._replace(sent=0), answer)[0])
+        return self.put(system, index, self.stepped(system.agents[index]._replace(sent=0), answer)[0])
 
     def waiting_for(self, system: System, request: Request) -> int | None:
         """Which agent awaits its answer."""
@@ -372,94 +359,24 @@ class World:
             if agent.frozen:
                 agents.append(aged._replace(missed_ms=min(POLICY.settle_ms, agent.missed_ms + 1), away=True))
             else:
-                agents.append(self.told(aged, TimePassed(1))[0])
+                agents.append(self.stepped(aged, TimePassed(1))[0])
         wire = in_order(*(it._replace(age_ms=it.age_ms + 1) for it in system.wire))
         # Brokers are late by less than a request may take.
         return system._replace(agents=tuple(agents), wire=wire, former=None)
 
     def thawed(self, system: System, index: int) -> System:
         agent = system.agents[index]
-        after, _ = self.told(agent._replace(frozen=False, missed_ms=0), TimePassed(agent.missed_ms))
+        after, _ = self.stepped(agent._replace(frozen=False, missed_ms=0), TimePassed(agent.missed_ms))
         system = self.put(system, index, after)
         if after.sent and (after.epoch, after.sent) not in {(it.epoch, it.number) for it in system.wire}:
-            return self.put(system, index, self.told(after._replace(sent=0), RequestDone(()))[0])
+            return self.put(system, index, self.stepped(after._replace(sent=0), RequestDone(()))[0])
         return system
-
-    # --- brokers and other people
-
-    def _cluster(self, system: System) -> Iterator[tuple[str, System]]:
-        cluster, left = system.cluster, system.left
-        for index, part in enumerate(cluster.parts):
-            after = caught_up(part, cluster.up)
-            if after != part:
-                yield f"t-{index} catches up", system._replace(cluster=with_part(cluster, index, after))
-        if left.brokers:
-            for broker in sorted(cluster.up):
-                yield (
-                    f"broker {broker} is killed",
-                    system._replace(cluster=lost(cluster, broker), left=left._replace(brokers=left.brokers - 1)),
-                )
-        for broker in self.down(cluster):
-            yield f"broker {broker} is back", system._replace(cluster=back_up(cluster, broker))
-        if left.min_isr:
-            spent = left._replace(min_isr=left.min_isr - 1)
-            for more in sorted({2, 3} - {cluster.min_isr}):
-                yield f"min ISR is {more}", system._replace(cluster=cluster._replace(min_isr=more), left=spent)
-        if cluster.min_isr != 1:
-            yield "min ISR is lowered", system._replace(cluster=cluster._replace(min_isr=1))
-
-    def _others(self, system: System) -> Iterator[tuple[str, System]]:
-        """Other people, but never in the instant between the last look before a request and its arrival."""
-        writing = any(isinstance(agent.state.waiting, AppendJournal) for agent in system.agents)
-        if system.wire or (self.scenario.others_wait and writing):
-            return
-        cluster, left = system.cluster, system.left
-        if left.foreign:
-            for index, part in enumerate(cluster.parts):
-                if part.moving and not part.foreign:
-                    undone, kind, _ = cancelled(part, cluster.up)
-                    spent = left._replace(foreign=left.foreign - 1)
-                    if kind is RequestFate.OK:
-                        yield (
-                            f"someone else cancels the move of t-{index}",
-                            system._replace(cluster=with_part(cluster, index, undone), left=spent),
-                        )
-                target = part.target[1:] + tuple(sorted(self.scenario.cluster.up - set(part.replicas)))[:1]
-                if len(target) == len(part.target):
-                    after = begun(part, target, foreign=True, up=cluster.up)
-                    yield (
-                        f"someone else moves t-{index}",
-                        system._replace(
-                            cluster=with_part(cluster, index, after), left=left._replace(foreign=left.foreign - 1)
-                        ),
-                    )
-        if left.deletions and cluster.parts:
-            gone = left._replace(deletions=left.deletions - 1)
-            settings = tuple(it for it in cluster.settings if it[0].kind != "topic")
-            yield "t is deleted", system._replace(cluster=cluster._replace(parts=(), settings=settings), left=gone)
-            anew = tuple(it._replace(topic_id="other") for it in self.scenario.cluster.parts)
-            yield "t is made anew", system._replace(cluster=cluster._replace(parts=anew, settings=settings), left=gone)
-        if left.throttles:
-            for resource, key, value in ((ThrottleResource("broker", "1"), LEADER_RATE, "7"),):
-                settings = {(it[0], it[1]): it[2] for it in cluster.settings} | {(resource, key): value}
-                yield (
-                    "someone else sets a rate",
-                    system._replace(
-                        cluster=cluster._replace(
-                            settings=tuple(sorted((*it, value) for it, value in settings.items()))
-                        ),
-                        left=left._replace(throttles=left.throttles - 1),
-                    ),
-                )
-
-    def down(self, cluster: Cluster) -> list[int]:
-        return sorted(self.scenario.cluster.up - cluster.up)
 
     # --- fairness
 
     def fair(self, system: System) -> Iterator[System]:
         """What happens next, the first of these, when nothing goes wrong any more; nothing at the end."""
-        for broker in self.down(system.cluster):
+        for broker in down(self.scenario, system.cluster):
             yield system._replace(cluster=back_up(system.cluster, broker))
         if system.cluster.min_isr != 1:
             yield system._replace(cluster=system.cluster._replace(min_isr=1))
@@ -471,18 +388,18 @@ class World:
             if agent.state.fenced:
                 yield self.without(system, index)
             if agent.sent:
-                yield self.put(system, index, self.told(agent._replace(sent=0), RequestDone(()))[0])
+                yield self.put(system, index, self.stepped(agent._replace(sent=0), RequestDone(()))[0])
             yield from (after for _, after in self.shell(system, index, agent))
         for index, part in enumerate(system.cluster.parts):
             if (after_part := caught_up(part, system.cluster.up)) != part:
                 yield system._replace(cluster=with_part(system.cluster, index, after_part))
         newest, last = system.agents[-1], len(system.agents) - 1
         if newest.state.may != YES:
-            yield self.put(system, last, self.told(newest, YES)[0])
+            yield self.put(system, last, self.stepped(newest, YES)[0])
         for plan in newest.state.records.plans:
             if plan.paused and not newest.state.words:
                 yield self.put(
-                    system, last, self.told(newest, CommandReceived(PlanCommand.RESUME, plan.proposal_id))[0]
+                    system, last, self.stepped(newest, CommandReceived(PlanCommand.RESUME, plan.proposal_id))[0]
                 )
         if not newest.state.idle:
             yield self.ticked(system)
@@ -521,19 +438,3 @@ def _begun(commands: tuple[object, ...]) -> dict[TopicPartition, tuple[int, ...]
 
 def _row(seen: ClusterView, partition: TopicPartition) -> PartitionView | None:
     return next((it for it in seen.partitions if it.id == partition), None)
-
-
-def in_order(*requests: Request) -> tuple[Request, ...]:
-    return tuple(sorted(requests, key=lambda it: (it.epoch, it.number)))
-
-
-def with_part(cluster: Cluster, index: int, part: Part) -> Cluster:
-    return cluster._replace(parts=(*cluster.parts[:index], part, *cluster.parts[index + 1 :]))
-
-
-def subjects(act: ClusterChange) -> list[TopicPartition | ThrottleResource]:
-    if isinstance(act, AlterReassignments):
-        return [move.id for move in act.moves]
-    if isinstance(act, AlterThrottles):
-        return sorted({setting.resource for setting in act.settings})
-    return list(act.partitions)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.execute.reassign.messages import ClusterChange, PlanCommand, RequestResult
+from agent.execute.reassign.messages import (
+    AlterReassignments,
+    AlterThrottles,
+    ClusterChange,
+    PlanCommand,
+    RequestResult,
+)
 from agent.execute.reassign.state import MachineState
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy, ReassignmentRecords
+from agent.values.throttles import ThrottleResource
+from assignors.problem import TopicPartition
 from tests.execute.abstract_cluster import Cluster, Part
 
 POLICY = ReassignmentPolicy(
@@ -124,3 +132,15 @@ class Scenario(NamedTuple):
     def plans(self) -> tuple[ReassignmentPlan, ...]:
         """In the order in which they were accepted."""
         return (self.plan,) if self.second is None else (self.plan, self.second)
+
+
+def in_order(*requests: Request) -> tuple[Request, ...]:
+    return tuple(sorted(requests, key=lambda it: (it.epoch, it.number)))
+
+
+def subjects(act: ClusterChange) -> list[TopicPartition | ThrottleResource]:
+    if isinstance(act, AlterReassignments):
+        return [move.id for move in act.moves]
+    if isinstance(act, AlterThrottles):
+        return sorted({setting.resource for setting in act.settings})
+    return list(act.partitions)

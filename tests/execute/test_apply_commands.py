@@ -1,87 +1,39 @@
-"""Commands of operators: what each comes to, once, and what a crash in between does not lose."""
+"""Commands of operators: what each of them does, and which are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from agent.cli.follow import state_of
 from agent.cli.records import history_rows
-from agent.execute.commands.apply import CommandEffects, apply_commands, replay_undelivered
-from agent.execute.commands.identity import CommandOrigin
+from agent.execute.commands.apply import apply_commands
 from agent.execute.reassign.messages import CommandReceived, PlanAccepted, PlanCommand
-from agent.journal import codec, plan_entries
+from agent.journal import codec
 from agent.journal.approvals import ApprovalState, approval_cleanup, approval_of, plan_hash
-from agent.journal.commands import (
-    KEPT,
-    CommandVerb,
-    ExecutionPause,
-    LeaderAnswer,
-    OperatorCommand,
-    answer_to,
-    answered,
-    command_to_json,
-    history,
-    pause_in,
-    paused,
-)
+from agent.journal.commands import CommandVerb, ExecutionPause, pause_in, paused
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectation, intent
 from agent.values.journal import JournalState, JournalWrite
-from agent.values.limits import ApproveLimits, Limits
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
-from tests.guard.test_judge import proposals_of, shared, swapped
+from agent.values.reassignment import PlanState
+from tests.execute.commands import (
+    EMPTY,
+    LIMITS,
+    MINUTE,
+    MOVE,
+    STANDING,
+    TRIGGER,
+    TWO,
+    Wish,
+    ask,
+    done,
+    in_journal,
+    plan,
+)
 from tests.journals import journal, keys
-from tests.snapshots import NOW_MS, tp
-
-MINUTE = 60_000
-(MOVE,) = proposals_of(shared().snapshot())
-(TRIGGER,) = proposals_of(swapped().snapshot())
-STANDING = (MOVE, TRIGGER)
-LIMITS = Limits()
-TWO = Limits(approve=ApproveLimits(second_person=True))
-TARGET = ReassignmentTarget(tp("t-0"), "id", (1, 4), (1, 2), 1_000, gain=3.0)
-EMPTY: JournalState = {}
-
-
-class Wish(NamedTuple):
-    """A command as an inbox hands it out."""
-
-    id: str
-    value: Mapping[str, Any]
-    after: JournalWrite
-    came: CommandOrigin = CommandOrigin()
-
-
-def ask(
-    verb: CommandVerb, proposal: Proposal | str | None = None, *, who: str = "ann@desk", id_: str = "c1", **more: Any
-) -> Wish:
-    name = proposal.id if isinstance(proposal, Proposal) else proposal
-    digest = plan_hash(proposal) if isinstance(proposal, Proposal) else None
-    command = OperatorCommand(id_, verb, who, NOW_MS, name, digest)._replace(**more)
-    return Wish(
-        id_, command_to_json(command), JournalWrite("command-position", "offset", {"next": 1}), CommandOrigin(owner=who)
-    )
-
-
-def done(result: CommandEffects, view: JournalState = EMPTY, name: str = "c1") -> LeaderAnswer:
-    """The answer as the journal is going to have it."""
-    found = answer_to(journal(*result.writes, at_ms=NOW_MS, view=view), name)
-    assert found is not None
-    return found.answer
-
-
-def plan(state: PlanState = PlanState.OPEN, **changes: Any) -> tuple[JournalWrite, ...]:
-    return plan_entries.change_writes(
-        ReassignmentPlan(MOVE.id, (TARGET,), state, approved_by="ann@desk", order=7)._replace(**changes)
-    )
-
-
-def in_journal(*writes: JournalWrite | tuple[JournalWrite, ...]) -> JournalState:
-    return journal(*writes, at_ms=NOW_MS - MINUTE)
-
+from tests.snapshots import NOW_MS
 
 # --- approving --------------------------------------------------------------------------------------------------
 
@@ -301,102 +253,6 @@ def test_acting_is_paused_and_goes_on() -> None:
     )
     assert pause_in(journal(*on.writes, at_ms=NOW_MS, view=view)) is None
     assert on.look_now
-
-
-# --- once -------------------------------------------------------------------------------------------------------
-
-
-def test_a_command_that_was_answered_is_not_obeyed_again() -> None:
-    first = apply_commands([ask(CommandVerb.PAUSE)], EMPTY, (), LIMITS, NOW_MS)
-    view = journal(*first.writes, at_ms=NOW_MS)
-    assert apply_commands([ask(CommandVerb.PAUSE)], view, (), LIMITS, NOW_MS) == CommandEffects()
-
-
-def test_two_commands_of_one_id_are_one() -> None:
-    result = apply_commands([ask(CommandVerb.PAUSE), ask(CommandVerb.RESUME)], EMPTY, (), LIMITS, NOW_MS)
-    assert pause_in(journal(*result.writes, at_ms=NOW_MS)) is not None
-
-
-def test_a_later_command_finds_what_an_earlier_one_changed() -> None:
-    wishes = [
-        ask(CommandVerb.APPROVE, MOVE, id_="c1"),
-        ask(CommandVerb.CANCEL, MOVE, id_="c2"),
-        ask(CommandVerb.CANCEL, MOVE, id_="c3"),
-    ]
-    result = apply_commands(wishes, EMPTY, STANDING, LIMITS, NOW_MS)
-    view = journal(*result.writes, at_ms=NOW_MS)
-    assert [answer.done for _, answer in history(view)] == [True, True, True]
-    assert "is cancelled by ann@desk already" in history(view)[2].answer.sentence
-    gone = approval_of(view, MOVE.id)
-    assert gone is not None
-    assert gone.state is ApprovalState.VOID
-
-
-def test_only_the_latest_answers_are_kept() -> None:
-    old = [
-        answered(OperatorCommand(f"o{n:03d}", CommandVerb.PAUSE, "x", n), LeaderAnswer(True, "done", n))
-        for n in range(KEPT)
-    ]
-    view = journal(*old, at_ms=1)
-    result = apply_commands([ask(CommandVerb.PAUSE)], view, (), LIMITS, NOW_MS)
-    after = journal(*result.writes, at_ms=NOW_MS, view=view)
-    assert len(history(after)) == KEPT
-    assert answer_to(after, "o000") is None
-    assert answer_to(after, "c1") is not None
-
-
-@pytest.mark.parametrize(
-    ("verb", "state", "again"),
-    [
-        pytest.param(CommandVerb.CANCEL, PlanState.OPEN, True, id="cancelled, and it still runs"),
-        pytest.param(CommandVerb.CANCEL, PlanState.CANCELLING, False, id="cancelled, and it shows"),
-        pytest.param(CommandVerb.ROLLBACK, PlanState.OPEN, True, id="rolled back, and it still runs"),
-        pytest.param(CommandVerb.ROLLBACK, PlanState.DONE, True, id="rolled back once done, and nothing was accepted"),
-        pytest.param(CommandVerb.ROLLBACK, PlanState.ROLLED_BACK, False, id="rolled back, and it shows"),
-        pytest.param(CommandVerb.PAUSE, PlanState.DONE, False, id="paused, and there is nothing left to pause"),
-    ],
-)
-def test_a_crash_between_the_answer_and_the_mover_loses_no_word(
-    verb: CommandVerb, state: PlanState, again: bool
-) -> None:
-    command = OperatorCommand("c1", verb, "ann@desk", NOW_MS, MOVE.id)
-    view = in_journal(plan(state), answered(command, LeaderAnswer(True, "done", NOW_MS)))
-    assert bool(replay_undelivered(view)) is again
-
-
-@pytest.mark.parametrize(
-    ("verbs", "shows_paused", "word"),
-    [
-        pytest.param((CommandVerb.PAUSE,), False, PlanCommand.PAUSE, id="a pause that the plan does not show"),
-        pytest.param((CommandVerb.PAUSE,), True, None, id="a pause that it shows"),
-        pytest.param(
-            (CommandVerb.PAUSE, CommandVerb.RESUME),
-            True,
-            PlanCommand.RESUME,
-            id="resumed since, and it is still paused",
-        ),
-        pytest.param((CommandVerb.PAUSE, CommandVerb.RESUME), False, None, id="resumed since, and it goes on"),
-        pytest.param((CommandVerb.RESUME, CommandVerb.PAUSE), False, PlanCommand.PAUSE, id="the last word counts"),
-    ],
-)
-def test_a_pause_of_one_plan_is_not_lost_either(
-    verbs: tuple[CommandVerb, ...], shows_paused: bool, word: PlanCommand | None
-) -> None:
-    given = [
-        answered(OperatorCommand(f"c{at}", verb, "ann", NOW_MS, MOVE.id), LeaderAnswer(True, "done", NOW_MS))
-        for at, verb in enumerate(verbs)
-    ]
-    view = in_journal(plan(PlanState.OPEN, paused=shows_paused), *given)
-    assert replay_undelivered(view) == (
-        () if word is None else (CommandReceived(word, MOVE.id, "ann", f"c{len(verbs) - 1}"),)
-    )
-
-
-def test_a_way_back_that_was_accepted_is_not_accepted_again() -> None:
-    command = OperatorCommand("c1", CommandVerb.ROLLBACK, "ann@desk", NOW_MS, MOVE.id)
-    done_ = answered(command, LeaderAnswer(True, "done", NOW_MS))
-    view = in_journal(plan(PlanState.DONE), done_, plan(PlanState.OPEN, proposal_id=f"{MOVE.id}-back"))
-    assert replay_undelivered(view) == ()
 
 
 # --- approvals that no longer hold ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from agent.journal.commands import CommandVerb, LeaderAnswer
 from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.reassignment import PlanState
-from tests.execute.test_apply_commands import EMPTY, LIMITS, MOVE, STANDING, TWO, ask, done, in_journal, plan
+from tests.execute.commands import EMPTY, LIMITS, MOVE, STANDING, TWO, ask, done, in_journal, plan
 from tests.journals import journal
 from tests.snapshots import NOW_MS
 

@@ -15,7 +15,7 @@ from agent.values.journal import JournalState
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Batch, BatchState, PartitionEnd, PartitionEndReason, PlanState
 from config.value_kinds import parse_size
-from tests.execute.test_apply_commands import EMPTY, LIMITS, MINUTE, MOVE, STANDING, TARGET, ask, done, in_journal, plan
+from tests.execute.commands import EMPTY, LIMITS, MINUTE, MOVE, STANDING, TARGET, ask, done, in_journal, plan
 from tests.snapshots import NOW_MS, tp
 
 CANCEL, ROLLBACK, PAUSE, RESUME, APPROVE = (

@@ -37,7 +37,7 @@ from agent.journal.leader import LeaderEntry, leader_write
 from agent.journal.record_trust import JournalKey
 from agent.values.journal import JournalState
 from agent.values.limits import Limits
-from tests.execute.test_apply_commands import MOVE, STANDING, TWO, Wish, ask, done, plan
+from tests.execute.commands import MOVE, STANDING, TWO, Wish, ask, done, plan
 from tests.journals import journal
 from tests.snapshots import NOW_MS
 

@@ -27,7 +27,7 @@ from agent.values.reassignment import InvalidProposalError, PlanState, Reassignm
 from agent.values.verdict import Allow, HoldReason
 from assignors.problem import TopicPartition
 from tests.docs.schemas import journal_schema
-from tests.execute.test_apply_commands import LIMITS, MOVE, STANDING, TARGET, ask, done, in_journal, plan
+from tests.execute.commands import LIMITS, MOVE, STANDING, TARGET, ask, done, in_journal, plan
 from tests.guard.acting import EMPTY_JOURNAL, held, limits_of, only
 from tests.guard.test_judge import shared
 from tests.journals import journal

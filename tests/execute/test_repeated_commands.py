@@ -18,7 +18,7 @@ from agent.values.limits import AgentMode, ApprovalRule, ApproveLimits, Limits
 from agent.values.memory import Memory
 from agent.values.reassignment import PlanState
 from agent.values.verdict import Hold
-from tests.execute.test_apply_commands import LIMITS, MINUTE, MOVE, STANDING, Wish, ask, done, plan
+from tests.execute.commands import LIMITS, MINUTE, MOVE, STANDING, Wish, ask, done, plan
 from tests.execute.test_identity import ANN, CLUSTER, LIVE, PEOPLE, VIEW, wish
 from tests.guard.test_judge import shared
 from tests.journals import journal, keys

@@ -7,13 +7,7 @@ from agent.simulate.evaluation import StageEvaluation, evaluate
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.plan import Plan
-from tests.builders import (
-    Answers,
-    an_observation,
-    instance,
-    process_id,
-    reader,
-)
+from tests.builders import Answers, an_observation, instance, process_id, reader
 
 LEADER_THROTTLE = "leader.replication.throttled.replicas"
 

@@ -15,18 +15,10 @@ from agent.values.finding import FindingReason
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import GapCause, ObservationPart, PrincipalRights, RawMember
-from tests.builders import (
-    SELECTOR,
-    Answers,
-    consumer,
-    instance,
-    reader,
-)
+from tests.builders import SELECTOR, Answers, consumer, instance, reader
 from tests.explain.doctor_checks import LEADER_THROTTLE, checks_in
 
 Lessen = Callable[[Answers], object]
-
-
 RACKS = st.sampled_from(["a", "b", "c", "C", None])
 
 

@@ -31,18 +31,7 @@ from agent.values.limits import ApprovalRule
 from agent.values.memory import Memory
 from agent.values.proposal import PredictedEffect, Proposal
 from agent.values.verdict import Allow, Hold, HoldReason
-from tests.guard.acting import (
-    EMPTY_JOURNAL,
-    HOUR,
-    MINUTE,
-    SMALL,
-    approval,
-    held,
-    judged,
-    limits_of,
-    only,
-    promoted,
-)
+from tests.guard.acting import EMPTY_JOURNAL, HOUR, MINUTE, SMALL, approval, held, judged, limits_of, only, promoted
 from tests.guard.test_judge import shared, swapped
 from tests.journals import journal
 from tests.snapshots import NOW_MS, Builder

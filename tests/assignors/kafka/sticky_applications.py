@@ -11,13 +11,7 @@ import pytest
 from assignors.kafka.fallback_prior import fallback_prior
 from assignors.kafka.legacy_sticky import legacy_sticky
 from assignors.kafka.sticky_kip924 import sticky_kip924
-from assignors.kafka.streams_problem import (
-    AssignmentConfigs,
-    RackFacts,
-    StreamsClient,
-    StreamsProblem,
-    StreamsResult,
-)
+from assignors.kafka.streams_problem import AssignmentConfigs, RackFacts, StreamsClient, StreamsProblem, StreamsResult
 from assignors.kafka.task_assignment_utils import AssignmentError, validate_task_assignment
 from assignors.problem import TaskId
 

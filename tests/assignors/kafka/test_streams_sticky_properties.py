@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from assignors.kafka.fallback_prior import fallback_prior
 from assignors.kafka.sticky_kip924 import sticky_kip924
-from assignors.kafka.streams_problem import (
-    AssignmentConfigs,
-    RackFacts,
-    StreamsClient,
-    StreamsProblem,
-    StreamsResult,
-)
+from assignors.kafka.streams_problem import AssignmentConfigs, RackFacts, StreamsClient, StreamsProblem, StreamsResult
 from assignors.problem import TaskId, TopicPartition
 from tests.assignors.kafka.sticky_applications import ALL, STICKY, Assignor, a_client, assert_valid, process_id
 from tests.assignors.strategies import examples
