@@ -86,7 +86,7 @@ def observation(name: Name) -> Observation:
 
 
 @cache
-def seen(name: Name) -> StageEvaluation:
+def evaluated(name: Name) -> StageEvaluation:
     """One look at it, seen through; planning comes with it."""
     return evaluate(observation(name), Memory(), Limits())
 

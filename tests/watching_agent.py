@@ -23,7 +23,7 @@ PAUSE_S = 1.0
 """Between two looks: the poll interval of these tests."""
 
 
-class Eye:
+class WatchingAgent:
     """Looks at a cluster; a context manager."""
 
     def __init__(self, settings: Settings) -> None:
@@ -55,7 +55,7 @@ class Eye:
         """The first cycle of which it is true; fails with what is found instead."""
         deadline = time.monotonic() + within_s
         while not true(cycle := self.look(planning=planning)):
-            assert time.monotonic() < deadline, f"waited {within_s} s in vain for {what}:\n{told(cycle)}"
+            assert time.monotonic() < deadline, f"waited {within_s} s in vain for {what}:\n{cycle_text(cycle)}"
             time.sleep(PAUSE_S)
         return cycle
 
@@ -76,7 +76,7 @@ def settings_for(bootstrap_servers: str, **more: object) -> Settings:
     return load_settings(flags={"kafka.bootstrap.servers": bootstrap_servers, **more}, environ={}).settings
 
 
-def found(cycle: Cycle, reason: FindingReason, subject: str | None = None) -> tuple[Finding, ...]:
+def findings_of(cycle: Cycle, reason: FindingReason, subject: str | None = None) -> tuple[Finding, ...]:
     """The cycle's findings of that reason, about that subject (``kind/name``) when one is given."""
     return tuple(
         finding
@@ -85,7 +85,7 @@ def found(cycle: Cycle, reason: FindingReason, subject: str | None = None) -> tu
     )
 
 
-def told(cycle: Cycle) -> str:
+def cycle_text(cycle: Cycle) -> str:
     """What a cycle shows, for a test that fails."""
     lines = [f"{finding.id}: {finding.sentence}" for finding in cycle.detection.findings]
     lines += [f"{proposal.kind} {proposal.subject}: {proposal.sentence}" for proposal in cycle.proposals]

@@ -7,7 +7,7 @@ from agent.journal.codec import applied, numbered
 from agent.values.journal import JournalState, JournalWrite
 
 
-def answered(view: JournalState, *commands: InboxCommand) -> JournalState:
+def with_answers(view: JournalState, *commands: InboxCommand) -> JournalState:
     """What the journal says once they are answered."""
     for one in commands:
         writes = [JournalWrite(f"command/{one.id}", "answer", {"done": True}), one.after]

@@ -131,7 +131,7 @@ def abilities(
                 found[name] = asked(hand)
             except CallFailed as failed:
                 found[name] = str(failed.detail)
-    return found | _led(config, eyes, prefix, lead_within_s)
+    return found | _leadership_problems(config, eyes, prefix, lead_within_s)
 
 
 def _moves(hand: WireAdminClient) -> str | None:
@@ -153,11 +153,11 @@ def _sizes(hand: WireAdminClient) -> str | None:
 
 
 def _reassign(hand: WireAdminClient) -> str | None:
-    return _told(hand.alter_placements({ZERO: (1,)}, DEADLINE_MS)[ZERO])
+    return _change_failure(hand.alter_placements({ZERO: (1,)}, DEADLINE_MS)[ZERO])
 
 
 def _elect(hand: WireAdminClient) -> str | None:
-    return _told(hand.elect_preferred([ZERO], DEADLINE_MS)[ZERO])
+    return _change_failure(hand.elect_preferred([ZERO], DEADLINE_MS)[ZERO])
 
 
 def _throttles_read(hand: WireAdminClient) -> str | None:
@@ -177,11 +177,11 @@ def _throttle(hand: WireAdminClient, setting: tuple[ThrottleResource, str], valu
     """Set and taken away again."""
     first = hand.change_throttles([ThrottleChange(*setting, OpType.SET, value)], DEADLINE_MS)[setting[0]]
     if not first.done:
-        return _told(first)
-    return _told(hand.change_throttles([ThrottleChange(*setting, OpType.DELETE)], DEADLINE_MS)[setting[0]])
+        return _change_failure(first)
+    return _change_failure(hand.change_throttles([ThrottleChange(*setting, OpType.DELETE)], DEADLINE_MS)[setting[0]])
 
 
-def _group_seen(hand: WireAdminClient) -> str | None:
+def _group_description(hand: WireAdminClient) -> str | None:
     line = hand.group_line(GROUP, DEADLINE_MS)
     try:
         line.describe(DEADLINE_MS)
@@ -220,13 +220,15 @@ ASKED: Mapping[str, Callable[[WireAdminClient], str | None]] = {
     "read throttles": _throttles_read,
     "throttle a broker": _broker_rate,
     "throttle a topic": _topic_list,
-    "see the group": _group_seen,
+    "see the group": _group_description,
     "ask the group": _group_asked,
     "see transactions": _transactions,
 }
 
 
-def _led(config: KafkaClientConfig, eyes: KafkaClientConfig, prefix: str, within_s: float) -> dict[str, str | None]:
+def _leadership_problems(
+    config: KafkaClientConfig, eyes: KafkaClientConfig, prefix: str, within_s: float
+) -> dict[str, str | None]:
     """Make the topics where they are missing, be chosen, open the journal, read commands; else what the agent says."""
     plan = LeadershipPlan(
         config=config.confluent(),
@@ -281,5 +283,5 @@ def _remembers(leadership: JournalLeadership, within_s: float) -> str | None:
     return "; ".join(leadership.notices()) or "it is not remembered, and nothing says why"
 
 
-def _told(answer: ChangeResult) -> str | None:
+def _change_failure(answer: ChangeResult) -> str | None:
     return None if answer.done else f"{answer.fate.value}: {answer.error} {answer.detail}"

@@ -14,7 +14,7 @@ from agent.act.lead.leadership_term import CommandBacklog
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.execute.commands.identity import CommandOrigin
 from agent.values.journal import JournalState
-from tests.act.answered_commands import answered
+from tests.act.answered_commands import with_answers
 from tests.act.journals import delete_topics, make_topics, new_prefix
 from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
@@ -102,7 +102,7 @@ def test_a_topic_that_is_written_faster_than_it_is_read_is_caught_up_with_as_it_
     assert not inbox.caught_up()
     assert [one.id for one in inbox.read({})] == ["stop"]
     assert inbox.caught_up()
-    assert inbox.read(answered({}, *inbox.read({}))) == (), "a reading of an endless topic ends"
+    assert inbox.read(with_answers({}, *inbox.read({}))) == (), "a reading of an endless topic ends"
 
 
 def test_many_commands_are_handed_out_a_few_at_a_time_and_junk_takes_no_place_of_theirs() -> None:
@@ -111,11 +111,11 @@ def test_many_commands_are_handed_out_a_few_at_a_time_and_junk_takes_no_place_of
     first = inbox.read({})
     assert [one.id for one in first] == [f"c-{at}" for at in range(0, 200, 2)]
     assert not inbox.caught_up()
-    assert [one.id for one in inbox.read(answered({}, *first))] == [f"c-{at}" for at in range(200, 400, 2)]
+    assert [one.id for one in inbox.read(with_answers({}, *first))] == [f"c-{at}" for at in range(200, 400, 2)]
     assert not inbox.caught_up(), "one record is left"
-    inbox.read(answered({}, *first))
+    inbox.read(with_answers({}, *first))
     assert not inbox.caught_up(), "and nothing is read while so many wait"
-    assert inbox.read(answered({}, *first, *inbox.read(answered({}, *first)))) == ()
+    assert inbox.read(with_answers({}, *first, *inbox.read(with_answers({}, *first)))) == ()
     assert inbox.caught_up()
 
 
@@ -160,14 +160,14 @@ def test_commands_arrive_in_order_until_the_journal_has_their_answers(servers: s
     assert first.value == {"id": "first", "verb": "pause"}
     assert first.after.key == POSITION
     assert first.came == CommandOrigin(live=False), "it waited, in a topic that was made with the clocks of senders"
-    view = answered(view, first, second)
+    view = with_answers(view, first, second)
     assert [command.id for command in one.read(view)] == ["third", "fourth"], "answered is answered, sent twice or not"
     one.close()
 
     two = inbox_on(servers, prefix)
     assert waiting(two, view, 2) == ["third", "fourth"], "a takeover goes on where the journal says"
     rest = two.read(view)
-    view = answered(view, *rest)
+    view = with_answers(view, *rest)
     assert two.read(view) == ()
     assert view[POSITION].value["next"] == 8
 

@@ -19,7 +19,7 @@ from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.leader import LEADER
 from agent.values.journal import Entry, JournalWrite
 from tests.act.file_journals import plain
-from tests.act.journals import leader, said
+from tests.act.journals import a_write, leader
 
 pytestmark = pytest.mark.usefixtures("disk_without_waiting")
 
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_entries_keep_who_said_them_when_over_compactions_and_openings(path: Path) -> None:
     one = FileJournal.open(path, leader("one"))
-    one.append(said("plan/a", n=1), said("plan/b", n=2))
+    one.append(a_write("plan/a", n=1), a_write("plan/b", n=2))
     first = dict(one.view())
     one.close()
     two = FileJournal.open(path, leader("two"))
@@ -39,7 +39,7 @@ def test_entries_keep_who_said_them_when_over_compactions_and_openings(path: Pat
         key: entry for key, entry in first.items() if key != LEADER
     }
     assert (two.view()[LEADER].epoch, two.view()[LEADER].value["agent"]) == (2, "two")
-    two.append(said("plan/a", n=3))
+    two.append(a_write("plan/a", n=3))
     assert [(entry.epoch, entry.seq) for entry in (first["plan/a"], two.view()["plan/a"])] == [(1, 1), (2, 1)]
     two.close()
 
@@ -48,8 +48,8 @@ def test_an_append_that_returned_is_on_the_disk(path: Path, monkeypatch: pytest.
     journal = FileJournal.open(path, leader("one"))
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_size))
-    journal.append(said("plan/a", n=1))
-    journal.append(said("plan/b", n=1))
+    journal.append(a_write("plan/a", n=1))
+    journal.append(a_write("plan/b", n=1))
     assert synced == [synced[0], path.stat().st_size]
     assert synced[0] < synced[1]
     journal.close()
@@ -60,7 +60,7 @@ def test_a_file_that_grows_is_compacted_while_it_is_written(path: Path, monkeypa
     journal = FileJournal.open(path, leader("one"))
     sizes = []
     for number in range(200):
-        journal.append(said("plan/a", n=number, text="x" * 500))
+        journal.append(a_write("plan/a", n=number, text="x" * 500))
         sizes.append(path.stat().st_size)
     assert max(sizes) < 22_000
     assert read_file(path).view["plan/a"].value["n"] == 199
@@ -92,9 +92,9 @@ _HOLD = """
 import sys, time
 from pathlib import Path
 from agent.act.journal.file_journal import FileJournal
-from tests.act.journals import leader, said
+from tests.act.journals import leader, a_write
 journal = FileJournal.open(Path(sys.argv[1]), leader("one"))
-journal.append(said("plan/a", n=1))
+journal.append(a_write("plan/a", n=1))
 print("holds", flush=True)
 time.sleep(60)
 """
@@ -105,9 +105,9 @@ def test_a_lock_file_that_was_removed_ends_the_writer_before_two_can_write(path:
     path.with_name("journal.lock").unlink()
     two = FileJournal.open(path, leader("two"))
     with pytest.raises(FencedOut, match="is not this agent's any more"):
-        one.append(said("plan/a", n=1))
+        one.append(a_write("plan/a", n=1))
     assert isinstance(one.ended, FencedOut)
-    two.append(said("plan/b", n=1))
+    two.append(a_write("plan/b", n=1))
     assert set(read_file(path).view) == {LEADER, "plan/b"}
     one.close()
     two.close()
@@ -117,7 +117,7 @@ def test_a_lock_file_that_was_removed_ends_the_writer_before_two_can_write(path:
 def written(path: Path) -> Path:
     journal = FileJournal.open(path, leader("one"))
     for number in range(3):
-        journal.append(said(f"plan/{number}", n=number))
+        journal.append(a_write(f"plan/{number}", n=number))
     journal.close()
     return path
 
@@ -184,13 +184,13 @@ def test_a_disk_without_room_refuses_and_says_so(path: Path) -> None:
     journal._drop_file()
     journal._file = os.open("/dev/full", os.O_WRONLY)
     with pytest.raises(JournalUnavailable, match="No space left on device"):
-        journal.append(said("plan/a", n=1))
+        journal.append(a_write("plan/a", n=1))
     assert "plan/a" not in journal.view()
-    journal.append(said("plan/b", n=1))
+    journal.append(a_write("plan/b", n=1))
     assert set(read_file(path).view) == {LEADER, "plan/b"}
     journal.close()
     with pytest.raises(JournalUnavailable, match="no longer leads"):
-        journal.append(said("plan/c", n=1))
+        journal.append(a_write("plan/c", n=1))
 
 
 def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_journal_whose_end_was_cut_by_hand_is_noticed(written: Path, lines: in
 def test_a_journal_that_is_gone_or_restored_from_an_older_copy_is_noticed(written: Path) -> None:
     older = written.read_bytes()
     again = FileJournal.open(written, leader("two"))
-    again.append(said("plan/a", n=1), JournalWrite("plan/a", "gone", None))
+    again.append(a_write("plan/a", n=1), JournalWrite("plan/a", "gone", None))
     again.close()
     written.write_bytes(older)
     with pytest.raises(BadInput, match=r"ends with entry 1-3, and 2-2 was written before"):
@@ -229,7 +229,7 @@ def test_a_journal_that_is_gone_or_restored_from_an_older_copy_is_noticed(writte
 
 def test_a_last_entry_that_was_a_deletion_is_no_loss_after_a_compaction(path: Path) -> None:
     journal = FileJournal.open(path, leader("one"))
-    journal.append(said("plan/a", n=1))
+    journal.append(a_write("plan/a", n=1))
     journal.append(JournalWrite("plan/a", "gone", None))
     journal._compact()
     journal.close()

@@ -17,7 +17,7 @@ from agent.act.journal.file_journal import FileJournal, read_file, witness_path
 from agent.errors import JournalUnavailable
 from agent.values.journal import JournalWrite
 from tests.act.file_journals import plain
-from tests.act.journals import leader, said
+from tests.act.journals import a_write, leader
 
 pytestmark = pytest.mark.usefixtures("disk_without_waiting")
 KEYS = st.sampled_from(["plan/a", "plan/b", "batch/a/1", "throttle/x/y", "pause"])
@@ -58,7 +58,7 @@ def test_a_crash_at_any_byte_leaves_whole_transactions_and_no_part_of_one(
         again = FileJournal.open(path, leader("two"))
         assert plain(again.view()) == said_by(transactions[:acknowledged])
         assert again.epoch == 2
-        again.append(said("after", n=1))
+        again.append(a_write("after", n=1))
         assert plain(read_file(path).view) == plain(again.view())
         again.close()
 

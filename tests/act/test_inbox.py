@@ -14,7 +14,7 @@ from agent.act.own_files import user_at_host
 from agent.errors import BadInput, ConfigError
 from agent.execute.commands.identity import CommandOrigin
 from agent.values.journal import Entry, JournalState
-from tests.act.answered_commands import answered
+from tests.act.answered_commands import with_answers
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_files_are_taken_in_order_and_go_away_once_they_are_answered(tmp_path: P
     assert "was renamed to 0-strange.bad" in (inbox.problem() or "")
     first, second, _ = inbox.read(placed())
     assert first.value == {"id": "early", "verb": "pause"}
-    view = answered(placed(), first)
+    view = with_answers(placed(), first)
     assert [one.id for one in inbox.read(view)] == ["late", "last"]
-    assert [one.id for one in SpoolInbox(spool).read(answered(view, second))] == ["last"], "also after a takeover"
+    assert [one.id for one in SpoolInbox(spool).read(with_answers(view, second))] == ["last"], "also after a takeover"
     assert sorted(path.name for path in spool.iterdir()) == ["0-strange.bad", "02100000000002-last.json", "half.new"]
 
 

@@ -101,7 +101,7 @@ def sent(attempt: Callable[[], Outcome], tries: int = 5) -> Outcome:
     return outcome
 
 
-def told(group: RawClassicGroup) -> dict[str, int]:
+def joined_generations(group: RawClassicGroup) -> dict[str, int]:
     """Member -> the generation from which it came into the last rebalance; -1 for newcomers."""
     found = {}
     for member in group.members:
@@ -186,7 +186,7 @@ class GroupWatch:
                 if self._since is not None:
                     self.stretches.append(Stretch(self._since, now - self._since))
                     self._since = None
-                self.generations.update(told(group).values())
+                self.generations.update(joined_generations(group).values())
             elif self._since is None:
                 self._since = now
             self.last = group
@@ -194,7 +194,7 @@ class GroupWatch:
             self._line.close()
 
 
-def hand_of(bootstrap_servers: str) -> WireAdminClient:
+def admin_client_of(bootstrap_servers: str) -> WireAdminClient:
     """An admin client that knows the brokers."""
     hand = WireAdminClient({"bootstrap_servers": bootstrap_servers.split(","), "client_id": "rackwise-hand"})
     hand.describe_brokers(DEADLINE_MS)

@@ -11,7 +11,7 @@ from agent.cli.proposals import MOST_ROWS, figures_as_published, what_is_approve
 from agent.journal.approvals import plan_hash
 from agent.values.proposal import Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
 from tests.cli.conftest import Run
-from tests.cli.execute.file_agent import MOVE, given, options
+from tests.cli.execute.file_agent import MOVE, options, write_journal
 
 TOTAL = "1 replica list; 1 replica added (broker 2: 1); 1 replica removed (broker 4: 1); 0 preferred leaders changed"
 LINES = (
@@ -49,7 +49,7 @@ def test_no_word_of_a_forged_record_reaches_the_person_who_approves(
     here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (forged(MOVE),))
-    given(tmp_path / "journal")
+    write_journal(tmp_path / "journal")
     done = here("proposals", "approve", MOVE.id, *options(tmp_path / "journal"))
     *what, figures = done.stderr.splitlines()[:4]
     assert (tuple(what), figures[:14]) == (LINES, "as published: ")

@@ -25,7 +25,7 @@ from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.values.reassignment import PlanState
 from tests.builders import Answers, an_observation, reader
 from tests.cli.conftest import Record, Run
-from tests.cli.execute.file_agent import MOVE, given, options, plan
+from tests.cli.execute.file_agent import MOVE, options, plan, write_journal
 
 QUICK = ("--set", "weights.enabled=false")
 """No topic of weights is waited for where there is no broker."""
@@ -78,7 +78,7 @@ def telemetry(
 
 
 def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(here: Run, path: Path) -> None:
-    given(path, *plan(PlanState.DONE))
+    write_journal(path, *plan(PlanState.DONE))
     agent = telemetry(path)
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
     assert f"{JUDGED}, last report 8 s ago, mode execute" in done.stderr.splitlines()
@@ -96,7 +96,7 @@ def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(he
 
 
 def test_its_limits_hold_for_what_is_found_and_planned_too(here: Run, path: Path) -> None:
-    given(path, *plan(PlanState.DONE))
+    write_journal(path, *plan(PlanState.DONE))
     agent = telemetry(path, Limits(scope=ScopeLimits(exclude_topics=("t",))))
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
     assert [row["sentence"] for row in done.json if row["rule"] == "not excluded by settings"] == [
@@ -125,7 +125,7 @@ def test_where_no_agent_runs_that_is_said(
 
 
 def test_the_leader_is_judged_by_though_a_dry_run_wrote_last(here: Run, path: Path) -> None:
-    given(path, *plan(PlanState.DONE))
+    write_journal(path, *plan(PlanState.DONE))
     agent = telemetry(path)
     observation = world().at()
     now = replace(observation, taken_ms=observation.taken_ms - 1_000)
@@ -153,7 +153,7 @@ def test_a_dry_run_takes_no_leaders_place(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, *, ages_s: tuple[int, int], leader: str, dry: str
 ) -> None:
     monkeypatch.setattr("agent.record.running_agent.wall_ms", lambda: world().at().taken_ms)
-    given(path, *plan(PlanState.DONE))
+    write_journal(path, *plan(PlanState.DONE))
     telemetry(path, age_s=ages_s[0], teller=AgentIdentity("rw-1", "kafka-host", 11, 180_000))
     agent = telemetry(path, Limits(), age_s=ages_s[1], teller=AgentIdentity("rw-dry", "laptop", 12), look="j-1")
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
@@ -196,7 +196,7 @@ def test_a_leader_whose_settings_were_not_read_is_named_and_no_other_agent_judge
 def test_a_proposal_that_only_the_agent_makes_is_explained(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given(path)
+    write_journal(path)
     (own,) = here("plan", "-o", "json", *telemetry(path), *options(path)).json
     published = MOVE._replace(id="p-0123456789ab", created_ms=world().at().taken_ms - 180_000)
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda *_: (published,))
@@ -215,7 +215,7 @@ def test_a_proposal_that_only_the_agent_makes_is_explained(
 def test_a_published_proposal_that_expired_is_not_called_open(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given(path)
+    write_journal(path)
     now_ms, day_ms = world().at().taken_ms, 86_400_000
     gone = MOVE._replace(id="p-0123456789ab", created_ms=now_ms - 8 * day_ms, expires_ms=now_ms - 7 * day_ms)
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda *_: (gone,))
@@ -228,7 +228,7 @@ def test_a_published_proposal_that_expired_is_not_called_open(
 def test_an_id_that_was_replaced_names_the_open_proposals_of_its_subject(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given(path)
+    write_journal(path)
     (own,) = here("plan", "-o", "json", *telemetry(path), *options(path)).json
     newer = MOVE._replace(id="p-0123456789ab")
     other = MOVE._replace(id="p-aaaaaaaaaaaa", subject=SubjectId("topic", "u"))
@@ -242,7 +242,7 @@ def test_an_id_that_was_replaced_names_the_open_proposals_of_its_subject(
 
 
 def test_another_leader_than_the_one_that_is_heard_is_named(here: Run, path: Path) -> None:
-    given(path, *plan(PlanState.DONE))
+    write_journal(path, *plan(PlanState.DONE))
     done = here("explain", "topic/t", "-o", "json", *telemetry(path), *options(path))
     assert "note: agent rw-1 on host here leads, and its settings may differ" in done.stderr.splitlines()
 
@@ -261,7 +261,7 @@ def test_without_a_journal_what_it_would_tell_is_unknown(
 
 
 def test_beside_a_dry_run_no_journal_is_read_and_the_answer_says_so(here: Run, path: Path) -> None:
-    given(path, *plan(PlanState.DONE))
+    write_journal(path, *plan(PlanState.DONE))
     done = here("explain", "topic/t", "-o", "json", *telemetry(path, Limits(mode=AgentMode.PROPOSE)), *options(path))
     why = "the journal is read in mode execute only, and the mode is propose"
     assert (done.json[-1]["rule"], done.json[-1]["sentence"]) == ("journal", f"{why}: {UNREAD}")
@@ -365,10 +365,10 @@ def test_an_unknown_id_brings_the_open_proposals_with_their_subjects(here: Run, 
 
 
 def test_a_plan_that_ended_is_told_of_by_its_id(here: Run, path: Path) -> None:
-    given(path, *plan(PlanState.CANCELLED, "cancel requested by ann@desk"))
+    write_journal(path, *plan(PlanState.CANCELLED, "cancel requested by ann@desk"))
     old = "p-aaaaaaaaaaaa"
     first, _ = plan(PlanState.ROLLED_BACK)
-    given(path, first._replace(proposal_id=old))
+    write_journal(path, first._replace(proposal_id=old))
     done = here("explain", old, "-o", "json", *QUICK, *options(path))
     assert (done.exit_code, json.loads(done.stdout)) == (0, [])
     assert f"{old} is not proposed now; attempt 1 rolled back" in done.stderr
@@ -391,7 +391,7 @@ def test_the_newest_events_are_found_at_the_end_of_a_long_file(path: Path) -> No
 
 def test_limits_of_the_agent_that_no_settings_have_are_no_fault_of_rackwise(here: Run, path: Path) -> None:
     """The right to write the telemetry topic is the right to write any limits."""
-    given(path, *plan(PlanState.DONE))
+    write_journal(path, *plan(PlanState.DONE))
     agent = telemetry(path, Limits(probing=ProbingLimits(budget_per_group_per_hour=-1)))
     done = here("explain", "topic/t", *agent, *options(path))
     assert "its telemetry cannot be read (the limit execute.probing_budget_per_group_per_hour is -1" in done.stderr

@@ -34,7 +34,17 @@ from tests.builders import an_observation, consumer
 from tests.cli.conftest import Run
 from tests.command import Done
 from tests.foreign_texts import POISONS, formulas, spelled
-from tests.hostile_cluster import FORGED, MOVE_ID, Name, journal_of, local_clusters, observation, poisoned, seen, twin
+from tests.hostile_cluster import (
+    FORGED,
+    MOVE_ID,
+    Name,
+    evaluated,
+    journal_of,
+    local_clusters,
+    observation,
+    poisoned,
+    twin,
+)
 
 FORMS = ("table", "json", "jsonl", "yaml", "csv")
 ESC, LINE, FORMULA, LONG = "a screen that is cleared", "a line feed", "a formula", "5,000 characters"
@@ -185,7 +195,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr("agent.cli.ask.journal", lambda _plan: journal_of(name))
         monkeypatch.setattr("agent.cli.ask.ask", lambda *_: LeaderAnswer(True, name(LINE), 0))
         monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: observation(name))
-        monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: seen(name))
+        monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: evaluated(name))
         monkeypatch.setattr("testbed.cluster.find_clusters", lambda: found)
         monkeypatch.setattr("testbed.cluster.find_cluster", lambda _name: found[0])
         monkeypatch.setattr("testbed.cluster.clear_cluster", lambda _directory: None)
@@ -208,7 +218,9 @@ def recorded(name: Name) -> str:
 def published(name: Name) -> tuple[Any, ...]:
     """What stands in the proposals topic; one has the id that the journal knows."""
     now_ms = system_clock().wall_ms
-    first, *others = (one._replace(created_ms=now_ms, expires_ms=now_ms + 86_400_000) for one in seen(name).proposals)
+    first, *others = (
+        one._replace(created_ms=now_ms, expires_ms=now_ms + 86_400_000) for one in evaluated(name).proposals
+    )
     return (first._replace(id=MOVE_ID), *others)
 
 
@@ -309,7 +321,7 @@ def test_hostile_names_make_as_many_lines_as_harmless_ones(
         lines: list[list[int]] = []
         for name in (poisoned, twin):
             there = world(name)
-            monkeypatch.setattr("agent.cli.session.replayed", lambda _path, name=name: seen(name))
+            monkeypatch.setattr("agent.cli.session.replayed", lambda _path, name=name: evaluated(name))
             lines.append([len(text.split("\n")) for text in run(here, case, there, form)[1:]])
         assert lines[0] == lines[1]
 
@@ -346,7 +358,7 @@ def test_an_option_that_no_command_has_is_told_without_harm(here: Run, words: st
 def test_what_a_machine_reads_gives_back_every_name(here: Run, world: Callable[[Name], World], form: str) -> None:
     there = world(poisoned)
     groups = rows_of(form, run(here, Case("groups", replay()), there, form).stdout)
-    assert {row["group"] for row in groups} == set(seen(poisoned).snapshot.groups)
+    assert {row["group"] for row in groups} == set(evaluated(poisoned).snapshot.groups)
     for name in (ESC, LINE, LONG, "a lone surrogate", "a tag character"):
         shown = rows_of(form, run(here, Case("groups", of(name, "{}-kip848")), there, form).stdout)
         (document,) = shown if form == "jsonl" else (shown,)

@@ -14,7 +14,7 @@ from agent.values.finding import FindingReason, FindingSeverity
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation, instance, reader
 from tests.snapshots import tp
-from tests.weights.rates import group_told, told
+from tests.weights.rates import group_rates, reading_of
 
 HEAVY = (1_000.0, 10.0, 10.0, 800.0)
 """Two heavy partitions and two light ones."""
@@ -33,7 +33,7 @@ def assessed(answers: Answers, weights: object, name: str = "g") -> tuple[Assess
 
 
 def test_heavy_partitions_are_read_at_home_although_as_many_cross() -> None:
-    found, run = assessed(all_in_a(), told({"t": HEAVY}))
+    found, run = assessed(all_in_a(), reading_of({"t": HEAVY}))
     assert found.weighing is not None
     assert (found.weighing.crossing, found.weighing.optimal_crossing, found.weighing.lower_bound) == (1_800, 20, 20)
     assert found.weighing.gained == 1_780
@@ -50,7 +50,7 @@ def test_heavy_partitions_are_read_at_home_although_as_many_cross() -> None:
 
 
 def test_without_weights_the_same_group_is_at_its_optimum() -> None:
-    for weights in (None, told({"t": HEAVY}, until_s=-90_000), told({"t": (*HEAVY[:3], None)})):
+    for weights in (None, reading_of({"t": HEAVY}, until_s=-90_000), reading_of({"t": (*HEAVY[:3], None)})):
         found, run = assessed(all_in_a(), weights)
         assert found.weighing is None
         assert not found.improvable
@@ -58,7 +58,7 @@ def test_without_weights_the_same_group_is_at_its_optimum() -> None:
 
 
 def test_what_the_group_itself_reads_counts_before_what_comes_in() -> None:
-    found, _ = assessed(all_in_a(), told({"t": HEAVY}, group_told("g", {"t": (0.0, None, None, 0.0)})))
+    found, _ = assessed(all_in_a(), reading_of({"t": HEAVY}, group_rates("g", {"t": (0.0, None, None, 0.0)})))
     assert found.weighing is not None
     assert (found.weighing.crossing, found.weighing.total) == (0, 20)
     assert not found.improvable
@@ -66,7 +66,7 @@ def test_what_the_group_itself_reads_counts_before_what_comes_in() -> None:
 
 def test_fewer_crossing_partitions_of_no_weight_are_no_gain() -> None:
     answers = an_observation().topic("t", (1,), (2,)).group("g", reader("m1", "b", "t-0"), reader("m2", "a", "t-1"))
-    found, run = assessed(answers, told({"t": (0.2, 0.3)}))
+    found, run = assessed(answers, reading_of({"t": (0.2, 0.3)}))
     assert (found.crossing, found.gap, found.improvable) == (2, 0, False)
     assert run.of(FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM) == []
 
@@ -75,7 +75,7 @@ def test_tasks_are_weighed_by_all_that_they_read() -> None:
     answers = an_observation().topic("t", *[(1,)] * 4)
     light, heavy = {"0_1": "t-1", "0_2": "t-2"}, {"0_0": "t-0", "0_3": "t-3"}
     answers.streams("app", instance(1, "a", light), instance(2, "b", heavy))
-    found, _ = assessed(answers, told({"t": HEAVY}), "app")
+    found, _ = assessed(answers, reading_of({"t": HEAVY}), "app")
     assert found.weighing is not None
     assert (found.weighing.crossing, found.weighing.optimal_crossing) == (1_800, 20)
     assert found.moved == 4
@@ -83,11 +83,11 @@ def test_tasks_are_weighed_by_all_that_they_read() -> None:
 
 def test_the_finding_is_the_same_object_until_weights_change() -> None:
     answers = all_in_a()
-    answers.extra["weights"] = told({"t": HEAVY})
+    answers.extra["weights"] = reading_of({"t": HEAVY})
     run = Run().look(answers.at(0))
     first = run.detection.assessments["g"]
     assert run.look(answers.at(10)).detection.assessments["g"] is first
-    answers.extra["weights"] = told({"t": (*HEAVY[:3], 900.0)})
+    answers.extra["weights"] = reading_of({"t": (*HEAVY[:3], 900.0)})
     assert run.look(answers.at(20)).detection.assessments["g"] is not first
 
 
@@ -95,7 +95,7 @@ def test_stale_weights_are_one_finding_however_many_groups_there_are() -> None:
     answers = all_in_a()
     for number in range(5):
         answers.group(f"g{number}", reader("m1", "a", "t-0 t-1 t-2 t-3"))
-    _, run = assessed(answers, told({"t": HEAVY}, until_s=-9_000))
+    _, run = assessed(answers, reading_of({"t": HEAVY}, until_s=-9_000))
     (finding,) = run.of(FindingReason.WEIGHTS_UNUSED)
     assert finding.sentence == (
         "weights of the pipeline are not used: they are 2 h 30 min old, 30 min more than weights.max_age allows; "
@@ -105,7 +105,7 @@ def test_stale_weights_are_one_finding_however_many_groups_there_are() -> None:
 
 
 def test_where_nobody_publishes_weights_nothing_is_found() -> None:
-    for weights in (None, told({})):
+    for weights in (None, reading_of({})):
         assert assessed(all_in_a(), weights)[1].of(FindingReason.WEIGHTS_UNUSED) == []
 
 
@@ -138,7 +138,7 @@ def test_no_balanced_assignment_reads_fewer_bytes_across_racks(seed: int) -> Non
         for number, share in enumerate(shares)
     ]
     answers = an_observation().topic("t", *replicas).group("g", *readers)
-    found, _ = assessed(answers, told({"t": rates}))
+    found, _ = assessed(answers, reading_of({"t": rates}))
     near = [{"abc"[broker - 1] for broker in of} for of in replicas]
 
     def crossing(assignment: Sequence[Sequence[int]]) -> float:

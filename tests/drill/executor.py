@@ -55,7 +55,7 @@ _RACKS_S = 1.0
 """So often the racks of brokers are looked up."""
 
 
-class Told(NamedTuple):
+class InboxEntry(NamedTuple):
     """A command as an inbox hands it out."""
 
     id: str
@@ -228,7 +228,7 @@ class Executor:
         self._commands += 1
         now_ms, id_ = self._clock().wall_ms, f"{os.getpid()}-{self._commands}"
         command = OperatorCommand(id_, verb, "an operator", now_ms, proposal)
-        told = Told(
+        told = InboxEntry(
             id_,
             command_to_json(command),
             JournalWrite("command-position", "read", {"drill": id_}),

@@ -49,7 +49,7 @@ class Process:
         log.close()
         threading.Thread(target=_read, args=(self._running, said), daemon=True).start()
 
-    def wait_said(self, word: str, within_s: float = _BEGUN_S) -> None:
+    def wait_for_word(self, word: str, within_s: float = _BEGUN_S) -> None:
         """Until it has said that since it was started; AssertionError when it ends before."""
         wait_for(lambda: word in self._said or self._gone(), f"the executor says {word}", within_s)
         assert word in self._said, f"the executor ended: {self.log()}"

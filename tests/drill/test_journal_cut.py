@@ -81,7 +81,7 @@ def file_cut(run: Run) -> None:
         witness_path(run.journal).unlink()
     run.clocks.harm_over()
     run.process.start()
-    run.process.wait_said("looked")
+    run.process.wait_for_word("looked")
     run.clocks.goes_on()
 
 
@@ -111,7 +111,7 @@ def topic_cut(run: Run) -> None:
     run.clocks.harm_over()
     if run.seed >= 4:
         run.process.start()
-    run.process.wait_said("leads")
+    run.process.wait_for_word("leads")
     run.clocks.goes_on()
 
 

@@ -120,7 +120,7 @@ def clock_jumps(by_ms: int) -> Harm:
             run.process.signal(signal.SIGKILL)
             run.process.wait_dead()
             run.process.start()
-            run.process.wait_said("looked")
+            run.process.wait_for_word("looked")
         if run.seed >= 3:
             time.sleep(run.rng.uniform(1, 4))
             put(clock, "0")
@@ -221,7 +221,7 @@ def topics_excluded(run: Run) -> None:
     run.process.set(limits={})
     run.clocks.harm_over()
     run.process.start()
-    run.process.wait_said("looked")
+    run.process.wait_for_word("looked")
     run.clocks.goes_on()
 
 

@@ -12,7 +12,7 @@ MOST_LINES = 6
 LONGEST_LINE = 4_000
 
 
-def assert_told(done: Done, *codes: int) -> None:
+def assert_one_error(done: Done, *codes: int) -> None:
     """It ended with one of these codes and with one error in our form, and answered nothing."""
     assert done.exit_code in codes, done
     assert done.stdout == "", done

@@ -68,7 +68,7 @@ def a_part(*replicas: int) -> Part:
     return Part(replicas, frozenset(replicas), replicas[0])
 
 
-def seen_of(cluster: Cluster, former: tuple[Part, ...] | None = None) -> ClusterView:
+def view_of(cluster: Cluster, former: tuple[Part, ...] | None = None) -> ClusterView:
     """What a look shows; with ``former``, brokers tell partitions as they were, and the controller as they are."""
     ids = [TopicPartition("t", number) for number in range(len(cluster.parts))]
     told = cluster.parts if former is None or len(former) != len(cluster.parts) else former
@@ -190,23 +190,23 @@ def caught_up(part: Part, up: frozenset[int]) -> Part:
     """The partition once its copies are whole, as far as brokers are up."""
     isr = part.isr | (set(part.replicas) & up)
     if not part.moving or not set(part.target) <= isr:
-        return _led(part._replace(isr=frozenset(isr)), up)
+        return _with_leader(part._replace(isr=frozenset(isr)), up)
     target = part.target
     done = Part(target, frozenset(isr & set(target)), part.leader, topic_id=part.topic_id)
-    return _led(done, up)
+    return _with_leader(done, up)
 
 
 def lost(cluster: Cluster, broker: int) -> Cluster:
     """The cluster without that broker; the last replica in sync stays so without a leader."""
     up = cluster.up - {broker}
     parts = (part._replace(isr=part.isr - {broker} or part.isr) for part in cluster.parts)
-    return cluster._replace(up=up, parts=tuple(_led(part, up) for part in parts))
+    return cluster._replace(up=up, parts=tuple(_with_leader(part, up) for part in parts))
 
 
 def back_up(cluster: Cluster, broker: int) -> Cluster:
     """The cluster with that broker again; what it held before joins in as it catches up."""
     up = cluster.up | {broker}
-    return cluster._replace(up=up, parts=tuple(_led(part, up) for part in cluster.parts))
+    return cluster._replace(up=up, parts=tuple(_with_leader(part, up) for part in cluster.parts))
 
 
 def _altered(part: Part, target: tuple[int, ...], up: frozenset[int]) -> tuple[Part, RequestFate, str]:
@@ -231,7 +231,7 @@ def cancelled(part: Part, up: frozenset[int]) -> tuple[Part, RequestFate, str]:
         return part, RequestFate.UNCLEAN, ""
     harm = "a foreign move was cancelled" if part.foreign else ""
     after = Part(kept, part.isr & frozenset(kept), part.leader, topic_id=part.topic_id)
-    return _led(after, up), RequestFate.OK, harm
+    return _with_leader(after, up), RequestFate.OK, harm
 
 
 def _elected(part: Part, up: frozenset[int]) -> tuple[Part, RequestFate, str]:
@@ -243,7 +243,7 @@ def _elected(part: Part, up: frozenset[int]) -> tuple[Part, RequestFate, str]:
     return part._replace(leader=preferred), RequestFate.OK, ""
 
 
-def _led(part: Part, up: frozenset[int]) -> Part:
+def _with_leader(part: Part, up: frozenset[int]) -> Part:
     able = [broker for broker in part.replicas if broker in part.isr and broker in up]
     if part.leader in able:
         return part

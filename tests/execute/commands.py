@@ -28,7 +28,7 @@ TARGET = ReassignmentTarget(tp("t-0"), "id", (1, 4), (1, 2), 1_000, gain=3.0)
 EMPTY: JournalState = {}
 
 
-class Wish(NamedTuple):
+class InboxEntry(NamedTuple):
     """A command as an inbox hands it out."""
 
     id: str
@@ -39,11 +39,11 @@ class Wish(NamedTuple):
 
 def ask(
     verb: CommandVerb, proposal: Proposal | str | None = None, *, who: str = "ann@desk", id_: str = "c1", **more: Any
-) -> Wish:
+) -> InboxEntry:
     name = proposal.id if isinstance(proposal, Proposal) else proposal
     digest = plan_hash(proposal) if isinstance(proposal, Proposal) else None
     command = OperatorCommand(id_, verb, who, NOW_MS, name, digest)._replace(**more)
-    return Wish(
+    return InboxEntry(
         id_, command_to_json(command), JournalWrite("command-position", "offset", {"next": 1}), CommandOrigin(owner=who)
     )
 

@@ -21,7 +21,7 @@ from tests.execute.model_system import Left, Scenario, System
 Packed = tuple[int, ...]
 
 
-class Found(NamedTuple):
+class Exploration(NamedTuple):
     """What an exploration found."""
 
     states: int
@@ -31,7 +31,7 @@ class Found(NamedTuple):
     trace: tuple[str, ...] = ()
 
 
-def explore(scenario: Scenario, most: int, *, walks: bool = True) -> Found:
+def explore(scenario: Scenario, most: int, *, walks: bool = True) -> Exploration:
     """Look at up to that many states; with ``walks`` also whether each of them leads to an end once faults stop."""
     transitions, numbers = Transitions(scenario), Numbers()
     parents: dict[Packed, tuple[Packed | None, str]] = {numbers.pack(transitions.start()): (None, "start")}
@@ -42,7 +42,7 @@ def explore(scenario: Scenario, most: int, *, walks: bool = True) -> Found:
         system = numbers.unpack(packed)
         violation = broken(system, scenario) or (_walk(transitions, numbers, system, ending) if walks else "")
         if violation:
-            return Found(len(parents), complete=False, violation=violation, trace=_trace(parents, packed))
+            return Exploration(len(parents), complete=False, violation=violation, trace=_trace(parents, packed))
         if len(parents) >= most:
             continue
         for label, following in transitions.following(system):
@@ -50,10 +50,10 @@ def explore(scenario: Scenario, most: int, *, walks: bool = True) -> Found:
             if key not in parents:
                 parents[key] = (packed, label)
                 queue.append(key)
-    return Found(len(parents), complete=len(parents) < most)
+    return Exploration(len(parents), complete=len(parents) < most)
 
 
-def wander(scenario: Scenario, seed: int, runs: int, longest: int = 400) -> Found:
+def wander(scenario: Scenario, seed: int, runs: int, longest: int = 400) -> Exploration:
     """Go that many random ways, each as long as something may happen; reaches what lies too deep for `explore`."""
     random, transitions, numbers = Random(seed), Transitions(scenario), Numbers()
     known: set[Packed] = set()
@@ -63,7 +63,7 @@ def wander(scenario: Scenario, seed: int, runs: int, longest: int = 400) -> Foun
         for _ in range(longest):
             violation = broken(system, scenario)
             if violation:
-                return Found(len(known), complete=False, violation=violation, trace=tuple(trace))
+                return Exploration(len(known), complete=False, violation=violation, trace=tuple(trace))
             known.add(numbers.pack(system))
             ways = list(transitions.following(system))
             if not ways or all(after == system for _, after in ways):
@@ -73,8 +73,8 @@ def wander(scenario: Scenario, seed: int, runs: int, longest: int = 400) -> Foun
             label, system = random.choices(ways, weights)[0]
             trace.append(label)
         if violation := _walk(transitions, numbers, system, ending):
-            return Found(len(known), complete=False, violation=violation, trace=tuple(trace))
-    return Found(len(known), complete=False)
+            return Exploration(len(known), complete=False, violation=violation, trace=tuple(trace))
+    return Exploration(len(known), complete=False)
 
 
 def _walk(transitions: Transitions, numbers: Numbers, start: System, ending: set[Packed]) -> str:

@@ -33,7 +33,7 @@ from agent.values.reassignment import (
 )
 from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.abstract_cluster import Cluster, a_part, carried_out, caught_up, seen_of
+from tests.execute.abstract_cluster import Cluster, a_part, carried_out, caught_up, view_of
 
 P0 = TopicPartition("t", 0)
 MOVE = ReassignmentTarget(P0, "id", (1, 2), (3, 2), bytes=1000)
@@ -50,7 +50,7 @@ class Live:
         self,
         moves: ReassignmentTarget | ReassignmentPlan = MOVE,
         *,
-        look_as=seen_of,
+        look_as=view_of,
         answer_as=carried_out,
         **cluster: object,
     ) -> None:

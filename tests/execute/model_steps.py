@@ -38,7 +38,7 @@ from agent.execute.reassign.messages import (
 from agent.execute.reassign.state import MachineState, appended
 from agent.values.reassignment import Batch, ReassignmentPlan, ReassignmentRecords, attempt
 from assignors.problem import TopicPartition
-from tests.execute.abstract_cluster import Cluster, Part, back_up, blinded, carried_out, caught_up, last_look, seen_of
+from tests.execute.abstract_cluster import Cluster, Part, back_up, blinded, carried_out, caught_up, last_look, view_of
 from tests.execute.invariants import begun_badly, unlogged, unthrottled, weak, weakened
 from tests.execute.model_environment import broker_steps, down, steps_of_others, with_part
 from tests.execute.model_system import LATEST, POLICY, Agent, Request, Scenario, System, in_order, subjects
@@ -164,7 +164,7 @@ class Transitions:
 
     def _odd_looks(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
         """Looks that show less than there is, or what was there before."""
-        left, seen = system.left, seen_of(system.cluster)
+        left, seen = system.left, view_of(system.cluster)
         for what, blind in blinded(seen) if left.unread else ():
             after, commands = self.stepped(agent, ClusterRead(blind))
             put = self.put(system, index, after)._replace(left=left._replace(unread=left.unread - 1))
@@ -172,7 +172,7 @@ class Transitions:
             harm = "a batch was sent while something of it was unread" if unread else ""
             yield f"does not see {what}", put._replace(harm=put.harm or harm)
         if left.lags and system.former is not None:
-            after, commands = self.stepped(agent, ClusterRead(seen_of(system.cluster, system.former)))
+            after, commands = self.stepped(agent, ClusterRead(view_of(system.cluster, system.former)))
             put = self.put(system, index, after)._replace(left=left._replace(lags=left.lags - 1), former=None)
             yield "sees what was before", self.judged(put, agent, commands, system.former)
 
@@ -182,7 +182,7 @@ class Transitions:
         if isinstance(waiting, ReadCluster):
             looked = self._looks.get(system.cluster)
             if looked is None:
-                looked = self._looks[system.cluster] = ClusterRead(seen_of(system.cluster))
+                looked = self._looks[system.cluster] = ClusterRead(view_of(system.cluster))
             after, commands = self.stepped(agent, looked)
             yield "looks", self.judged(self.put(system, index, after), agent, commands, system.cluster.parts)
         elif isinstance(waiting, AppendJournal):

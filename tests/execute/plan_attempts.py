@@ -23,17 +23,17 @@ A, C, R, P, G = CommandVerb.APPROVE, CommandVerb.CANCEL, CommandVerb.ROLLBACK, C
 VOID = "void if it has not begun within 60 min"
 
 
-def world(state: PlanState | str) -> JournalState:
+def journal_with_plan(state: PlanState | str) -> JournalState:
     """A journal in which the first attempt is in that state, with what moved by then."""
     if isinstance(state, PlanState):
         return journal(plan(state), MOVED, at_ms=NOW_MS - MINUTE)
     if state == AGAIN:
         first = journal(plan(PlanState.ROLLED_BACK), at_ms=NOW_MS - MINUTE)
-        return obeyed(first, CommandVerb.APPROVE)[0]
-    return obeyed(EMPTY, CommandVerb.APPROVE)[0] if state == APPROVED else EMPTY
+        return after_command(first, CommandVerb.APPROVE)[0]
+    return after_command(EMPTY, CommandVerb.APPROVE)[0] if state == APPROVED else EMPTY
 
 
-def obeyed(
+def after_command(
     view: JournalState, verb: CommandVerb, name: str = "c0", about: str = FIRST
 ) -> tuple[JournalState, LeaderAnswer]:
     """The journal after a command, and its answer."""

@@ -26,7 +26,7 @@ from tests.execute.commands import (
     STANDING,
     TRIGGER,
     TWO,
-    Wish,
+    InboxEntry,
     ask,
     done,
     in_journal,
@@ -107,7 +107,7 @@ def test_a_person_approves_the_very_plan_with_its_options(verb: CommandVerb, pro
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_reason_and_changes_nothing(
-    wish: Wish, view: JournalState, says: str
+    wish: InboxEntry, view: JournalState, says: str
 ) -> None:
     result = apply_commands([wish], view, STANDING, LIMITS, NOW_MS)
     answer = done(result, view)
@@ -135,7 +135,7 @@ def test_advice_is_for_its_owner() -> None:
     ],
 )
 def test_what_is_no_command_is_answered_and_does_nothing(value: dict[str, Any]) -> None:
-    wish = Wish("c1", value, JournalWrite("command-position", "offset", {"next": 1}))
+    wish = InboxEntry("c1", value, JournalWrite("command-position", "offset", {"next": 1}))
     result = apply_commands([wish], EMPTY, STANDING, LIMITS, NOW_MS)
     assert keys(result.writes) == [("command/c1", "refused"), ("command-position", "offset")]
 

@@ -36,8 +36,8 @@ from tests.execute.plan_attempts import (
     G,
     P,
     R,
-    obeyed,
-    world,
+    after_command,
+    journal_with_plan,
 )
 from tests.journals import journal
 from tests.snapshots import NOW_MS
@@ -123,7 +123,7 @@ def test_the_table_has_every_state_and_every_verb() -> None:
 
 @pytest.mark.parametrize(("state", "verb"), TABLE, ids=[f"{verb.value}, {state}" for state, verb in TABLE])
 def test_the_answer_to_every_command_in_every_state(state: PlanState | str, verb: CommandVerb) -> None:
-    _, answer = obeyed(world(state), verb, "c1", "p-nothing" if state == UNKNOWN else FIRST)
+    _, answer = after_command(journal_with_plan(state), verb, "c1", "p-nothing" if state == UNKNOWN else FIRST)
     assert (answer.done, answer.sentence) == TABLE[state, verb]
 
 
@@ -157,8 +157,8 @@ def test_the_machine_does_what_the_answer_says(state: PlanState, verb: CommandVe
 
 def test_commands_of_one_moment_are_answered_one_after_the_other_as_the_machine_hears_them() -> None:
     wishes = [ask(verb, MOVE, id_=f"c{at}") for at, verb in enumerate((C, P, R, C, R, P))]
-    result = apply_commands(wishes, world(OPEN), STANDING, LIMITS, NOW_MS)
-    view = journal(*result.writes, at_ms=NOW_MS, view=world(OPEN))
+    result = apply_commands(wishes, journal_with_plan(OPEN), STANDING, LIMITS, NOW_MS)
+    view = journal(*result.writes, at_ms=NOW_MS, view=journal_with_plan(OPEN))
     assert [answer.sentence.partition(":")[0] for _, answer in history(view)] == [
         f"{FIRST} is cancelling", "refused", f"{FIRST} is rolling back", f"{FIRST} is cancelling",
         f"{FIRST} is rolling back", FIRST,

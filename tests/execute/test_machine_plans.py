@@ -15,7 +15,7 @@ from agent.execute.reassign.messages import (
     RequestResult,
 )
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
-from tests.execute.abstract_cluster import a_part, carried_out, seen_of
+from tests.execute.abstract_cluster import a_part, carried_out, view_of
 from tests.execute.live_machine import MOVE, OTHER, P0, Live
 
 
@@ -51,8 +51,8 @@ def test_a_plan_that_waits_is_not_in_the_way_of_the_next_one(held):
 
 def test_a_plan_that_cannot_be_seen_or_whose_broker_is_down_is_not_in_the_way_of_the_next_one():
     blinded = two()
-    blinded.look_as = lambda cluster: seen_of(cluster)._replace(
-        partitions=tuple(it for it in seen_of(cluster).partitions if it.id != P0)
+    blinded.look_as = lambda cluster: view_of(cluster)._replace(
+        partitions=tuple(it for it in view_of(cluster).partitions if it.id != P0)
     )
     blinded.wait(20)
     assert [part.moving for part in blinded.cluster.parts] == [False, True]

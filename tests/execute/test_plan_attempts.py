@@ -53,8 +53,8 @@ from tests.execute.plan_attempts import (
     G,
     P,
     R,
-    obeyed,
-    world,
+    after_command,
+    journal_with_plan,
 )
 from tests.journals import journal
 from tests.snapshots import NOW_MS, tp
@@ -107,8 +107,8 @@ def test_a_plan_is_in_force_until_it_is_taken_back(states: Sequence[PlanState], 
 
 def test_a_cancel_of_before_is_not_repeated_to_a_rollback_that_was_asked_for_after_it() -> None:
     """The new leader finds both answers; the plan knows which command it had."""
-    view, _ = obeyed(world(OPEN), C, "c1")
-    view, _ = obeyed(view, R, "c2")
+    view, _ = after_command(journal_with_plan(OPEN), C, "c1")
+    view, _ = after_command(view, R, "c2")
     shows = journal(plan(ROLLING, heard="c2"), at_ms=NOW_MS, view=view)
     assert replay_undelivered(shows) == ()
     early = journal(plan(CANCELLING, heard="c1"), at_ms=NOW_MS, view=view)
@@ -116,7 +116,7 @@ def test_a_cancel_of_before_is_not_repeated_to_a_rollback_that_was_asked_for_aft
 
 
 def test_a_rollback_that_was_asked_for_again_and_came_too_late_is_a_plan_of_its_own() -> None:
-    view, _ = obeyed(journal(plan(CANCELLING, heard="c1"), MOVED, at_ms=NOW_MS - MINUTE), R, "c2")
+    view, _ = after_command(journal(plan(CANCELLING, heard="c1"), MOVED, at_ms=NOW_MS - MINUTE), R, "c2")
     ended = journal(plan(CANCELLED, heard="c1"), at_ms=NOW_MS, view=view)
     (word,) = replay_undelivered(ended)
     assert isinstance(word, PlanAccepted)
@@ -148,9 +148,9 @@ def test_an_answer_says_what_holds_the_batches_that_take_back(state: PlanState, 
 
 @pytest.mark.parametrize("state", [DONE, CANCELLED, FAILED, ROLLED])
 def test_what_ended_is_approved_again_and_history_keeps_both(state: PlanState) -> None:
-    first = obeyed(EMPTY, CommandVerb.APPROVE)[0]
+    first = after_command(EMPTY, CommandVerb.APPROVE)[0]
     ended = journal(plan(state), at_ms=NOW_MS, view=first)
-    view, answer = obeyed(ended, CommandVerb.APPROVE, "c1")
+    view, answer = after_command(ended, CommandVerb.APPROVE, "c1")
     assert (answer.done, answer.plan) == (True, SECOND)
     given = [approval_of(view, name) for name in (FIRST, SECOND)]
     assert [(one.attempt, one.state) for one in given if one is not None] == [
@@ -169,7 +169,7 @@ def test_what_ended_is_approved_again_and_history_keeps_both(state: PlanState) -
     ],
 )
 def test_an_approval_is_of_the_attempt_that_was_shown(attempt_: int | None, *, so: bool) -> None:
-    view = world(CANCELLED)
+    view = journal_with_plan(CANCELLED)
     answer = done(apply_commands([ask(A, MOVE, attempt=attempt_)], view, STANDING, LIMITS, NOW_MS), view)
     assert answer.done is so
     if not so:
@@ -179,13 +179,13 @@ def test_an_approval_is_of_the_attempt_that_was_shown(attempt_: int | None, *, s
 
 
 def test_an_approval_of_what_ended_and_is_not_proposed_says_how_it_ended() -> None:
-    view = world(DONE)
+    view = journal_with_plan(DONE)
     answer = done(apply_commands([ask(A, MOVE)], view, (), LIMITS, NOW_MS), view)
     assert answer.sentence == f"refused: {FIRST} is not proposed now; attempt 1 done"
 
 
 def test_an_approval_that_no_agent_used_is_void_although_an_earlier_attempt_began() -> None:
-    view, _ = obeyed(world(ROLLED), CommandVerb.APPROVE, "c1")
+    view, _ = after_command(journal_with_plan(ROLLED), CommandVerb.APPROVE, "c1")
     late = NOW_MS + LIMITS.approve.valid_ms
     (write,) = approval_cleanup(view, STANDING, frozenset({FIRST}), late)
     assert (write.key, write.kind) == (f"approval/{SECOND}", "void")
@@ -193,11 +193,11 @@ def test_an_approval_that_no_agent_used_is_void_although_an_earlier_attempt_bega
 
 def test_words_about_an_ended_attempt_are_never_said_to_the_next() -> None:
     """The journal keeps answers for long, and says them again to each new leader until plans show them."""
-    view, _ = obeyed(world(OPEN), CommandVerb.CANCEL, "c1")
-    view, _ = obeyed(journal(plan(CANCELLED), at_ms=NOW_MS, view=view), CommandVerb.APPROVE, "c2")
+    view, _ = after_command(journal_with_plan(OPEN), CommandVerb.CANCEL, "c1")
+    view, _ = after_command(journal(plan(CANCELLED), at_ms=NOW_MS, view=view), CommandVerb.APPROVE, "c2")
     second = journal(plan(OPEN, proposal_id=SECOND), at_ms=NOW_MS, view=view)
     assert replay_undelivered(second) == ()
-    view, answer = obeyed(second, CommandVerb.PAUSE, "c3")
+    view, answer = after_command(second, CommandVerb.PAUSE, "c3")
     assert (answer.plan, replay_undelivered(view)) == (
         SECOND,
         (CommandReceived(PlanCommand.PAUSE, SECOND, "ann@desk", "c3"),),
@@ -215,7 +215,7 @@ def test_words_are_about_the_newest_attempt_unless_one_is_named(verb: CommandVer
 
 def test_an_older_attempt_is_not_taken_back_beneath_a_newer_one() -> None:
     view = journal(plan(DONE, proposal_id=SECOND), plan(DONE, proposal_id=f"{FIRST}.3"), at_ms=NOW_MS)
-    _, answer = obeyed(view, CommandVerb.ROLLBACK, "c1", SECOND)
+    _, answer = after_command(view, CommandVerb.ROLLBACK, "c1", SECOND)
     assert answer.sentence == f"refused: {SECOND} is not the latest attempt: {FIRST}.3 is done"
 
 
@@ -228,7 +228,7 @@ def test_a_journal_from_before_there_were_attempts_reads_as_first_attempts() -> 
     del value["answer"]["plan"], value["command"]["attempt"]
     view = journal(plan(OPEN), JournalWrite(write.key, write.kind, value), at_ms=NOW_MS)
     assert replay_undelivered(view) == (CommandReceived(PlanCommand.CANCEL, FIRST, "ann@desk", "c1"),)
-    approved = obeyed(EMPTY, CommandVerb.APPROVE)[0][f"approval/{FIRST}"]
+    approved = after_command(EMPTY, CommandVerb.APPROVE)[0][f"approval/{FIRST}"]
     without = {name: part for name, part in approved.value.items() if name != "attempt"}
     given = approval_of(journal(JournalWrite(approved.key, approved.kind, without), at_ms=NOW_MS), FIRST)
     assert given is not None
@@ -236,10 +236,10 @@ def test_a_journal_from_before_there_were_attempts_reads_as_first_attempts() -> 
 
 
 def test_a_name_is_not_used_again_although_the_journal_has_dropped_the_plan() -> None:
-    view, _ = obeyed(world(OPEN), CommandVerb.CANCEL, "c1")
+    view, _ = after_command(journal_with_plan(OPEN), CommandVerb.CANCEL, "c1")
     dropped = {key: entry for key, entry in view.items() if not key.startswith(("plan/", "batch/"))}
     assert next_attempt((), dropped, FIRST) == PlanAttempt(FIRST, 2)
-    assert next_attempt((), obeyed(EMPTY, CommandVerb.APPROVE)[0], FIRST) == PlanAttempt(FIRST, 1), (
+    assert next_attempt((), after_command(EMPTY, CommandVerb.APPROVE)[0], FIRST) == PlanAttempt(FIRST, 1), (
         "an approval begins nothing"
     )
 
@@ -297,7 +297,7 @@ def test_a_way_back_that_did_not_get_there_is_tried_again(back: PlanState, name:
 
 def test_a_way_back_that_was_promised_is_accepted_after_a_crash_and_once() -> None:
     view = journal(plan(DONE), plan(CANCELLED, proposal_id=BACK), at_ms=NOW_MS)
-    promised, _ = obeyed(view, CommandVerb.ROLLBACK, "c1")
+    promised, _ = after_command(view, CommandVerb.ROLLBACK, "c1")
     (word,) = replay_undelivered(promised)
     assert isinstance(word, PlanAccepted)
     assert word.plan.proposal_id == f"{BACK}.2"

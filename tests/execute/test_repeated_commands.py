@@ -18,7 +18,7 @@ from agent.values.limits import AgentMode, ApprovalRule, ApproveLimits, Limits
 from agent.values.memory import Memory
 from agent.values.reassignment import PlanState
 from agent.values.verdict import Hold
-from tests.execute.commands import LIMITS, MINUTE, MOVE, STANDING, Wish, ask, done, plan
+from tests.execute.commands import LIMITS, MINUTE, MOVE, STANDING, InboxEntry, ask, done, plan
 from tests.execute.test_identity import ANN, CLUSTER, LIVE, PEOPLE, VIEW, wish
 from tests.guard.test_judge import shared
 from tests.journals import journal, keys
@@ -33,7 +33,7 @@ def grown(view: JournalState, *writes: JournalWrite, now_ms: int) -> JournalStat
     return applied(view, numbered(writes, at_ms=now_ms, epoch=1, first_seq=first))
 
 
-def heard(view: JournalState, *wishes: Wish, now_ms: int = NOW_MS) -> JournalState:
+def heard(view: JournalState, *wishes: InboxEntry, now_ms: int = NOW_MS) -> JournalState:
     """The journal once these are answered, and the executor has written down what it was told."""
     result = apply_commands(wishes, view, STANDING, LIMITS, now_ms, people=PEOPLE)
     view = grown(view, *result.writes, now_ms=now_ms)
@@ -44,7 +44,7 @@ def heard(view: JournalState, *wishes: Wish, now_ms: int = NOW_MS) -> JournalSta
     return view
 
 
-def about_plan(verb: CommandVerb, name: str, *, by: CommandSigner | None = None) -> Wish:
+def about_plan(verb: CommandVerb, name: str, *, by: CommandSigner | None = None) -> InboxEntry:
     """About the one plan, also where the verb could be about all."""
     one = ask(verb, MOVE, id_=name)
     return one._replace(value=one.value if by is None else signed(one.value, by, CLUSTER), came=LIVE)
@@ -168,7 +168,7 @@ def test_a_cancel_is_a_no_to_what_is_proposed_now_also_where_another_plan_was_ap
     assert "no rule overrules that" in verdict.sentence
 
 
-def unplanned(queue: list[Wish], view: JournalState, *, full: bool = False) -> tuple[list[str], CommandEffects]:
+def unplanned(queue: list[InboxEntry], view: JournalState, *, full: bool = False) -> tuple[list[str], CommandEffects]:
     """What is answered before the first planning, in its order."""
     result = apply_commands(queue, view, None, LIMITS, NOW_MS, full=full)
     return [write.key.removeprefix("command/") for write in result.writes if write.key.startswith("command/")], result

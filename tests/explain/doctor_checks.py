@@ -12,12 +12,12 @@ from tests.builders import Answers, an_observation, instance, process_id, reader
 LEADER_THROTTLE = "leader.replication.throttled.replicas"
 
 
-def looked(answers: Answers, limits: Limits | None = None) -> StageEvaluation:
+def evaluated(answers: Answers, limits: Limits | None = None) -> StageEvaluation:
     return evaluate(answers.at(), Memory(), limits or Limits())
 
 
 def checks_of(answers: Answers, limits: Limits | None = None) -> dict[str, DoctorCheck]:
-    return checks_in(looked(answers, limits))
+    return checks_in(evaluated(answers, limits))
 
 
 def checks_in(seen: StageEvaluation) -> dict[str, DoctorCheck]:
@@ -26,7 +26,7 @@ def checks_in(seen: StageEvaluation) -> dict[str, DoctorCheck]:
     return {check.key: check for check in every}
 
 
-def fine() -> Answers:
+def healthy_cluster() -> Answers:
     """Three racks, replicas and readers spread, nothing wrong."""
     answers = an_observation(a=(1,), b=(2,), c=(3,)).topic(
         "orders", (1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 2, 3), (2, 3, 1), (3, 1, 2)

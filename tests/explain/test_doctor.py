@@ -25,11 +25,11 @@ from tests.builders import (
     streams_member,
     subtopology,
 )
-from tests.explain.doctor_checks import LEADER_THROTTLE, checks_in, checks_of, fine, looked
+from tests.explain.doctor_checks import LEADER_THROTTLE, checks_in, checks_of, evaluated, healthy_cluster
 
 
 def test_a_world_in_which_all_is_well_is_ok_throughout() -> None:
-    assert {check.state for check in checks_of(fine()).values()} == {CheckState.OK}
+    assert {check.state for check in checks_of(healthy_cluster()).values()} == {CheckState.OK}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_world_that_may_not_be_seen_has_no_ok_but_for_its_brokers() -> None:
 
 
 def test_throttles_that_are_set_while_nothing_moves_are_seen_once_by_one_look() -> None:
-    answers = fine()
+    answers = healthy_cluster()
     for number in range(12):
         answers.topic(f"t{number:02}", (1, 2, 3), **{LEADER_THROTTLE.replace(".", "_"): "0:1"})
     check = checks_of(answers)["no throttles are left over"]
@@ -104,7 +104,7 @@ def test_throttles_that_are_set_while_nothing_moves_are_seen_once_by_one_look() 
 
 
 def test_a_throttle_that_outlasts_the_grace_is_a_fault_and_one_that_may_be_meant_a_risk() -> None:
-    answers = fine().broker(1, "a")
+    answers = healthy_cluster().broker(1, "a")
     answers.broker_configs[1]["leader.replication.throttled.rate"] = "1000"
     run = Run().look(answers.at(0)).look(answers.at(60))
     soon = diagnose(run.snapshot, run.detection, Plan(), memory=run.memory)
@@ -185,19 +185,19 @@ def test_findings_whose_figures_differ_are_not_the_same() -> None:
 
 
 def test_a_selector_that_is_not_kafkas_own_is_not_known_to_be_rack_aware() -> None:
-    check = checks_of(fine().selector("com.acme.Selector"))["reads go to the nearest replica"]
+    check = checks_of(healthy_cluster().selector("com.acme.Selector"))["reads go to the nearest replica"]
     assert check.state is CheckState.UNKNOWN
     assert check.sentence == "it is unknown whether replica.selector.class=com.acme.Selector looks at racks"
 
 
 def test_an_assignor_of_the_users_own_is_not_known_to_look_at_racks() -> None:
-    answers = fine().without_group("app").group("own", reader("m", "a", "orders-0"), assignor="acme")
+    answers = healthy_cluster().without_group("app").group("own", reader("m", "a", "orders-0"), assignor="acme")
     check = checks_of(answers)["assignors cost no local reads"]
     assert (check.state, check.who) == (CheckState.UNKNOWN, ("own",))
 
 
 def test_a_group_that_rebalances_now_is_not_ok_by_the_others() -> None:
-    answers = fine().group("busy", reader("m", None, "orders-0"), state="PreparingRebalance")
+    answers = healthy_cluster().group("busy", reader("m", None, "orders-0"), state="PreparingRebalance")
     check = checks_of(answers)["clients send client.rack"]
     assert (check.state, check.who) == (CheckState.UNKNOWN, ("busy",))
     assert check.sentence == "group busy shows no racks or assignments of its members: rebalancing"
@@ -205,7 +205,7 @@ def test_a_group_that_rebalances_now_is_not_ok_by_the_others() -> None:
 
 def test_what_the_settings_leave_out_counts_neither_as_seen_nor_as_hidden() -> None:
     limits = Limits(scope=ScopeLimits(exclude_groups=("*",), exclude_topics=("*",)))
-    states = {check.key: check.state for check in checks_of(fine(), limits).values()}
+    states = {check.key: check.state for check in checks_of(healthy_cluster(), limits).values()}
     nothing = {key for key, state in states.items() if state is CheckState.NOTHING}
     assert nothing >= {"clients send client.rack", "replicas are spread over racks", "assignments are consistent"}
 
@@ -217,13 +217,13 @@ IN_SYNC = "partitions have enough in-sync replicas"
 
 
 def test_partitions_that_refuse_writes_are_a_fault_and_those_one_replica_before_it_a_risk() -> None:
-    strict = fine().topic("strict", (1, 2), (2, 3), isr={0: (1,), 1: (2,)}, min_insync_replicas="2")
+    strict = healthy_cluster().topic("strict", (1, 2), (2, 3), isr={0: (1,), 1: (2,)}, min_insync_replicas="2")
     check = checks_of(strict)[IN_SYNC]
     assert (check.state, check.who) == (CheckState.FAULT, ("strict",))
     assert check.sentence == (
         "strict has 2 of 2 partitions under min ISR; min.insync.replicas is 2: strict-0 and strict-1"
     )
-    near = fine().topic("near", (1, 2, 3), isr={0: (1, 2)}, min_insync_replicas="2")
+    near = healthy_cluster().topic("near", (1, 2, 3), isr={0: (1, 2)}, min_insync_replicas="2")
     check = checks_of(near)[IN_SYNC]
     assert (check.state, check.who) == (CheckState.RISK, ("near",))
     assert "at min ISR: with one in-sync replica less, writes with acks=all stop" in check.sentence
@@ -237,7 +237,7 @@ def test_partitions_that_refuse_writes_are_a_fault_and_those_one_replica_before_
 
 
 def test_a_partition_without_a_leader_is_a_fault_whether_or_not_its_min_isr_was_read() -> None:
-    answers = fine().topic("lost", (1,), (2,), offline=(1,))
+    answers = healthy_cluster().topic("lost", (1,), (2,), offline=(1,))
     assert "1 of 2 partitions under min ISR (1 without a leader)" in checks_of(answers)[IN_SYNC].sentence
     answers.topic_configs = {}
     check = checks_of(answers)[IN_SYNC]
@@ -246,7 +246,7 @@ def test_a_partition_without_a_leader_is_a_fault_whether_or_not_its_min_isr_was_
 
 
 def test_min_isr_that_was_not_read_is_unknown_and_no_topic_is_nothing_to_check() -> None:
-    unread = fine()
+    unread = healthy_cluster()
     del unread.topic_configs["orders"]
     check = checks_of(unread)[IN_SYNC]
     assert (check.state, check.who) == (CheckState.UNKNOWN, ("orders",))
@@ -260,7 +260,9 @@ def test_min_isr_that_was_not_read_is_unknown_and_no_topic_is_nothing_to_check()
 
 
 def test_a_group_with_nothing_to_gain_is_no_fault_of_its_protocol() -> None:
-    answers = fine().kip848("best", *(consumer(f"b{n}", rack, f"orders-{n}") for n, rack in enumerate("abc")))
+    answers = healthy_cluster().kip848(
+        "best", *(consumer(f"b{n}", rack, f"orders-{n}") for n, rack in enumerate("abc"))
+    )
     check = checks_of(answers)["assignors cost no local reads"]
     assert (check.state, check.who, check.fixes) == (CheckState.OK, (), ())
     assert check.sentence.startswith("info: group best is assigned by the broker")
@@ -274,7 +276,7 @@ def test_a_group_with_nothing_to_gain_is_no_fault_of_its_protocol() -> None:
 
 
 def test_a_group_of_unknown_gain_is_neither_a_fault_nor_fine() -> None:
-    answers = fine().topic("few", (1,), (2,))
+    answers = healthy_cluster().topic("few", (1,), (2,))
     answers.group("silent", reader("m", None, "few-0"), reader("n", None, "few-1"))
     check = checks_of(answers)["assignors cost no local reads"]
     assert (check.state, check.who) == (CheckState.UNKNOWN, ("silent",))
@@ -284,8 +286,8 @@ def test_a_group_of_unknown_gain_is_neither_a_fault_nor_fine() -> None:
 
 @pytest.mark.parametrize("severity", [FindingSeverity.WARNING, FindingSeverity.INFO])
 def test_a_check_is_a_fault_only_with_a_finding_that_is_at_least_a_warning(severity: FindingSeverity) -> None:
-    answers = fine().topic("orders", *[(1, 2)] * 6).kip848("new", consumer("m", "c", "orders-0 orders-1"))
-    seen = looked(answers)
+    answers = healthy_cluster().topic("orders", *[(1, 2)] * 6).kip848("new", consumer("m", "c", "orders-0 orders-1"))
+    seen = evaluated(answers)
     graded = tuple(replace(finding, severity=severity) for finding in seen.detection.findings)
     checks = diagnose(seen.snapshot, replace(seen.detection, findings=graded), Plan(), seen.limits)
     faults = {check.key for check in checks if check.state is CheckState.FAULT}
@@ -294,7 +296,7 @@ def test_a_check_is_a_fault_only_with_a_finding_that_is_at_least_a_warning(sever
 
 def test_replicas_and_preferred_leaders_are_mended_by_a_proposal_that_is_named() -> None:
     answers = an_observation(a=(1, 4), b=(2, 5), c=(3, 6)).topic("crowded", *[(1, 4)] * 6)
-    seen = looked(answers)
+    seen = evaluated(answers)
     checks = diagnose(seen.snapshot, seen.detection, seen.plan or Plan(), seen.limits, proposals=seen.proposals)
     spread = next(check for check in checks if check.key == "replicas are spread over racks")
     (moving,) = [one.id for one in seen.proposals if "replicas_share_rack:topic/crowded" in one.findings]
@@ -323,7 +325,7 @@ def test_every_state_has_its_place() -> None:
 
 
 def test_an_absent_broker_is_told_of_at_once_and_is_a_fault_once_it_has_lasted() -> None:
-    answers = fine()
+    answers = healthy_cluster()
     run = Run().look(answers.at(0))
     gone = deepcopy(answers).without_broker(3)
 
@@ -342,7 +344,7 @@ def test_an_absent_broker_is_told_of_at_once_and_is_a_fault_once_it_has_lasted()
 
 
 def test_one_look_at_an_absent_broker_is_no_fault_and_asks_no_rack_of_it() -> None:
-    checks = checks_of(fine().without_broker(3))
+    checks = checks_of(healthy_cluster().without_broker(3))
     assert checks["brokers with replicas are live"].state is CheckState.SEEN_ONCE
     racks = checks["brokers have a rack"]
     assert (racks.state, racks.sentence) == (CheckState.UNKNOWN, "broker 3 is absent, its rack was never seen")
@@ -350,12 +352,12 @@ def test_one_look_at_an_absent_broker_is_no_fault_and_asks_no_rack_of_it() -> No
 
 
 def test_members_of_rackwise_itself_and_of_excluded_groups_are_not_counted_as_unknown() -> None:
-    answers = fine()
+    answers = healthy_cluster()
     answers.group("rackwise-leader", reader("agent", None, "")).group("left-out", reader("m", None, "orders-0"))
-    seen = looked(answers, Limits(scope=ScopeLimits(exclude_groups=("left-out",))))
+    seen = evaluated(answers, Limits(scope=ScopeLimits(exclude_groups=("left-out",))))
     known = checks_in(seen)["racks are known"]
     assert [one for one in known.sentences if one.startswith("members")] == [
-        one for one in checks_of(fine())["racks are known"].sentences if one.startswith("members")
+        one for one in checks_of(healthy_cluster())["racks are known"].sentences if one.startswith("members")
     ]
     why = {name: seen.detection.assessments[name].why_not for name in ("rackwise-leader", "left-out")}
     assert why == {"rackwise-leader": NotAssessed.OWN, "left-out": NotAssessed.EXCLUDED}

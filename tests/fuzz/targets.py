@@ -168,8 +168,8 @@ def _command(data: bytes) -> bool:
     found = command_of(data)
     if found is None:
         return False
-    wish = _Wish(found[0], found[1], JournalWrite("command-position", "offset", {"next": 1}))
-    pause = _Wish("next", command_to_json(OperatorCommand("next", CommandVerb.PAUSE, "ann", NOW_MS)), wish.after)
+    wish = _InboxEntry(found[0], found[1], JournalWrite("command-position", "offset", {"next": 1}))
+    pause = _InboxEntry("next", command_to_json(OperatorCommand("next", CommandVerb.PAUSE, "ann", NOW_MS)), wish.after)
     obeyed = apply_commands([wish, pause], {}, (a_proposal(),), Limits(), NOW_MS)
     expect(
         any(write.key == "pause" and write.value is not None for write in obeyed.writes), "the next one has no answer"
@@ -180,7 +180,7 @@ def _command(data: bytes) -> bool:
     return True
 
 
-class _Wish(NamedTuple):
+class _InboxEntry(NamedTuple):
     id: str
     value: Any
     after: JournalWrite

@@ -12,7 +12,7 @@ from agent.values.limits import GainLimits, Limits
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.verdict import CheckPassed, Hold, HoldReason
 from tests.propose.test_basis import HEAVY, only, proposals, swapped
-from tests.weights.rates import told
+from tests.weights.rates import reading_of
 
 RECORDS = SimpleNamespace(view={}, moved={})
 
@@ -26,7 +26,7 @@ def judged(proposal: Proposal, limits: Limits) -> CheckPassed | Hold | None:
 
 @pytest.fixture
 def weighed() -> Proposal:
-    return only(proposals(swapped(told({"t": HEAVY}))), ProposalReason.REBALANCE_IMPROVES)
+    return only(proposals(swapped(reading_of({"t": HEAVY}))), ProposalReason.REBALANCE_IMPROVES)
 
 
 def test_by_weights_the_share_is_one_of_bytes(weighed: Proposal) -> None:

@@ -203,7 +203,7 @@ class Application:
                 capacity=1,
                 prev_active=tuple(sorted(host.active)),
                 prev_standby=tuple(sorted(host.standby)),
-                lags={task: self._told_lag(host, task) for task in self.tasks},
+                lags={task: self._reported_lag(host, task) for task in self.tasks},
             )
             for host in self.hosts.values()
         )
@@ -226,7 +226,7 @@ class Application:
         interval_s = self.configs.probing_rebalance_interval_ms / 1000
         self.deadline_s = self.now_s + interval_s if given.followup_rebalance else None
 
-    def _told_lag(self, host: Host, task: TaskId) -> int:
+    def _reported_lag(self, host: Host, task: TaskId) -> int:
         told = host.told.get(task, 0)
         if told == RUNNING_ACTIVE:
             return RUNNING_ACTIVE

@@ -36,7 +36,7 @@ from agent.wire.admin_client import WireAdminClient
 from config.settings import Settings
 from testbed.demo.workload import ClusterWorkload
 from tests.act.triggers import MemoryJournal
-from tests.watching_agent import Eye
+from tests.watching_agent import WatchingAgent
 
 POLL_MS = 10_000
 """The agent's own default."""
@@ -68,7 +68,7 @@ class Followed:
 class Driver:
     """Follows one application."""
 
-    def __init__(self, eye: Eye, hand: WireAdminClient, application: str, say: Say) -> None:
+    def __init__(self, eye: WatchingAgent, hand: WireAdminClient, application: str, say: Say) -> None:
         self._eye, self._application, self._say = eye, application, say
         self._journal = MemoryJournal()
         self._limits = to_limits(eye.settings)
@@ -173,6 +173,6 @@ class Restoring:
 @contextmanager
 def driver_of(settings: Settings, application: str, say: Say = print) -> Iterator[Driver]:
     """A driver with connections of its own."""
-    with Eye(settings) as eye, WireAdminClient(settings.kafka.kafka_python()) as hand:
+    with WatchingAgent(settings) as eye, WireAdminClient(settings.kafka.kafka_python()) as hand:
         hand.describe_brokers(10_000)
         yield Driver(eye, hand, application, say)

@@ -16,7 +16,7 @@ from agent.values.plan import ExplainedRule, RuleAnswer
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import GroupKind, Snapshot
 from tests.act.triggers import MemoryJournal, a_proposal
-from tests.probing.warmups import JOINED, NOW, READY, decide, shown, warmup
+from tests.probing.warmups import JOINED, NOW, READY, decide, snapshot_of, warmup
 from tests.snapshots import NOW_MS
 
 
@@ -46,12 +46,12 @@ def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
     ("snapshot", "sentence"),
     [
         pytest.param(
-            shown(),
+            snapshot_of(),
             "not probed: no process of it has a warm-up; this waits until a process of it has a warm-up",
             id="nothing to promote any more",
         ),
         pytest.param(
-            shown(warmup(0, eta=30)),
+            snapshot_of(warmup(0, eta=30)),
             "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s",
             id="not yet",
         ),
@@ -65,7 +65,7 @@ def test_the_guard_is_promised_no_time_where_there_is_only_an_estimate(snapshot:
 
 def test_the_guard_is_told_nothing_where_it_is_time_or_about_other_proposals() -> None:
     assert checked(READY) is None
-    assert checked(shown(), ProposalReason.REBALANCE_IMPROVES) is None
+    assert checked(snapshot_of(), ProposalReason.REBALANCE_IMPROVES) is None
     assert SubjectId("group", "app") == a_proposal("app").subject
 
 
@@ -76,10 +76,10 @@ def test_the_guard_is_told_nothing_where_it_is_time_or_about_other_proposals() -
             READY, RuleAnswer.YES, "rebalance app now: 1 warm-up (0_0) has caught up", id="it is time"
         ),
         pytest.param(
-            shown(warmup(0, eta=30)), RuleAnswer.WAIT,
+            snapshot_of(warmup(0, eta=30)), RuleAnswer.WAIT,
             "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s", id="not yet",
         ),
-        pytest.param(shown(), RuleAnswer.NO, "not probed: no process of it has a warm-up", id="nothing to do"),
+        pytest.param(snapshot_of(), RuleAnswer.NO, "not probed: no process of it has a warm-up", id="nothing to do"),
     ],
 )  # fmt: skip
 def test_what_explain_says(snapshot: Snapshot, answer: RuleAnswer, sentence: str) -> None:
@@ -94,10 +94,10 @@ def test_explain_knows_of_earlier_triggers() -> None:
 
 
 def test_of_many_warm_ups_the_first_are_named() -> None:
-    decision = decide(shown(*(warmup(number) for number in range(4))))
+    decision = decide(snapshot_of(*(warmup(number) for number in range(4))))
     assert decision.sentence == "rebalance app now: 4 warm-ups (0_0, 0_1, 0_2 and 1 more) have caught up"
 
 
 def test_explain_says_nothing_of_groups_without_warm_ups_by_their_kind() -> None:
-    assert about_probing("app", ProbingContext(shown(kind=GroupKind.STREAMS), Memory(), Limits())) == ()
+    assert about_probing("app", ProbingContext(snapshot_of(kind=GroupKind.STREAMS), Memory(), Limits())) == ()
     assert about_probing("other", ProbingContext(READY, Memory(), Limits())) == ()

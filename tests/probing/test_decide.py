@@ -22,7 +22,7 @@ from agent.probing.values import (
 from agent.values.limits import GroupLimits, Limits, ProbingLimits, ScopeLimits
 from agent.values.memory import CopyMemory, Join, Memory, StreamsMemory
 from agent.values.snapshot import GroupKind, Range, Snapshot, TaskRole
-from tests.probing.warmups import JOINED, NOW, READY, TASKS, decide, estimated, shown, unknown, warmup
+from tests.probing.warmups import JOINED, NOW, READY, TASKS, decide, estimated, snapshot_of, unknown, warmup
 from tests.snapshots import NOW_MS, a_cluster
 
 
@@ -30,20 +30,20 @@ from tests.snapshots import NOW_MS, a_cluster
     ("snapshot", "reason", "tasks"),
     [
         pytest.param(READY, ProbingReason.CAUGHT_UP, [0], id="one has caught up"),
-        pytest.param(shown(unknown(0)), ProbingReason.LEARN, [0], id="nothing tells of the only one"),
-        pytest.param(shown(warmup(0), warmup(1, eta=90)), ProbingReason.CAUGHT_UP, [0], id="another is far away"),
-        pytest.param(shown(estimated(0, 500, 0)), ProbingReason.LIKELY, [0], id="one probably has, by the model"),
+        pytest.param(snapshot_of(unknown(0)), ProbingReason.LEARN, [0], id="nothing tells of the only one"),
+        pytest.param(snapshot_of(warmup(0), warmup(1, eta=90)), ProbingReason.CAUGHT_UP, [0], id="another is far away"),
+        pytest.param(snapshot_of(estimated(0, 500, 0)), ProbingReason.LIKELY, [0], id="one probably has, by the model"),
         pytest.param(
-            shown(warmup(0), estimated(1, 500, 0)),
+            snapshot_of(warmup(0), estimated(1, 500, 0)),
             ProbingReason.CAUGHT_UP,
             [0, 1],
             id="one has and another probably has",
         ),
         pytest.param(
-            shown(unknown(0), unknown(1)), ProbingReason.LEARN, [0, 1], id="nothing tells and time has passed"
+            snapshot_of(unknown(0), unknown(1)), ProbingReason.LEARN, [0, 1], id="nothing tells and time has passed"
         ),
         pytest.param(
-            shown(estimated(0, 90_000, 300)),
+            snapshot_of(estimated(0, 90_000, 300)),
             ProbingReason.LEARN,
             [0],
             id="a long estimate, and a quarter of it is over",
@@ -61,7 +61,7 @@ def test_what_justifies_a_trigger(snapshot: Snapshot, reason: ProbingReason, tas
     ("count", "copies"), [pytest.param(1, "1 warm-up", id="one"), pytest.param(2, "2 warm-ups", id="two")]
 )
 def test_a_trigger_for_fresh_offset_sums_counts_the_warm_ups(count: int, copies: str) -> None:
-    decision = decide(shown(*(unknown(number) for number in range(count))))
+    decision = decide(snapshot_of(*(unknown(number) for number in range(count))))
     assert decision.sentence == (
         f"rebalance app now: the progress of {copies} is unknown until a rebalance brings fresh offset sums"
     )
@@ -70,21 +70,25 @@ def test_a_trigger_for_fresh_offset_sums_counts_the_warm_ups(count: int, copies:
 @pytest.mark.parametrize(
     ("snapshot", "reason", "words"),
     [
-        pytest.param(shown(), ProbingOffReason.NO_WARMUPS, "no process of it has a warm-up", id="nothing warms up"),
         pytest.param(
-            shown(warmup(0)._replace(role=TaskRole.STANDBY)),
+            snapshot_of(), ProbingOffReason.NO_WARMUPS, "no process of it has a warm-up", id="nothing warms up"
+        ),
+        pytest.param(
+            snapshot_of(warmup(0)._replace(role=TaskRole.STANDBY)),
             ProbingOffReason.NO_WARMUPS,
             "",
             id="a standby that has caught up",
         ),
         pytest.param(
-            shown(warmup(0), next_rebalance_ms=None),
+            snapshot_of(warmup(0), next_rebalance_ms=None),
             ProbingOffReason.NOTHING_WANTED,
             "scheduled no probing rebalance",
             id="the leader wants no other assignment",
         ),
-        pytest.param(shown(warmup(0), kind=GroupKind.STREAMS), ProbingOffReason.NOT_CLASSIC, "classic", id="KIP-1071"),
-        pytest.param(shown(warmup(0), state="Empty"), ProbingOffReason.EMPTY, "is Empty", id="no members"),
+        pytest.param(
+            snapshot_of(warmup(0), kind=GroupKind.STREAMS), ProbingOffReason.NOT_CLASSIC, "classic", id="KIP-1071"
+        ),
+        pytest.param(snapshot_of(warmup(0), state="Empty"), ProbingOffReason.EMPTY, "is Empty", id="no members"),
         pytest.param(a_cluster().snapshot(), ProbingOffReason.NOT_CLASSIC, "", id="no such group"),
     ],
 )
@@ -107,7 +111,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
     ("snapshot", "past", "changes", "reason", "in_ms", "words"),
     [
         pytest.param(
-            shown(warmup(0, eta=30)),
+            snapshot_of(warmup(0, eta=30)),
             [],
             {},
             ProbingWaitReason.RESTORING,
@@ -116,7 +120,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="still restoring",
         ),
         pytest.param(
-            shown(warmup(0, lag=9_999, eta=9)._replace(eta_s=None)),
+            snapshot_of(warmup(0, lag=9_999, eta=9)._replace(eta_s=None)),
             [],
             {},
             ProbingWaitReason.RESTORING,
@@ -125,7 +129,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="standing still: the longer, the later the next look",
         ),
         pytest.param(
-            shown(warmup(0), warmup(1, eta=3)),
+            snapshot_of(warmup(0), warmup(1, eta=3)),
             [],
             {},
             ProbingWaitReason.SHARING,
@@ -206,7 +210,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="a budget of none",
         ),
         pytest.param(
-            shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000),
+            snapshot_of(warmup(0), next_rebalance_ms=NOW_MS + 9_000),
             [],
             {"limits": Limits()},
             ProbingWaitReason.DEADLINE,
@@ -215,7 +219,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="the application's deadline is near",
         ),
         pytest.param(
-            shown(warmup(0), next_rebalance_ms=NOW_MS - 9_000),
+            snapshot_of(warmup(0), next_rebalance_ms=NOW_MS - 9_000),
             [],
             {"limits": Limits()},
             ProbingWaitReason.DEADLINE,
@@ -224,7 +228,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="the deadline is just over",
         ),
         pytest.param(
-            shown(warmup(0), state="PreparingRebalance", hidden=True),
+            snapshot_of(warmup(0), state="PreparingRebalance", hidden=True),
             [],
             {},
             ProbingWaitReason.REBALANCING,
@@ -233,7 +237,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="rebalancing",
         ),
         pytest.param(
-            shown(unknown(0)),
+            snapshot_of(unknown(0)),
             [],
             {"join": Join("k", NOW - 11_000, NOW - 10_000, {})},
             ProbingWaitReason.RESTORING,
@@ -274,7 +278,7 @@ def test_a_deadline_is_believed_within_the_bounds_of_the_last_join(
     due_ms: int, join: Join, known: bool, held: bool
 ) -> None:
     limits = Limits(groups={"app": GroupLimits(known=known)})
-    decision = decide(shown(warmup(0), next_rebalance_ms=due_ms), join=join, limits=limits)
+    decision = decide(snapshot_of(warmup(0), next_rebalance_ms=due_ms), join=join, limits=limits)
     assert (isinstance(decision, ProbingWait) and decision.reason is ProbingWaitReason.DEADLINE) is held
 
 
@@ -293,7 +297,7 @@ def test_standbys_that_fall_behind_are_answered_once_an_hour(ago_ms: int, left_m
     before = CopyMemory(NOW - 100_000, (), warmup=False, nearest=(NOW - ENOUGH_MS, 1_000))
     memory = Memory(cycle=5, streams={"app": StreamsMemory(JOINED, {}, {("new", TASKS[0]): before}, ())})
     limits = Limits(groups={"app": GroupLimits(known=True)}, probing=ProbingLimits(standbys=True))
-    decision = decide_by("app", ProbingContext(shown(falling), memory, limits), [PastTrigger(NOW - ago_ms, True)])
+    decision = decide_by("app", ProbingContext(snapshot_of(falling), memory, limits), [PastTrigger(NOW - ago_ms, True)])
     if left_ms is None:
         assert isinstance(decision, ProbingTrigger)
         assert decision.reason is ProbingReason.STANDBY
@@ -305,14 +309,14 @@ def test_standbys_that_fall_behind_are_answered_once_an_hour(ago_ms: int, left_m
 
 
 def test_of_several_bounds_the_one_that_ends_last_is_told() -> None:
-    near = shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000)
+    near = snapshot_of(warmup(0), next_rebalance_ms=NOW_MS + 9_000)
     decision = decide(near, [PastTrigger(NOW - 1_000, True)], limits=Limits())
     assert isinstance(decision, ProbingWait)
     assert decision.reason is ProbingWaitReason.DEADLINE
 
 
 def test_a_wait_for_others_is_over_after_its_bound_however_the_estimates_slip() -> None:
-    slipping = shown(warmup(0), warmup(1, eta=3))
+    slipping = snapshot_of(warmup(0), warmup(1, eta=3))
     assert isinstance(decide(slipping, ready_ms=NOW - 1_000), ProbingWait)
     assert isinstance(decide(slipping, ready_ms=NOW - 5_000), ProbingTrigger)
 

@@ -45,7 +45,7 @@ def unknown(number: int) -> TaskCopy:
     return warmup(number, lag=90_000, lag_source=LagSource.LAST_JOIN)._replace(eta_s=None, caught_up=None)
 
 
-def shown(*copies: TaskCopy, **changes: Any) -> Snapshot:
+def snapshot_of(*copies: TaskCopy, **changes: Any) -> Snapshot:
     of_group = {"next_rebalance_ms": DUE_MS, "join": "k", **changes}
     return (
         a_cluster()
@@ -76,4 +76,4 @@ def decide(
     return decide_by("app", ProbingContext(snapshot, memory, with_limits(limits, **changes)), past)
 
 
-READY = shown(warmup(0))
+READY = snapshot_of(warmup(0))

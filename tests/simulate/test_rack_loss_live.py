@@ -15,7 +15,7 @@ from agent.values.snapshot import Snapshot
 from testbed.cluster import ClusterSpec
 from tests.command import rackwise
 from tests.conftest import ClusterFactory
-from tests.watching_agent import Eye, settings_for
+from tests.watching_agent import WatchingAgent, settings_for
 
 pytestmark = [pytest.mark.harm, pytest.mark.drill]
 RACKS = ("a", "a", "b", "c", "c")
@@ -37,7 +37,7 @@ def test_what_losing_a_rack_costs_is_what_was_foretold(cluster_factory: ClusterF
     ]
     for future in admin.create_topics(made).values():
         future.result(60)
-    with Eye(settings_for(cluster.bootstrap_servers, **{"observe.refresh_configs": "0s"})) as eye:
+    with WatchingAgent(settings_for(cluster.bootstrap_servers, **{"observe.refresh_configs": "0s"})) as eye:
         before = eye.until(lambda seen: _whole(seen.snapshot), "all topics, led and in sync", within_s=60).snapshot
         (loss,) = [one for one in rack_losses(before) if one.rack == "a"]
         foretold = what_if(SimulatedCluster(before, Limits()), (RemoveRack("a"),)).snapshot

@@ -11,7 +11,7 @@ HOUR_MS = 3_600_000
 TOPIC = "rackwise.weights"
 
 
-def topic_told(name: str, rates: tuple[float | None, ...], until_s: float = -60.0) -> TopicRates:
+def topic_rates(name: str, rates: tuple[float | None, ...], until_s: float = -60.0) -> TopicRates:
     """Rates by partition; None where there is none."""
     until_ms = TAKEN_MS + round(until_s * 1_000)
     known = [(number, rate) for number, rate in enumerate(rates) if rate is not None]
@@ -20,19 +20,21 @@ def topic_told(name: str, rates: tuple[float | None, ...], until_s: float = -60.
     )
 
 
-def group_told(
+def group_rates(
     name: str,
     reads: Mapping[str, tuple[float | None, ...]] | None = None,
     restores: tuple[RestoreWeight, ...] = (),
     until_s: float = -60.0,
 ) -> GroupRates:
     """What a group reads, by topic and partition, and how fast it restores."""
-    columns = [topic_told(topic, rates, until_s) for topic, rates in (reads or {}).items()]
+    columns = [topic_rates(topic, rates, until_s) for topic, rates in (reads or {}).items()]
     until_ms = TAKEN_MS + round(until_s * 1_000)
     rows = tuple(ReadRates(one.topic, one.partitions, one.bytes_per_s) for one in columns)
     return GroupRates(name, until_ms - 24 * HOUR_MS, until_ms, rows, restores)
 
 
-def told(topics: Mapping[str, tuple[float | None, ...]], *groups: GroupRates, until_s: float = -60.0) -> WeightsReading:
+def reading_of(
+    topics: Mapping[str, tuple[float | None, ...]], *groups: GroupRates, until_s: float = -60.0
+) -> WeightsReading:
     """What the weights topic tells of this cluster."""
-    return WeightsReading(TOPIC, tuple(topic_told(name, rates, until_s) for name, rates in topics.items()), groups)
+    return WeightsReading(TOPIC, tuple(topic_rates(name, rates, until_s) for name, rates in topics.items()), groups)

@@ -42,7 +42,7 @@ class Instance:
 
 
 @dataclass
-class World:
+class StreamsApplication:
     """Instances by number. State stays on disk when a task goes; it is as old as it was then."""
 
     all_tasks: tuple[TaskId, ...]

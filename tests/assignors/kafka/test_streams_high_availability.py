@@ -23,7 +23,7 @@ from assignors.kafka.streams_problem import (
 )
 from assignors.problem import BadProblem, TaskId, TopicPartition
 from tests.assignors.kafka.golden import assert_as_kafka, golden_cases
-from tests.assignors.kafka.streams_application import END, Instance, World, process_id, tasks
+from tests.assignors.kafka.streams_application import END, Instance, StreamsApplication, process_id, tasks
 from tests.assignors.kafka.streams_cases import an_application
 
 SEEDS = range(150)
@@ -140,7 +140,7 @@ def test_kip_441_property_5_it_converges_whoever_joins_and_leaves(seed: int) -> 
     )
     if seed % 2:
         configs = replace(configs, rack_aware_assignment_strategy=rng.choice(("min_traffic", "balance_subtopology")))
-    world = World(all_tasks, stateful, configs, _three_racks(rng, all_tasks, stateful))
+    world = StreamsApplication(all_tasks, stateful, configs, _three_racks(rng, all_tasks, stateful))
     for number in range(rng.randint(1, 4)):
         world.instances[number] = _someone(rng)
     for number in range(10, 16):
@@ -187,7 +187,7 @@ def _running(instance: str, in_sync: bool = True) -> Instance:
 
 
 def test_kip_441_scaling_out() -> None:
-    world = World((T1, T2, T3), (T1, T2, T3), ONE_STANDBY)
+    world = StreamsApplication((T1, T2, T3), (T1, T2, T3), ONE_STANDBY)
     world.instances = {1: _running("0_1 0_3 | 0_2"), 2: _running("0_2 | 0_1 0_3"), 3: Instance()}
     first = world.rebalance()
     assert first.followup_rebalance
@@ -203,7 +203,7 @@ def test_kip_441_scaling_out() -> None:
 
 
 def test_kip_441_scaling_in_with_standbys_in_sync() -> None:
-    world = World((T1, T2, T3, T4), (T1, T2, T3, T4), ONE_STANDBY)
+    world = StreamsApplication((T1, T2, T3, T4), (T1, T2, T3, T4), ONE_STANDBY)
     world.instances = {2: _running("0_2 | 0_1 0_4"), 3: _running("0_3 | 0_2")}
     first = world.rebalance()
     assert world.shown() == {2: ("0_1 0_4", "0_2 0_3"), 3: ("0_2 0_3", "0_1 0_4")}, "the tables of the KIP"
@@ -214,7 +214,7 @@ def test_kip_441_scaling_in_with_standbys_in_sync() -> None:
 
 
 def test_kip_441_scaling_in_with_standbys_behind() -> None:
-    world = World((T1, T2, T3, T4), (T1, T2, T3, T4), ONE_STANDBY)
+    world = StreamsApplication((T1, T2, T3, T4), (T1, T2, T3, T4), ONE_STANDBY)
     world.instances = {2: _running("0_2 | 0_1 0_4", in_sync=False), 3: _running("0_3 | 0_2", in_sync=False)}
     first = world.rebalance()
     assert first.followup_rebalance
@@ -226,7 +226,7 @@ def test_kip_441_scaling_in_with_standbys_behind() -> None:
 
 def test_kip_441_balance_of_instances_and_subtopologies_once_settled() -> None:
     all_tasks = tasks("0_0 0_1 0_2 1_0 1_1 1_2")
-    world = World(all_tasks, all_tasks, AssignmentConfigs())
+    world = StreamsApplication(all_tasks, all_tasks, AssignmentConfigs())
     world.instances = {1: Instance(), 2: Instance(), 3: Instance()}
     world.settle(9)
     assert [sorted(task.subtopology for task in each.active) for each in world.instances.values()] == [[0, 1]] * 3

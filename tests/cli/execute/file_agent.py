@@ -83,7 +83,7 @@ def plan(state: PlanState, sentence: str = "") -> tuple[ReassignmentPlan, Batch]
     return ReassignmentPlan(MOVE.id, TARGETS, state, approved_by="ann@desk", sentence=sentence), batch
 
 
-def given(path: Path, *changes: ReassignmentPlan | Batch | ThrottleDebt) -> None:
+def write_journal(path: Path, *changes: ReassignmentPlan | Batch | ThrottleDebt) -> None:
     journal = FileJournal.open(path, LeaderEntry("rw-1", "here", 1, "cluster", 0))
     journal.append(*(line for change in changes for line in plan_entries.change_writes(change)))
     journal.close()

@@ -23,7 +23,7 @@ from agent.values.limits import ApproveLimits, Limits
 from agent.values.reassignment import PlanState
 from tests.builders import an_observation
 from tests.cli.conftest import Run
-from tests.cli.execute.file_agent import EMPTY_JOURNAL, MOVE, NOW_MS, Start, given, options, plan
+from tests.cli.execute.file_agent import EMPTY_JOURNAL, MOVE, NOW_MS, Start, options, plan, write_journal
 from tests.command import Done
 
 # --- listing ----------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_options_before_a_verb_are_not_left_aside_silently(here: Run, path: Path
 def test_explain_shows_what_the_guard_says(  # noqa: PLR0917 (fixtures, then the table's columns)
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, rules: list[str], last: str
 ) -> None:
-    given(path, *plan(PlanState.DONE))
+    write_journal(path, *plan(PlanState.DONE))
     answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3), min_insync_replicas="1")
     monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: answers.at())
     weightless = ("--set", "weights.enabled=false")

@@ -18,7 +18,7 @@ from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, PlanState, ThrottleDebt
 from agent.values.throttles import ThrottleResource
 from tests.cli.conftest import Run
-from tests.cli.execute.file_agent import MOVE, TARGETS, Start, given, options, plan
+from tests.cli.execute.file_agent import MOVE, TARGETS, Start, options, plan, write_journal
 
 
 def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Start) -> None:
@@ -46,7 +46,7 @@ def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Star
     ],
 )
 def test_apply_shows_how_it_ended(path: Path, state: PlanState, sentence: str, code: int, told: str) -> None:
-    given(path, *plan(state, sentence))
+    write_journal(path, *plan(state, sentence))
     found = follow.state_of(read_file(path).view, MOVE.id)
     assert (found.code, told in found.sentence) == (code, True), found
 
@@ -93,7 +93,7 @@ def test_who_stops_looking_stops_nothing(here: Run, path: Path, start: Start, mo
 
 
 def test_kafkas_own_file_of_a_plan(here: Run, path: Path, tmp_path: Path) -> None:
-    given(path, *plan(PlanState.OPEN))
+    write_journal(path, *plan(PlanState.OPEN))
     forth, back = tmp_path / "forth.json", tmp_path / "back.json"
     here("reassign", "status", MOVE.id, "--reassignment-json", str(forth), "--rollback-json", str(back), *options(path))
     assert json.loads(forth.read_text())["partitions"] == [
@@ -107,7 +107,7 @@ def test_rows_of_plans_and_throttles(path: Path) -> None:
     moving = Batch(MOVE.id, 2, TARGETS[1:], BatchState.ACKED, rate_bytes_per_s=7)
     rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "50000000", None, MOVE.id, 2)
     replicas = ThrottleDebt(ThrottleResource("topic", "t"), LEADER_REPLICAS, "0:1,0:4", None, MOVE.id, 2)
-    given(path, *plan(PlanState.OPEN), moving, rate, replicas)
+    write_journal(path, *plan(PlanState.OPEN), moving, rate, replicas)
     view = read_file(path).view
     (row,) = plan_rows(view)
     assert (row["state"], row["done"], row["moving"], row["rate_bytes_per_s"]) == ("open", 1, 1, 7)
@@ -140,7 +140,7 @@ def test_a_rollback_says_before_it_asks_how_many_partitions_move_back_at_a_time(
     here: Run, path: Path, limits: dict[str, int], says: str
 ) -> None:
     done, batch = plan(PlanState.DONE)
-    given(path, done._replace(**limits), batch)
+    write_journal(path, done._replace(**limits), batch)
     asked = here("reassign", "rollback", MOVE.id, *options(path))
     assert asked.stderr.splitlines()[0] == f"{MOVE.id}: 2 partitions, done; those that have moved {says}"
     assert "Confirmation is needed" in asked.stderr
@@ -178,7 +178,7 @@ def test_approving_what_is_done_already_says_that_its_replicas_are_in_place(  # 
 ) -> None:
     again = MOVE._replace(created_ms=MOVE.created_ms + later_ms)
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (again,))
-    given(path, *plan(state))
+    write_journal(path, *plan(state))
     asked = here("proposals", "approve", MOVE.id, *options(path))
     assert (
         "the planned replicas are in place by the journal, and the change above is not ahead" in asked.stderr

@@ -12,7 +12,7 @@ from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from tests.builders import Answers
-from tests.cli.money.recorded import a_world, sized
+from tests.cli.money.recorded import priced_cluster, sized
 from tests.snapshots import tp
 
 
@@ -37,4 +37,4 @@ def two_looks(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture
 def file(two_looks: Callable[..., str]) -> str:
-    return two_looks(a_world())
+    return two_looks(priced_cluster())

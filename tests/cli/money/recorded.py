@@ -15,7 +15,7 @@ from tests.snapshots import tp
 A_DAY = 1.728
 
 
-def a_world() -> Answers:
+def priced_cluster() -> Answers:
     answers = an_observation(a=(1,), b=(2,)).selector(None)
     answers.topic("orders", (1, 2), (2, 1), (1, 2), (2, 1), ends=[0] * 4).topic("audit", (1,), (2,), ends=[0] * 2)
     answers.group(

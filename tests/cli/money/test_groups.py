@@ -11,7 +11,7 @@ import pytest
 from agent.values.limits import Limits, PriceLimits
 from tests.builders import reader
 from tests.cli.conftest import Record, Run
-from tests.cli.money.recorded import A_DAY, a_world, rows
+from tests.cli.money.recorded import A_DAY, priced_cluster, rows
 
 
 class TestGroups:
@@ -50,7 +50,7 @@ class TestGroups:
         ]
 
     def test_without_a_price_no_table_has_a_column_of_money(self, two_looks: Callable[..., str], here: Run) -> None:
-        file = two_looks(a_world(), Limits(price=PriceLimits(usd_per_gb=None)))
+        file = two_looks(priced_cluster(), Limits(price=PriceLimits(usd_per_gb=None)))
         for command in (("groups",), ("groups", "shop"), ("topics",), ("topics", "orders"), ("racks",), ("status",)):
             assert "$" not in here(*command, "--replay", file, "-o", "table").stdout.replace("$/GB", "")
 
@@ -60,7 +60,7 @@ class TestGroups:
             assert not {"?", "-"} & {cell for row in csv.reader(io.StringIO(told)) for cell in row}
 
     def test_a_rack_that_is_not_known_is_null(self, two_looks: Callable[..., str], here: Run) -> None:
-        answers = a_world().group("shop", reader("m1", "b", "orders-0"), reader("m2", None, "orders-1"))
+        answers = priced_cluster().group("shop", reader("m1", "b", "orders-0"), reader("m2", None, "orders-1"))
         shop = rows(here, "groups", "shop", "--replay", two_looks(answers))
         assert shop["racks"] == ["b", None]
         assert [row["rack"] for row in shop["member_list"]] == ["b", None]
@@ -90,7 +90,7 @@ class TestGroups:
         self, two_looks: Callable[..., str], here: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLUMNS", "120")  # both bounds of a cell on one line
-        answers = a_world().group("shop", reader("m1", "b", "orders-0"), reader("m2", None, "orders-1"))
+        answers = priced_cluster().group("shop", reader("m1", "b", "orders-0"), reader("m2", None, "orders-1"))
         file = two_looks(answers)
         row = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "shop")
         assert (row["usd_per_day"], row["unknown_reads"], row["reads"]) == (pytest.approx(A_DAY), 1, 2)
@@ -100,7 +100,7 @@ class TestGroups:
     def test_a_group_of_unknown_cost_shows_its_bound_and_is_ranked_by_it(
         self, two_looks: Callable[..., str], here: Run
     ) -> None:
-        answers = a_world().without_group("near").group("shop", reader("m1", "b", "orders-0"))
+        answers = priced_cluster().without_group("near").group("shop", reader("m1", "b", "orders-0"))
         answers.group("lost", reader("n1", None, "orders-0 orders-1")).group("new", reader("x", None, ""))
         file = two_looks(answers)
         lost, shop, *_ = rows(here, "groups", "--replay", file)
@@ -123,7 +123,7 @@ class TestGroups:
         self, two_looks: Callable[..., str], here: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLUMNS", "160")
-        answers = a_world().group("lost", reader("n1", None, "orders-0 orders-1"))
+        answers = priced_cluster().group("lost", reader("n1", None, "orders-0 orders-1"))
         answers.group("gone", reader("n1", None, "orders-0 gone-0")).group(
             "rackwise-leader", reader("x", None, "gone-0")
         )
@@ -133,7 +133,7 @@ class TestGroups:
     def test_without_a_rate_there_is_no_bound_and_doctor_tells_none(
         self, two_looks: Callable[..., str], here: Run
     ) -> None:
-        answers = a_world().group("lost", reader("n1", None, "orders-0 gone-0"))
+        answers = priced_cluster().group("lost", reader("n1", None, "orders-0 gone-0"))
         file = two_looks(answers)
         lost = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "lost")
         assert (lost["usd_per_day"], lost["at_most_usd_per_day"]) == (None, None)
@@ -145,7 +145,7 @@ class TestGroups:
         assert "costs up to" not in here("doctor", "--replay", file, "-o", "table").stdout
 
     def test_after_one_look_money_is_unknown_and_never_zero(self, record: Record, here: Run) -> None:
-        file = str(record(a_world()))
+        file = str(record(priced_cluster()))
         shop = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "shop")
         assert (shop["cross_rack_bytes_per_s"], shop["usd_per_day"], shop["rates"]) == (None, None, "unknown")
         table = here("groups", "--replay", file, "-o", "table").stdout
@@ -158,7 +158,7 @@ class TestGroups:
         assert "$" not in line
 
     def test_without_a_price_there_are_bytes_and_no_dollars(self, two_looks: Callable[..., str], here: Run) -> None:
-        file = two_looks(a_world(), Limits(price=PriceLimits(usd_per_gb=None)))
+        file = two_looks(priced_cluster(), Limits(price=PriceLimits(usd_per_gb=None)))
         shop = rows(here, "groups", "--replay", file)[0]
         assert (shop["cross_rack_bytes_per_s"], shop["usd_per_day"]) == (4_000_000.0, None)
         assert "no price is set (price.usd_per_gb)" in here("groups", "--replay", file, "-o", "table").stdout

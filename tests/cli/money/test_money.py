@@ -13,7 +13,7 @@ from agent.values.observation import ObservationPart
 from agent.values.proposal import PredictedEffect
 from tests.builders import SELECTOR, Answers, an_observation, consumer, reader
 from tests.cli.conftest import Record, Run
-from tests.cli.money.recorded import A_DAY, a_world, rows, sized
+from tests.cli.money.recorded import A_DAY, priced_cluster, rows, sized
 from tests.snapshots import tp
 
 
@@ -78,7 +78,7 @@ class TestTopics:
     def test_a_name_that_may_not_have_been_read_is_not_said_to_be_absent(
         self, record: Record, here: Run, command: str, part: ObservationPart
     ) -> None:
-        file = str(record(a_world().gap(part)))
+        file = str(record(priced_cluster().gap(part)))
         done = here(command, "xyz", "--replay", file)
         assert (done.exit_code, done.stdout) == (5, ""), "it may exist"
         why = f"not all {command} could be read (no answer in time), so it may exist"
@@ -100,17 +100,17 @@ class TestTopics:
     def test_every_command_ends_as_partial_for_a_name_that_may_exist(
         self, record: Record, here: Run, part: ObservationPart, asked: tuple[str, ...]
     ) -> None:
-        partial = here(*asked, "--replay", str(record(a_world().gap(part))))
+        partial = here(*asked, "--replay", str(record(priced_cluster().gap(part))))
         assert (partial.exit_code, partial.stdout) == (5, "")
         assert f"was not found\n  why: not all {part} could be read (no answer in time), so it may exist\n" in (
             partial.stderr
         )
-        whole = here(*asked, "--replay", str(record(a_world())))
+        whole = here(*asked, "--replay", str(record(priced_cluster())))
         assert (whole.exit_code, whole.stdout) == (2, "")
         assert "was not found" not in whole.stderr
 
     def test_a_group_whose_reads_are_not_visible_is_named(self, two_looks: Callable[..., str], here: Run) -> None:
-        file = two_looks(a_world().group("moving", reader("m", "a", ""), state="PreparingRebalance"))
+        file = two_looks(priced_cluster().group("moving", reader("m", "a", ""), state="PreparingRebalance"))
         table = here("topics", "--replay", file, "-o", "table").stdout
         assert "not in the table: reads of group moving that are not visible now\n" in table
 
@@ -160,7 +160,7 @@ class TestMembersInNoBrokersRack:
     """Racks ``A`` and ``zone-b``, where brokers say ``a`` and ``b``: what these members read crosses for certain."""
 
     def a_world(self) -> Answers:
-        answers = a_world().selector(SELECTOR).without_group("shop").without_group("old")
+        answers = priced_cluster().selector(SELECTOR).without_group("shop").without_group("old")
         return answers.group("wrong", reader("m1", "A", "orders-0 orders-2"), reader("m2", "zone-b", "orders-1"))
 
     def test_doctor_says_what_they_cost_and_the_line_to_change(self, two_looks: Callable[..., str], here: Run) -> None:
@@ -195,7 +195,7 @@ class TestMembersInNoBrokersRack:
     def test_what_an_unknown_rack_would_save_is_unknown_and_not_left_empty(
         self, two_looks: Callable[..., str], here: Run
     ) -> None:
-        answers = a_world().selector(SELECTOR).without_group("shop").without_group("old").without_group("near")
+        answers = priced_cluster().selector(SELECTOR).without_group("shop").without_group("old").without_group("near")
         file = two_looks(answers.group("norack", reader("n", None, "orders-3")))
         (proposal,) = rows(here, "plan", "--replay", file)
         assert proposal["predicted"]["usd_per_day_before"] is None
@@ -207,14 +207,14 @@ class TestMembersInNoBrokersRack:
     def test_members_whose_subscriptions_are_too_old_have_a_bound_of_their_own(
         self, two_looks: Callable[..., str], here: Run
     ) -> None:
-        answers = a_world().selector(SELECTOR).without_group("shop").without_group("old")
+        answers = priced_cluster().selector(SELECTOR).without_group("shop").without_group("old")
         file = two_looks(answers.group("aged", reader("m1", None, "orders-0", version=1)))
         row = next(row for row in rows(here, "doctor", "--replay", file) if row["check"].startswith("clients are new"))
         assert (row["state"], row["at_most_usd_per_day"]) == ("FAULT", pytest.approx(A_DAY))
 
 
 def test_plan_says_what_a_proposal_saves_a_day(two_looks: Callable[..., str], here: Run) -> None:
-    file = two_looks(a_world().without_group("near"))
+    file = two_looks(priced_cluster().without_group("near"))
     head, *lines = here("plan", "--replay", file, "-o", "csv").stdout.splitlines()
     assert head == "id,kind,subject,usd_per_day_saved,sentence"
     saved = {line.split(",")[2]: line.split(",")[3] for line in lines}
@@ -224,12 +224,16 @@ def test_plan_says_what_a_proposal_saves_a_day(two_looks: Callable[..., str], he
 
 def test_plan_prices_the_reads_of_every_group(two_looks: Callable[..., str], here: Run) -> None:
     dear = Limits(price=PriceLimits(between={("a", "b"): 0.02, ("b", "a"): 0.2}))
-    shop = {row["group"]: row for row in rows(here, "plan", "--groups", "--replay", two_looks(a_world()))}["shop"]
+    shop = {row["group"]: row for row in rows(here, "plan", "--groups", "--replay", two_looks(priced_cluster()))}[
+        "shop"
+    ]
     assert (shop["now"]["reads"], shop["now"]["crossing_bytes_per_s"]) == (6, 4_000_000.0)
     assert (shop["now"]["usd_per_day"], shop["optimum"]["usd_per_day"]) == (pytest.approx(4 * A_DAY),) * 2
-    shop = {row["group"]: row for row in rows(here, "plan", "--groups", "--replay", two_looks(a_world(), dear))}["shop"]
+    shop = {row["group"]: row for row in rows(here, "plan", "--groups", "--replay", two_looks(priced_cluster(), dear))}[
+        "shop"
+    ]
     assert shop["now"]["usd_per_day"] == pytest.approx(2 * A_DAY + 20 * A_DAY)
-    simulated = rows(here, "simulate", "--replay", two_looks(a_world(), dear), "--add-member", "shop=a")
+    simulated = rows(here, "simulate", "--replay", two_looks(priced_cluster(), dear), "--add-member", "shop=a")
     (shop,) = simulated["groups"]
     assert shop["now"]["usd_per_day"] == pytest.approx(2 * A_DAY + 20 * A_DAY)
     assert shop["optimum"]["usd_per_day"] is not None
