@@ -108,14 +108,14 @@ def _add(answers: Answers, text: str, number: int) -> None:
 
 def _groups(answers: Answers, text: str, held: tuple[TopicPartition, ...], number: int) -> None:
     names = {"instance_id": text, "client_id": f"{text}-c", "client_host": text}
-    told = "zone" if number == HALF else text  # a subscription is UTF-8: half a pair cannot be in it
+    sent_text = "zone" if number == HALF else text  # a subscription is UTF-8: half a pair cannot be in it
     answers.group(
         f"{text}-classic",
-        reader(f"{text}-1", told, "orders-0 orders-1 orders-2", **names),
+        reader(f"{text}-1", sent_text, "orders-0 orders-1 orders-2", **names),
         reader(f"{text}-2", "a", "orders-3", user_data=b"\x00\xff"),
         assignor=text if number % 2 else "range",
     )
-    answers.group(f"{text}-rebalancing", reader(f"{text}-1", told, "orders-0"), state="PreparingRebalance")
+    answers.group(f"{text}-rebalancing", reader(f"{text}-1", sent_text, "orders-0"), state="PreparingRebalance")
     new = [
         consumer(f"{text}-{member}", rack, "orders-0")._replace(
             client_id=f"{text}-c",
@@ -140,7 +140,9 @@ def _groups(answers: Answers, text: str, held: tuple[TopicPartition, ...], numbe
     )
     answers.streams(
         f"{text}-app",
-        instance(1, told, {"0_0": "orders-0", "0_1": "orders-1"}, {"0_2": "orders-2"}, tags=((told, told),)),
+        instance(
+            1, sent_text, {"0_0": "orders-0", "0_1": "orders-1"}, {"0_2": "orders-2"}, tags=((sent_text, sent_text),)
+        ),
         instance(2, "b", {"0_2": "orders-2", "0_3": "orders-3"}, {"0_0": "orders-0"}),
     )
     answers.listed[f"{text}-other"] = RawListedGroup(f"{text}-other", text, text, text)

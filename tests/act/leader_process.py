@@ -43,13 +43,13 @@ def main(servers: str, prefix: str, name: str, file: str | None = None) -> int:
     leadership.start()
     leadership.begin(CLUSTER)
     _tell("started")
-    led: JournalPort | None = None
+    last_journal: JournalPort | None = None
     count = 0
     while not stop.wait(_PAUSE_S):
         try:
             journal = leadership.journal()
-            if journal is not led:
-                led = journal
+            if journal is not last_journal:
+                last_journal = journal
                 _tell("leading", epoch=journal.epoch) if journal is not None else _tell("standby")
             if journal is not None and leadership.may_act():
                 count += 1

@@ -79,6 +79,6 @@ def the_leader(agents: list[StandingAgent], within_s: float = 40) -> StandingAge
 def members_of(servers: str, group: str) -> frozenset[str]:
     """The members of a settled group; ``joining`` is among them while it is not."""
     admin = AdminClient({"bootstrap.servers": servers})
-    told = admin.describe_consumer_groups([group], request_timeout=10)[group].result()
-    settled = told.state == ConsumerGroupState.STABLE
-    return frozenset(member.member_id for member in told.members) | (frozenset() if settled else {"joining"})
+    description = admin.describe_consumer_groups([group], request_timeout=10)[group].result()
+    settled = description.state == ConsumerGroupState.STABLE
+    return frozenset(member.member_id for member in description.members) | (frozenset() if settled else {"joining"})

@@ -49,12 +49,12 @@ def topic_with(servers: str, name: str, placed: Sequence[Sequence[int]], *, mb: 
         assert producer.flush(60) == 0
 
 
-def plan_for(hand: WireAdminClient, proposal_id: str, after: Placement, **options: object) -> ReassignmentPlan:
+def plan_for(admin_client: WireAdminClient, proposal_id: str, after: Placement, **options: object) -> ReassignmentPlan:
     """A plan to that placement, from the one there is."""
-    hand.describe_brokers(DEADLINE_MS)
+    admin_client.describe_brokers(DEADLINE_MS)
     wanted = sorted({partition.topic for partition in after})
-    seen = {topic.name: topic for topic in hand.describe_topics(DEADLINE_MS, names=wanted).topics}
-    sizes = hand.describe_log_dirs(DEADLINE_MS).replica_bytes
+    seen = {topic.name: topic for topic in admin_client.describe_topics(DEADLINE_MS, names=wanted).topics}
+    sizes = admin_client.describe_log_dirs(DEADLINE_MS).replica_bytes
     targets = []
     for partition, replicas in sorted(after.items()):
         topic = seen[partition.topic]
@@ -64,29 +64,29 @@ def plan_for(hand: WireAdminClient, proposal_id: str, after: Placement, **option
     return ReassignmentPlan(proposal_id, tuple(targets), approved_by="a test", **options)  # type: ignore[arg-type]
 
 
-def placement(hand: WireAdminClient, *topics: str) -> Placement:
+def placement(admin_client: WireAdminClient, *topics: str) -> Placement:
     """Replicas of those topics by now."""
-    hand.describe_brokers(DEADLINE_MS)
+    admin_client.describe_brokers(DEADLINE_MS)
     return {
         TopicPartition(topic.name, row.partition): row.replicas
-        for topic in hand.describe_topics(DEADLINE_MS, names=topics).topics
+        for topic in admin_client.describe_topics(DEADLINE_MS, names=topics).topics
         for row in topic.partitions
     }
 
 
-def leaders(hand: WireAdminClient, *topics: str) -> dict[TopicPartition, int | None]:
+def leaders(admin_client: WireAdminClient, *topics: str) -> dict[TopicPartition, int | None]:
     """Leaders of those topics by now."""
     return {
         TopicPartition(topic.name, row.partition): row.leader
-        for topic in hand.describe_topics(DEADLINE_MS, names=topics).topics
+        for topic in admin_client.describe_topics(DEADLINE_MS, names=topics).topics
         for row in topic.partitions
     }
 
 
-def throttles(hand: WireAdminClient, *topics: str) -> dict[tuple[ThrottleResource, str], str]:
+def throttles(admin_client: WireAdminClient, *topics: str) -> dict[tuple[ThrottleResource, str], str]:
     """Every throttle that is set, of those topics and of all brokers that are up."""
-    hand.describe_brokers(DEADLINE_MS)
-    read = hand.describe_throttles(topics, hand.broker_ids, DEADLINE_MS)
+    admin_client.describe_brokers(DEADLINE_MS)
+    read = admin_client.describe_throttles(topics, admin_client.broker_ids, DEADLINE_MS)
     assert read.gaps == ()
     return {key: throttle.own for key, throttle in read.seen.items() if throttle.own is not None}
 
@@ -135,13 +135,13 @@ def journal_file(path: Path, agent: str = "tested") -> Iterator[FileJournal]:
 
 @contextmanager
 def executor(
-    hand: WireAdminClient, path: Path, policy: ReassignmentPolicy | None = None
+    admin_client: WireAdminClient, path: Path, policy: ReassignmentPolicy | None = None
 ) -> Iterator[ReassignmentExecutor]:
     """An executor that goes on with the journal of that file."""
     with journal_file(path) as journal:
         one = ReassignmentExecutor(
             journal=journal,
-            hand=hand,
+            hand=admin_client,
             policy=policy or ReassignmentPolicy(ExecuteLimits(max_bytes_in_flight=None), look_ms=500),
             may=lambda: BatchPermission(begin=True),
             tick_ms=200,

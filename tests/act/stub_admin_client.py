@@ -32,7 +32,7 @@ def unknown(name: str) -> RawTopic:
 
 
 @dataclass
-class StubHand:
+class StubAdminClient:
     """Each witness tells its own; all calls are kept."""
 
     witnesses: Mapping[int, tuple[RawTopic, ...]] = field(default_factory=dict)

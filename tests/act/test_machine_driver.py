@@ -25,7 +25,7 @@ from agent.wire.admin_client import WireAdminClient
 from agent.wire.change_result import DONE, ChangeResult, Fate
 from agent.wire.failure import Deadline
 from assignors.problem import TopicPartition
-from tests.act.stub_admin_client import StubHand, topic, unknown
+from tests.act.stub_admin_client import StubAdminClient, topic, unknown
 
 T0 = TopicPartition("t", 0)
 MOVE = NewPartitionReassignment(T0, "id", (1, 2), (3, 2))
@@ -36,17 +36,17 @@ ONE = ThrottleResource("broker", "1")
 AS_EXPECTED = {1: (topic("t", (1, 2)),)}
 
 
-def carried(hand: StubHand, act: ClusterChange, *, within_ms: int = 1_000) -> tuple[RequestResult, ...]:
+def carried(hand: StubAdminClient, act: ClusterChange, *, within_ms: int = 1_000) -> tuple[RequestResult, ...]:
     taken = cast("WireAdminClient", cast("Any", hand))
     return carry_out(taken, act, begin_by=Deadline.after_ms(within_ms), timeout_ms=1_000)
 
 
-def sent(hand: StubHand) -> list[Any]:
+def sent(hand: StubAdminClient) -> list[Any]:
     return [call for call in hand.calls if call[0] in ("alter", "elect", "throttle")]
 
 
 def test_a_move_whose_partition_is_as_expected_is_sent() -> None:
-    hand = StubHand(AS_EXPECTED)
+    hand = StubAdminClient(AS_EXPECTED)
     assert carried(hand, AlterReassignments((MOVE,))) == (RequestResult(T0, RequestFate.OK, ""),)
     assert sent(hand) == [("alter", {T0: (3, 2)})]
 
@@ -68,7 +68,7 @@ def test_a_move_whose_partition_is_as_expected_is_sent() -> None:
     ids=["another order", "other replicas", "another topic", "no topic", "no right to see it", "no such partition"],
 )
 def test_a_move_whose_partition_is_another_is_not_sent(now: Any, kind: RequestFate, sentence: str) -> None:
-    hand = StubHand({1: (now,)})
+    hand = StubAdminClient({1: (now,)})
     (result,) = carried(hand, AlterReassignments((MOVE,)))
     assert (result.kind, sent(hand)) == (kind, [])
     assert sentence in result.sentence
@@ -91,13 +91,13 @@ def test_a_move_whose_partition_is_another_is_not_sent(now: Any, kind: RequestFa
     ids=["ours", "another tool's since the look", "ended since the look", "of another topic", "of no topic"],
 )
 def test_only_a_move_that_still_is_ours_is_cancelled(running: Any, now: Any, kind: RequestFate, sentence: str) -> None:
-    hand = StubHand({1: (now,)}, moves=running)
+    hand = StubAdminClient({1: (now,)}, moves=running)
     assert carried(hand, CANCEL) == (RequestResult(T0, kind, sentence),)
     assert bool(sent(hand)) is (kind is RequestFate.OK)
 
 
 def test_a_partition_that_another_tool_began_to_move_since_the_look_is_not_moved() -> None:
-    hand = StubHand(AS_EXPECTED, moves=(THEIRS,))
+    hand = StubAdminClient(AS_EXPECTED, moves=(THEIRS,))
     assert carried(hand, AlterReassignments((MOVE,))) == (
         RequestResult(T0, RequestFate.RETRY, "t-0 is being moved to 4,2"),
     )
@@ -130,7 +130,7 @@ def test_a_rate_is_changed_only_while_it_is_what_it_was_decided_for(
     setting: ThrottleChange, own_and_default: tuple[str | None, str | None] | None, sentence: str | None
 ) -> None:
     throttles = (SeenThrottle(ONE, LEADER_RATE, *own_and_default),) if own_and_default is not None else ()
-    hand = StubHand(throttles=throttles, mute=frozenset() if throttles else frozenset({1}))
+    hand = StubAdminClient(throttles=throttles, mute=frozenset() if throttles else frozenset({1}))
     (result,) = carried(hand, AlterThrottles((setting,)))
     assert bool(sent(hand)) is (sentence is None)
     assert (result.kind, sentence or "") == (RequestFate.OK if sentence is None else RequestFate.RETRY, sentence or "")
@@ -148,14 +148,14 @@ def test_a_rate_is_changed_only_while_it_is_what_it_was_decided_for(
 )
 def test_a_list_is_changed_only_of_the_very_topic(now: Any, kind: RequestFate) -> None:
     entry = ThrottleChange(ThrottleResource("topic", "t"), LEADER_REPLICAS, OpType.APPEND, "0:1", topic_id="id")
-    hand = StubHand({1: (now,)})
+    hand = StubAdminClient({1: (now,)})
     assert [row.kind for row in carried(hand, AlterThrottles((entry,)))] == [kind]
     assert bool(sent(hand)) is (kind is RequestFate.OK)
 
 
 def test_a_resource_is_changed_whole_or_not_at_all_and_the_others_all_the_same() -> None:
     two = ThrottleResource("broker", "2")
-    hand = StubHand(throttles=(SeenThrottle(ONE, LEADER_RATE, "7"),))
+    hand = StubAdminClient(throttles=(SeenThrottle(ONE, LEADER_RATE, "7"),))
     settings = (SET, SET._replace(key=FOLLOWER_RATE), SET._replace(resource=two))
     assert [(row.subject, row.kind) for row in carried(hand, AlterThrottles(settings))] == [
         (ONE, RequestFate.RETRY), (two, RequestFate.OK),
@@ -165,7 +165,7 @@ def test_a_resource_is_changed_whole_or_not_at_all_and_the_others_all_the_same()
 
 
 def test_what_is_as_expected_is_sent_without_what_is_not() -> None:
-    hand = StubHand({1: (topic("t", (1, 2)), topic("u", (2, 1)))})
+    hand = StubAdminClient({1: (topic("t", (1, 2)), topic("u", (2, 1)))})
     other = MOVE._replace(id=TopicPartition("u", 0))
     assert [row.kind for row in carried(hand, AlterReassignments((MOVE, other)))] == [RequestFate.OK, RequestFate.RETRY]
     assert sent(hand) == [("alter", {T0: (3, 2)})]
@@ -190,25 +190,25 @@ def test_what_is_as_expected_is_sent_without_what_is_not() -> None:
     ],
 )  # fmt: skip
 def test_an_answer_of_the_wire_is_one_of_the_machine(told: ChangeResult, cancelling: bool, kind: RequestFate) -> None:
-    hand = StubHand(AS_EXPECTED, answer=told, moves=(OURS,) if cancelling else ())
+    hand = StubAdminClient(AS_EXPECTED, answer=told, moves=(OURS,) if cancelling else ())
     act = CANCEL if cancelling else AlterReassignments((MOVE,))
     assert [row.kind for row in carried(hand, act)] == [kind]
 
 
 def test_what_was_not_sent_in_time_is_told_so() -> None:
-    hand = StubHand(AS_EXPECTED, answer=ChangeResult(Fate.NOT_SENT))
+    hand = StubAdminClient(AS_EXPECTED, answer=ChangeResult(Fate.NOT_SENT))
     assert [row.kind for row in carried(hand, CANCEL, within_ms=0)] == [RequestFate.NOT_SENT]
     assert [row.kind for row in carried(hand, ElectLeaders((T0,)), within_ms=0)] == [RequestFate.NOT_SENT]
 
 
 def test_where_it_is_too_late_for_a_move_nobody_is_asked_for_its_partition_either() -> None:
-    hand = StubHand(AS_EXPECTED)
+    hand = StubAdminClient(AS_EXPECTED)
     assert [row.kind for row in carried(hand, AlterReassignments((MOVE,)), within_ms=0)] == [RequestFate.NOT_SENT]
     assert hand.calls == []
 
 
 def test_settings_are_answered_once_for_each_topic_or_broker() -> None:
-    hand = StubHand()
+    hand = StubAdminClient()
     broker, moved = ThrottleResource("broker", "3"), ThrottleResource("topic", "t")
     settings = (
         ThrottleChange(broker, LEADER_RATE, OpType.SET, "1"),

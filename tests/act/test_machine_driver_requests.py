@@ -32,7 +32,7 @@ PLAN = ReassignmentPlan("p-1", (ReassignmentTarget(P0, "id", (1, 2), (3, 2)),), 
 WHY = "ann@desk paused acting"
 
 
-class NoHand:
+class NoAdminClient:
     """Fails on every request."""
 
     def __getattr__(self, name: str) -> Any:
@@ -50,12 +50,12 @@ def test_what_would_begin_is_not_sent_after_a_pause_was_answered(
 ) -> None:
     journal = MemoryJournal()
     journal.append(*plan_entries.change_writes(PLAN))
-    runner = MachineDriver(journal, NoHand(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: may)  # type: ignore[arg-type]
+    runner = MachineDriver(journal, NoAdminClient(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: may)  # type: ignore[arg-type]
     runner._state, _ = resume(plan_entries.open_records(journal.view()), ReassignmentPolicy())
     assert runner._act(act) == RequestDone((RequestResult(P0, RequestFate.NOT_SENT, WHY),))
 
 
-class SilentHand:
+class SilentAdminClient:
     """No broker answers."""
 
     def describe_brokers(self, _: int) -> None:
@@ -71,7 +71,7 @@ def test_a_plan_that_the_journal_has_dropped_is_accepted_as_a_new_attempt(monkey
         *plan_entries.change_writes(done), *plan_entries.change_writes(done._replace(proposal_id="p-2", order=2))
     )
     runner = MachineDriver(
-        journal, SilentHand(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: BatchPermission(begin=True)
+        journal, SilentAdminClient(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: BatchPermission(begin=True)
     )  # type: ignore[arg-type]
     runner.resume()
     runner.hear(PlanAccepted(PLAN))
@@ -89,7 +89,7 @@ def test_a_plan_begins_only_where_there_is_still_room_beside_those_that_were_acc
     monkeypatch.setattr(targets, "MOST_OPEN_BYTES", plan_size(PLAN).bytes + 1)
     journal = MemoryJournal()
     runner = MachineDriver(
-        journal, SilentHand(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: BatchPermission(begin=True)
+        journal, SilentAdminClient(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: BatchPermission(begin=True)
     )  # type: ignore[arg-type]
     runner.resume()
     plan = PLAN._replace(state=PlanState.OPEN)

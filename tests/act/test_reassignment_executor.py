@@ -26,7 +26,7 @@ from agent.values.throttles import SeenThrottle
 from agent.wire.admin_client import WireAdminClient
 from agent.wire.change_result import DONE, ChangeResult, Fate
 from assignors.problem import TopicPartition
-from tests.act.stub_admin_client import StubHand, topic
+from tests.act.stub_admin_client import StubAdminClient, topic
 from tests.act.triggers import MemoryJournal
 from tests.observe.live import wait_for
 
@@ -38,7 +38,7 @@ POLICY = ReassignmentPolicy(
 YES = BatchPermission(begin=True)
 
 
-class Instant(StubHand):
+class Instant(StubAdminClient):
     """Moves end at once, elections succeed at once."""
 
     def __init__(self) -> None:
@@ -68,13 +68,13 @@ class Instant(StubHand):
         self.witnesses = {1: (row,), 2: (row,)}
 
 
-def changes(hand: StubHand) -> list[str]:
+def changes(hand: StubAdminClient) -> list[str]:
     return [call[0] for call in hand.calls if call[0] in ("alter", "elect", "throttle")]
 
 
 @contextmanager
 def moving(
-    hand: StubHand,
+    hand: StubAdminClient,
     journal: MemoryJournal,
     may: Callable[[], BatchPermission] = lambda: YES,
     policy: ReassignmentPolicy = POLICY,

@@ -27,6 +27,6 @@ def assert_one_error(done: Done, *codes: int) -> None:
 
 def assert_clean(done: Done) -> None:
     """Nothing that it said is a library's own, or harms a terminal."""
-    said = done.stdout + done.stderr
-    assert LIBRARY.search(said) is None, done
-    assert UNSAFE.search(said) is None, done
+    output = done.stdout + done.stderr
+    assert LIBRARY.search(output) is None, done
+    assert UNSAFE.search(output) is None, done

@@ -71,12 +71,12 @@ def a_part(*replicas: int) -> Part:
 def view_of(cluster: Cluster, former: tuple[Part, ...] | None = None) -> ClusterView:
     """What a look shows; with ``former``, brokers tell partitions as they were, and the controller as they are."""
     ids = [TopicPartition("t", number) for number in range(len(cluster.parts))]
-    told = cluster.parts if former is None or len(former) != len(cluster.parts) else former
+    parts = cluster.parts if former is None or len(former) != len(cluster.parts) else former
     return ClusterView(
         brokers=cluster.up,
         partitions=tuple(
             PartitionView(id_, part.topic_id, part.leader, part.replicas, part.isr, cluster.min_isr)
-            for id_, part in zip(ids, told, strict=True)
+            for id_, part in zip(ids, parts, strict=True)
         ),
         moves=tuple(
             ReassignmentView(id_, part.replicas, part.adding, part.removing)
@@ -131,8 +131,8 @@ def blinded(seen: ClusterView) -> Iterator[tuple[str, ClusterView]]:
             ("the min ISR", {"min_isr": None}),
             ("the leader", {"leader": None, "leader_known": False}),
         ):
-            told = partition._replace(**change)  # type: ignore[arg-type] # a row's
-            yield f"{what} of t-{at}", seen._replace(partitions=(*others[0], told, *others[1]))
+            changed = partition._replace(**change)  # type: ignore[arg-type] # a row's
+            yield f"{what} of t-{at}", seen._replace(partitions=(*others[0], changed, *others[1]))
         yield f"t-{at}", seen._replace(partitions=(*others[0], *others[1]))
     if seen.bytes:
         yield "log dirs", seen._replace(bytes=())
@@ -145,13 +145,13 @@ def last_look(cluster: Cluster, act: ClusterChange) -> tuple[ClusterChange, tupl
     """
     topic, running = _raw(cluster)
     if isinstance(act, AlterReassignments):
-        told = {move.id: no_longer_to_move(move, topic, running.get(move.id)) for move in act.moves}
-        left = AlterReassignments(tuple(move for move in act.moves if told[move.id] is None))
-        return left, tuple(one for one in told.values() if one is not None)
+        refusals = {move.id: no_longer_to_move(move, topic, running.get(move.id)) for move in act.moves}
+        left = AlterReassignments(tuple(move for move in act.moves if refusals[move.id] is None))
+        return left, tuple(one for one in refusals.values() if one is not None)
     if isinstance(act, CancelReassignments):
-        told = {run.id: no_longer_to_cancel(run, topic, running.get(run.id)) for run in act.runs}
-        return CancelReassignments(tuple(run for run in act.runs if told[run.id] is None)), tuple(
-            one for one in told.values() if one is not None
+        refusals = {run.id: no_longer_to_cancel(run, topic, running.get(run.id)) for run in act.runs}
+        return CancelReassignments(tuple(run for run in act.runs if refusals[run.id] is None)), tuple(
+            one for one in refusals.values() if one is not None
         )
     if isinstance(act, AlterThrottles):
         own = {(resource, key): value for resource, key, value in cluster.settings}

@@ -58,7 +58,7 @@ class Live:
         parts = tuple(a_part(*target.before) for target in plan.targets)
         self.cluster = Cluster(parts, frozenset({1, 2, 3}))._replace(**cluster)
         self.journal = ReassignmentRecords()
-        self.said: list[NotifyOperator] = []
+        self.notices: list[NotifyOperator] = []
         self.acts: list[object] = []
         self.finished: list[FinishPlan] = []
         self.ended: list[ReassignmentPlan] = []
@@ -99,7 +99,7 @@ class Live:
                     self.cluster, answer = self.answer_as(self.cluster, command)
                     self.tell(answer)
                 case NotifyOperator():
-                    self.said.append(command)
+                    self.notices.append(command)
                 case FinishPlan():
                     self.finished.append(command)
 
@@ -110,7 +110,7 @@ class Live:
         return [type(act).__name__ for act in self.acts]
 
     def alarms(self) -> list[str]:
-        return [say.sentence for say in self.said if say.alarm]
+        return [say.sentence for say in self.notices if say.alarm]
 
     def sentences(self) -> str:
-        return "\n".join(say.sentence for say in self.said)
+        return "\n".join(say.sentence for say in self.notices)

@@ -37,7 +37,7 @@ def after_command(
     view: JournalState, verb: CommandVerb, name: str = "c0", about: str = FIRST
 ) -> tuple[JournalState, LeaderAnswer]:
     """The journal after a command, and its answer."""
-    wish = ask(verb, MOVE if about == FIRST else about, id_=name)
-    result = apply_commands([wish], view, STANDING, LIMITS, NOW_MS)
+    command = ask(verb, MOVE if about == FIRST else about, id_=name)
+    result = apply_commands([command], view, STANDING, LIMITS, NOW_MS)
     after = journal(*result.writes, at_ms=NOW_MS, view=view)
     return after, done(result, view, name)

@@ -40,7 +40,7 @@ def test_a_move_is_throttled_sent_cleared_and_told():
     assert live.finished == [FinishPlan("p", PlanState.DONE, "1 partition moved as planned")]
     assert live.state.idle
     assert "batch 1: 1 partition, 1.0 kB to copy; most to broker 3: 1.0 kB; 100 s at 10 B/s" in [
-        say.sentence for say in live.said
+        say.sentence for say in live.notices
     ]
 
 

@@ -230,7 +230,7 @@ def test_what_is_stuck_gets_twice_its_rate_and_the_former_one_is_remembered():
     assert live.journal.batches[0].rate_bytes_per_s == 10
     rates = {(debt.ours, debt.formerly) for debt in live.journal.debts if debt.key in (LEADER_RATE, FOLLOWER_RATE)}
     assert rates == {("10", "5")}
-    assert "batch 1: 1 partition moving" in [say.sentence for say in live.said]
+    assert "batch 1: 1 partition moving" in [say.sentence for say in live.notices]
 
 
 def test_a_replica_that_comes_into_sync_is_progress():

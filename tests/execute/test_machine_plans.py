@@ -64,7 +64,7 @@ def test_a_plan_that_cannot_be_seen_or_whose_broker_is_down_is_not_in_the_way_of
 def test_each_plan_says_once_what_it_waits_for():
     live = two(BatchPermission(begin=True, held=(("p", "t is excluded"), ("q", "outside the windows"))))
     live.wait(60)
-    told = [(say.proposal_id, say.sentence) for say in live.said]
+    told = [(say.proposal_id, say.sentence) for say in live.notices]
     assert told.count(("p", "no new batch: t is excluded")) == 1
     assert told.count(("q", "no new batch: outside the windows")) == 1
 

@@ -133,6 +133,6 @@ def test_what_is_not_accepted_and_what_changes_nothing_is_not_in_the_way_of_the_
     )
     live.tell(TimePassed(60_000))
     assert [(plan.proposal_id, plan.paused) for plan in live.journal.plans] == [("p", False), ("q", True)]
-    told = {say.sentence: say.alarm for say in live.said}
+    told = {say.sentence: say.alarm for say in live.notices}
     assert told["p is not accepted: it was accepted before"] is False
     assert told[f"{PlanCommand.RESUME} gone: nothing to do"] is False
