@@ -14,7 +14,7 @@ from agent.values.finding import FindingReason, FindingSeverity
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation, instance, reader
 from tests.snapshots import tp
-from tests.weights.rates import group_rates, reading_of
+from tests.telemetry.weight_rates import group_rates, reading_of
 
 HEAVY = (1_000.0, 10.0, 10.0, 800.0)
 """Two heavy partitions and two light ones."""

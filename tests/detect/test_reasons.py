@@ -22,7 +22,7 @@ from tests.builders import (
     reader,
     with_group,
 )
-from tests.weights.rates import reading_of
+from tests.telemetry.weight_rates import reading_of
 
 Looks = tuple[Callable[[Answers], object], ...]
 LIMITS = with_group("app", num_standby_replicas=0, rack_aware_assignment_strategy="min_traffic")

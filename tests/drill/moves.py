@@ -1,7 +1,7 @@
 """A reassignment under way on four brokers, and harm to it.
 
 Roles are dealt by the seed: what moves is a replica of each partition, from the source to the target; the two others
-stay. Foreign throttles stand beside ours in every run. What must hold afterwards is in `tests.drill.checking`.
+stay. Foreign throttles stand beside ours in every run. What must hold afterwards is in `tests.drill.drill_checks`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from tests.act.reassignments import (
 )
 from tests.drill.harness import Clocks
 from tests.drill.process import Process
+from tests.drill.reassignment_proxy import Started, WatchingProxy
 from tests.drill.traffic import Traffic
-from tests.drill.watching import Started, WatchingProxy
 from tests.observe.live import wait_for
 
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"

@@ -21,7 +21,7 @@ from agent.values.throttles import ThrottleResource
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics
 from tests.act.reassignments import DEADLINE_MS, set_config, throttles
-from tests.drill.checking import survives
+from tests.drill.drill_checks import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import SLOWLY, Row, Run
 from tests.observe.live import wait_for

@@ -15,7 +15,7 @@ from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
 from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
 from tests.act.reassignments import DEADLINE_MS, kafka_tool, plan_for, set_config, topic_with
-from tests.drill.checking import survives
+from tests.drill.drill_checks import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import EITHER, Harm, Row, Run, controller_of
 from tests.observe.live import wait_for

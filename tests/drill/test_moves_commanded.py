@@ -13,10 +13,10 @@ from agent.values.observation import RawReassignment
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from testbed.cluster import EmbeddedCluster
 from tests.act.reassignments import DEADLINE_MS
-from tests.drill.checking import survives
+from tests.drill.drill_checks import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import SLOWLY, Harm, Row, Run, partitions
-from tests.drill.watching import Started
+from tests.drill.reassignment_proxy import Started
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 

@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient
 
 from agent.values.reassignment import PlanState
 from testbed.cluster import EmbeddedCluster
-from tests.drill.checking import survives
+from tests.drill.drill_checks import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import EITHER, SLOWLY, Harm, Row, Run, controller_of
-from tests.drill.watching import ALTER_CONFIGS, DESCRIBE_CONFIGS, LIST_REASSIGNMENTS, METADATA, Cut
+from tests.drill.reassignment_proxy import ALTER_CONFIGS, DESCRIBE_CONFIGS, LIST_REASSIGNMENTS, METADATA, Cut
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 

@@ -11,11 +11,11 @@ import pytest
 from agent.errors import FencedOut
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics, make_topics, new_prefix
-from tests.drill.checking import check
+from tests.drill.drill_checks import check
 from tests.drill.harness import SEEDS, drilled
 from tests.drill.moves import Run, running
 from tests.drill.process import Process
-from tests.drill.watching import WatchingProxy
+from tests.drill.reassignment_proxy import WatchingProxy
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 

@@ -65,7 +65,7 @@ from tests.memory.test_remember import a_rich_memory
 from tests.record.test_proposals import a_proposal, as_read, step
 from tests.record.test_telemetry import SMALL
 from tests.snapshots import NOW_MS
-from tests.weights.test_codec import BILLING, ORDERS
+from tests.telemetry.test_weights import BILLING, ORDERS
 
 Reader = Callable[[bytes], bool]
 

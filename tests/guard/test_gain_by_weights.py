@@ -12,7 +12,7 @@ from agent.values.limits import GainLimits, Limits
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.verdict import CheckPassed, Hold, HoldReason
 from tests.propose.test_basis import HEAVY, only, proposals, swapped
-from tests.weights.rates import reading_of
+from tests.telemetry.weight_rates import reading_of
 
 RECORDS = SimpleNamespace(view={}, moved={})
 

@@ -16,7 +16,7 @@ from agent.values.snapshot import Snapshot
 from agent.values.weights import RestoreWeight, WeightsReading
 from tests.builders import MONOTONIC_MS, Answers, an_observation
 from tests.snapshots import tp
-from tests.weights.rates import TOPIC, group_rates, reading_of, topic_rates
+from tests.telemetry.weight_rates import TOPIC, group_rates, reading_of, topic_rates
 
 OWN = Memory(
     rate_bases=(RateBase(MONOTONIC_MS - 10_000, {tp("orders-0"): 900, tp("orders-1"): 1_000, tp("orders-2"): 1_000}),),

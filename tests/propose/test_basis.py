@@ -17,7 +17,7 @@ from agent.values.proposal import Proposal, ProposalReason
 from agent.values.weights import FigureBasis, WeightsReading
 from tests.builders import MONOTONIC_MS, Answers, an_observation, consumer, instance, reader
 from tests.snapshots import tp
-from tests.weights.rates import TOPIC, group_rates, reading_of
+from tests.telemetry.weight_rates import TOPIC, group_rates, reading_of
 
 HEAVY = (1_000.0, 10.0, 10.0, 800.0)
 

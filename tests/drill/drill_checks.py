@@ -16,7 +16,7 @@ from testbed.cluster import EmbeddedCluster
 from tests.act.reassignments import DEADLINE_MS, placement, throttles
 from tests.drill.harness import drilled
 from tests.drill.moves import Row, Run, journal_topics, mend, running
-from tests.drill.watching import Started, WatchingProxy
+from tests.drill.reassignment_proxy import Started, WatchingProxy
 
 
 class Witness:

@@ -1,4 +1,4 @@
-"""rackwise's command line, killed at a point of ingest: python -m tests.pipeline.killed POINT NTH DELAY_MS ARGUMENTS
+"""The command line, killed at a point of ingest: python -m tests.pipeline.killed_ingest POINT NTH DELAY_MS ARGUMENTS
 
 The process sends itself SIGKILL the NTH time that it comes to the point, DELAY_MS later. Nothing of it runs on; its
 Java notices a moment later, or is killed with it, as when a machine loses power.
