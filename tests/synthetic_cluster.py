@@ -1,10 +1,10 @@
-"""The synthetic world of the benchmarks: as many groups as asked for, each reading a topic of its own.
+"""The synthetic cluster of the benchmarks: as many groups as asked for, each reading a topic of its own.
 
 Ten partitions a topic on two of three racks, ten members a group spread over the racks, every member with its rack, its
 owned partitions and the assignor's user data in real bytes. Most groups read everything in their own rack; of the
 improvable ones some members hold partitions of another rack that a colleague could read at home.
 
-Equal parameters give equal worlds. `next_look` is the look after: a share of the groups rebalanced, all offsets moved.
+Equal parameters give equal clusters. `next_look` is the look after: a share of the groups rebalanced, all offsets moved.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 PROTOCOL = "cooperative-sticky"
 
 
-def a_world(groups: int = 10_000, *, seed: int = 1, improvable: float = 0.3) -> Observation:
+def synthetic_cluster(groups: int = 10_000, *, seed: int = 1, improvable: float = 0.3) -> Observation:
     """One look at a cluster with that many groups, ten times as many partitions and members."""
     random = Random(seed)
     brokers = tuple(

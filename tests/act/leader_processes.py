@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from tests.observe.live import wait_for
 
 
-class StandingAgent:
+class LeaderProcess:
     """One process of `tests.act.leader_process`."""
 
     def __init__(self, servers: str, prefix: str, name: str, file: Path | None = None) -> None:
@@ -65,14 +65,14 @@ class StandingAgent:
             self.lines.append(json.loads(line))
 
 
-def the_leader(agents: list[StandingAgent], within_s: float = 40) -> StandingAgent:
+def the_leader(agents: list[LeaderProcess], within_s: float = 40) -> LeaderProcess:
     """The one that leads and has written."""
 
-    def one() -> StandingAgent | None:
+    def one() -> LeaderProcess | None:
         leading = [agent for agent in agents if agent.process.poll() is None and agent.leads and agent.events("wrote")]
         return leading[0] if leading else None
 
-    found: StandingAgent = wait_for(one, "one of the agents leads", within_s)
+    found: LeaderProcess = wait_for(one, "one of the agents leads", within_s)
     return found
 
 

@@ -39,7 +39,7 @@ from tests.act.journals import (
     plan,
     records,
 )
-from tests.act.leader_processes import StandingAgent, members_of, the_leader
+from tests.act.leader_processes import LeaderProcess, members_of, the_leader
 from tests.observe.live import wait_for
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
@@ -48,7 +48,7 @@ SEEDS = int(os.environ.get("RACKWISE_DRILL_SEEDS", "2"))
 TAKEOVER_MS = 15_000
 FROZEN_S = 30
 SETTLED_S = 5
-Start = Callable[..., StandingAgent]
+Start = Callable[..., LeaderProcess]
 
 
 @pytest.fixture
@@ -65,10 +65,10 @@ def prefix(servers: str) -> str:
 
 @pytest.fixture
 def start(servers: str, prefix: str) -> Iterator[Start]:
-    started: list[StandingAgent] = []
+    started: list[LeaderProcess] = []
 
-    def one(name: str, file: Path | None = None) -> StandingAgent:
-        agent = StandingAgent(servers, prefix, name, file)
+    def one(name: str, file: Path | None = None) -> LeaderProcess:
+        agent = LeaderProcess(servers, prefix, name, file)
         started.append(agent)
         agent.wait_for("started")
         return agent

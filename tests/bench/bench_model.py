@@ -25,7 +25,7 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.observation import Observation
-from tests.synthetic_cluster import a_world, next_look
+from tests.synthetic_cluster import next_look, synthetic_cluster
 
 GROUPS = 10_000
 GOALS_S = {"first look": 1.5, "next look": 0.06}
@@ -86,7 +86,7 @@ def in_fresh_process(groups: int) -> dict[str, dict[str, float]]:
 def measured(groups: int) -> dict[str, dict[str, float]]:
     collect_seldom()
     timed = Timed()
-    look = a_world(groups)
+    look = synthetic_cluster(groups)
     findings = timed.look(look)
     first = figures(timed, findings)
     quiet = []

@@ -21,9 +21,9 @@ from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
 from agent.values.progress import ExecuteFault, ExecuteState
 from config.settings import Settings
-from tests.synthetic_cluster import a_world
+from tests.synthetic_cluster import synthetic_cluster
 
-WORLD = a_world(2)
+WORLD = synthetic_cluster(2)
 WITH_TOPIC = replace(WORLD, topics=(*WORLD.topics, RawTopic("rackwise.telemetry", "id", False, (), None)))
 CYCLE = run_cycle(CycleStages(Limits()), lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=False)
 HELD = ExecuteState(

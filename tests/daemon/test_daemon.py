@@ -32,9 +32,9 @@ from agent.values.clock import ClockReading, system_clock
 from agent.values.limits import Limits
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.web.loop_state import live, ready
-from tests.synthetic_cluster import a_world
+from tests.synthetic_cluster import synthetic_cluster
 
-WORLD = a_world(3)
+WORLD = synthetic_cluster(3)
 Events = list[Any]
 
 

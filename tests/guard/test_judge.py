@@ -18,7 +18,7 @@ from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict
-from tests.plan.random_clusters import random_world
+from tests.plan.random_clusters import random_cluster
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import NOW_MS, Builder, a_cluster, member
 
@@ -351,7 +351,7 @@ def test_the_mode_is_asked_after_everything_that_the_cluster_shows():
 
 def test_an_unchanged_world_never_makes_a_proposal_stale():
     for seed in range(150):
-        snapshot = random_world(random.Random(seed))
+        snapshot = random_cluster(random.Random(seed))
         later = replace(snapshot, taken_ms=snapshot.taken_ms + 5, size_bytes={}, bytes_per_s={}, end_offsets={})
         made = proposals_of(snapshot)
         for answer in guard(made, later, Memory(), LIMITS):

@@ -19,7 +19,7 @@ from agent.values.snapshot import ConsumerGroup, GroupKind, OtherGroup, Rack, Ra
 from assignors.problem import TopicPartition
 from tests.builders import Run, an_observation, consumer, instance, reader
 from tests.histories import a_lively_cluster
-from tests.synthetic_cluster import a_world, next_look
+from tests.synthetic_cluster import next_look, synthetic_cluster
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_sizes_of_an_earlier_look_do_not_teach_the_size_of_a_record() -> None:
 
 
 def test_an_unchanged_part_is_the_same_object_and_a_changed_one_is_not() -> None:
-    world = a_world(20)
+    world = synthetic_cluster(20)
     memo, limits = Memo(), Limits()
     before = build_snapshot(world, decode_members(world), Memory(), limits, memo)
     memo.turn()

@@ -16,12 +16,12 @@ RACKS = ("a", "b", "c", "d")
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> Snapshot:
+def random_clusters(draw: st.DrawFn) -> Snapshot:
     """A cluster of 2 to 4 racks, topics placed at random, groups of every kind with work dealt at random."""
-    return random_world(random.Random(draw(st.integers(0, 2**32))))
+    return random_cluster(random.Random(draw(st.integers(0, 2**32))))
 
 
-def random_world(rng: random.Random) -> Snapshot:
+def random_cluster(rng: random.Random) -> Snapshot:
     built = _brokers(rng)
     ids = sorted(built.brokers)
     for number in range(rng.randint(1, 4)):

@@ -17,9 +17,9 @@ from agent.values.memory import Memory
 from agent.values.progress import ExecuteState
 from config.settings import Settings
 from tests.record.test_newest_look import Topic
-from tests.synthetic_cluster import a_world
+from tests.synthetic_cluster import synthetic_cluster
 
-WORLD = a_world(2)
+WORLD = synthetic_cluster(2)
 DAY_S = 86_400
 YEARS_S = 10 * 365 * DAY_S
 

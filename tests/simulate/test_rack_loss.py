@@ -21,7 +21,7 @@ from agent.values.snapshot import (
     TaskStatefulness,
 )
 from assignors.problem import TaskId
-from tests.plan.random_clusters import worlds
+from tests.plan.random_clusters import random_clusters
 from tests.snapshots import Builder, a_cluster, process, task, tasks
 
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
@@ -212,7 +212,7 @@ def test_a_rack_with_nothing_in_it_and_a_world_that_was_not_seen_are_not_called_
 
 
 @SLOW
-@given(worlds())
+@given(random_clusters())
 def test_the_rack_removed_from_every_world_that_may_be_gives_the_same(snapshot: Snapshot) -> None:
     for lost in rack_losses(snapshot):
         certain, possible = by_removal(snapshot, lost.rack)

@@ -37,7 +37,7 @@ from agent.values.memory import Memory, RackSighting
 from agent.values.plan import Unplanned
 from agent.values.proposal import ProposalKind
 from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
-from tests.plan.random_clusters import RACKS, shuffled, worlds
+from tests.plan.random_clusters import RACKS, random_clusters, shuffled
 from tests.snapshots import Builder, a_cluster, member
 
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
@@ -70,7 +70,7 @@ def a_change(rng: random.Random, snapshot: Snapshot) -> SimulatedChange:
 
 
 @SLOW
-@given(worlds(), st.integers(0, 2**32), st.integers(1, 3))
+@given(random_clusters(), st.integers(0, 2**32), st.integers(1, 3))
 def test_every_simulation_is_an_answer_or_a_sentence(snapshot: Snapshot, seed: int, count: int) -> None:
     rng = random.Random(seed)
     changes = tuple(a_change(rng, snapshot) for _ in range(count))

@@ -28,7 +28,7 @@ from agent.simulate.what_if import (
 )
 from agent.values.limits import Limits
 from agent.values.snapshot import ConsumerGroup, GroupKind, PartitionState, Snapshot, StreamsGroup
-from tests.plan.random_clusters import worlds
+from tests.plan.random_clusters import random_clusters
 from tests.snapshots import Builder, a_cluster, member, process, task, tp
 
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
@@ -261,7 +261,7 @@ def test_a_group_that_rebalances_or_is_none_of_ours_cannot_be_simulated() -> Non
 
 
 @SLOW
-@given(worlds(), st.data())
+@given(random_clusters(), st.data())
 def test_losing_a_rack_costs_what_removing_it_does(snapshot: Snapshot, data: st.DataObject) -> None:
     """Two ways to the same: the loss that is foretold, and the world without the rack."""
     losses = [loss for loss in rack_losses(snapshot) if loss.brokers and not loss.uncertain]

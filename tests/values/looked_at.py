@@ -17,7 +17,7 @@ from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawPartition
 from agent.web.loop_state import LoopMonitor, LoopState
 from agent.web.metrics import RackwiseCollector, SeriesCaps
-from tests.synthetic_cluster import a_world, next_look
+from tests.synthetic_cluster import next_look, synthetic_cluster
 
 LIMITS = Limits()
 FAILING = (GapCause.TIMED_OUT, GapCause.UNREACHABLE, GapCause.ERROR, GapCause.UNUSABLE, GapCause.TOO_LARGE)
@@ -40,8 +40,8 @@ def trouble(world: Observation) -> Observation:
     return replace(world, topics=topics, topic_configs=configs)
 
 
-WORLD = trouble(a_world(6, improvable=1.0))
-AFTER = replace(trouble(next_look(a_world(6, improvable=1.0), share=0.0)), replica_bytes={})
+WORLD = trouble(synthetic_cluster(6, improvable=1.0))
+AFTER = replace(trouble(next_look(synthetic_cluster(6, improvable=1.0), share=0.0)), replica_bytes={})
 Lose = Callable[[Observation], Mapping[str, Any]]
 LOSSES: Mapping[ObservationPart, Lose] = {
     ObservationPart.TOPICS: lambda _: {"topics": (), "topic_configs": {}, "end_offsets": {}},

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.web.metrics import METRICS
-from tests.synthetic_cluster import a_world
+from tests.synthetic_cluster import synthetic_cluster
 from tests.values.looked_at import AFTER, FAILING, FIRST, LOSSES, SECOND, WORLD, Agent, without
 
 
@@ -120,7 +120,7 @@ def test_what_is_kept_says_of_when_it_is(part: ObservationPart) -> None:
 
 def test_what_is_really_gone_goes_also_while_something_else_does_not_answer() -> None:
     agent = FIRST.copy()
-    mended = a_world(6, improvable=0.0)
+    mended = synthetic_cluster(6, improvable=0.0)
     agent.look(
         without(
             replace(mended, monotonic_ms=WORLD.monotonic_ms + 10_000), [ObservationPart.LOG_DIRS], GapCause.TIMED_OUT
@@ -148,7 +148,7 @@ def test_a_broker_that_is_no_longer_there_takes_its_findings_along_while_somethi
     agent = FIRST.copy()
     of_it = {name for name, one in agent.known.findings.items() if one.finding.subject == ("broker", "77")}
     assert of_it
-    removed = replace(a_world(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
+    removed = replace(synthetic_cluster(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
     agent.look(without(removed, [part, ObservationPart.TOPICS], GapCause.TIMED_OUT))
     assert of_it <= agent.known.findings.keys(), "its replicas show it"
     agent.look(without(removed, [part], GapCause.TIMED_OUT))
@@ -180,7 +180,7 @@ def test_replicas_that_were_moved_share_no_rack_while_log_dirs_do_not_answer() -
     agent = FIRST.copy()
     reason = FindingReason.REPLICAS_SHARE_RACK.value
     assert any(of == reason for of, _ in agent.known.count_findings())
-    mended = replace(a_world(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
+    mended = replace(synthetic_cluster(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
     agent.look(without(mended, [ObservationPart.LOG_DIRS], GapCause.TIMED_OUT))
     assert not any(of == reason for of, _ in agent.known.count_findings())
 
@@ -204,7 +204,7 @@ def test_a_gap_that_was_there_when_it_was_found_does_not_keep_a_finding() -> Non
         name for name, one in agent.known.findings.items() if one.finding.reason is FindingReason.REPLICAS_SHARE_RACK
     }
     assert shared
-    mended = replace(a_world(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
+    mended = replace(synthetic_cluster(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
     agent.look(without(mended, blind, GapCause.NOT_ALLOWED))
     assert not shared & agent.known.findings.keys()
 

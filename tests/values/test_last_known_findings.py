@@ -13,7 +13,7 @@ from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from testbed.demo.events import CycleEvents
-from tests.synthetic_cluster import a_world
+from tests.synthetic_cluster import synthetic_cluster
 from tests.values.looked_at import AFTER, FIRST, LIMITS, WORLD, Agent, trouble, without
 
 
@@ -47,8 +47,8 @@ def later(world: Observation, looks: int) -> Observation:
     return replace(world, taken_ms=world.taken_ms + by_ms, monotonic_ms=world.monotonic_ms + by_ms)
 
 
-MANY = trouble(a_world(240, improvable=1.0))
-FEW = trouble(a_world(30, improvable=1.0))
+MANY = trouble(synthetic_cluster(240, improvable=1.0))
+FEW = trouble(synthetic_cluster(30, improvable=1.0))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_is_shown_and_mended_resolves_while_the_same_gap_stays(
     (lost, hidden), before = sorted(of_groups())[:2], of_groups()
     agent = Agent(lose(WORLD, {lost}))
     assert of_groups() == before - {lost}
-    agent.look(lose(later(a_world(6, improvable=0.0), 1), {lost, hidden}))
+    agent.look(lose(later(synthetic_cluster(6, improvable=0.0), 1), {lost, hidden}))
     assert of_groups() == {hidden}, "it alone was not seen"
 
 
@@ -146,7 +146,7 @@ def test_a_finding_that_a_gap_hides_has_not_ended_and_is_no_news_afterwards(lost
 
 
 def test_a_finding_that_is_mended_has_ended() -> None:
-    mended = replace(AFTER, topics=a_world(6, improvable=1.0).topics)
+    mended = replace(AFTER, topics=synthetic_cluster(6, improvable=1.0).topics)
     agent, told = Agent(), CycleEvents()
     told.of(agent.look(WORLD))
     cycle = agent.look(mended)
@@ -157,7 +157,7 @@ def test_a_finding_that_is_mended_has_ended() -> None:
 
 def test_the_first_look_of_an_agent_with_memory_ends_only_what_it_would_have_seen() -> None:
     memory = Agent(WORLD).look(WORLD).after
-    mended = replace(AFTER, topics=a_world(6, improvable=1.0).topics)
+    mended = replace(AFTER, topics=synthetic_cluster(6, improvable=1.0).topics)
 
     def first(world: Observation) -> Cycle:
         return run_cycle(CycleStages(LIMITS), lambda: world, world, memory, number=1, name="l", planning=False)
