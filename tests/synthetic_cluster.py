@@ -4,7 +4,7 @@ Ten partitions a topic on two of three racks, ten members a group spread over th
 owned partitions and the assignor's user data in real bytes. Most groups read everything in their own rack; of the
 improvable ones some members hold partitions of another rack that a colleague could read at home.
 
-Equal parameters give equal clusters. `next_look` is the look after: a share of the groups rebalanced, all offsets moved.
+Equal parameters give equal clusters. `next_look` is the look after it: some groups rebalanced, all offsets moved.
 """
 
 from __future__ import annotations
